@@ -1,0 +1,1 @@
+//! Look-ups of users and groups in the name service.

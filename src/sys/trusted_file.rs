@@ -1,0 +1,1 @@
+//! Policy files, read through descriptors whose whole path has been judged.
