@@ -24,7 +24,7 @@ pub struct Request<'a> {
     /// The real gid and the supplementary gids, as the kernel has them.
     pub gids: &'a [u32],
     /// The node name.
-    pub host: &'a str,
+    pub host: &'a OsStr,
     /// The working directory.
     pub directory: &'a Path,
     /// Reads the environment.
