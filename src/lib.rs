@@ -9,6 +9,7 @@
 pub mod commands;
 pub mod decision;
 pub mod diagnostic;
+pub mod error;
 pub mod exit_status;
 pub mod launch;
 pub mod output;

@@ -6,6 +6,7 @@ pub mod alarm;
 pub mod credentials;
 pub mod descriptor;
 pub mod exec;
+pub mod executable;
 pub mod failure;
 pub mod host;
 pub mod kernel_locks;
