@@ -26,6 +26,13 @@ pub enum StartError {
     },
 }
 
+impl StartError {
+    /// Whether something that the program needs is not there: the difference between the statuses 126 and 127.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Exec { errno: Errno::ENOENT, .. })
+    }
+}
+
 impl fmt::Display for StartError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

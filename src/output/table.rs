@@ -41,7 +41,7 @@ impl Table {
     /// The text, each line with its newline and without trailing blanks.
     pub fn render(&mut self) -> String {
         for (index, column) in self.grid.column_iter_mut().enumerate() {
-            column.set_padding((0, if index + 1 == self.right.len() { 0 } else { 1 }));
+            column.set_padding((0, u16::from(index + 1 < self.right.len())));
         }
         self.grid.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }

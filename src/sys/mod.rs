@@ -11,6 +11,7 @@ pub mod failure;
 pub mod host;
 pub mod kernel_locks;
 pub mod positioned_io;
+pub mod proc_file;
 pub mod process;
 pub mod record_lock;
 pub mod regular_file;
