@@ -111,6 +111,7 @@ fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> 
         uid,
         ancestors: &[],
         opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process },
+        on_expired: &|_, _, _| {},
     };
     match acquire(&[Demand::One(claim)], &launch) {
         Ok(Outcome::Admitted(admitted)) => {

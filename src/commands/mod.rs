@@ -4,6 +4,7 @@
 mod ad_hoc;
 mod claims;
 mod exectimes;
+mod expired;
 mod explain;
 mod list;
 mod names;

@@ -11,6 +11,7 @@ use crate::{
     commands::{
         ad_hoc,
         claims::Claims,
+        expired,
         refusal::{Denial, Refusal},
         situation::Situation,
         turn::Turn,
@@ -83,6 +84,11 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
             uid: situation.credentials.uid,
             ancestors: &ancestors,
             opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold },
+            on_expired: &|claim, overdue, fate| {
+                if !arguments.quiet {
+                    stream::complain(&expired::describe(claim, overdue, fate));
+                }
+            },
         };
         let refusal = match turn.take(&demands, &launch, wishes.wait(terms), &policy, command) {
             Err(error) => return Err(cannot_take(command, &error)),

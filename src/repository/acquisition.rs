@@ -16,6 +16,7 @@ use crate::{
         admitted::Admitted,
         claim::{Admit, Claim, Demand, NamedSlots, Pause},
         error::RepositoryError,
+        expiry::{self, Fate, Overdue},
         file::{LockFile, Opening},
         header::Header,
         held::Held,
@@ -35,7 +36,6 @@ use crate::{
 };
 
 /// What a launch brings along, besides its claims.
-#[derive(Debug)]
 pub struct Launch<'a> {
     /// The command as typed, for the records.
     pub command: &'a str,
@@ -47,6 +47,8 @@ pub struct Launch<'a> {
     pub ancestors: &'a [NamedSlots],
     /// How its files are opened.
     pub opening: Opening<'a>,
+    /// Is told of every overdue holder that had to go.
+    pub on_expired: &'a dyn Fn(&Claim, &Overdue, Fate),
 }
 
 /// How an attempt to take slots ended.
@@ -64,10 +66,19 @@ const ATTEMPTS: usize = 50;
 /// Takes what all demands ask for, or nothing; waits for nobody.
 pub fn acquire(demands: &[Demand], launch: &Launch<'_>) -> Result<Outcome, RepositoryError> {
     let mut acquisition = Acquisition::open(demands, launch)?;
-    Ok(match acquisition.attempt(Number::now(), &mut Vec::new())?.0 {
-        Decided::Admitted(admitted) => Outcome::Admitted(admitted),
-        Decided::Blocked(blocked) => Outcome::Refused(blocked.refused),
-    })
+    let mut has_ended_holders = false;
+    loop {
+        let (decided, mutexes) = acquisition.attempt(Number::now(), &mut Vec::new())?;
+        drop(mutexes);
+        let mut blocked = match decided {
+            Decided::Admitted(admitted) => return Ok(Outcome::Admitted(admitted)),
+            Decided::Blocked(blocked) => blocked,
+        };
+        if has_ended_holders || !acquisition.end_overdue(&mut blocked)? {
+            return Ok(Outcome::Refused(blocked.refused));
+        }
+        has_ended_holders = true;
+    }
 }
 
 /// A claim, its number, and its file.
@@ -117,6 +128,8 @@ pub(super) struct Acquisition<'a> {
     wanted: &'a [Demand],
     demands: Vec<Vec<Choice<'a>>>,
     files: BTreeMap<FileId, Rc<LockFile>>,
+    /// Overdue holders that were tried to end once: nobody is sent signals again and again.
+    tried: Vec<i32>,
 }
 
 /// The mutexes of all files, held.
@@ -124,7 +137,8 @@ pub(super) type Mutexes = Vec<MutexGuard>;
 
 impl<'a> Acquisition<'a> {
     pub(super) fn open(demands: &'a [Demand], launch: &'a Launch<'a>) -> Result<Self, RepositoryError> {
-        let mut acquisition = Self { launch, wanted: demands, demands: Vec::new(), files: BTreeMap::new() };
+        let mut acquisition =
+            Self { launch, wanted: demands, demands: Vec::new(), files: BTreeMap::new(), tried: Vec::new() };
         acquisition.open_files()?;
         Ok(acquisition)
     }
@@ -419,6 +433,40 @@ impl<'a> Acquisition<'a> {
         Ok(blocked)
     }
 
+    /// Ends holders that are overdue, where that makes room for everything that blocks the launch: nobody is ended in vain. Says
+    /// whether any has gone. The mutexes must not be held.
+    pub(super) fn end_overdue(&mut self, blocked: &mut Blocked) -> Result<bool, RepositoryError> {
+        let now = SystemTime::now();
+        let mut to_end = Vec::new();
+        for (index, refused) in blocked.refused.iter().enumerate() {
+            let Some(choice) = self.choices().find(|choice| choice.number == refused.claim) else {
+                return Ok(false);
+            };
+            let (Some(expiry), Reason::Full { holders, .. }) = (choice.claim.expiry, &refused.reason) else {
+                return Ok(false);
+            };
+            let mut overdue = expiry::overdue(holders, &expiry, now);
+            let wanted = choice.claim.slots.under(choice.claim.limit);
+            overdue.retain(|overdue| !self.tried.contains(&overdue.pid));
+            overdue.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+            if overdue.is_empty() {
+                return Ok(false);
+            }
+            to_end.extend(overdue.into_iter().map(|overdue| (index, *choice, expiry, overdue)));
+        }
+        let mut has_ended = false;
+        for (index, choice, expiry, overdue) in to_end {
+            self.tried.push(overdue.pid);
+            let fate = expiry::end(self.file(choice.file), &overdue, &expiry)?;
+            has_ended |= matches!(fate, Fate::Ended(_) | Fate::HadLeft);
+            (self.launch.on_expired)(choice.claim, &overdue, fate);
+            if let Reason::Full { overdue: left, .. } = &mut blocked.refused[index].reason {
+                left.push((overdue, fate));
+            }
+        }
+        Ok(has_ended)
+    }
+
     fn full(&self, choice: &Choice<'a>, view: &mut View<'_>) -> Result<Reason, RepositoryError> {
         let file = self.file(choice.file);
         let occupancy = view.occupancy()?.clone();
@@ -432,6 +480,7 @@ impl<'a> Acquisition<'a> {
         Ok(Reason::Full {
             used: occupancy.held(),
             holders: holders(file, &occupancy)?,
+            overdue: Vec::new(),
             waiting: line::waiters(file)?
                 .into_iter()
                 .filter(|waiter| waiter.pid != Some(process::own_pid()))

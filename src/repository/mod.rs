@@ -7,6 +7,7 @@ pub mod admission;
 pub mod admitted;
 pub mod claim;
 pub mod error;
+pub mod expiry;
 pub mod file;
 pub mod header;
 pub mod held;

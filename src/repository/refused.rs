@@ -2,7 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::repository::{holder::Holder, line::Waiter};
+use crate::repository::{
+    expiry::{Fate, Overdue},
+    holder::Holder,
+    line::Waiter,
+};
 
 /// A claim that could not be met.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub enum Reason {
         holders: Vec<Holder>,
         /// Who waits, oldest first.
         waiting: Vec<Waiter>,
+        /// Holders that are overdue and could not be ended.
+        overdue: Vec<(Overdue, Fate)>,
         /// Whether nobody but this process and its ancestors stands in the way, so that waiting would never end.
         only_ancestors: bool,
     },

@@ -98,7 +98,7 @@ pub fn acquire_in_turn(
     loop {
         let number = *place.number.get_or_insert_with(Number::now);
         let (decided, mutexes) = acquisition.attempt(number, &mut place.tickets)?;
-        let blocked = match decided {
+        let mut blocked = match decided {
             Decided::Admitted(admitted) => {
                 place.tickets.clear();
                 return Ok(Waited::Admitted(admitted));
@@ -130,7 +130,11 @@ pub fn acquire_in_turn(
                     return Ok(Waited::Interrupted);
                 }
             }
-            None => watched.sleep(&waiting, deadline)?,
+            // Only the first in line ends whoever is overdue: those behind it would end more than it takes.
+            None if !acquisition.end_overdue(&mut blocked)? => {
+                watched.sleep(&blocked.refused, acquisition.file(file), deadline)?;
+            }
+            None => {}
         }
     }
 }
@@ -227,8 +231,13 @@ struct Watched {
 impl Watched {
     /// Sleeps until one of the holders has ended, at most until the next look. Comes back at once when there are holders that
     /// were not watched yet: they may have ended before they were, so everything has to be looked at once more.
-    fn sleep(&mut self, waiting: &Waiting<'_>, deadline: Option<Instant>) -> Result<(), RepositoryError> {
-        let keepers = keepers(waiting.refused);
+    fn sleep(
+        &mut self,
+        refused: &[Refused],
+        file: &LockFile,
+        deadline: Option<Instant>,
+    ) -> Result<(), RepositoryError> {
+        let keepers = keepers(refused);
         self.processes.retain(|(pid, _)| keepers.contains(pid));
         let mut is_new = false;
         for pid in keepers {
@@ -243,7 +252,7 @@ impl Watched {
         let open = self.processes.iter().filter_map(|(_, process)| process.as_ref());
         pidfd::wait_for_any(open, time_to_sleep(deadline))
             .map(drop)
-            .map_err(|errno| call("wait for the holders of", waiting.file.path(), "poll", errno))
+            .map_err(|errno| call("wait for the holders of", file.path(), "poll", errno))
     }
 }
 

@@ -1,15 +1,17 @@
 //! A process by descriptor: it stands for this very process, even when the number goes to another one, and it can be waited
 //! for without being its parent.
 
-use std::{os::fd::OwnedFd, time::Duration};
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    time::Duration,
+};
 
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::signal::Signal,
+    sys::signal::{Signal, killpg},
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
-use std::os::fd::AsFd;
 
 /// An open process.
 #[derive(Debug)]
@@ -31,6 +33,14 @@ impl PidFd {
     pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
         let signal = rustix::process::Signal::from_named_raw(signal as i32).ok_or(Errno::EINVAL)?;
         pidfd_send_signal(&self.descriptor, signal).map_err(|error| Errno::from_raw(error.raw_os_error()))
+    }
+
+    /// Sends a signal to the process group `group`, if this process is still there to vouch for it.
+    pub fn signal_group(&self, group: i32, signal: Signal) -> Result<(), Errno> {
+        if self.has_ended() {
+            return Err(Errno::ESRCH);
+        }
+        killpg(nix::unistd::Pid::from_raw(group), signal)
     }
 
     /// Whether it has ended.
