@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod error;
 pub mod exit_status;
 pub mod launch;
+pub mod log;
 pub mod output;
 pub mod policy;
 pub mod repository;

@@ -1,6 +1,6 @@
 //! `rungate list`: each slot that is held, and by whom.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::SystemTime};
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     output::{age::age, clock::Clock, table::Table, visible::visible},
-    repository::{hold::Hold, holder::Holder, survey::Survey},
+    repository::{hold::Hold, holder::Holder, line::Waiter, survey::Survey},
     sys::accounts::NameCache,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn list(arguments: &ListingArguments) -> Result<u8, Error> {
         .into_iter()
         .flat_map(|repository| repository.files)
         .collect();
-    let surveys: Vec<_> = files.iter().map(|file| Survey::of(&file.path)).collect();
+    let surveys: Vec<_> = files.iter().map(LockFileOf::survey).collect();
     let failed = surveys.iter().any(Result::is_err);
     let names = NameCache::new();
     let text = if arguments.json {
@@ -48,24 +48,31 @@ pub(super) fn list(arguments: &ListingArguments) -> Result<u8, Error> {
 }
 
 fn to_text(file: &LockFileOf, survey: &Survey, clock: &Clock, names: &NameCache) -> String {
-    let mut text = format!("{}: ", visible(file.title()));
-    match file.limit {
-        Some(limit) => {
-            let _ = writeln!(text, "{} of {limit} used", survey.used);
+    let mut text = visible(file.title());
+    let _ = match file.limit {
+        Some(limit) => write!(text, ": {} of {limit} used", survey.used),
+        None => write!(text, ": {} used", survey.used),
+    };
+    if !survey.waiting.is_empty() {
+        let _ = write!(text, ", {} waiting", survey.waiting.len());
+    }
+    text.push('\n');
+    if !survey.holders.is_empty() {
+        let mut table =
+            Table::new(&[">SLOT", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"]);
+        for holder in &survey.holders {
+            table.row(cells(holder, clock, names));
         }
-        None => {
-            let _ = writeln!(text, "{} used", survey.used);
+        text += &table.render();
+    }
+    if !survey.waiting.is_empty() {
+        let mut table = Table::new(&[">LINE", ">PID", "USER", "SINCE", ">AGE", ">LIMIT", "COMMAND"]);
+        for (index, waiter) in survey.waiting.iter().enumerate() {
+            table.row(waiter_cells(index + 1, waiter, clock, names));
         }
+        text += &table.render();
     }
-    if survey.holders.is_empty() {
-        return text;
-    }
-    let mut table =
-        Table::new(&[">SLOT", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"]);
-    for holder in &survey.holders {
-        table.row(cells(holder, clock, names));
-    }
-    text + &table.render()
+    text
 }
 
 fn cells(holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 9] {
@@ -81,6 +88,20 @@ fn cells(holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 9] {
         holder.hold.map_or_else(unknown, |hold| short_hold(hold).to_owned()),
         holder.command.as_ref().map_or_else(|| "(unknown holder)".to_owned(), visible),
         holder.rule.as_ref().map_or_else(String::new, visible),
+    ]
+}
+
+fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache) -> [String; 7] {
+    let unknown = || "?".to_owned();
+    let since = clock.system_time().checked_sub(waiter.waited());
+    [
+        place.to_string(),
+        waiter.pid.map_or_else(unknown, |pid| pid.to_string()),
+        waiter.uid().map_or_else(unknown, |uid| visible(names.user(uid))),
+        since.map_or_else(unknown, |since| clock.short(since)),
+        age(waiter.waited()),
+        waiter.limit.to_string(),
+        waiter.command().map_or_else(unknown, visible),
     ]
 }
 
@@ -111,6 +132,21 @@ fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
             })
         })
         .collect();
+    let now = SystemTime::now();
+    let waiting: Vec<Value> = survey
+        .waiting
+        .iter()
+        .map(|waiter| {
+            json!({
+                "pid": waiter.pid,
+                "uid": waiter.uid(),
+                "user": waiter.uid().map(|uid| names.user(uid)),
+                "since": now.checked_sub(waiter.waited()).and_then(Clock::stamp),
+                "limit": waiter.limit,
+                "command": waiter.command(),
+            })
+        })
+        .collect();
     json!({
         "repository": file.name,
         "member": file.member,
@@ -118,5 +154,6 @@ fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
         "limit": file.limit,
         "used": survey.used,
         "holders": holders,
+        "waiting": waiting,
     })
 }

@@ -183,10 +183,10 @@ impl Message {
     }
 
     fn holders(&mut self, holders: &[Holder], name: &str) {
-        let mut longest: Vec<&Holder> = holders.iter().collect();
-        longest.sort_by_key(|holder| holder.since.unwrap_or(SystemTime::UNIX_EPOCH));
-        for holder in longest.iter().take(HOLDERS) {
-            let line = self.holder(holder);
+        let mut longest = by_process(holders);
+        longest.sort_by_key(|(holder, _)| holder.since.unwrap_or(SystemTime::UNIX_EPOCH));
+        for (holder, slots) in longest.iter().take(HOLDERS) {
+            let line = self.holder(holder, *slots);
             self.lines.push(format!("      {line}"));
         }
         if longest.len() > HOLDERS {
@@ -196,7 +196,7 @@ impl Message {
     }
 
     /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
-    fn holder(&mut self, holder: &Holder) -> String {
+    fn holder(&mut self, holder: &Holder, slots: u64) -> String {
         let Some(pid) = holder.pid else {
             return format!("slot {}: a holder that cannot be seen from here", holder.slots.0);
         };
@@ -206,7 +206,8 @@ impl Message {
             let held = holder.age(self.clock.system_time()).unwrap_or_default();
             format!(", since {} ({})", self.clock.short(since), age(held))
         });
-        format!("PID {pid} {user} {command}{since}")
+        let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
+        format!("PID {pid} {user} {command}{slots}{since}")
     }
 
     /// What the authors of the rules have to say, each thing once.
@@ -219,6 +220,20 @@ impl Message {
             }
         }
     }
+}
+
+/// Each process once, with the number of its slots. Holders without a process stay apart.
+fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
+    let mut processes: Vec<(&Holder, u64)> = Vec::new();
+    for holder in holders {
+        let count = holder.slots.1 - holder.slots.0 + 1;
+        let same = |(other, _): &&mut (&Holder, u64)| holder.pid.is_some() && other.pid == holder.pid;
+        match processes.iter_mut().find(same) {
+            Some((_, slots)) => *slots += count,
+            None => processes.push((holder, count)),
+        }
+    }
+    processes
 }
 
 fn advice(command: &OsStr, refused: &[Refused], claims: &[&Claim]) -> String {

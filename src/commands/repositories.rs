@@ -9,6 +9,7 @@ use crate::{
     exit_status::ExitStatus,
     output::visible::visible,
     policy::{self, Policy},
+    repository::{error::RepositoryError, survey::Survey},
 };
 
 /// A repository of the policy, or a lock file that was named, and the files that there are of it.
@@ -29,9 +30,16 @@ pub(super) struct LockFileOf {
     pub(super) member: Option<String>,
     pub(super) path: PathBuf,
     pub(super) limit: Option<u64>,
+    /// Whether it was named by its path, so that it should be there.
+    pub(super) is_named: bool,
 }
 
 impl LockFileOf {
+    /// What is found there.
+    pub(super) fn survey(&self) -> Result<Survey, RepositoryError> {
+        if self.is_named { Survey::of_existing(&self.path) } else { Survey::of(&self.path) }
+    }
+
     /// `seats-per-user [ann]`
     pub(super) fn title(&self) -> String {
         match &self.member {
@@ -57,7 +65,7 @@ fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFile
     let name = known.shown_name().to_owned();
     let files = known
         .fixed_path(&situation.runtime)
-        .map(|path| LockFileOf { name: name.clone(), member: None, path, limit: None })
+        .map(|path| LockFileOf { name: name.clone(), member: None, path, limit: None, is_named: false })
         .into_iter()
         .collect();
     RepositoryFiles { name, limit: None, of_members: false, files }
@@ -67,7 +75,7 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
     if name.as_bytes().contains(&b'/') {
         let path = situation.directory.join(name);
         let name = visible(name);
-        let file = LockFileOf { name: name.clone(), member: None, path, limit: None };
+        let file = LockFileOf { name: name.clone(), member: None, path, limit: None, is_named: true };
         return Ok(RepositoryFiles { name, limit: None, of_members: false, files: vec![file] });
     }
     let known = policy.repositories();

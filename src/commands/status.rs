@@ -25,7 +25,7 @@ pub(super) fn status(arguments: &ListingArguments) -> Result<u8, Error> {
             name: repository.name,
             limit: repository.limit,
             of_members: repository.of_members,
-            files: repository.files.into_iter().map(|file| (Survey::of(&file.path), file)).collect(),
+            files: repository.files.into_iter().map(|file| (file.survey(), file)).collect(),
         })
         .collect();
     let failed =
@@ -48,7 +48,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
     if repositories.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">OLDEST", "NOTE"]);
+    let mut table = Table::new(&["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">WAIT", ">OLDEST", "NOTE"]);
     for repository in repositories {
         if repository.of_members {
             table.row(summary(repository));
@@ -65,7 +65,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 }
 
 /// The line above those of the members.
-fn summary(repository: &Surveyed) -> [String; 6] {
+fn summary(repository: &Surveyed) -> [String; 7] {
     let full = repository.files.iter().filter(|(survey, file)| {
         survey.as_ref().is_ok_and(|survey| file.limit.is_some_and(|limit| survey.used >= limit))
     });
@@ -76,7 +76,7 @@ fn summary(repository: &Surveyed) -> [String; 6] {
     };
     let dash = || "-".to_owned();
     let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
-    [visible(&repository.name), dash(), limit, dash(), dash(), note]
+    [visible(&repository.name), dash(), limit, dash(), dash(), dash(), note]
 }
 
 fn line(
@@ -84,7 +84,7 @@ fn line(
     limit: Option<u64>,
     survey: &Result<Survey, RepositoryError>,
     clock: &Clock,
-) -> [String; 6] {
+) -> [String; 7] {
     let limit_text = limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
     match survey {
         Ok(survey) => {
@@ -95,13 +95,14 @@ fn line(
                 survey.used.to_string(),
                 limit_text,
                 free.map_or_else(|| "-".to_owned(), |free| free.to_string()),
+                survey.waiting.len().to_string(),
                 oldest.map_or_else(|| "-".to_owned(), age),
                 note(limit, survey, clock),
             ]
         }
         Err(error) => {
             let unknown = || "?".to_owned();
-            [title, unknown(), limit_text, unknown(), unknown(), visible(error.to_string())]
+            [title, unknown(), limit_text, unknown(), unknown(), unknown(), visible(error.to_string())]
         }
     }
 }
@@ -134,6 +135,7 @@ fn to_json(repositories: &[Surveyed]) -> String {
                 Ok(survey) => {
                     value["used"] = json!(survey.used);
                     value["free"] = json!(file.limit.map(|limit| limit.saturating_sub(survey.used)));
+                    value["waiting"] = json!(survey.waiting.len());
                     value["oldest"] =
                         json!(survey.oldest().and_then(|holder| holder.since).and_then(Clock::stamp));
                     value["last_start"] = json!(survey.last_start.and_then(Clock::stamp));

@@ -15,6 +15,7 @@ use crate::{
         refused::Reason,
         waiting::{Place, Verdict, Waited, Waiting, acquire_in_turn},
     },
+    sys::process::NameWhileWaiting,
 };
 
 /// A launch's place in time, from its arrival on.
@@ -54,6 +55,8 @@ impl Turn {
             Wait::Forever => None,
         };
         let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
+        // Others see in the line for which command this process waits. What starts gets a name of its own.
+        let _name = NameWhileWaiting::take(launch.command);
         let mut line = LivingLine::default();
         let mut shown = false;
         let begun = self.begun;

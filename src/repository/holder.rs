@@ -10,11 +10,14 @@ use crate::{
         file::LockFile,
         header::Header,
         hold::Hold,
-        layout::{LAST_SLOT, RECORD_SIZE, record_at},
+        layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
         occupancy::{Occupancy, Span},
         record::{Record, short_boot_id},
     },
-    sys::process::{self, Process},
+    sys::{
+        open_files,
+        process::{self, Process},
+    },
 };
 
 /// The holder of a slot, or of neighbouring slots that nothing tells apart.
@@ -49,6 +52,23 @@ impl Holder {
 
 /// A span with more slots than this is one holder that keeps no records (a lock to the end of the file, say).
 const LONG: u64 = 256;
+
+/// The same, with what a search through the descriptors of all processes adds: it finds who keeps a slot that no record
+/// accounts for. It takes milliseconds, and is for listings.
+pub fn holders_with_search(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {
+    let mut holders = holders(file, occupancy)?;
+    if holders.iter().all(|holder| holder.pid.is_some()) {
+        return Ok(holders);
+    }
+    let locks = open_files::locks_of_descriptions(file.id());
+    for holder in holders.iter_mut().filter(|holder| holder.pid.is_none()) {
+        let byte = slot_byte(holder.slots.0);
+        if let Some((pid, _)) = locks.iter().find(|(_, bytes)| bytes.contains(&byte)) {
+            *holder = describe(holder.slots, Some(*pid), None, None);
+        }
+    }
+    Ok(holders)
+}
 
 /// All holders of a file, by slot.
 pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {

@@ -61,6 +61,21 @@ pub struct Waiter {
 }
 
 impl Waiter {
+    /// How long it has waited.
+    pub fn waited(&self) -> Duration {
+        process::since_boot().unwrap_or_default().saturating_sub(self.number.since_boot())
+    }
+
+    /// Its user.
+    pub fn uid(&self) -> Option<u32> {
+        self.pid.and_then(process::owner)
+    }
+
+    /// The command that it is to start: a waiter bears its name.
+    pub fn command(&self) -> Option<String> {
+        self.pid.and_then(Process::find).map(|process| process.name)
+    }
+
     fn of(conflict: &Conflict) -> Self {
         let (limit, number) = ticket_at(*conflict.bytes.start());
         Self { number: Number(number), limit, pid: conflict.pid }

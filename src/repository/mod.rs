@@ -20,5 +20,6 @@ pub mod nested;
 pub mod occupancy;
 pub mod record;
 pub mod refused;
+pub mod reset;
 pub mod survey;
 pub mod waiting;

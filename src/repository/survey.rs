@@ -3,12 +3,16 @@
 
 use std::{path::Path, time::SystemTime};
 
-use crate::repository::{
-    error::RepositoryError,
-    file::LockFile,
-    header::Header,
-    holder::{Holder, holders},
-    occupancy::Occupancy,
+use crate::{
+    repository::{
+        error::RepositoryError,
+        file::{LockFile, call},
+        header::Header,
+        holder::{Holder, holders_with_search},
+        line::{self, Waiter},
+        occupancy::Occupancy,
+    },
+    sys::failure::Errno,
 };
 
 /// A repository at one moment.
@@ -18,19 +22,33 @@ pub struct Survey {
     pub used: u64,
     /// Who holds them, by slot.
     pub holders: Vec<Holder>,
+    /// Who waits, oldest first.
+    pub waiting: Vec<Waiter>,
     /// When a program was last started under it.
     pub last_start: Option<SystemTime>,
 }
 
 impl Survey {
-    /// Looks at a lock file.
+    /// Looks at a lock file of a policy: one that is not there was never used.
     pub fn of(path: &Path) -> Result<Self, RepositoryError> {
-        let Some(file) = LockFile::open_to_read(path)? else { return Ok(Self::default()) };
-        let occupancy = Occupancy::scan(&file)?;
+        LockFile::open_to_read(path)?.map_or(Ok(Self::default()), |file| Self::of_file(&file))
+    }
+
+    /// Looks at a lock file that somebody named, so that it should be there.
+    pub fn of_existing(path: &Path) -> Result<Self, RepositoryError> {
+        match LockFile::open_to_read(path)? {
+            Some(file) => Self::of_file(&file),
+            None => Err(call("open", path, "open", Errno::ENOENT)),
+        }
+    }
+
+    fn of_file(file: &LockFile) -> Result<Self, RepositoryError> {
+        let occupancy = Occupancy::scan(file)?;
         Ok(Self {
             used: occupancy.held(),
-            holders: holders(&file, &occupancy)?,
-            last_start: Header::read(&file)?.last_start,
+            holders: holders_with_search(file, &occupancy)?,
+            waiting: line::waiters(file)?,
+            last_start: Header::read(file)?.last_start,
         })
     }
 

@@ -38,11 +38,13 @@ fn locks_beside(listing: &str, me: i32, name: &str, known: &Bytes) -> Option<Vec
     )
 }
 
-/// Whether a descriptor's entry in `/proc/PID/fdinfo` shows a lock of its description on `byte`.
-pub(super) fn shows_lock_of_description(info: &str, byte: u64) -> bool {
+/// The locks of a description, from the entry of one of its descriptors in `/proc/PID/fdinfo`.
+pub(super) fn locks_of_description(info: &str) -> Vec<Bytes> {
     info.lines()
         .filter_map(|line| line.strip_prefix("lock:").and_then(Line::parse))
-        .any(|line| line.kind == "OFDLCK" && line.bytes.contains(&byte))
+        .filter(|line| line.kind == "OFDLCK")
+        .map(|line| line.bytes)
+        .collect()
 }
 
 /// A line such as `7: POSIX  ADVISORY  WRITE 812 fe:00:1234 8 8`; that of a waiter has `->` in front of the kind.
@@ -104,9 +106,8 @@ mod tests {
     #[test]
     fn the_lock_of_a_description_is_seen_with_its_descriptor() {
         let info = "pos:\t0\nflags:\t02100000\nlock:\t1: OFDLCK ADVISORY  READ -1 fe:00:77 10 12\n";
-        assert!(shows_lock_of_description(info, 11));
-        assert!(!shows_lock_of_description(info, 13));
-        assert!(!shows_lock_of_description(&info.replace("OFDLCK", "POSIX"), 11));
+        assert_eq!(locks_of_description(info), [10..=12]);
+        assert_eq!(locks_of_description(&info.replace("OFDLCK", "POSIX")), []);
     }
 
     #[test]

@@ -3,27 +3,35 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
-use crate::sys::{descriptor::FileId, kernel_locks, proc_file};
+use crate::sys::{descriptor::FileId, kernel_locks, proc_file, record_lock::Bytes};
 
 /// Whether a process has a descriptor of `file` whose description has a lock on `byte`.
 pub fn has_lock(pid: i32, file: FileId, byte: u64) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    descriptors.filter_map(Result::ok).any(|descriptor| {
-        let leads_there = fs::metadata(descriptor.path())
-            .is_ok_and(|metadata| FileId { device: metadata.dev(), inode: metadata.ino() } == file);
-        leads_there
-            && proc_file::read(format!("/proc/{pid}/fdinfo/{}", descriptor.file_name().to_string_lossy()))
-                .is_some_and(|info| kernel_locks::shows_lock_of_description(&info, byte))
-    })
+    locks_of(pid, file).iter().any(|bytes| bytes.contains(&byte))
 }
 
-/// Every process in sight that has such a descriptor.
-pub fn processes_with_lock(file: FileId, byte: u64) -> Vec<i32> {
+/// Every lock of a description of `file` that can be seen from here, with a process that has a descriptor of it.
+pub fn locks_of_descriptions(file: FileId) -> Vec<(i32, Bytes)> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut found: Vec<i32> = processes
+    let mut found: Vec<(i32, Bytes)> = processes
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| has_lock(*pid, file, byte))
+        .flat_map(|pid: i32| locks_of(pid, file).into_iter().map(move |bytes| (pid, bytes)))
         .collect();
-    found.sort_unstable();
+    found.sort_unstable_by_key(|(pid, bytes)| (*bytes.start(), *pid));
     found
+}
+
+fn locks_of(pid: i32, file: FileId) -> Vec<Bytes> {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    descriptors
+        .filter_map(Result::ok)
+        .filter(|descriptor| {
+            fs::metadata(descriptor.path())
+                .is_ok_and(|found| FileId { device: found.dev(), inode: found.ino() } == file)
+        })
+        .filter_map(|descriptor| {
+            proc_file::read(format!("/proc/{pid}/fdinfo/{}", descriptor.file_name().to_string_lossy()))
+        })
+        .flat_map(|info| kernel_locks::locks_of_description(&info))
+        .collect()
 }

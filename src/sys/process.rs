@@ -2,12 +2,14 @@
 //! since; with the start time beside it, it names one process of one boot.
 
 use std::{
+    ffi::CString,
     fs,
     os::unix::fs::MetadataExt,
     time::{Duration, SystemTime},
 };
 
 use nix::{
+    sys::prctl,
     time::{ClockId, clock_gettime},
     unistd::{SysconfVar, sysconf},
 };
@@ -74,6 +76,30 @@ impl Process {
     /// When it started, by the wall clock as it is set now.
     pub fn start_time(&self) -> Option<SystemTime> {
         SystemTime::now().checked_sub(self.age()?)
+    }
+}
+
+/// Another name for this process, as `ps` and `/proc/PID/comm` show it, until dropped.
+pub struct NameWhileWaiting {
+    before: Option<CString>,
+}
+
+impl NameWhileWaiting {
+    /// Takes the name, or as much of it as the kernel keeps.
+    pub fn take(name: &str) -> Self {
+        let before = prctl::get_name().ok();
+        if let Ok(name) = CString::new(name) {
+            let _ = prctl::set_name(&name);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for NameWhileWaiting {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = prctl::set_name(before);
+        }
     }
 }
 

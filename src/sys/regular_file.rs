@@ -120,6 +120,9 @@ pub fn open_existing(path: &Path, access: Access) -> Result<OwnedFd, Errno> {
     open(path, access | GUARDED, Mode::empty())
 }
 
+/// For files that are only appended to, opened by way of the standard library.
+pub const LOG_GUARDS: i32 = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).bits();
+
 const GUARDED: OFlag =
     OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 
