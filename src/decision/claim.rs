@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::policy::{Names, Nested, Repository, Rule};
+use crate::policy::{Names, Nested, Repository, Rule, Slots};
 
 /// One thing that must be had for the launch to start.
 #[derive(Debug)]
@@ -14,13 +14,14 @@ pub enum Demand<'p> {
     AnyOf(Vec<Claim<'p>>),
 }
 
-/// How many slots a launch wants.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Slots {
-    /// So many, at least one.
-    Number(u32),
-    /// Every slot up to the limit: exclusive use.
-    All,
+impl<'p> Demand<'p> {
+    /// Its claims, the alternatives one after the other.
+    pub fn claims(&self) -> &[Claim<'p>] {
+        match self {
+            Demand::One(claim) => std::slice::from_ref(claim),
+            Demand::AnyOf(claims) => claims,
+        }
+    }
 }
 
 /// Slots `first..=last`.
@@ -81,7 +82,19 @@ pub struct Claim<'p> {
     pub rules: Vec<&'p Rule>,
 }
 
-impl Claim<'_> {
+impl<'p> Claim<'p> {
+    /// Takes in another claim on the same file.
+    pub(super) fn merge(&mut self, other: Claim<'p>) {
+        // The rule that binds first is the one to be named first.
+        let binds = other.effective_limit() < self.effective_limit();
+        let at = if binds { 0 } else { self.rules.len() };
+        self.rules.splice(at..at, other.rules);
+        self.ceiling = self.ceiling.into_iter().chain(other.ceiling).min();
+        self.limit = self.limit.min(other.limit);
+        self.slots = self.slots.max(other.slots);
+        self.admit_always |= other.admit_always;
+    }
+
     /// The limit for this launch: what the repository allows, lowered by the ceiling.
     pub fn effective_limit(&self) -> u32 {
         self.ceiling.map_or(self.limit, |ceiling| ceiling.min(self.limit))
