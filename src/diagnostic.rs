@@ -35,6 +35,7 @@ impl SourceText {
     }
 
     /// The same, of a file that was changed then.
+    #[must_use]
     pub fn changed(self, change: Change) -> Self {
         SourceText { changed: Some(change), ..self }
     }

@@ -23,13 +23,22 @@ pub(super) fn claim(arguments: &RunArguments, command: &OsStr, situation: &Situa
             let path = situation.directory.join(file);
             let base = path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
             let file_mode = regular_file::mode_for_new_files();
-            (path, Creation { base, private: false, file_mode, directory_mode: 0o700 })
+            (path, Creation { base, create_base: false, private: None, file_mode, directory_mode: 0o700 })
         }
         None => {
             let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
             let base = situation.runtime.clone();
             let path = base.join(format!("{name}.lock"));
-            (path, Creation { base, private: true, file_mode: 0o600, directory_mode: 0o700 })
+            (
+                path,
+                Creation {
+                    private: Some(base.clone()),
+                    base,
+                    create_base: true,
+                    file_mode: 0o600,
+                    directory_mode: 0o700,
+                },
+            )
         }
     };
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();

@@ -1,11 +1,13 @@
 //! From the claims of a decision to claims on lock files: the one place where the words of judgement become those of
 //! mechanism.
 
+use std::path::Path;
+
 use crate::{
     decision::{self, Demand},
-    policy,
+    policy::{self, EXPIRE_GRACE, ElapsedFrom, ExpireKill, Pace, TooSoon},
     repository::{
-        claim::{self, Admit, Claim},
+        claim::{self, Admit, Claim, Expiry, Pause},
         file::Creation,
     },
 };
@@ -20,18 +22,18 @@ pub(super) struct Claims<'p> {
 
 impl<'p> Claims<'p> {
     /// Translates what a decision demands.
-    pub(super) fn of(demands: &'p [Demand<'p>]) -> Self {
+    pub(super) fn of(demands: &'p [Demand<'p>], runtime: &Path) -> Self {
         let mut judged = Vec::new();
         let demands = demands
             .iter()
             .map(|demand| match demand {
                 Demand::One(one) => {
                     judged.push(one);
-                    claim::Demand::One(translate(one))
+                    claim::Demand::One(translate(one, runtime))
                 }
                 Demand::AnyOf(several) => {
                     judged.extend(several);
-                    claim::Demand::AnyOf(several.iter().map(translate).collect())
+                    claim::Demand::AnyOf(several.iter().map(|one| translate(one, runtime)).collect())
                 }
             })
             .collect();
@@ -39,14 +41,15 @@ impl<'p> Claims<'p> {
     }
 }
 
-fn translate(judged: &decision::Claim<'_>) -> Claim {
+fn translate(judged: &decision::Claim<'_>, runtime: &Path) -> Claim {
     let limit = u64::from(judged.effective_limit());
     Claim {
         name: judged.repository.shown_name().to_owned(),
         path: judged.path.clone(),
         creation: Creation {
             base: judged.base.clone(),
-            private: judged.create_base,
+            create_base: judged.create_base,
+            private: judged.base.starts_with(runtime).then(|| runtime.to_owned()),
             file_mode: judged.create_mode,
             directory_mode: judged.directory_mode,
         },
@@ -68,10 +71,27 @@ fn translate(judged: &decision::Claim<'_>) -> Claim {
             policy::Nested::Join => claim::Nested::Join,
             policy::Nested::Take => claim::Nested::Take,
         },
-        pause: None,
-        expiry: None,
+        pause: pause(judged.repository.pace()),
+        expiry: expiry(judged.repository.pace()),
         rule: judged.rules.first().map_or_else(String::new, |rule| rule.shown_name().to_owned()),
     }
+}
+
+fn pause(pace: &Pace) -> Option<Pause> {
+    Some(Pause {
+        length: pace.if_elapsed?,
+        from_end: pace.if_elapsed_from == ElapsedFrom::End,
+        silent: pace.too_soon == TooSoon::Ok,
+    })
+}
+
+/// When and how a holder of a repository is ended.
+pub(super) fn expiry(pace: &Pace) -> Option<Expiry> {
+    Some(Expiry {
+        after: pace.expire_after?,
+        grace: pace.expire_grace.unwrap_or(EXPIRE_GRACE),
+        group: pace.expire_kill == ExpireKill::Group,
+    })
 }
 
 /// A single zone from the first slot to the limit is none at all: the search may then begin anywhere.

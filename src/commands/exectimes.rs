@@ -90,7 +90,13 @@ fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> 
     let claim = Claim {
         name: path.file_stem().unwrap_or_default().to_string_lossy().replace([' ', '=', ','], "_"),
         path,
-        creation: Creation { base, private: false, file_mode: 0o666, directory_mode: 0o700 },
+        creation: Creation {
+            base,
+            create_base: false,
+            private: None,
+            file_mode: 0o666,
+            directory_mode: 0o700,
+        },
         owner: None,
         limit: u64::from(limit),
         slots: Slots::Number(1),

@@ -1,14 +1,22 @@
 //! Which lock files a listing is about: those of the policy, or those that were named. A repository with a file for each
 //! member is a family of files; the ones that exist are found by their names.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use crate::{
-    commands::situation::Situation,
+    commands::{
+        names::SystemNames,
+        situation::{Situation, processors},
+    },
     error::Error,
     exit_status::ExitStatus,
     output::visible::visible,
-    policy::{self, Policy},
+    policy::{self, Member, Policy},
     repository::{error::RepositoryError, survey::Survey},
 };
 
@@ -63,12 +71,61 @@ pub(super) fn wanted(
 
 fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFiles {
     let name = known.shown_name().to_owned();
-    let files = known
-        .fixed_path(&situation.runtime)
-        .map(|path| LockFileOf { name: name.clone(), member: None, path, limit: None, is_named: false })
+    let limit = u64::from(known.limit().resolve(processors));
+    if let Some(path) = known.fixed_path(&situation.runtime) {
+        let file = LockFileOf { name: name.clone(), member: None, path, limit: Some(limit), is_named: false };
+        return RepositoryFiles { name, limit: Some(limit), of_members: false, files: vec![file] };
+    }
+    let mut found = Vec::new();
+    search(known, &known.base(&situation.runtime), 0, &[], &mut found);
+    let mut files: Vec<LockFileOf> = found
         .into_iter()
+        .map(|(path, members)| {
+            let member: Vec<String> = members.iter().map(|member| member.name(&SystemNames)).collect();
+            let limit = known.limit_of(&known_as(&members)).resolve(processors);
+            LockFileOf {
+                name: name.clone(),
+                member: Some(member.join(" ")),
+                path,
+                limit: Some(u64::from(limit)),
+                is_named: false,
+            }
+        })
         .collect();
-    RepositoryFiles { name, limit: None, of_members: false, files }
+    files.sort_by(|one, other| one.member.cmp(&other.member));
+    RepositoryFiles { name, limit: Some(limit), of_members: true, files }
+}
+
+/// Every file below `directory` whose names are those of the repository, with whose it is. A directory that cannot be read
+/// has none to show.
+fn search(
+    known: &policy::Repository,
+    directory: &Path,
+    depth: usize,
+    above: &[Member],
+    found: &mut Vec<(PathBuf, Vec<Member>)>,
+) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let Some(read) = entry.file_name().to_str().and_then(|name| known.read_name(depth, name)) else {
+            continue;
+        };
+        let members = [above, &read].concat();
+        if depth + 1 == known.depth() {
+            found.push((entry.path(), members));
+        } else {
+            search(known, &entry.path(), depth + 1, &members, found);
+        }
+    }
+}
+
+/// What a member may be called in `limits`: by number and by name.
+fn known_as(members: &[Member]) -> Vec<String> {
+    let numbers = members.iter().filter_map(|member| match member {
+        Member::User(id) | Member::Group(id) => Some(id.to_string()),
+        Member::Text(_) => None,
+    });
+    numbers.chain(members.iter().map(|member| member.name(&SystemNames))).collect()
 }
 
 fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<RepositoryFiles, Error> {

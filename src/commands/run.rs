@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
             Err(refused) => return Err(refused),
         };
         let hold = wishes.hold(terms);
-        let claims = Claims::of(&terms.demands);
+        let claims = Claims::of(&terms.demands, &situation.runtime);
         let mut demands = claims.demands;
         demands.extend(ad_hoc::claim(arguments, command, &situation).map(Demand::One));
 
@@ -126,7 +126,8 @@ fn end_with(refusal: &Refusal, arguments: &RunArguments) -> u8 {
     }
 }
 
-fn find(policy: &Policy, command: &OsStr, directory: &Path) -> Result<Program, Error> {
+/// The program of a command: the one that the policy names, or the one that is found.
+pub(super) fn find(policy: &Policy, command: &OsStr, directory: &Path) -> Result<Program, Error> {
     let found = match policy.executable(command) {
         Some(path) => Program::named(path, directory),
         None => Program::find(command, directory),

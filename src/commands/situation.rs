@@ -16,15 +16,12 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
-    policy::{Policy, Sources},
+    policy::{Policy, SYSTEM_POLICY, Sources},
     sys::{credentials::Credentials, failure::Errno, host, regular_file},
 };
 
-/// Where the system's policy stands.
-const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
-
-/// The names of the environment variables that rungate reads itself.
-pub(super) const POLICY_VARIABLE: &str = "RUNGATE_POLICY";
+/// The environment variable that does what `--policy` does.
+const POLICY_VARIABLE: &str = "RUNGATE_POLICY";
 
 /// The process that asks, and where it runs.
 pub(super) struct Situation {
@@ -46,6 +43,11 @@ impl Situation {
         let directory = env::current_dir().unwrap_or_default();
         let runtime = runtime_directory(credentials.uid);
         Ok(Self { credentials, host, directory, runtime })
+    }
+
+    /// Takes back what belongs to the caller alone, after the user was changed to another one.
+    pub(super) fn forget_caller(&mut self) {
+        self.runtime = PathBuf::from(format!("/tmp/rungate-{}", self.credentials.uid));
     }
 
     /// The request to start a program.
@@ -118,7 +120,8 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-fn processors() -> u32 {
+/// How many processors this process may use.
+pub(super) fn processors() -> u32 {
     thread::available_parallelism()
         .ok()
         .and_then(|count| u32::try_from(NonZero::get(count)).ok())

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::policy::{Names, Nested, Repository, Rule};
+use crate::policy::{Member, Names, Nested, Repository, Rule, Slots};
 
 /// One thing that must be had for the launch to start.
 #[derive(Debug)]
@@ -14,13 +14,14 @@ pub enum Demand<'p> {
     AnyOf(Vec<Claim<'p>>),
 }
 
-/// How many slots a launch wants.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Slots {
-    /// So many, at least one.
-    Number(u32),
-    /// Every slot up to the limit: exclusive use.
-    All,
+impl<'p> Demand<'p> {
+    /// Its claims, the alternatives one after the other.
+    pub fn claims(&self) -> &[Claim<'p>] {
+        match self {
+            Demand::One(claim) => std::slice::from_ref(claim),
+            Demand::AnyOf(claims) => claims,
+        }
+    }
 }
 
 /// Slots `first..=last`.
@@ -30,17 +31,6 @@ pub struct Zone {
     pub first: u32,
     /// The last slot.
     pub last: u32,
-}
-
-/// Whose file of a `per` repository it is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Member {
-    /// A user, by uid.
-    User(u32),
-    /// A group, by gid.
-    Group(u32),
-    /// A host, a command, a directory, an argument: as it was, before it was made safe for a file name.
-    Text(String),
 }
 
 /// What a launch wants of one lock file.
@@ -81,7 +71,19 @@ pub struct Claim<'p> {
     pub rules: Vec<&'p Rule>,
 }
 
-impl Claim<'_> {
+impl<'p> Claim<'p> {
+    /// Takes in another claim on the same file.
+    pub(super) fn merge(&mut self, other: Claim<'p>) {
+        // The rule that binds first is the one to be named first.
+        let binds = other.effective_limit() < self.effective_limit();
+        let at = if binds { 0 } else { self.rules.len() };
+        self.rules.splice(at..at, other.rules);
+        self.ceiling = self.ceiling.into_iter().chain(other.ceiling).min();
+        self.limit = self.limit.min(other.limit);
+        self.slots = self.slots.max(other.slots);
+        self.admit_always |= other.admit_always;
+    }
+
     /// The limit for this launch: what the repository allows, lowered by the ceiling.
     pub fn effective_limit(&self) -> u32 {
         self.ceiling.map_or(self.limit, |ceiling| ceiling.min(self.limit))
@@ -92,11 +94,6 @@ impl Claim<'_> {
         if self.member.is_empty() {
             return None;
         }
-        let shown = self.member.iter().map(|member| match member {
-            Member::User(uid) => names.user_name(*uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
-            Member::Group(gid) => names.group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()),
-            Member::Text(text) => text.clone(),
-        });
-        Some(shown.collect::<Vec<_>>().join(" "))
+        Some(self.member.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(" "))
     }
 }

@@ -2,25 +2,24 @@
 //! the request, and is the one evaluator behind `run`, `explain`, `policy check` and `policy test`.
 
 mod claim;
+mod claims;
+mod evaluation;
+mod lookups;
+mod matching;
 mod request;
+mod setting;
+#[cfg(test)]
+mod tests;
 mod trace;
+mod values;
 mod verdict;
+mod zones;
 
-pub use claim::{Claim, Demand, Member, Slots, Zone};
+pub use claim::{Claim, Demand, Zone};
+pub use evaluation::decide;
 pub use request::Request;
-pub use trace::{Outcome, Selector, TraceEntry};
-pub use verdict::{Decision, Setting, Terms, Verdict};
+pub use setting::Setting;
+pub use trace::{Outcome, TraceEntry};
+pub use verdict::{Decision, Terms, Unenforced, Verdict};
 
-use crate::policy::Policy;
-
-/// Judges one request.
-pub fn decide<'p>(_policy: &'p Policy, _request: &Request<'_>) -> Decision<'p> {
-    let terms = Terms {
-        demands: Vec::new(),
-        exempt: None,
-        wait: Setting::default(),
-        hold: Setting::default(),
-        would_refuse: Vec::new(),
-    };
-    Decision { verdict: Verdict::Start(terms), trace: Vec::new() }
-}
+pub use crate::policy::{Member, Names, Selector, Slots};

@@ -1,44 +1,32 @@
 //! What became of every rule. `run` drops it, `explain` prints it; both come out of the same evaluation.
 
-use crate::policy::Rule;
+use std::fmt;
 
-/// The selectors of a rule.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Selector {
-    /// `commands`
-    Commands,
-    /// `arguments`
-    Arguments,
-    /// `users`
-    Users,
-    /// `groups`
-    Groups,
-    /// `hosts`
-    Hosts,
-    /// `directories`
-    Directories,
-    /// `environment`
-    Environment,
-    /// `when`
-    When,
-}
+use crate::{
+    diagnostic::escaped,
+    policy::{Policy, Rule, Selector},
+};
 
-/// What became of one rule.
+/// What became of one rule. Other rules are named by their index among the rules of the policy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
     /// It counts.
     Counts,
+    /// It counts as the first of so many that share its `first_of`.
+    CountsFirstOf(usize),
     /// `enabled = false`
     Disabled,
-    /// A selector does not match.
+    /// This selector does not match.
     No(Selector),
     /// This table of its `except` matches, counted from 0.
     Excepted(usize),
-    /// An earlier rule of its `first_of` counts: its index among the rules.
+    /// An earlier rule of its `first_of` counts.
     Shadowed(usize),
-    /// It matches, but an exempt rule frees the launch of it: that rule's index.
+    /// It matches, but this rule exempts the launch from it.
     Exempted(usize),
-    /// A look-up failed, so that nobody knows.
+    /// It would refuse, were it enforced.
+    WouldRefuse,
+    /// Nobody knows: a look-up failed.
     Unknown,
 }
 
@@ -49,4 +37,67 @@ pub struct TraceEntry<'p> {
     pub rule: &'p Rule,
     /// What became of it.
     pub outcome: Outcome,
+}
+
+impl TraceEntry<'_> {
+    /// Whether the rule matches, so that it has a say or is only shadowed or exempted from.
+    pub fn matches(&self) -> bool {
+        !matches!(self.outcome, Outcome::Disabled | Outcome::No(_) | Outcome::Excepted(_))
+    }
+
+    /// The outcome in words: `counts (first of 2)`, `no: groups (students)`.
+    pub fn describe<'a>(&'a self, policy: &'a Policy) -> impl fmt::Display + 'a {
+        Description { entry: self, policy }
+    }
+}
+
+struct Description<'a> {
+    entry: &'a TraceEntry<'a>,
+    policy: &'a Policy,
+}
+
+impl fmt::Display for Description<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = self.entry.rule;
+        let other = |index: &usize| escaped_name(self.policy.rules().get(*index));
+        match &self.entry.outcome {
+            Outcome::Counts => f.write_str("counts"),
+            Outcome::CountsFirstOf(count) => write!(f, "counts (first of {count})"),
+            Outcome::Disabled => f.write_str("no: enabled = false"),
+            Outcome::No(selector) => {
+                f.write_str("no: ")?;
+                show_selector(*selector, &rule.selectors.shown(*selector), f)
+            }
+            Outcome::Excepted(table) => {
+                f.write_str("no: except")?;
+                let Some(selectors) = rule.except.get(*table) else { return Ok(()) };
+                for selector in selectors.selectors() {
+                    f.write_str(" ")?;
+                    show_selector(selector, &selectors.shown(selector), f)?;
+                }
+                Ok(())
+            }
+            Outcome::Shadowed(by) => write!(f, "shadowed by \"{}\"", other(by)),
+            Outcome::Exempted(by) => write!(f, "exempted by \"{}\"", other(by)),
+            Outcome::WouldRefuse => f.write_str("would refuse, but is not enforced"),
+            Outcome::Unknown => f.write_str("unknown: a look-up failed"),
+        }
+    }
+}
+
+fn escaped_name(rule: Option<&Rule>) -> String {
+    rule.map_or_else(String::new, |rule| escaped(rule.shown_name()).to_string())
+}
+
+/// A selector with its entries, where they are few and say more than that they did not match: a command that is not
+/// meant is no news.
+fn show_selector(selector: Selector, entries: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const MOST: usize = 3;
+    f.write_str(selector.key())?;
+    if selector == Selector::Commands || entries.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = entries.iter().take(MOST).map(String::as_str).collect();
+    let more = if entries.len() > MOST { ", …" } else { "" };
+    write!(f, " ({}{more})", escaped(&shown.join(", ")))
 }

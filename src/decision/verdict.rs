@@ -1,10 +1,7 @@
 //! The outcome of a policy and a request. It is data with terms, never a boolean: the launcher obeys it and has never
 //! seen a policy.
 
-use std::time::Duration;
-
-use super::claim::Demand;
-use super::trace::TraceEntry;
+use super::{claim::Demand, setting::Setting, trace::TraceEntry};
 use crate::policy::{Hold, LookupError, Rule, Wait};
 
 /// What is to be done, and what became of every rule.
@@ -43,46 +40,23 @@ pub enum Verdict<'p> {
 /// The terms of a start.
 #[derive(Debug)]
 pub struct Terms<'p> {
-    /// What must be had; empty where nothing is limited.
+    /// What must be had, in the order of the rules; empty where nothing is limited.
     pub demands: Vec<Demand<'p>>,
-    /// The rule that exempts from everything, where there is one.
+    /// The rule that exempts the launch from everything, where there is one.
     pub exempt: Option<&'p Rule>,
     /// How long it may wait.
     pub wait: Setting<Wait>,
     /// What keeps its slots.
     pub hold: Setting<Hold>,
-    /// Rules that would have refused, had they been enforced.
-    pub would_refuse: Vec<&'p Rule>,
+    /// What would have refused the launch, had it been enforced.
+    pub would_refuse: Vec<Unenforced<'p>>,
 }
 
-/// What the policy says about a wait or a hold: the command line may replace the default, and only tighten what was
-/// said.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Setting<T> {
-    /// The strictest that a rule or a repository says.
-    pub said: Option<T>,
-    /// What the defaults say where rules and repositories are silent.
-    pub default: Option<T>,
-}
-
-impl<T> Default for Setting<T> {
-    fn default() -> Self {
-        Setting { said: None, default: None }
-    }
-}
-
-impl Setting<Wait> {
-    /// The wait that counts, where the command line asks for `asked`. Without a word from anybody there is none.
-    pub fn resolve(self, asked: Option<Wait>) -> Wait {
-        let open = asked.or(self.default);
-        self.said.into_iter().chain(open).min().unwrap_or(Wait::For(Duration::ZERO))
-    }
-}
-
-impl Setting<Hold> {
-    /// The hold that counts, where the command line asks for `asked`.
-    pub fn resolve(self, asked: Option<Hold>) -> Hold {
-        let open = asked.or(self.default);
-        self.said.into_iter().chain(open).max().unwrap_or_default()
-    }
+/// A refusal that is not enforced.
+#[derive(Debug)]
+pub enum Unenforced<'p> {
+    /// By a `deny` rule.
+    Denied(&'p Rule),
+    /// Because no rule matches.
+    Unmatched,
 }

@@ -1,23 +1,26 @@
 //! Everything that is wrong with a policy, at once. Whoever holds this has no policy: nothing was applied.
 
-use std::error::Error;
-use std::fmt::{Display, Formatter};
+use std::{error::Error, fmt};
 
 use crate::diagnostic::Diagnostic;
 
-/// All faults of all files, sorted by place.
-#[derive(Debug)]
+/// All faults of all files, sorted by file and place; never none.
+#[derive(Clone, Debug)]
 pub struct Faults {
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Faults {
-    /// One after the other, sorted by file and place.
+    pub(super) fn new(diagnostics: Vec<Diagnostic>) -> Self {
+        Faults { diagnostics }
+    }
+
+    /// One after the other.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.diagnostics.iter()
     }
 
-    /// How many there are; never none.
+    /// How many there are.
     pub fn count(&self) -> usize {
         self.diagnostics.len()
     }
@@ -32,10 +35,12 @@ impl<'a> IntoIterator for &'a Faults {
     }
 }
 
-impl Display for Faults {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        for diagnostic in &self.diagnostics {
-            writeln!(f, "{diagnostic}")?;
+impl fmt::Display for Faults {
+    /// All of them in full, with an empty line between two.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, diagnostic) in self.diagnostics.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n\n" };
+            write!(f, "{gap}{diagnostic}")?;
         }
         Ok(())
     }

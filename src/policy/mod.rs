@@ -2,43 +2,178 @@
 //! types: as written (with spans), validated (here), decided ([`crate::decision`]). Nothing takes a written one once it
 //! is validated, and nothing of a policy with a fault is ever applied.
 
+#![expect(dead_code, reason = "the schema and the printed policy, which use the rest, come next")]
+
+mod acquisition;
+mod choice;
+mod family;
+mod fault;
 mod faults;
+mod findings;
+mod hold;
+mod keys;
+mod layer;
 mod limit;
+mod log;
+mod member;
 mod names;
-mod patience;
+mod path_syntax;
+mod pattern;
 mod place;
+mod principal;
+mod reader;
 mod repository;
 mod rule;
+mod safe_value;
+mod selectors;
 mod source;
+mod span_of_time;
+mod spelling;
+mod template;
+mod unmatched;
+mod validation;
+mod warning;
+mod window;
+mod written;
+mod zone;
 
+pub(crate) use acquisition::{Acquisition, ClaimTerms, SlotsFrom};
+pub(crate) use pattern::Pattern;
+pub(crate) use principal::{GroupEntry, Principal};
+pub(crate) use selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors};
+pub(crate) use template::Placeholder;
+pub(crate) use window::Window;
+
+pub use acquisition::Slots;
 pub use faults::Faults;
+pub use hold::Hold;
+pub use layer::{Layer, LayerKind};
 pub use limit::{HIGHEST_LIMIT, Limit};
+pub use log::{Log, LogEvents, LogTarget};
+pub use member::Member;
 pub use names::{LookupError, Names};
-pub use patience::{Hold, Wait};
 pub use place::Place;
-pub use repository::{Nested, Pace, Repository};
-pub use rule::{Action, Rule};
-pub use source::Sources;
+pub use repository::{
+    Charge, EXPIRE_GRACE, ElapsedFrom, ExpireKill, Nested, Pace, Repository, Reservation, TooSoon,
+};
+pub use rule::{Action, Admit, Rule};
+pub use selectors::Selector;
+pub use source::{LayerText, SYSTEM_POLICY, Sources};
+pub use span_of_time::{Wait, parse_duration, show_duration};
+pub use unmatched::Unmatched;
+pub use zone::{named_zone, system_zone};
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use toml::de::DeTable;
+
+use self::{
+    fault::Fault, findings::Findings, keys::FILE, place::At, reader::Section, source::Found,
+    validation::LayerFile, warning::Warning, written::WrittenFile,
+};
+use crate::{
+    diagnostic::{Diagnostic, SourceText},
+    sys::trusted_file::Stamp,
+};
 
 /// The whole of the policy files, validated.
 #[derive(Debug, Default)]
 pub struct Policy {
+    layers: Vec<Layer>,
     rules: Vec<Rule>,
     repositories: Vec<Repository>,
+    executables: HashMap<String, PathBuf>,
+    /// The order in which rules are judged.
+    sequence: Vec<usize>,
+    files: Vec<Arc<SourceText>>,
+    warnings: Vec<Diagnostic>,
+    stamps: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 impl Policy {
     /// Reads and validates every file. Where there is none the policy is empty.
-    pub fn load(_sources: &Sources) -> Result<Policy, Faults> {
-        Ok(Policy::default())
+    pub fn load(sources: &Sources) -> Result<Policy, Faults> {
+        Self::of_found(sources.read(), sources.caller == 0)
     }
 
-    /// Whether no file says anything.
+    /// Reads and validates files that were named one by one, as if together they were the system's policy.
+    pub fn load_files(paths: &[PathBuf], caller: u32) -> Result<Policy, Faults> {
+        Self::of_found(source::read_files(paths, caller), true)
+    }
+
+    /// Validates text in memory.
+    pub fn of_layers(layers: Vec<LayerText>, caller_is_root: bool) -> Result<Policy, Faults> {
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root)
+    }
+
+    /// Validates one text as the system's policy.
+    pub fn of_text(path: impl Into<PathBuf>, text: impl Into<String>) -> Result<Policy, Faults> {
+        let files = vec![SourceText::new(path, text)];
+        Self::of_layers(vec![LayerText { kind: LayerKind::System, files }], false)
+    }
+
+    fn of_found(found: Found, caller_is_root: bool) -> Result<Policy, Faults> {
+        let findings = Findings::default();
+        let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();
+        let mut files: Vec<Arc<SourceText>> = Vec::new();
+        let mut layer_of_file = Vec::new();
+        for (index, layer) in found.layers.into_iter().enumerate() {
+            layer_of_file.extend(std::iter::repeat_n(index, layer.files.len()));
+            files.extend(layer.files.into_iter().map(Arc::new));
+        }
+        // What stands for a file that has no text is appended, so that the indices of the others stay.
+        let whole = |files: &mut Vec<Arc<SourceText>>, path: PathBuf| {
+            files.push(Arc::new(SourceText::new(path, String::new())));
+            At::whole(files.len() - 1)
+        };
+        let read = layer_of_file.len();
+        for (path, fault) in found.faults {
+            let at = whole(&mut files, path);
+            findings.fault(at, fault);
+        }
+        for (path, name) in found.skipped {
+            let at = whole(&mut files, path);
+            findings.warning(at, Warning::SkippedFile { name });
+        }
+
+        let parsed: Vec<_> = files[..read]
+            .iter()
+            .enumerate()
+            .map(|(index, file)| parse(index, file.text(), &findings))
+            .collect();
+        let written: Vec<LayerFile<'_>> = parsed
+            .iter()
+            .enumerate()
+            .map(|(index, table)| LayerFile {
+                source: Arc::clone(&files[index]),
+                layer: layer_of_file[index],
+                written: WrittenFile::read(&Section::new(table, At::whole(index), &FILE, &findings)),
+            })
+            .collect();
+        let policy = validation::validate(&kinds, caller_is_root, &written, &findings);
+        let warnings = findings.close(&files)?;
+        files.truncate(read);
+        Ok(Policy { files, warnings, stamps: found.stamps, ..policy })
+    }
+
+    /// Whether no file says anything: there is no rule, and nothing is refused.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.repositories.is_empty()
+        self.files.is_empty()
+    }
+
+    /// The files, in the order in which they count.
+    pub fn files(&self) -> impl Iterator<Item = &SourceText> {
+        self.files.iter().map(Arc::as_ref)
+    }
+
+    /// The layers, the system's first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// Every rule, in the order of the files.
@@ -52,12 +187,41 @@ impl Policy {
     }
 
     /// The program that `[command.NAME] exec` names for a command.
-    pub fn executable(&self, _command: &OsStr) -> Option<&Path> {
-        None
+    pub fn executable(&self, command: &OsStr) -> Option<&Path> {
+        self.executables.get(command.to_str()?).map(PathBuf::as_path)
     }
 
-    /// Whether a file of the policy came, went or changed since it was read.
-    pub fn is_stale(&self) -> bool {
-        false
+    /// What is likely not meant, as far as it can be seen without asking who exists.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
     }
+
+    /// The lowest descriptor that may hold a slot, where a layer says.
+    pub fn fd_floor(&self) -> Option<u32> {
+        self.layers.iter().filter_map(|layer| layer.fd_floor).max()
+    }
+
+    /// The logs that its layers ask for, each with whether it is the system's own wish.
+    pub fn logs(&self) -> impl Iterator<Item = (LayerKind, &Log)> {
+        self.layers.iter().filter_map(|layer| layer.log.as_ref().map(|log| (layer.kind, log)))
+    }
+
+    /// Whether a file of the policy came, went or changed since it was read: as many `stat` calls as there are files.
+    pub fn is_stale(&self) -> bool {
+        self.stamps.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    }
+
+    pub(crate) fn sequence(&self) -> &[usize] {
+        &self.sequence
+    }
+}
+
+/// Takes a text apart; what is no TOML is reported and the rest is kept.
+fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        findings.fault(At::new(file, span), Fault::Syntax { reason: error.message().to_owned() });
+    }
+    table.into_inner()
 }

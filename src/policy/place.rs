@@ -1,11 +1,41 @@
-//! Where something stands in a policy file. Only a byte offset is kept: the line is counted when somebody wants to read
-//! it, which a launch that starts never does.
+//! Where something stands in a policy file. While a policy is read a place is a few numbers ([`At`]); what is left of
+//! it afterwards ([`Place`]) keeps the text alive and counts the line only when somebody wants to read it, which a
+//! launch that starts never does.
 
-use std::fmt::{Display, Formatter};
-use std::path::Path;
-use std::sync::Arc;
+use std::{fmt, ops::Range, path::Path, sync::Arc};
 
-use crate::diagnostic::SourceText;
+use crate::diagnostic::{Label, SourceText};
+
+/// A part of one of the files that are being read.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct At {
+    /// The index of the file, in the order in which they count.
+    pub(super) file: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl At {
+    pub(super) fn new(file: usize, span: Range<usize>) -> Self {
+        At { file, start: span.start, end: span.end }
+    }
+
+    /// A file as a whole.
+    pub(super) fn whole(file: usize) -> Self {
+        At { file, start: 0, end: 0 }
+    }
+
+    pub(super) fn label(self, source: &Arc<SourceText>, note: &'static str) -> Label {
+        Label { source: Arc::clone(source), span: self.start..self.end, note }
+    }
+}
+
+/// A value and where it was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written<T> {
+    pub(super) value: T,
+    pub(super) at: At,
+}
 
 /// A place in a policy file, shown as `path:line`.
 #[derive(Clone, Debug)]
@@ -15,9 +45,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place at a byte offset.
-    pub fn new(source: Arc<SourceText>, offset: usize) -> Self {
-        Place { source, offset }
+    pub(super) fn new(source: &Arc<SourceText>, at: At) -> Self {
+        Place { source: Arc::clone(source), offset: at.start }
     }
 
     /// The file.
@@ -31,8 +60,8 @@ impl Place {
     }
 }
 
-impl Display for Place {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.source.shown_path(), self.line())
     }
 }

@@ -1,13 +1,16 @@
 //! A rule as it was validated: what it selects, what it does, and what it wants of repositories. It holds nothing that
 //! depends on the request; whether it counts is for the evaluator to say.
 
-use super::patience::{Hold, Wait};
-use super::place::Place;
+use super::{
+    acquisition::Acquisition, choice::Choice, hold::Hold, place::Place, repository::Charge,
+    selectors::Selectors, span_of_time::Wait,
+};
 
 /// What a rule that counts does with the launch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Action {
-    /// It takes what it acquires; the rule of a limit.
+    /// It takes what it acquires.
+    #[default]
     Limit,
     /// It refuses the launch.
     Deny,
@@ -15,27 +18,64 @@ pub enum Action {
     Exempt,
 }
 
+impl Choice for Action {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("limit", Action::Limit), ("deny", Action::Deny), ("exempt", Action::Exempt)];
+}
+
+/// Whether the launches of a rule heed the limits.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Admit {
+    /// They do.
+    #[default]
+    Limited,
+    /// They are counted, never refused.
+    Always,
+}
+
+impl Choice for Admit {
+    const WORDS: &'static [(&'static str, Self)] = &[("limited", Admit::Limited), ("always", Admit::Always)];
+}
+
 /// One `[[rule]]`.
 #[derive(Debug)]
 pub struct Rule {
-    pub(crate) name: String,
-    pub(crate) shown: String,
-    pub(crate) place: Place,
-    pub(crate) action: Action,
-    pub(crate) message: Option<String>,
+    pub(super) name: String,
+    pub(super) shown_name: String,
+    pub(super) place: Place,
+    /// The index of its layer.
+    pub(crate) layer: usize,
+    pub(crate) selectors: Selectors,
+    /// Any of these takes the rule out, whatever its own selectors say.
+    pub(crate) except: Vec<Selectors>,
+    /// The family of which the first that matches counts; the number is unique among all layers.
+    pub(crate) family: Option<usize>,
+    pub(super) first_of: Option<String>,
+    pub(super) order: i64,
+    pub(crate) enabled: bool,
+    pub(super) action: Action,
+    pub(super) message: Option<String>,
+    pub(crate) acquire: Vec<Acquisition>,
+    pub(crate) charge: Option<Charge>,
+    pub(crate) admit: Admit,
+    /// The repositories that an exempt rule exempts from, by index; `None` is from everything.
+    pub(crate) from: Option<Vec<usize>>,
+    pub(crate) enforce: Option<bool>,
     pub(crate) wait: Option<Wait>,
     pub(crate) hold: Option<Hold>,
+    /// Whether a file of a repository it acquires depends on the groups of the rule that the caller is in.
+    pub(crate) needs_groups: bool,
 }
 
 impl Rule {
-    /// The name as the file says it.
+    /// The name as the file says it, or its number where it has none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The name to show: with the file's where two files use it.
     pub fn shown_name(&self) -> &str {
-        &self.shown
+        &self.shown_name
     }
 
     /// Where it stands.
@@ -61,5 +101,15 @@ impl Rule {
     /// What keeps its launches' slots, where it says.
     pub fn hold(&self) -> Option<Hold> {
         self.hold
+    }
+
+    /// Whether its launches are counted and never refused.
+    pub(crate) fn is_always_admitted(&self) -> bool {
+        self.admit == Admit::Always
+    }
+
+    /// The names of commands it is written for that are neither paths nor patterns: those that a shim can stand for.
+    pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
+        self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
     }
 }

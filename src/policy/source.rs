@@ -1,17 +1,176 @@
 //! Which files make up the policy, and their text. The only file of this module that reaches the system: everything
 //! after it works on text in memory, so that tests and `policy check FILE` judge exactly what a launch would.
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{fault::Fault, layer::LayerKind};
+use crate::{
+    diagnostic::{Change, SourceText},
+    sys::trusted_file::{Distrust, Stamp, TrustedDirectory, TrustedFile},
+};
+
+/// The system's policy.
+pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
 
 /// Where the policy comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Sources {
-    /// The system's file, `/etc/rungate/policy.toml`; its drop-ins are in the directory beside it that ends in `.d`.
+    /// The system's file. Its drop-ins are in the directory beside it whose name ends in `.d` instead of `.toml`.
     pub system: PathBuf,
-    /// What `--policy` or `RUNGATE_POLICY` names.
+    /// What `--policy` or `RUNGATE_POLICY` names; it must exist.
     pub given: Option<PathBuf>,
     /// The caller's own file, `$XDG_CONFIG_HOME/rungate/policy.toml`.
     pub own: Option<PathBuf>,
     /// The caller's real uid: who may own a policy besides root, and whether what is added may loosen.
     pub caller: u32,
+}
+
+/// The text of a layer's files, wherever it came from.
+#[derive(Debug)]
+pub struct LayerText {
+    /// Whose they are.
+    pub kind: LayerKind,
+    /// The files, in the order in which they count.
+    pub files: Vec<SourceText>,
+}
+
+/// What was found in the places that [`Sources`] names.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) layers: Vec<LayerText>,
+    /// Files that cannot be used, and why.
+    pub(super) faults: Vec<(PathBuf, Fault)>,
+    /// Names in the drop-in directory that are no drop-ins, with the directory.
+    pub(super) skipped: Vec<(PathBuf, String)>,
+    pub(super) stamps: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+impl Sources {
+    /// The system's policy alone, for a caller with this real uid.
+    pub fn system(caller: u32) -> Self {
+        Sources { system: SYSTEM_POLICY.into(), given: None, own: None, caller }
+    }
+
+    /// The directory of the system's drop-ins.
+    pub fn drop_ins(&self) -> PathBuf {
+        self.system.with_extension("d")
+    }
+
+    pub(super) fn read(&self) -> Found {
+        let mut reading = Reading { caller: self.caller, found: Found::default() };
+        let mut system = reading.file(&self.system, false);
+        reading.drop_ins(&self.drop_ins(), &mut system);
+        reading.layer(LayerKind::System, system);
+        if let Some(given) = &self.given {
+            let files = reading.file(given, true);
+            reading.layer(LayerKind::Given, files);
+        }
+        if let Some(own) = &self.own {
+            let files = reading.file(own, false);
+            reading.layer(LayerKind::Own, files);
+        }
+        reading.found
+    }
+}
+
+/// Files that were named one by one, judged together as a system policy.
+pub(super) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
+    let mut reading = Reading { caller, found: Found::default() };
+    let files = paths.iter().flat_map(|path| reading.file(path, true)).collect();
+    reading.layer(LayerKind::System, files);
+    reading.found
+}
+
+struct Reading {
+    caller: u32,
+    found: Found,
+}
+
+impl Reading {
+    /// A file, where it exists and can be used.
+    fn file(&mut self, path: &Path, must_exist: bool) -> Vec<SourceText> {
+        match TrustedFile::open(path, self.caller) {
+            Ok(None) => {
+                self.found.stamps.push((path.to_owned(), None));
+                if must_exist {
+                    self.found.faults.push((path.to_owned(), Fault::Missing));
+                }
+                Vec::new()
+            }
+            Ok(Some(file)) => self.text(path, file).into_iter().collect(),
+            Err(distrust) => {
+                self.distrust(path, &distrust);
+                Vec::new()
+            }
+        }
+    }
+
+    fn drop_ins(&mut self, directory: &Path, files: &mut Vec<SourceText>) {
+        let opened = match TrustedDirectory::open(directory, self.caller) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return self.found.stamps.push((directory.to_owned(), None)),
+            Err(distrust) => return self.distrust(directory, &distrust),
+        };
+        self.found.stamps.push((directory.to_owned(), Some(opened.stamp())));
+        let names = opened.names().unwrap_or_else(|distrust| {
+            self.distrust(directory, &distrust);
+            Vec::new()
+        });
+        for name in names {
+            let path = directory.join(&name);
+            if !is_drop_in(&name) {
+                self.found.skipped.push((directory.to_owned(), name.to_string_lossy().into_owned()));
+                continue;
+            }
+            match opened.file(&name) {
+                // A link to nothing, or a file that went between the listing and now: the next stamp tells.
+                Ok(None) => self.found.faults.push((path, Fault::Missing)),
+                Ok(Some(file)) => files.extend(self.text(&path, file)),
+                Err(distrust) => self.distrust(&path, &distrust),
+            }
+        }
+    }
+
+    fn text(&mut self, path: &Path, file: TrustedFile) -> Option<SourceText> {
+        self.found.stamps.push((path.to_owned(), Some(file.stamp())));
+        let change = Change { at: file.modified(), by: file.owner() };
+        let content = match file.read() {
+            Ok(content) => content,
+            Err(distrust) => {
+                self.distrust(path, &distrust);
+                return None;
+            }
+        };
+        let text = String::from_utf8(content).ok();
+        if text.is_none() {
+            self.found.faults.push((path.to_owned(), Fault::NotText));
+        }
+        text.map(|text| SourceText::new(path, text).changed(change))
+    }
+
+    fn distrust(&mut self, path: &Path, distrust: &Distrust) {
+        // The reason names the file it is about only where that is another one: a directory above, or a link.
+        let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
+        let fault = if distrust.is_about_trust() {
+            Fault::Untrusted { reason }
+        } else {
+            Fault::Unreadable { reason }
+        };
+        self.found.faults.push((path.to_owned(), fault));
+    }
+
+    fn layer(&mut self, kind: LayerKind, files: Vec<SourceText>) {
+        if !files.is_empty() {
+            self.found.layers.push(LayerText { kind, files });
+        }
+    }
+}
+
+fn is_drop_in(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.ends_with(b".toml") && !name.starts_with(b".")
 }

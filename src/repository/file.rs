@@ -22,8 +22,11 @@ use crate::{
 pub struct Creation {
     /// The directory below which missing directories are created.
     pub base: PathBuf,
-    /// Whether `base` is the caller's own, so that it is created (0700) and must be private.
-    pub private: bool,
+    /// Whether `base` itself is created (0700) where it is missing.
+    pub create_base: bool,
+    /// A directory at or above `base` that is made where it is missing, and must belong to the caller alone: others could have
+    /// made it, in `/tmp`.
+    pub private: Option<PathBuf>,
     /// Permission bits of the file, exactly.
     pub file_mode: u32,
     /// Permission bits of directories below `base`, exactly.
@@ -94,8 +97,8 @@ impl LockFile {
         {
             return Ok(file);
         }
-        if creation.private {
-            prepare_private(&creation.base)?;
+        if let Some(private) = &creation.private {
+            prepare_private(private)?;
         }
         for _ in 0..PATIENCE {
             let opened = match open(path, Access::ReadWrite)? {
@@ -276,18 +279,26 @@ fn create_directories(path: &Path, creation: &Creation) -> Result<(), Repository
     let base = &creation.base;
     match regular_file::status_of_path(base) {
         Ok(_) => {}
+        Err(Errno::ENOENT) if creation.create_base => {
+            let parent = creation.private.as_deref().or_else(|| base.parent()).unwrap_or(base);
+            create_below(parent, base, 0o700)?;
+        }
         Err(Errno::ENOENT) => return Err(RepositoryError::NoDirectory { path: base.clone() }),
         Err(errno) => return Err(call("look at", base, "lstat", errno)),
     }
-    let Some(below) = path.parent().and_then(|parent| parent.strip_prefix(base).ok()) else {
-        let missing = path.parent().unwrap_or(path);
-        return Err(RepositoryError::NoDirectory { path: missing.to_owned() });
+    let parent = path.parent().unwrap_or(path);
+    create_below(base, parent, creation.directory_mode)
+}
+
+/// Creates what is missing of `directory` below `base`.
+fn create_below(base: &Path, directory: &Path, mode: u32) -> Result<(), RepositoryError> {
+    let Ok(below) = directory.strip_prefix(base) else {
+        return Err(RepositoryError::NoDirectory { path: directory.to_owned() });
     };
-    let mut directory = base.clone();
+    let mut made = base.to_owned();
     for component in below {
-        directory.push(component);
-        regular_file::create_directory(&directory, creation.directory_mode)
-            .map_err(|errno| call("create", &directory, "mkdir", errno))?;
+        made.push(component);
+        regular_file::create_directory(&made, mode).map_err(|errno| call("create", &made, "mkdir", errno))?;
     }
     Ok(())
 }

@@ -1,0 +1,188 @@
+//! From rules that match to a verdict: which of them count, and what those say together.
+
+use std::collections::HashMap;
+
+use super::{
+    claims,
+    matching::{Judgement, Matcher},
+    request::Request,
+    setting::settle,
+    trace::{Outcome, TraceEntry},
+    verdict::{Decision, Terms, Unenforced, Verdict},
+};
+use crate::policy::{Action, Layer, LookupError, Policy, Rule, Unmatched};
+
+/// Judges one request.
+pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
+    let matcher = Matcher::new(request, policy.layers());
+    let mut judged = Judged::new(policy, &matcher);
+    let verdict = judged.verdict(&matcher);
+    let entries = policy.rules().iter().zip(judged.outcomes);
+    Decision { verdict, trace: entries.map(|(rule, outcome)| TraceEntry { rule, outcome }).collect() }
+}
+
+/// Every rule, judged for itself and within its family.
+struct Judged<'p> {
+    policy: &'p Policy,
+    outcomes: Vec<Outcome>,
+    /// The first look-up that failed, and the rule that needed it.
+    failure: Option<(&'p Rule, LookupError)>,
+}
+
+impl<'p> Judged<'p> {
+    fn new(policy: &'p Policy, matcher: &Matcher<'_>) -> Self {
+        let mut judged =
+            Judged { policy, outcomes: vec![Outcome::Disabled; policy.rules().len()], failure: None };
+        let mut first: HashMap<usize, usize> = HashMap::new();
+        let mut members: HashMap<usize, usize> = HashMap::new();
+        for &index in policy.sequence() {
+            let rule = &policy.rules()[index];
+            if let Some(family) = rule.family.filter(|_| rule.enabled) {
+                *members.entry(family).or_default() += 1;
+            }
+            let before = rule.family.and_then(|family| first.get(&family).copied());
+            let outcome = judged.outcome(rule, before, matcher);
+            // One that nobody can judge shadows the rest of its family too: either it counts, or the launch is refused.
+            if let (Some(family), Outcome::Counts | Outcome::Unknown) = (rule.family, &outcome) {
+                first.insert(family, index);
+            }
+            judged.outcomes[index] = outcome;
+        }
+        for (family, index) in first {
+            if judged.outcomes[index] == Outcome::Counts {
+                judged.outcomes[index] = Outcome::CountsFirstOf(members[&family]);
+            }
+        }
+        judged
+    }
+
+    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, matcher: &Matcher<'_>) -> Outcome {
+        if !rule.enabled {
+            return Outcome::Disabled;
+        }
+        if let Some(before) = before {
+            // Who the caller is makes no difference any more, so nobody is asked.
+            let mismatch = matcher.mismatch(&rule.selectors, rule.layer);
+            return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
+        }
+        match matcher.judge(rule) {
+            Judgement::Matches => Outcome::Counts,
+            Judgement::No(selector) => Outcome::No(selector),
+            Judgement::Excepted(table) => Outcome::Excepted(table),
+            Judgement::Unknown(failure) => {
+                self.failure.get_or_insert((rule, failure));
+                Outcome::Unknown
+            }
+        }
+    }
+
+    fn counts(&self, index: usize) -> bool {
+        matches!(self.outcomes[index], Outcome::Counts | Outcome::CountsFirstOf(_))
+    }
+
+    /// The rules that count and do this, in the order of the files.
+    fn counting(&self, action: Action) -> Vec<usize> {
+        let rules = self.policy.rules();
+        (0..rules.len()).filter(|&index| rules[index].action() == action && self.counts(index)).collect()
+    }
+
+    fn layer(&self, rule: &Rule) -> &'p Layer {
+        &self.policy.layers()[rule.layer]
+    }
+
+    fn verdict(&mut self, matcher: &Matcher<'_>) -> Verdict<'p> {
+        let rules = self.policy.rules();
+        let mut would_refuse = Vec::new();
+        for index in self.counting(Action::Deny) {
+            let rule = &rules[index];
+            if rule.enforce.unwrap_or(self.layer(rule).enforce) {
+                return Verdict::Denied { rule, matches: matcher.what_matches(rule) };
+            }
+            would_refuse.push(Unenforced::Denied(rule));
+            self.outcomes[index] = Outcome::WouldRefuse;
+        }
+        if let Some((rule, failure)) = self.failure.take() {
+            return Verdict::LookupFailed { rule, failure };
+        }
+        for layer in self.unmatched_layers() {
+            if layer.enforce {
+                return Verdict::Unmatched;
+            }
+            would_refuse.push(Unenforced::Unmatched);
+        }
+        match self.terms(matcher, would_refuse) {
+            Ok(terms) => Verdict::Start(terms),
+            Err((rule, failure)) => Verdict::LookupFailed { rule, failure },
+        }
+    }
+
+    /// The layers that refuse what none of their rules matches. A rule that was added by somebody who may only tighten
+    /// does not speak for the system.
+    fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
+        let layers = self.policy.layers();
+        let matched: Vec<usize> = (0..self.outcomes.len())
+            .filter(|&index| self.counts(index) || self.outcomes[index] == Outcome::WouldRefuse)
+            .map(|index| self.policy.rules()[index].layer)
+            .collect();
+        let speaks = move |by: usize, layer: usize| by == layer || by > layer && layers[by].may_loosen;
+        layers.iter().enumerate().filter_map(move |(index, layer)| {
+            let named = matched.iter().any(|&by| speaks(by, index));
+            (layer.unmatched == Unmatched::Refuse && !named).then_some(layer)
+        })
+    }
+
+    fn terms(
+        &mut self,
+        matcher: &Matcher<'_>,
+        would_refuse: Vec<Unenforced<'p>>,
+    ) -> Result<Terms<'p>, (&'p Rule, LookupError)> {
+        let rules = self.policy.rules();
+        let exempting = self.counting(Action::Exempt);
+        let limiting = self.counting(Action::Limit);
+        // Who exempts, and who is admitted beyond the limit, is so in its own layer and in those before it: what somebody
+        // adds for himself on top of the system's policy is not undone by it.
+        let exempts = |by: usize, rule: &Rule, repository: Option<usize>| {
+            let names = |from: &Vec<usize>| repository.is_some_and(|repository| from.contains(&repository));
+            rules[by].layer >= rule.layer && rules[by].from.as_ref().is_none_or(names)
+        };
+        let admitted = limiting.iter().map(|&index| &rules[index]).filter(|rule| rule.is_always_admitted());
+        let admitted_layer = admitted.map(|rule| rule.layer).max();
+
+        let mut demands = claims::Demands::new(self.policy, matcher);
+        for index in limiting {
+            let rule = &rules[index];
+            if let Some(&by) = exempting.iter().find(|&&by| exempts(by, rule, None)) {
+                self.outcomes[index] = Outcome::Exempted(by);
+                continue;
+            }
+            let admit_always = admitted_layer.is_some_and(|layer| layer >= rule.layer);
+            let exempt = |repository| exempting.iter().any(|&by| exempts(by, rule, Some(repository)));
+            demands.add(rule, admit_always, exempt).map_err(|failure| (rule, failure))?;
+        }
+        let involved = |layer: usize| demands.rules.iter().copied().filter(move |rule| rule.layer == layer);
+        let layers =
+            || self.policy.layers().iter().enumerate().filter(|(index, _)| involved(*index).next().is_some());
+        let wait = settle(
+            layers().map(|(index, layer)| {
+                let repositories = demands.repositories(index).filter_map(|repository| repository.wait);
+                (involved(index).filter_map(Rule::wait).chain(repositories).min(), layer.wait)
+            }),
+            std::cmp::min,
+        );
+        let hold = settle(
+            layers().map(|(index, layer)| {
+                let repositories = demands.repositories(index).filter_map(|repository| repository.hold);
+                (involved(index).filter_map(Rule::hold).chain(repositories).max(), layer.hold)
+            }),
+            std::cmp::max,
+        );
+        let exempt = exempting.iter().map(|&index| &rules[index]).find(|rule| rule.from.is_none());
+        Ok(Terms {
+            exempt: exempt.filter(|_| demands.list.is_empty()),
+            demands: demands.list,
+            wait,
+            hold,
+            would_refuse,
+        })
+    }
+}

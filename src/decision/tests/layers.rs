@@ -1,0 +1,107 @@
+//! The system's policy, a file that was named, and the caller's own.
+
+use super::site::under;
+
+const SYSTEM: &str = r#"
+    [repository.matlab]
+    limit = 50
+    [[rule]]
+    name = "seats"
+    commands = ["matlab"]
+    acquire = ["matlab"]
+"#;
+
+const OWN: &str = r#"
+    [repository.mine]
+    limit = 2
+    [[rule]]
+    name = "my own"
+    acquire = ["mine"]
+"#;
+
+#[test]
+fn where_a_system_policy_exists_the_others_are_added_to_it() {
+    under(SYSTEM)
+        .own(OWN)
+        .gives("1 of 50 matlab, 1 of 2 mine")
+        .locks(["/run/rungate/matlab.lock", "/run/user/4711/rungate/mine.lock"]);
+    under(SYSTEM)
+        .given("[[rule]]\nname = \"no\"\naction = \"deny\"\n")
+        .gives("denied by no: command \"matlab\"");
+}
+
+#[test]
+fn what_the_caller_adds_is_created_for_him_alone() {
+    under(SYSTEM).own(OWN).claims(|claims| {
+        let modes = |index: usize| {
+            (claims[index].create_mode, claims[index].directory_mode, claims[index].create_base)
+        };
+        assert_eq!(modes(0), (0o666, 0o1777, false));
+        assert_eq!(modes(1), (0o600, 0o700, true));
+    });
+}
+
+#[test]
+fn what_is_added_may_only_tighten() {
+    let loosens = |text: &str| under(SYSTEM).own(text).faults(["loosens"]);
+    loosens("[[rule]]\naction = \"exempt\"\n");
+    loosens("[[rule]]\nadmit = \"always\"\nacquire = [\"matlab\"]\n");
+    loosens("[[rule]]\nenforce = false\nacquire = [\"matlab\"]\n");
+    loosens("[defaults]\nenforce = false\n");
+    loosens("[repository.a]\nlimit = 1\nenforce = false\n");
+    under(&format!("{SYSTEM}[command.matlab]\nexec = \"/opt/matlab\"\n"))
+        .own("[command.matlab]\nexec = \"/tmp/matlab\"\n")
+        .faults(["loosens"]);
+}
+
+#[test]
+fn root_may_also_loosen() {
+    under(SYSTEM).given("[[rule]]\nname = \"free\"\naction = \"exempt\"\n").by_root().gives("exempt by free");
+    let given = "[[rule]]\nname = \"all\"\nadmit = \"always\"\nacquire = [\"matlab\"]\n";
+    under(SYSTEM).given(given).by_root().gives("1 of 50 matlab always");
+}
+
+#[test]
+fn a_family_and_its_order_are_a_layers_own() {
+    let family = "first_of = \"f\"\n";
+    let system = format!("{SYSTEM}{family}");
+    let own = format!("[[rule]]\nname = \"mine\"\nacquire = []\norder = -5\n{family}");
+    under(&system).own(&own).gives("1 of 50 matlab");
+}
+
+#[test]
+fn unmatched_refuse_is_not_answered_by_a_rule_that_somebody_adds_for_himself() {
+    let system = format!("[defaults]\nunmatched = \"refuse\"\n{SYSTEM}");
+    let own = "[[rule]]\ncommands = [\"comsol\"]\nacquire = []\n";
+    under(&system).own(own).command("comsol").gives("unmatched");
+    under(&system).own(own).gives("1 of 50 matlab");
+    under(&system).given(own).by_root().command("comsol").gives("free");
+    under(SYSTEM).own(&format!("[defaults]\nunmatched = \"refuse\"\n{own}")).gives("unmatched");
+}
+
+#[test]
+fn an_exempt_rule_of_the_system_does_not_undo_what_the_caller_adds_for_himself() {
+    let system = format!("{SYSTEM}[[rule]]\nname = \"free\"\naction = \"exempt\"\n");
+    under(&system).own(OWN).gives("1 of 2 mine");
+}
+
+#[test]
+fn a_name_means_what_its_own_file_defines_else_what_one_other_file_does() {
+    let drop_in = "[[rule]]\nname = \"more\"\nacquire = [{ repository = \"matlab\", ceiling = 9 }]\n";
+    under(SYSTEM).drop_in("10.toml", drop_in).gives("1 of 9 matlab");
+    let own = format!("[repository.matlab]\nlimit = 3\n{drop_in}");
+    under(SYSTEM).own(drop_in).gives("1 of 9 matlab");
+    under(SYSTEM).own(&own.replace("ceiling = 9", "ceiling = 2")).gives(
+        "1 of 50 matlab (/etc/rungate/policy.toml), 1 of 2 matlab (/home/ann/.config/rungate/policy.toml)",
+    );
+}
+
+#[test]
+fn where_two_files_use_one_name_it_is_shown_with_the_files() {
+    let drop_in = "[repository.matlab]\nlimit = 3\npath = \"cad.lock\"\n[[rule]]\nacquire = [\"matlab\"]\n";
+    under(SYSTEM)
+        .drop_in("20-cad.toml", drop_in)
+        .gives("1 of 50 matlab (policy.toml), 1 of 3 matlab (20-cad.toml)");
+    let third = "[[rule]]\nacquire = [\"matlab\"]\n";
+    under(SYSTEM).drop_in("20-cad.toml", drop_in).drop_in("30.toml", third).faults(["ambiguous-repository"]);
+}

@@ -1,0 +1,11 @@
+//! The evaluator, told as the manual tells it: each test bears the sentence it proves. A policy and a request go in, one
+//! line that says what is to be done comes out.
+
+mod claims;
+mod groups;
+mod layers;
+mod paths;
+mod rules;
+mod selectors;
+mod site;
+mod times;

@@ -1,0 +1,104 @@
+//! Which file a launch uses.
+
+use super::site::{Launch, under};
+
+fn repository(settings: &str) -> Launch {
+    under(&format!("[repository.r]\nlimit = 1\n{settings}\n[[rule]]\ngroups = [\"*\"]\nacquire = [\"r\"]\n"))
+}
+
+#[test]
+fn the_path_of_a_repository_defaults_to_its_name() {
+    repository("").locks(["/run/rungate/r.lock"]);
+    repository("path = \"sub/x.lock\"").locks(["/run/rungate/sub/x.lock"]);
+    repository("path = \"/var/lock/x\"").locks(["/var/lock/x"]);
+    repository("path = \"{runtime}/x\"").locks(["/run/user/4711/rungate/x"]);
+    under("[defaults]\ndirectory = \"/srv/locks\"\n[repository.r]\nlimit = 1\n[[rule]]\nacquire = [\"r\"]\n")
+        .locks(["/srv/locks/r.lock"]);
+}
+
+#[test]
+fn per_gives_a_file_for_each_user_group_host_command_or_directory_or_for_each_set_of_them() {
+    repository("per = \"user\"").locks(["/run/rungate/r.4711.lock"]);
+    repository("per = \"group\"").locks(["/run/rungate/r.100.lock"]);
+    repository("per = \"host\"").locks(["/run/rungate/r.ws17.example.lock"]);
+    repository("per = \"command\"").locks(["/run/rungate/r.matlab.lock"]);
+    repository("per = [\"user\", \"host\"]").locks(["/run/rungate/r.4711,ws17.example.lock"]);
+    repository("per = [\"user\", \"host\"]").gives("1 of 1 r [ann ws17.example]");
+}
+
+#[test]
+fn placeholders_stand_for_what_differs_from_launch_to_launch() {
+    repository("path = \"{user}/{uid}.{gid}\"").locks(["/run/rungate/ann/4711.100"]);
+    repository("path = \"{group}\"").locks(["/run/rungate/users"]);
+    repository("path = \"{env.PROJECT}.lock\"")
+        .variable("PROJECT", "apollo")
+        .locks(["/run/rungate/apollo.lock"]);
+    repository("path = \"{arg2}.lock\"").arguments(["a", "b"]).locks(["/run/rungate/b.lock"]);
+    repository("path = \"{user}.lock\"").uid(9999).locks(["/run/rungate/_9999-e2282f00a00c64ba.lock"]);
+}
+
+#[test]
+fn the_file_of_a_user_must_belong_to_him_and_nobody_elses_need() {
+    let owner = |launch: Launch| launch.claims(|claims| claims[0].owner);
+    assert_eq!(owner(repository("per = \"user\"")), Some(4711));
+    assert_eq!(owner(repository("path = \"{user}\"")), Some(4711));
+    assert_eq!(owner(repository("per = \"group\"")), None);
+}
+
+#[test]
+fn what_is_created_and_what_must_be_there_already() {
+    let base = |launch: Launch| launch.claims(|claims| (claims[0].base.clone(), claims[0].create_base));
+    assert_eq!(base(repository("")), ("/run/rungate".into(), false));
+    assert_eq!(base(repository("path = \"a/{user}/b\"")), ("/run/rungate".into(), false));
+    assert_eq!(base(repository("path = \"/srv/a/{user}/b\"")), ("/srv/a".into(), false));
+    assert_eq!(base(repository("path = \"/srv/b\"")), ("/srv".into(), false));
+    assert_eq!(base(repository("path = \"/b\"")), ("/".into(), false));
+}
+
+#[test]
+fn a_value_that_is_changed_to_be_safe_gets_a_hash_of_what_it_was() {
+    let file = |argument: &str| {
+        let path = repository("path = \"{arg1}\"").arguments([argument]).paths().remove(0);
+        path.strip_prefix("/run/rungate").expect("below the directory").to_string_lossy().into_owned()
+    };
+    assert_eq!(file("R2024a-x_y.z"), "R2024a-x_y.z");
+    assert_eq!(file("a/b"), "a_b-727ae4827e1861d3");
+    assert!(file("..").starts_with("_.-"));
+    assert!(file(".ssh").starts_with("_ssh-"));
+    assert!(file("").starts_with('-'));
+    assert_ne!(file("a b"), file("a_b"));
+    assert_ne!(file(&file("a/b")), file("a/b"), "what looks like a changed value is changed itself");
+    assert_eq!(file(&"x".repeat(300)).len(), 200);
+    assert_ne!(file(&"x".repeat(300)), file(&"x".repeat(301)));
+}
+
+#[test]
+fn a_launch_without_the_argument_shares_one_file_with_others_like_it() {
+    let none: [&str; 0] = [];
+    let paths = |arguments: &[&str]| repository("path = \"{arg1}.lock\"").arguments(arguments).paths();
+    assert_eq!(paths(&none), paths(&[""]));
+    assert_ne!(paths(&none), paths(&["x"]));
+}
+
+#[test]
+fn several_values_in_one_name_never_run_into_each_other() {
+    let file = |path: &str, left: &str, right: &str| {
+        repository(&format!("path = \"{path}\"")).arguments([left, right]).paths()
+    };
+    for path in ["{arg1}{arg2}", "{arg1}-{arg2}", "{arg1}.{arg2}", "{arg1}_x_{arg2}"] {
+        assert_ne!(file(path, "a", "b-c"), file(path, "a-b", "c"), "{path}");
+        assert_ne!(file(path, "a", "b.c"), file(path, "a.b", "c"), "{path}");
+        assert_ne!(file(path, "a", "bc"), file(path, "ab", "c"), "{path}");
+        assert_ne!(file(path, "a", "b_x_c"), file(path, "a_x_b", "c"), "{path}");
+    }
+    assert_eq!(file("{arg1},{arg2}", "a-b", "c.d"), [std::path::PathBuf::from("/run/rungate/a-b,c.d")]);
+    repository("path = \"{command}.{uid}\"").command("run.sh").locks(["/run/rungate/run.sh.4711"]);
+}
+
+#[test]
+fn arguments_are_joined_so_that_two_never_look_like_one() {
+    let file = |arguments: &[&str]| repository("path = \"{args}\"").arguments(arguments).paths();
+    assert_ne!(file(&["a b"]), file(&["a", "b"]));
+    assert_ne!(file(&["a", ""]), file(&["a"]));
+    assert_eq!(file(&["a"]), [std::path::PathBuf::from("/run/rungate/a")]);
+}

@@ -1,0 +1,17 @@
+//! `when`: local time of the policy's zone.
+
+use super::site::under;
+
+fn day() -> String {
+    "[defaults]\ntime_zone = \"Europe/Berlin\"\n[[rule]]\naction = \"deny\"\nwhen = [\"Mon-Fri 08:00-18:00\"]\n".into()
+}
+
+#[test]
+fn when_is_local_time_of_the_zone_in_the_defaults() {
+    // Berlin is one hour ahead in winter, two in summer.
+    under(&day()).at("2026-11-20T07:00:00Z").gives("denied by rule 1: command \"matlab\"");
+    under(&day()).at("2026-11-20T06:59:00Z").gives("free").traces(["no: when (Mon-Fri 08:00-18:00)"]);
+    under(&day()).at("2026-07-20T06:00:00Z").gives("denied by rule 1: command \"matlab\"");
+    under(&day()).at("2026-07-20T16:00:00Z").gives("free");
+    under(&day()).at("2026-11-22T12:00:00Z").gives("free");
+}

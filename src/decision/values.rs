@@ -1,0 +1,61 @@
+//! What the placeholders of a path stand for in one request.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::{matching::Matcher, request::Request};
+use crate::policy::{LookupError, Member, Placeholder};
+
+/// The value as bytes, not yet safe for a file name. `gid` is the group that is charged.
+pub(super) fn value(
+    placeholder: &Placeholder,
+    gid: Option<u32>,
+    request: &Request<'_>,
+    matcher: &Matcher<'_>,
+) -> Result<Vec<u8>, LookupError> {
+    let bytes = match placeholder {
+        Placeholder::Uid => request.uid.to_string().into_bytes(),
+        // No name holds a `#`, so that somebody whose name is a number is not taken for somebody without one.
+        Placeholder::User => match matcher.lookups.user_name()? {
+            Some(name) => name.as_bytes().to_vec(),
+            None => format!("#{}", request.uid).into_bytes(),
+        },
+        Placeholder::Gid => gid.map_or_else(Vec::new, |gid| gid.to_string().into_bytes()),
+        Placeholder::Group => match gid {
+            Some(gid) => match matcher.lookups.group_name(gid)? {
+                Some(name) => name.into_bytes(),
+                None => format!("#{gid}").into_bytes(),
+            },
+            None => Vec::new(),
+        },
+        Placeholder::Command => matcher.command_name().to_vec(),
+        Placeholder::Host => request.host.as_bytes().to_vec(),
+        Placeholder::Directory => request.directory.as_os_str().as_bytes().to_vec(),
+        Placeholder::Argument(number) => {
+            request.arguments.get(number - 1).map_or_else(Vec::new, |argument| argument.as_bytes().to_vec())
+        }
+        Placeholder::Arguments => {
+            let arguments: Vec<&[u8]> =
+                request.arguments.iter().map(|argument| argument.as_bytes()).collect();
+            // No argument holds a NUL, so that ["a b"] and ["a", "b"] stay apart.
+            arguments.join(&0)
+        }
+        Placeholder::Environment(variable) => {
+            (request.environment)(variable).map_or_else(Vec::new, |value| value.as_bytes().to_vec())
+        }
+    };
+    Ok(bytes)
+}
+
+/// The member whose file it is, as people know him.
+pub(super) fn member(
+    placeholder: &Placeholder,
+    value: &[u8],
+    gid: Option<u32>,
+    request: &Request<'_>,
+) -> Member {
+    match (placeholder, gid) {
+        (Placeholder::User | Placeholder::Uid, _) => Member::User(request.uid),
+        (Placeholder::Group | Placeholder::Gid, Some(gid)) => Member::Group(gid),
+        _ => Member::Text(String::from_utf8_lossy(value).replace('\0', " ")),
+    }
+}

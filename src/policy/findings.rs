@@ -1,0 +1,105 @@
+//! Where reading and validation leave what they find. Nobody stops at the first fault: whoever finds one reports it,
+//! goes on with what is left, and the whole list decides in the end.
+
+use std::{cell::RefCell, path::PathBuf, sync::Arc};
+
+use super::{fault::Fault, faults::Faults, place::At, warning::Warning};
+use crate::diagnostic::{Diagnostic, Severity, SourceText};
+
+/// Everything found so far, with its place.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    faults: RefCell<Vec<(At, Fault)>>,
+    warnings: RefCell<Vec<(At, Warning)>>,
+}
+
+impl Findings {
+    pub(super) fn fault(&self, at: At, fault: Fault) {
+        self.faults.borrow_mut().push((at, fault));
+    }
+
+    pub(super) fn warning(&self, at: At, warning: Warning) {
+        self.warnings.borrow_mut().push((at, warning));
+    }
+
+    /// The faults, or, when there is none, the warnings.
+    pub(super) fn close(self, files: &[Arc<SourceText>]) -> Result<Vec<Diagnostic>, Faults> {
+        let mut faults = self.faults.into_inner();
+        if !faults.is_empty() {
+            drop_echoes(&mut faults, files);
+            faults.sort_by_key(|(at, _)| *at);
+            let shown = faults.iter().map(|(at, fault)| {
+                let message = fault.to_string();
+                diagnostic(files, Severity::Fault, *at, fault.code(), message, fault.second())
+            });
+            return Err(Faults::new(shown.collect()));
+        }
+        let mut warnings = self.warnings.into_inner();
+        warnings.sort_by_key(|(at, _)| *at);
+        let shown = warnings.iter().map(|(at, warning)| {
+            let message = warning.to_string();
+            diagnostic(files, Severity::Warning, *at, warning.code(), message, warning.second())
+        });
+        Ok(shown.collect())
+    }
+}
+
+/// After a line that is no TOML the rest of the file is read as well as can be. What is found on that very line, what
+/// misses something that may have stood there, and a second fault of one name at one place are echoes of the first.
+fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
+    let line = |at: &At| files.get(at.file).map_or(0, |file| file.line_column(at.start).0);
+    let broken: Vec<(usize, usize)> = faults
+        .iter()
+        .filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }))
+        .map(|(at, _)| (at.file, line(at)))
+        .collect();
+    if broken.is_empty() {
+        return;
+    }
+    let mentioned = |name: &str| {
+        broken.iter().any(|(file, line)| {
+            let text = files.get(*file).and_then(|file| file.text().lines().nth(line - 1));
+            text.is_some_and(|text| text.contains(name))
+        })
+    };
+    let mut shown_lines = Vec::new();
+    faults.sort_by_key(|(at, _)| *at);
+    faults.retain(|(at, fault)| {
+        let place = (at.file, line(at));
+        let in_broken_file = broken.iter().any(|(file, _)| *file == at.file);
+        match fault {
+            // The first of a line: the parser complains about every token after it too.
+            Fault::Syntax { .. } => {
+                let first = !shown_lines.contains(&place);
+                shown_lines.push(place);
+                first
+            }
+            Fault::MissingKey { .. }
+            | Fault::NoLimit { .. }
+            | Fault::NothingToDo
+            | Fault::NeedsKey { .. } => !in_broken_file,
+            Fault::UnknownRepository { name, .. } | Fault::UnknownAlias { name, .. } => !mentioned(name),
+            _ => !broken.contains(&place),
+        }
+    });
+}
+
+fn diagnostic(
+    files: &[Arc<SourceText>],
+    severity: Severity,
+    at: At,
+    code: &'static str,
+    message: String,
+    second: Option<(At, &'static str)>,
+) -> Diagnostic {
+    let file = files.get(at.file);
+    let second = second.and_then(|(at, note)| files.get(at.file).map(|file| at.label(file, note)));
+    Diagnostic {
+        severity,
+        code,
+        message,
+        path: file.map_or_else(PathBuf::new, |file| file.path().to_owned()),
+        label: file.filter(|_| at != At::whole(at.file)).map(|file| at.label(file, "")),
+        second,
+    }
+}

@@ -1,0 +1,232 @@
+//! Every key of the language, once: its name, the shape of its value and what it means. The reader takes the names from
+//! here to tell what it does not know, and the schema is written from the same tables.
+
+use super::{
+    choice::Choice,
+    hold::Hold,
+    limit::HIGHEST_LIMIT,
+    log::LogEvents,
+    repository::{Charge, ElapsedFrom, ExpireKill, Nested, Per, TooSoon},
+    rule::{Action, Admit},
+    unmatched::Unmatched,
+};
+
+/// A key.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+    pub(super) about: &'static str,
+}
+
+/// The keys of one kind of table.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// What the table is, for messages: "a rule".
+    pub(super) what: &'static str,
+    /// The keys, in groups, because some kinds of table share some.
+    pub(super) groups: &'static [&'static [Key]],
+}
+
+impl Keys {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'static Key> {
+        self.groups.iter().copied().flatten()
+    }
+}
+
+/// What a value may look like.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// A string.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Number { least: i64, most: i64 },
+    /// A length of time: `"1h30m"`.
+    Duration,
+    /// A length of time, or `"forever"`.
+    Wait,
+    /// A number of slots, or `"2/cpu"`.
+    Limit,
+    /// A number of slots, or `"all"`.
+    Slots,
+    /// A file mode: `"0666"`.
+    Mode,
+    /// One of a few words.
+    OneOf(fn() -> Vec<&'static str>),
+    /// One of a few words, or a list of them.
+    SomeOf(fn() -> Vec<&'static str>),
+    /// A target of the log: one of a few words, or an absolute path.
+    LogTarget,
+    /// A list of strings.
+    Texts,
+    /// A list of strings and whole numbers.
+    TextsOrNumbers,
+    /// A list of strings, and of lists of strings.
+    TextsOrLists,
+    /// Names with strings.
+    TextByName,
+    /// Names with lists of strings.
+    TextsByName,
+    /// Names with lists of strings and numbers.
+    TextsOrNumbersByName,
+    /// Names with limits.
+    LimitByName,
+    /// Names with numbers of slots.
+    NumberByName,
+    /// Names of variables with lists of strings, or with `false` or `true`.
+    Environment,
+    /// A list of claims: names of repositories, or tables.
+    Claims,
+    /// A table.
+    Table(&'static Keys),
+    /// A list of tables.
+    Tables(&'static Keys),
+    /// Names with tables.
+    TableByName(&'static Keys),
+}
+
+const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    Key { name, shape, about }
+}
+
+const SLOT_COUNT: Shape = Shape::Number { least: 1, most: HIGHEST_LIMIT as i64 };
+const SLOT_COUNT_OR_NONE: Shape = Shape::Number { least: 0, most: HIGHEST_LIMIT as i64 };
+
+pub(super) static FILE: Keys = Keys {
+    what: "a policy",
+    groups: &[&[
+        key("version", Shape::Number { least: 1, most: 1 }, "The version of the language: 1."),
+        key("defaults", Shape::Table(&DEFAULTS), "What holds where rules and repositories are silent."),
+        key("alias", Shape::TextsOrNumbersByName, "Lists to be used as \"@name\" in selectors."),
+        key("repository", Shape::TableByName(&REPOSITORY), "Lock files whose bytes are slots."),
+        key("rule", Shape::Tables(&RULE), "Whom and what a limit, a refusal or an exemption is for."),
+        key("command", Shape::TableByName(&COMMAND), "The programs behind commands."),
+        key("log", Shape::Table(&LOG), "Where starts and refusals are logged."),
+    ]],
+};
+
+pub(super) static DEFAULTS: Keys = Keys {
+    what: "[defaults]",
+    groups: &[&[
+        key(
+            "directory",
+            Shape::Text,
+            "Where relative paths of repositories start; \"{runtime}\" is the caller's own.",
+        ),
+        key("wait", Shape::Wait, "How long a launch waits where no rule or repository says."),
+        key("hold", Shape::OneOf(Hold::words), "What keeps a slot where no rule or repository says."),
+        key("unmatched", Shape::OneOf(Unmatched::words), "What happens when no rule matches."),
+        key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
+        key("create_mode", Shape::Mode, "The mode of repositories that are created, whatever the umask."),
+        key("time_zone", Shape::Text, "The time zone of `when`, as \"Europe/Berlin\"; else the system's."),
+        key(
+            "fd_floor",
+            Shape::Number { least: 3, most: 1_000_000 },
+            "The lowest descriptor that may hold a slot.",
+        ),
+    ]],
+};
+
+pub(super) static REPOSITORY: Keys = Keys {
+    what: "a repository",
+    groups: &[&[
+        key("path", Shape::Text, "The lock file, with placeholders; defaults to NAME.lock."),
+        key("per", Shape::SomeOf(Per::words), "A file for each user, group, host, command or directory."),
+        key("limit", Shape::Limit, "How many slots may be held at once; 0 drains."),
+        key("limits", Shape::LimitByName, "Other limits for some members of `per`."),
+        key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged."),
+        key("reserve", Shape::Tables(&RESERVE), "Slots kept for some users."),
+        key("nested", Shape::OneOf(Nested::words), "What a launch below a holder does."),
+        key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
+        key("wait", Shape::Wait, "How long a launch waits for it; the shortest counts."),
+        key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
+        key("if_elapsed", Shape::Duration, "Not started again within this time."),
+        key("if_elapsed_from", Shape::OneOf(ElapsedFrom::words), "What `if_elapsed` counts from."),
+        key(
+            "too_soon",
+            Shape::OneOf(TooSoon::words),
+            "Whether a start that comes too soon is refused or is silently fine.",
+        ),
+        key("expire_after", Shape::Duration, "A holder older than this is ended when its slot is wanted."),
+        key("expire_grace", Shape::Duration, "The time between the signals that end it."),
+        key("expire_kill", Shape::OneOf(ExpireKill::words), "Whether the process or its group is ended."),
+    ]],
+};
+
+pub(super) static RESERVE: Keys = Keys {
+    what: "a reservation",
+    groups: &[&[
+        key("for", Shape::TextsOrNumbers, "For whom, as in `users`."),
+        key("slots", SLOT_COUNT, "How many slots are kept."),
+        key("lend", SLOT_COUNT_OR_NONE, "How many of them others may use while they are idle."),
+    ]],
+};
+
+pub(super) static SELECTORS: Keys = Keys { what: "an exception", groups: &[SELECTOR_KEYS] };
+
+const SELECTOR_KEYS: &[Key] = &[
+    key("commands", Shape::Texts, "Names or paths of commands."),
+    key("arguments", Shape::TextsOrLists, "Arguments; a list is for consecutive ones."),
+    key("users", Shape::TextsOrNumbers, "Names, %groups, +netgroups, uids and ranges of uids."),
+    key("groups", Shape::TextsOrNumbers, "Names and gids of groups."),
+    key("hosts", Shape::Texts, "Names of hosts, in full or up to the first dot."),
+    key("directories", Shape::Texts, "Working directories."),
+    key("environment", Shape::Environment, "Variables: their values, false where unset."),
+    key("when", Shape::Texts, "Times: \"Mon-Fri 08:00-18:00\"."),
+];
+
+const RULE_KEYS: &[Key] = &[
+    key("name", Shape::Text, "What it is called in messages."),
+    key("except", Shape::Tables(&SELECTORS), "What it is not for, whatever the selectors say."),
+    key("first_of", Shape::Text, "A family of rules, of which the first that matches counts."),
+    key("order", Shape::Number { least: i64::MIN, most: i64::MAX }, "The place in the family; lower first."),
+    key("enabled", Shape::Flag, "false: it never counts."),
+    key("action", Shape::OneOf(Action::words), "What it does; \"limit\" unless it says otherwise."),
+    key("message", Shape::Text, "What to tell whom it refuses."),
+    key("acquire", Shape::Claims, "What it takes."),
+    key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged, for this rule."),
+    key("admit", Shape::OneOf(Admit::words), "\"always\": beyond the limit if need be."),
+    key("from", Shape::Texts, "The repositories that an exempt rule exempts from."),
+    key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
+    key("wait", Shape::Wait, "How long its launches wait; the shortest counts."),
+    key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
+];
+
+pub(super) static RULE: Keys = Keys { what: "a rule", groups: &[SELECTOR_KEYS, RULE_KEYS] };
+
+pub(super) static CLAIM: Keys = Keys {
+    what: "a claim",
+    groups: &[&[
+        key("repository", Shape::Text, "The repository."),
+        key("ceiling", SLOT_COUNT_OR_NONE, "Only while everybody's use together stays at or below this."),
+        key("leave", SLOT_COUNT_OR_NONE, "Only while so many slots stay free."),
+        key("slots", Shape::Slots, "How many slots are taken, or \"all\"."),
+        key("slots_from", Shape::Table(&SLOTS_FROM), "Where on the command line the number of slots stands."),
+        key("any_of", Shape::Claims, "Claims of which the first that can be had is taken."),
+    ]],
+};
+
+pub(super) static SLOTS_FROM: Keys = Keys {
+    what: "slots_from",
+    groups: &[&[
+        key("after", Shape::Text, "The argument before the number."),
+        key("most", SLOT_COUNT, "No more than this, whatever the number is."),
+    ]],
+};
+
+pub(super) static COMMAND: Keys =
+    Keys { what: "a command", groups: &[&[key("exec", Shape::Text, "The program, as an absolute path.")]] };
+
+pub(super) static LOG: Keys = Keys {
+    what: "[log]",
+    groups: &[&[
+        key(
+            "to",
+            Shape::LogTarget,
+            "Where events go: journald, syslog, off, or the path of a JSON Lines file.",
+        ),
+        key("events", Shape::OneOf(LogEvents::words), "Which events are logged."),
+    ]],
+};

@@ -1,0 +1,195 @@
+//! How the path of a repository is written: `{placeholder}` in names, `{runtime}` at the start, everything else as it
+//! stands. What could leave the directory, or could not be told from something else, is a fault here, so that expansion
+//! never has to refuse.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    fault::Fault,
+    repository::Per,
+    safe_value::LONGEST_NAME,
+    spelling::nearest,
+    template::{Name, PathTemplate, Piece, Placeholder, Start},
+};
+
+const RUNTIME: &str = "{runtime}";
+
+/// Where relative paths start.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Directory {
+    pub(super) start: Start,
+    pub(super) below: PathBuf,
+}
+
+impl Directory {
+    /// The caller's runtime directory.
+    pub(super) fn runtime() -> Self {
+        Directory { start: Start::Runtime, below: PathBuf::new() }
+    }
+
+    /// An absolute directory that is known to be well-formed.
+    pub(super) fn at(path: &str) -> Self {
+        Directory { start: Start::At(PathBuf::from("/")), below: PathBuf::from(path.trim_start_matches('/')) }
+    }
+
+    /// Reads `[defaults] directory`.
+    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
+        let (start, names) = start(text)?;
+        let start = start.ok_or(Fault::RelativePath { key: "directory" })?;
+        let literal = |name: &Name| name.literal().map(str::to_owned).ok_or(Fault::PlaceholderInDirectory);
+        let below = names.iter().map(literal).collect::<Result<_, _>>()?;
+        Ok(Directory { start, below })
+    }
+
+    /// As it is written in a policy.
+    pub(super) fn text(&self) -> String {
+        let path = match &self.start {
+            Start::At(root) => root.join(&self.below),
+            Start::Runtime if self.below == Path::new("") => PathBuf::from(RUNTIME),
+            Start::Runtime => Path::new(RUNTIME).join(&self.below),
+        };
+        path.to_string_lossy().into_owned()
+    }
+}
+
+impl PathTemplate {
+    /// Reads `path`.
+    pub(super) fn parse(text: &str, directory: &Directory) -> Result<Self, Fault> {
+        let (start, mut names) = start(text)?;
+        if names.is_empty() || text.ends_with('/') {
+            return Err(Fault::EmptyPath);
+        }
+        let Some(start) = start else {
+            return Ok(Self::below(directory, names, text));
+        };
+        // Above the first placeholder everything but the file is there before any launch.
+        let given = names.iter().take(names.len() - 1).take_while(|name| name.literal().is_some()).count();
+        let base = names.drain(..given).filter_map(|name| name.literal().map(str::to_owned)).collect();
+        Ok(PathTemplate { start, base, names, text: text.to_owned() })
+    }
+
+    /// The path of a repository that says none: `NAME.lock`, or with a file for each member `NAME.MEMBER.lock`.
+    pub(super) fn of_name(name: &str, per: &[Per], directory: &Directory) -> Self {
+        let mut pieces = vec![Piece::Literal(name.to_owned())];
+        let mut text = name.to_owned();
+        for (index, per) in per.iter().enumerate() {
+            // A comma never occurs in a value, so that values cannot run into each other.
+            let before = if index == 0 { "." } else { "," };
+            let placeholder = match per {
+                Per::User => Placeholder::Uid,
+                Per::Group => Placeholder::Gid,
+                Per::Host => Placeholder::Host,
+                Per::Command => Placeholder::Command,
+                Per::Directory => Placeholder::Directory,
+            };
+            text.extend([before, "{", &placeholder.name(), "}"]);
+            pieces.extend([Piece::Literal(before.into()), Piece::Value(placeholder)]);
+        }
+        text.push_str(".lock");
+        pieces.push(Piece::Literal(".lock".into()));
+        Self::below(directory, vec![Name::new(pieces)], &text)
+    }
+
+    fn below(directory: &Directory, names: Vec<Name>, text: &str) -> Self {
+        PathTemplate {
+            start: directory.start.clone(),
+            base: directory.below.clone(),
+            names,
+            text: text.to_owned(),
+        }
+    }
+}
+
+/// Takes a path apart; without a start it is relative.
+fn start(text: &str) -> Result<(Option<Start>, Vec<Name>), Fault> {
+    if text.is_empty() {
+        return Err(Fault::EmptyPath);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Fault::ControlCharacter);
+    }
+    let (start, rest) = match text.strip_prefix(RUNTIME) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => (Some(Start::Runtime), rest),
+        _ if text.starts_with('/') => (Some(Start::At("/".into())), text),
+        _ => (None, text),
+    };
+    let names = rest.split('/').filter(|name| !name.is_empty()).map(name).collect::<Result<_, _>>()?;
+    Ok((start, names))
+}
+
+fn name(text: &str) -> Result<Name, Fault> {
+    if text == "." || text == ".." {
+        return Err(Fault::DotsInPath);
+    }
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let Some(brace) = rest.find(['{', '}']) else {
+            pieces.push(Piece::Literal(rest.to_owned()));
+            break;
+        };
+        if brace > 0 {
+            pieces.push(Piece::Literal(rest[..brace].to_owned()));
+        }
+        let inner = rest[brace..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let (inner, after) = inner.filter(|(inner, _)| !inner.contains('{')).ok_or(Fault::OpenBrace)?;
+        pieces.push(Piece::Value(Placeholder::parse(inner)?));
+        rest = after;
+    }
+    let literal: usize =
+        pieces.iter().map(|piece| if let Piece::Literal(text) = piece { text.len() } else { 0 }).sum();
+    if literal >= LONGEST_NAME {
+        return Err(Fault::LongName { most: LONGEST_NAME - 1 });
+    }
+    Ok(Name::new(pieces))
+}
+
+impl Placeholder {
+    const NAMES: &'static [(&'static str, Placeholder)] = &[
+        ("user", Placeholder::User),
+        ("uid", Placeholder::Uid),
+        ("group", Placeholder::Group),
+        ("gid", Placeholder::Gid),
+        ("command", Placeholder::Command),
+        ("host", Placeholder::Host),
+        ("cwd", Placeholder::Directory),
+        ("args", Placeholder::Arguments),
+    ];
+
+    fn parse(name: &str) -> Result<Placeholder, Fault> {
+        if name == "runtime" {
+            return Err(Fault::RuntimeNotFirst);
+        }
+        if let Some((_, placeholder)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
+            return Ok(placeholder.clone());
+        }
+        if let Some(number) = name.strip_prefix("arg").and_then(|digits| digits.parse().ok())
+            && name.len() == 4
+            && number != 0
+        {
+            return Ok(Placeholder::Argument(number));
+        }
+        let identifier = |name: &&str| {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && !name.starts_with(|c: char| c.is_ascii_digit())
+                && !name.is_empty()
+        };
+        if let Some(variable) = name.strip_prefix("env.").filter(identifier) {
+            return Ok(Placeholder::Environment(variable.to_owned()));
+        }
+        let known = Self::NAMES.iter().map(|(name, _)| *name).chain(["runtime", "arg1", "env.NAME"]);
+        Err(Fault::UnknownPlaceholder { name: name.to_owned(), nearest: nearest(name, known) })
+    }
+
+    /// What stands between the braces.
+    fn name(&self) -> String {
+        match self {
+            Placeholder::Argument(number) => format!("arg{number}"),
+            Placeholder::Environment(variable) => format!("env.{variable}"),
+            other => {
+                let known = Self::NAMES.iter().find(|(_, placeholder)| placeholder == other);
+                known.map_or_else(String::new, |(name, _)| (*name).to_owned())
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The one pattern language of the policy: globs, matched as bytes so that names which are no text match too. Most
+//! patterns are literals or end in a star and are compared directly; the rest are compiled when the first value comes
+//! along that they can still match, because a compiled glob costs as much as the rest of the decision.
+
+use std::sync::OnceLock;
+
+use globset::{Candidate, Glob, GlobBuilder, GlobMatcher};
+
+/// What is matched, which decides what is special in a pattern.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Subject {
+    /// Users, groups, arguments, values: a star crosses everything, a backslash is an ordinary character (`CORP\ann`).
+    Name,
+    /// Commands and directories: a star stops at `/`, a backslash takes away what the next character means.
+    Path,
+    /// Hosts: as names, whatever their case.
+    Host,
+}
+
+/// A pattern that was found to be well-formed.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    text: String,
+    subject: Subject,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Literal,
+    /// What comes before a star that ends the pattern, in bytes.
+    Prefix(usize),
+    /// Anything else.
+    Glob(Box<GlobForm>),
+}
+
+#[derive(Debug)]
+struct GlobForm {
+    /// The length of what comes before the first special character, in bytes.
+    literal: usize,
+    parsed: Glob,
+    compiled: OnceLock<GlobMatcher>,
+}
+
+impl Pattern {
+    /// Reads a pattern; what is wrong with it otherwise.
+    pub(crate) fn new(text: &str, subject: Subject) -> Result<Pattern, String> {
+        let special = |c: char| {
+            matches!(c, '*' | '?' | '[' | ']' | '{' | '}') || (c == '\\' && subject == Subject::Path)
+        };
+        let form = match text.find(special) {
+            None => Form::Literal,
+            Some(star) if &text[star..] == "*" => Form::Prefix(star),
+            Some(literal) => {
+                let parsed = glob(text, subject).map_err(|error| error.kind().to_string())?;
+                Form::Glob(Box::new(GlobForm { literal, parsed, compiled: OnceLock::new() }))
+            }
+        };
+        Ok(Pattern { text: text.to_owned(), subject, form })
+    }
+
+    /// The pattern as written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The only value it matches, where there is only one.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        matches!(self.form, Form::Literal).then_some(self.text.as_str())
+    }
+
+    /// Whether it matches everything there can be.
+    pub(crate) fn is_everything(&self) -> bool {
+        matches!(self.form, Form::Prefix(0)) && self.subject != Subject::Path
+    }
+
+    /// Whether it matches this value as a whole.
+    pub(crate) fn matches(&self, value: &[u8]) -> bool {
+        match &self.form {
+            Form::Literal => self.same(self.text.as_bytes(), value),
+            Form::Prefix(length) => {
+                self.starts(*length, value)
+                    && !(self.subject == Subject::Path && value[*length..].contains(&b'/'))
+            }
+            Form::Glob(glob) => {
+                self.starts(glob.literal, value)
+                    && glob
+                        .compiled
+                        .get_or_init(|| glob.parsed.compile_matcher())
+                        .is_match_candidate(&Candidate::from_bytes(value))
+            }
+        }
+    }
+
+    fn starts(&self, length: usize, value: &[u8]) -> bool {
+        value.get(..length).is_some_and(|start| self.same(&self.text.as_bytes()[..length], start))
+    }
+
+    fn same(&self, left: &[u8], right: &[u8]) -> bool {
+        if self.subject == Subject::Host { left.eq_ignore_ascii_case(right) } else { left == right }
+    }
+}
+
+fn glob(text: &str, subject: Subject) -> Result<Glob, globset::Error> {
+    GlobBuilder::new(text)
+        .literal_separator(subject == Subject::Path)
+        .backslash_escape(subject == Subject::Path)
+        .case_insensitive(subject == Subject::Host)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn case(subject: Subject, pattern: &str, value: &str, matches: bool) {
+        let pattern = Pattern::new(pattern, subject).expect("a well-formed pattern");
+        assert_eq!(pattern.matches(value.as_bytes()), matches);
+        assert_eq!(pattern.matches(value.as_bytes()), matches, "compiled, the same");
+    }
+
+    #[test]
+    fn a_star_crosses_a_slash_except_in_commands_and_directories() {
+        case(Subject::Name, "a*", "a/b", true);
+        case(Subject::Name, "a*c", "a/b/c", true);
+        case(Subject::Path, "/opt/*", "/opt/a", true);
+        case(Subject::Path, "/opt/*", "/opt/a/b", false);
+        case(Subject::Path, "/opt/*/bin/matlab", "/opt/R2024a/bin/matlab", true);
+        case(Subject::Path, "/opt/*/bin/matlab", "/opt/a/b/bin/matlab", false);
+        case(Subject::Path, "/opt/**/matlab", "/opt/a/b/bin/matlab", true);
+    }
+
+    #[test]
+    fn a_backslash_is_an_ordinary_character_except_in_commands_and_directories() {
+        case(Subject::Name, r"CORP\alice", r"CORP\alice", true);
+        case(Subject::Name, r"CORP\*", r"CORP\alice", true);
+        case(Subject::Name, r"CORP\a?ice", r"CORP\alice", true);
+        case(Subject::Path, r"a\*b", "a*b", true);
+        case(Subject::Path, r"a\*b", "axb", false);
+    }
+
+    #[test]
+    fn literals_are_compared_as_a_whole() {
+        case(Subject::Name, "ann", "ann", true);
+        case(Subject::Name, "ann", "anna", false);
+        case(Subject::Name, "Ann", "ann", false);
+        case(Subject::Host, "WS17", "ws17", true);
+        case(Subject::Host, "WS*.example", "ws17.EXAMPLE", true);
+        case(Subject::Name, "{ann,bob}", "bob", true);
+        case(Subject::Name, "[!x]*", "xa", false);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_match_too() {
+        let pattern = Pattern::new("a?c", Subject::Name).expect("a well-formed pattern");
+        assert!(pattern.matches(b"a\xffc"));
+        assert!(Pattern::new("a*", Subject::Name).expect("a well-formed pattern").matches(b"a\xff\xfe"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_says_why() {
+        let error = Pattern::new("a[b", Subject::Name).expect_err("an open class");
+        assert!(error.contains("character class"), "{error}");
+        assert!(Pattern::new("{a", Subject::Path).is_err());
+    }
+}

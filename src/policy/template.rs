@@ -1,0 +1,213 @@
+//! The path of a repository, with placeholders for what differs from launch to launch. Expansion never leaves the
+//! directory and never gives two launches with different values the same file by accident; how values are made safe is
+//! said in `safe_value`, how several of them share one name is said here.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::safe_value::{LONGEST_NAME, hash_suffix, is_plain, is_safe, sanitized};
+
+/// What a placeholder stands for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Placeholder {
+    User,
+    Uid,
+    Group,
+    Gid,
+    Command,
+    Host,
+    Directory,
+    /// The argument with this number, counted from 1.
+    Argument(usize),
+    Arguments,
+    Environment(String),
+}
+
+impl Placeholder {
+    /// Whether its values are numbers.
+    fn is_number(&self) -> bool {
+        matches!(self, Placeholder::Uid | Placeholder::Gid)
+    }
+}
+
+/// A part of one name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Piece {
+    Literal(String),
+    Value(Placeholder),
+}
+
+/// Where the path starts.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Start {
+    /// An absolute directory.
+    At(PathBuf),
+    /// The caller's runtime directory.
+    Runtime,
+}
+
+/// The path of a repository.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct PathTemplate {
+    /// Where the directory starts that is there before any launch.
+    pub(super) start: Start,
+    /// The directories below `start` that belong to it.
+    pub(super) base: PathBuf,
+    /// The names below that directory; the last is the file's.
+    pub(super) names: Vec<Name>,
+    /// As it is written in a policy, for `policy show` and for messages.
+    pub(super) text: String,
+}
+
+/// One name of a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Name {
+    pub(super) pieces: Vec<Piece>,
+    /// The characters of the text between its values, where a value that holds one could be taken for another.
+    reserved: Vec<u8>,
+    /// Whether two of its values stand side by side.
+    touching: bool,
+}
+
+impl Name {
+    pub(super) fn new(pieces: Vec<Piece>) -> Name {
+        let (reserved, touching) = ambiguity(&pieces);
+        Name { pieces, reserved, touching }
+    }
+
+    fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Value(placeholder) => Some(placeholder),
+            Piece::Literal(_) => None,
+        })
+    }
+
+    /// The name, where it holds no placeholder.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    fn expand<E>(&self, value: &mut impl FnMut(&Placeholder) -> Result<Vec<u8>, E>) -> Result<String, E> {
+        if let Some(text) = self.literal() {
+            return Ok(text.to_owned());
+        }
+        let values = self.placeholders().map(value).collect::<Result<Vec<_>, E>>()?;
+        let hash = || hash_suffix(values.iter().map(Vec::as_slice));
+        let plain = !self.touching && values.iter().all(|value| is_plain(value, &self.reserved));
+        let mut left = values.iter();
+        let mut name = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(text) => name.push_str(text),
+                Piece::Value(_) => {
+                    let value = left.next().map_or(&[][..], Vec::as_slice);
+                    name.push_str(&sanitized(value, &self.reserved));
+                    // One hash for all values, after the last of them.
+                    if !plain && left.len() == 0 {
+                        name.push_str(&hash());
+                    }
+                }
+            }
+        }
+        Ok(if name.len() < LONGEST_NAME { name } else { self.shortened(&name, &hash()) })
+    }
+
+    /// A name that is too long, cut to exactly the longest length, which no other name has.
+    fn shortened(&self, name: &str, hash: &str) -> String {
+        let ending = match self.pieces.last() {
+            Some(Piece::Literal(text)) if text.len() <= LONGEST_NAME / 4 => text.as_str(),
+            _ => "",
+        };
+        let mut kept = LONGEST_NAME - hash.len() - ending.len();
+        let mut padding = 0;
+        while !name.is_char_boundary(kept) {
+            kept -= 1;
+            padding += 1;
+        }
+        format!("{}{:_<padding$}{hash}{ending}", &name[..kept], "")
+    }
+}
+
+/// The characters that must not occur in the values of a name, because with them another set of values could give the
+/// same name; and whether values touch, so that nothing separates them at all.
+fn ambiguity(pieces: &[Piece]) -> (Vec<u8>, bool) {
+    let values: Vec<usize> =
+        (0..pieces.len()).filter(|&index| matches!(pieces[index], Piece::Value(_))).collect();
+    let mut reserved = Vec::new();
+    for pair in values.windows(2) {
+        let Piece::Literal(between) = &pieces[pair[0] + 1] else { return (reserved, true) };
+        // No value ever holds a character that is not safe.
+        if !between.bytes().all(is_safe) {
+            continue;
+        }
+        // With two values of which one is a number, the number ends where the text that is none begins.
+        let number =
+            |index: usize| matches!(&pieces[index], Piece::Value(placeholder) if placeholder.is_number());
+        let no_digit = |byte: Option<u8>| byte.is_some_and(|byte| !byte.is_ascii_digit());
+        let told_apart = values.len() == 2
+            && (number(pair[0]) && no_digit(between.bytes().next())
+                || number(pair[1]) && no_digit(between.bytes().next_back()));
+        if !told_apart {
+            reserved.extend(between.bytes());
+        }
+    }
+    (reserved, false)
+}
+
+impl PathTemplate {
+    /// Every placeholder, in the order of the path.
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.names.iter().flat_map(Name::placeholders)
+    }
+
+    /// The path as a policy writes it.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The directory that is there before any launch.
+    pub(crate) fn base(&self, runtime: &Path) -> PathBuf {
+        let start = match &self.start {
+            Start::At(directory) => directory,
+            Start::Runtime => runtime,
+        };
+        start.join(&self.base)
+    }
+
+    /// The file for the values that `value` gives.
+    pub(crate) fn expand<E>(
+        &self,
+        runtime: &Path,
+        mut value: impl FnMut(&Placeholder) -> Result<Vec<u8>, E>,
+    ) -> Result<PathBuf, E> {
+        let mut path = self.base(runtime);
+        for name in &self.names {
+            path.push(OsStr::from_bytes(name.expand(&mut value)?.as_bytes()));
+        }
+        Ok(path)
+    }
+
+    /// The file, where it is the same for every launch.
+    pub(crate) fn fixed(&self, runtime: &Path) -> Option<PathBuf> {
+        let mut path = self.base(runtime);
+        for name in &self.names {
+            path.push(name.literal()?);
+        }
+        Some(path)
+    }
+
+    /// Whether another template always means the same file as this, however the two are written.
+    pub(super) fn is_same_file(&self, other: &PathTemplate) -> bool {
+        let names = |template: &PathTemplate| -> Vec<Name> {
+            let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
+            template.base.iter().map(literal).chain(template.names.iter().cloned()).collect()
+        };
+        self.start == other.start && names(self) == names(other)
+    }
+}

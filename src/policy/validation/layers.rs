@@ -1,0 +1,129 @@
+//! The defaults of each layer, put together from its files. A default is said once in a layer: two files that say
+//! different things about it are a fault, because neither of their authors would expect to lose.
+
+use super::LayerFile;
+use crate::policy::{
+    fault::Fault,
+    findings::Findings,
+    layer::{Layer, LayerKind},
+    log::{Log, LogEvents, LogTarget},
+    path_syntax::Directory,
+    place::Written,
+    written::{WrittenDefaults, WrittenLog},
+    zone::{named_zone, system_zone},
+};
+
+/// Where the system's repositories are unless it says otherwise.
+const SYSTEM_DIRECTORY: &str = "/run/rungate";
+
+pub(super) fn validate(
+    kinds: &[LayerKind],
+    caller_is_root: bool,
+    files: &[LayerFile<'_>],
+    findings: &Findings,
+) -> Vec<Layer> {
+    let system_counts = kinds.contains(&LayerKind::System);
+    let layer = |(index, kind): (usize, &LayerKind)| {
+        let files: Vec<&LayerFile<'_>> = files.iter().filter(|file| file.layer == index).collect();
+        let may_loosen = *kind == LayerKind::System || !system_counts || caller_is_root;
+        put_together(*kind, may_loosen, &files, findings)
+    };
+    kinds.iter().enumerate().map(layer).collect()
+}
+
+fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], findings: &Findings) -> Layer {
+    let defaults: Vec<&WrittenDefaults<'_>> =
+        files.iter().filter_map(|file| file.written.defaults.as_ref()).collect();
+    let logs: Vec<&WrittenLog> = files.iter().filter_map(|file| file.written.log.as_ref()).collect();
+    let once = Once { findings };
+
+    let directory = once.of("directory", defaults.iter().map(|defaults| defaults.directory));
+    let enforce = once.of("enforce", defaults.iter().map(|defaults| defaults.enforce));
+    let zone_name = once.of("time_zone", defaults.iter().map(|defaults| defaults.time_zone));
+    if let Some(Written { value: false, at }) = enforce
+        && !may_loosen
+    {
+        findings.fault(at, Fault::Loosens { what: "enforce = false" });
+    }
+    let zone = zone_name.map(|name| {
+        named_zone(name.value).unwrap_or_else(|| {
+            findings.fault(name.at, Fault::UnknownZone { name: name.value.to_owned() });
+            jiff::tz::TimeZone::UTC
+        })
+    });
+    let asks_for_the_time = files.iter().flat_map(|file| &file.written.rules).any(|rule| {
+        rule.selectors.when.is_some() || rule.except.iter().any(|selectors| selectors.when.is_some())
+    });
+
+    Layer {
+        kind,
+        may_loosen,
+        directory: directory.map_or_else(|| directory_of(kind), |written| read_directory(written, findings)),
+        unmatched: value(once.of("unmatched", defaults.iter().map(|d| d.unmatched))).unwrap_or_default(),
+        enforce: value(enforce).unwrap_or(true),
+        wait: value(once.of("wait", defaults.iter().map(|defaults| defaults.wait))),
+        hold: value(once.of("hold", defaults.iter().map(|defaults| defaults.hold))),
+        create_mode: value(once.of("create_mode", defaults.iter().map(|defaults| defaults.create_mode))),
+        zone: zone.or_else(|| asks_for_the_time.then(system_zone)),
+        zone_name: zone_name.map(|name| name.value.to_owned()),
+        fd_floor: value(once.of("fd_floor", defaults.iter().map(|defaults| defaults.fd_floor))),
+        log: log(&logs, &once, kind),
+    }
+}
+
+fn value<T>(written: Option<Written<T>>) -> Option<T> {
+    written.map(|written| written.value)
+}
+
+fn directory_of(kind: LayerKind) -> Directory {
+    if kind == LayerKind::System { Directory::at(SYSTEM_DIRECTORY) } else { Directory::runtime() }
+}
+
+fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
+    Directory::parse(written.value).unwrap_or_else(|fault| {
+        findings.fault(written.at, fault);
+        Directory::runtime()
+    })
+}
+
+/// A layer that says nothing about a log has the one of its kind: the system's refusals belong into the journal, what a
+/// caller adds for himself is nobody else's business.
+fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
+    let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
+    let events: Option<LogEvents> = value(once.of("events", logs.iter().map(|log| log.events)));
+    match (to, events) {
+        (None, None) => None,
+        (to, events) => {
+            let usual = if kind == LayerKind::System { LogTarget::Journald } else { LogTarget::Off };
+            Some(Log { to: to.unwrap_or(usual), events: events.unwrap_or_default() })
+        }
+    }
+}
+
+struct Once<'f> {
+    findings: &'f Findings,
+}
+
+impl Once<'_> {
+    /// What the files say about a key; the first counts, and a different one after it is a fault.
+    fn of<T: Copy + PartialEq>(
+        &self,
+        key: &'static str,
+        said: impl Iterator<Item = Option<Written<T>>>,
+    ) -> Option<Written<T>> {
+        self.of_cloned(key, said)
+    }
+
+    fn of_cloned<T: PartialEq>(
+        &self,
+        key: &'static str,
+        said: impl Iterator<Item = Option<Written<T>>>,
+    ) -> Option<Written<T>> {
+        let mut said = said.flatten();
+        let first = said.next()?;
+        for other in said.filter(|other| other.value != first.value) {
+            self.findings.fault(other.at, Fault::ConflictingDefault { key, first: first.at });
+        }
+        Some(first)
+    }
+}

@@ -1,0 +1,130 @@
+//! Selectors: entries become patterns, numbers and times, and each entry that can mean nothing is reported where it
+//! stands, be that in a rule or in an alias.
+
+use super::book::Book;
+use crate::policy::{
+    fault::Fault,
+    findings::Findings,
+    pattern::{Pattern, Subject},
+    principal::{GroupEntry, Principal},
+    selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors},
+    window::Window,
+    written::{Entry, WrittenArgument, WrittenList, WrittenSelectors, WrittenVariable},
+};
+
+pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -> Selectors {
+    let findings = book.findings;
+    Selectors {
+        commands: list(book, written.commands.as_ref(), command),
+        arguments: written.arguments.as_ref().map(|arguments| {
+            arguments.value.iter().flat_map(|argument| argument_entries(book, argument)).collect()
+        }),
+        users: list(book, written.users.as_ref(), Principal::parse),
+        groups: list(book, written.groups.as_ref(), GroupEntry::parse),
+        hosts: list(book, written.hosts.as_ref(), |text| pattern(text, Subject::Host)),
+        directories: written.directories.as_ref().map(|directories| {
+            let entries = book.entries(&directories.entries);
+            entries.into_iter().flat_map(|entry| directory_entries(entry, findings)).collect()
+        }),
+        environment: written
+            .environment
+            .iter()
+            .map(|(variable, value)| {
+                if variable.value.is_empty() || variable.value.contains(['=', '\0']) {
+                    findings.fault(variable.at, Fault::BadVariable { name: variable.value.to_owned() });
+                }
+                let value = match value {
+                    WrittenVariable::Set(false) => EnvironmentValue::Unset,
+                    WrittenVariable::Set(true) => EnvironmentValue::Set,
+                    WrittenVariable::OneOf(list) => EnvironmentValue::OneOf(values(book, list)),
+                };
+                EnvironmentEntry { variable: variable.value.to_owned(), value }
+            })
+            .collect(),
+        when: list(book, written.when.as_ref(), |text| {
+            Window::parse(text).map_err(|problem| Fault::BadWindow { reason: problem.to_string() })
+        }),
+    }
+}
+
+/// The entries of `users`, or of `for` in a reservation.
+pub(super) fn parse_principals(entries: &[&Entry<'_>], findings: &Findings) -> Vec<Principal> {
+    entries.iter().filter_map(|entry| parse(entry, findings, Principal::parse)).collect()
+}
+
+fn list<'w, T>(
+    book: &Book<'w>,
+    list: Option<&'w WrittenList<'w>>,
+    parse_one: impl Fn(&str) -> Result<T, Fault>,
+) -> Option<Vec<T>> {
+    let entries = book.entries(&list?.entries);
+    Some(entries.into_iter().filter_map(|entry| parse(entry, book.findings, &parse_one)).collect())
+}
+
+fn parse<T>(entry: &Entry<'_>, findings: &Findings, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<T> {
+    let parsed = if entry.value.starts_with('!') {
+        Err(Fault::Negation { entry: entry.value.to_string() })
+    } else if entry.value.is_empty() {
+        Err(Fault::EmptyEntry)
+    } else {
+        parse(&entry.value)
+    };
+    parsed.map_err(|fault| findings.fault(entry.at, fault)).ok()
+}
+
+/// Values may begin with anything, and an empty one is a value.
+fn values<'w>(book: &Book<'w>, list: &'w WrittenList<'w>) -> Vec<Pattern> {
+    let value = |entry: &Entry<'_>| {
+        pattern(&entry.value, Subject::Name).map_err(|fault| book.findings.fault(entry.at, fault)).ok()
+    };
+    book.entries(&list.entries).into_iter().filter_map(value).collect()
+}
+
+fn pattern(text: &str, subject: Subject) -> Result<Pattern, Fault> {
+    Pattern::new(text, subject).map_err(|reason| Fault::BadPattern { reason })
+}
+
+fn command(text: &str) -> Result<CommandEntry, Fault> {
+    let is_path = text.contains('/');
+    if is_path && !can_be_absolute(text) {
+        return Err(Fault::RelativeCommand { entry: text.to_owned() });
+    }
+    Ok(CommandEntry { pattern: pattern(text, Subject::Path)?, is_path })
+}
+
+/// `/proj/apollo/**` means the directory itself too; that pattern alone would only match what is below.
+fn directory_entries(entry: &Entry<'_>, findings: &Findings) -> Vec<Pattern> {
+    let directory = |text: &str| {
+        let text = if text.len() > 1 { text.trim_end_matches('/') } else { text };
+        if !can_be_absolute(text) {
+            return Err(Fault::RelativeDirectory { entry: text.to_owned() });
+        }
+        let itself = text.strip_suffix("/**").filter(|itself| !itself.is_empty());
+        let texts = [Some(text), itself];
+        texts.into_iter().flatten().map(|text| pattern(text, Subject::Path)).collect()
+    };
+    parse(entry, findings, directory).unwrap_or_default()
+}
+
+/// Whether a pattern can match a text that begins with `/`.
+fn can_be_absolute(pattern: &str) -> bool {
+    pattern.starts_with(['/', '*', '?', '[', '{', '\\'])
+}
+
+fn argument_entries<'w>(book: &Book<'w>, argument: &'w WrittenArgument<'w>) -> Vec<ArgumentEntry> {
+    let compile = |entry: &Entry<'_>| {
+        pattern(&entry.value, Subject::Name).map_err(|fault| book.findings.fault(entry.at, fault)).ok()
+    };
+    match argument {
+        WrittenArgument::One(entry) => book
+            .entries(std::slice::from_ref(entry))
+            .into_iter()
+            .filter_map(compile)
+            .map(|pattern| ArgumentEntry { patterns: vec![pattern] })
+            .collect(),
+        // In a list of consecutive arguments each must be one, so that an alias has no meaning there.
+        WrittenArgument::Consecutive(entries) => {
+            vec![ArgumentEntry { patterns: entries.iter().filter_map(compile).collect() }]
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Times of `when`: days, hours, or both, in local time. A window over midnight belongs to the day on which it starts.
+//! Hours are those on the clock, so that a window follows summer time as people do: on the day the clock is put forward
+//! it is an hour shorter, on the day it is put back an hour longer.
+
+use std::fmt;
+
+use jiff::{
+    ToSpan,
+    civil::{Date, DateTime, Weekday},
+};
+
+const DAYS: [(&str, Weekday); 7] = [
+    ("mon", Weekday::Monday),
+    ("tue", Weekday::Tuesday),
+    ("wed", Weekday::Wednesday),
+    ("thu", Weekday::Thursday),
+    ("fri", Weekday::Friday),
+    ("sat", Weekday::Saturday),
+    ("sun", Weekday::Sunday),
+];
+
+/// An entry of `when`.
+#[derive(Debug)]
+pub(crate) struct Window {
+    text: String,
+    days: Days,
+    /// From and until, in minutes of the day; the end is not part of it.
+    hours: Vec<(i16, i16)>,
+}
+
+#[derive(Debug)]
+enum Days {
+    Every,
+    /// By index, from Monday.
+    Week([bool; 7]),
+    /// From and including, in one or more stretches.
+    Dates(Date, Date),
+}
+
+/// Why a text is no window.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum WindowProblem {
+    Empty,
+    Day,
+    Date,
+    DatesBackwards,
+    Hours,
+    EmptyHours,
+}
+
+impl fmt::Display for WindowProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WindowProblem::Empty => "it names neither days nor hours",
+            WindowProblem::Day => "days are written Mon, Mon-Fri or Sat,Sun",
+            WindowProblem::Date => "dates are written 2026-12-24 or 2026-12-24..2027-01-01",
+            WindowProblem::DatesBackwards => "the last date is before the first",
+            WindowProblem::Hours => "hours are written 08:00-18:00, up to 24:00",
+            WindowProblem::EmptyHours => "the hours are empty; a whole day is 00:00-24:00",
+        })
+    }
+}
+
+impl Window {
+    pub(super) fn parse(text: &str) -> Result<Window, WindowProblem> {
+        let mut words = text.split_whitespace().peekable();
+        let is_hours = |word: &str| word.contains(':');
+        let days = match words.next_if(|word| !is_hours(word)) {
+            None => Days::Every,
+            Some(dates) if dates.starts_with(|c: char| c.is_ascii_digit()) => parse_dates(dates)?,
+            Some(week) => parse_week(week)?,
+        };
+        let hours = match words.next() {
+            None if matches!(days, Days::Every) => return Err(WindowProblem::Empty),
+            None => vec![(0, 24 * 60)],
+            Some(hours) => hours.split(',').map(parse_hours).collect::<Result<_, _>>()?,
+        };
+        if words.next().is_some() {
+            return Err(WindowProblem::Hours);
+        }
+        Ok(Window { text: text.to_owned(), days, hours })
+    }
+
+    /// Whether a local time lies in it.
+    pub(crate) fn contains(&self, time: DateTime) -> bool {
+        let minute = i16::from(time.hour()) * 60 + i16::from(time.minute());
+        let today = self.has_day(time.date());
+        let yesterday = || time.date().checked_sub(1.day()).is_ok_and(|yesterday| self.has_day(yesterday));
+        self.hours.iter().any(|&(from, until)| {
+            if from < until {
+                today && (from..until).contains(&minute)
+            } else {
+                today && minute >= from || minute < until && yesterday()
+            }
+        })
+    }
+
+    fn has_day(&self, day: Date) -> bool {
+        match &self.days {
+            Days::Every => true,
+            Days::Week(week) => {
+                let index = DAYS.iter().position(|(_, weekday)| *weekday == day.weekday());
+                index.is_some_and(|index| week[index])
+            }
+            Days::Dates(first, last) => (*first..=*last).contains(&day),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn parse_week(text: &str) -> Result<Days, WindowProblem> {
+    let mut week = [false; 7];
+    for stretch in text.split(',') {
+        let (first, last) = stretch.split_once('-').unwrap_or((stretch, stretch));
+        let (first, last) = (parse_day(first)?, parse_day(last)?);
+        let mut day = first;
+        week[day] = true;
+        // Over the end of the week too: Sat-Mon.
+        while day != last {
+            day = (day + 1) % 7;
+            week[day] = true;
+        }
+    }
+    Ok(Days::Week(week))
+}
+
+fn parse_day(text: &str) -> Result<usize, WindowProblem> {
+    DAYS.iter().position(|(name, _)| name.eq_ignore_ascii_case(text)).ok_or(WindowProblem::Day)
+}
+
+fn parse_dates(text: &str) -> Result<Days, WindowProblem> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let date = |text: &str| match text.as_bytes() {
+        [_, _, _, _, b'-', _, _, b'-', _, _] => text.parse::<Date>().map_err(|_| WindowProblem::Date),
+        _ => Err(WindowProblem::Date),
+    };
+    let (first, last) = (date(first)?, date(last)?);
+    if last < first { Err(WindowProblem::DatesBackwards) } else { Ok(Days::Dates(first, last)) }
+}
+
+fn parse_hours(text: &str) -> Result<(i16, i16), WindowProblem> {
+    let (from, until) = text.split_once('-').ok_or(WindowProblem::Hours)?;
+    let (from, until) = (parse_minute(from)?, parse_minute(until)?);
+    if from == 24 * 60 {
+        return Err(WindowProblem::Hours);
+    }
+    if from == until { Err(WindowProblem::EmptyHours) } else { Ok((from, until)) }
+}
+
+fn parse_minute(text: &str) -> Result<i16, WindowProblem> {
+    let number = |text: &str, digits: std::ops::RangeInclusive<usize>| {
+        let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
+        if digits_only && digits.contains(&text.len()) { text.parse::<i16>().ok() } else { None }
+    };
+    let (hour, minute) = text.split_once(':').ok_or(WindowProblem::Hours)?;
+    let hour = number(hour, 1..=2).ok_or(WindowProblem::Hours)?;
+    let minute = number(minute, 2..=2).filter(|minute| *minute < 60).ok_or(WindowProblem::Hours)?;
+    let minutes = hour * 60 + minute;
+    if minutes <= 24 * 60 { Ok(minutes) } else { Err(WindowProblem::Hours) }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{Timestamp, tz::TimeZone};
+
+    use super::*;
+
+    #[track_caller]
+    fn case(window: &str, time: &str, inside: bool) {
+        let window = Window::parse(window).expect("a window");
+        assert_eq!(window.contains(time.parse().expect("a time")), inside);
+    }
+
+    #[track_caller]
+    fn none(window: &str, problem: WindowProblem) {
+        assert_eq!(Window::parse(window).expect_err("no window"), problem);
+    }
+
+    // 2026-11-20 is a Friday.
+    #[test]
+    fn days_and_hours_must_both_match_and_the_end_is_not_part_of_it() {
+        case("Mon-Fri 08:00-18:00", "2026-11-20T08:00", true);
+        case("Mon-Fri 08:00-18:00", "2026-11-20T17:59:59", true);
+        case("Mon-Fri 08:00-18:00", "2026-11-20T18:00", false);
+        case("Mon-Fri 08:00-18:00", "2026-11-21T12:00", false);
+        case("mon,FRI", "2026-11-20T00:00", true);
+        case("8:00-12:00,13:00-24:00", "2026-11-20T23:59", true);
+        case("8:00-12:00,13:00-24:00", "2026-11-20T12:30", false);
+        case("Sat-Mon", "2026-11-22T12:00", true);
+        case("Sat-Mon", "2026-11-20T12:00", false);
+    }
+
+    #[test]
+    fn a_window_over_midnight_belongs_to_the_day_on_which_it_starts() {
+        case("Fri 22:00-06:00", "2026-11-20T23:00", true);
+        case("Fri 22:00-06:00", "2026-11-21T05:59", true);
+        case("Fri 22:00-06:00", "2026-11-21T06:00", false);
+        case("Fri 22:00-06:00", "2026-11-20T05:00", false);
+        case("22:00-06:00", "2026-11-20T05:00", true);
+        case("2026-11-20 22:00-06:00", "2026-11-21T01:00", true);
+    }
+
+    #[test]
+    fn dates_stand_for_a_maintenance_window() {
+        case("2026-11-20", "2026-11-20T12:00", true);
+        case("2026-12-24..2027-01-01", "2027-01-01T23:59", true);
+        case("2026-12-24..2027-01-01", "2027-01-02T00:00", false);
+    }
+
+    #[test]
+    fn hours_are_those_on_the_clock_when_summer_time_begins_and_ends() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        let inside = |window: &str, instant: &str| {
+            let instant: Timestamp = instant.parse().expect("an instant");
+            Window::parse(window).expect("a window").contains(zone.to_datetime(instant))
+        };
+        // On 2026-03-29 the clock goes from 02:00 to 03:00: the hour after 01:59 is no longer before 03:00.
+        assert!(inside("01:00-03:00", "2026-03-29T00:59:00Z"));
+        assert!(!inside("01:00-03:00", "2026-03-29T01:00:00Z"));
+        assert!(!inside("02:00-03:00", "2026-03-29T00:59:59Z"));
+        assert!(!inside("02:00-03:00", "2026-03-29T01:00:00Z"));
+        // On 2026-10-25 the hour from 02:00 to 03:00 comes twice.
+        assert!(inside("02:00-03:00", "2026-10-25T00:30:00Z"));
+        assert!(inside("02:00-03:00", "2026-10-25T01:30:00Z"));
+        assert!(!inside("02:00-03:00", "2026-10-25T02:00:00Z"));
+    }
+
+    #[test]
+    fn what_is_no_window_says_why() {
+        none("", WindowProblem::Empty);
+        none("Mo 08:00-18:00", WindowProblem::Day);
+        none("weekdays", WindowProblem::Day);
+        none("2026-13-01", WindowProblem::Date);
+        none("2026-1-1", WindowProblem::Date);
+        none("2026-12-24..2026-12-23", WindowProblem::DatesBackwards);
+        none("08:00", WindowProblem::Hours);
+        none("08:00-25:00", WindowProblem::Hours);
+        none("08:60-09:00", WindowProblem::Hours);
+        none("24:00-06:00", WindowProblem::Hours);
+        none("08:00-08:00", WindowProblem::EmptyHours);
+        none("Mon 08:00-09:00 x", WindowProblem::Hours);
+    }
+}

@@ -1,0 +1,129 @@
+//! `acquire` as written.
+
+use crate::policy::{
+    acquisition::Slots,
+    fault::Fault,
+    keys::{CLAIM, SLOTS_FROM},
+    limit::HIGHEST_LIMIT,
+    place::{At, Written},
+    reader::{Section, Value},
+};
+
+/// An entry of `acquire`.
+pub(in crate::policy) enum WrittenAcquisition<'a> {
+    One(WrittenClaim<'a>),
+    AnyOf(Vec<WrittenClaim<'a>>),
+}
+
+/// What is wanted of one repository.
+pub(in crate::policy) struct WrittenClaim<'a> {
+    pub(in crate::policy) at: At,
+    pub(in crate::policy) repository: Written<&'a str>,
+    pub(in crate::policy) ceiling: Option<Written<u32>>,
+    pub(in crate::policy) leave: Option<Written<u32>>,
+    pub(in crate::policy) slots: Option<Written<Slots>>,
+    pub(in crate::policy) slots_from: Option<WrittenSlotsFrom<'a>>,
+}
+
+/// Where on the command line the number of slots stands.
+pub(in crate::policy) struct WrittenSlotsFrom<'a> {
+    pub(in crate::policy) after: &'a str,
+    pub(in crate::policy) most: Option<u32>,
+}
+
+impl<'a> WrittenAcquisition<'a> {
+    pub(super) fn read_all(value: Value<'a>) -> Option<Written<Vec<WrittenAcquisition<'a>>>> {
+        let list = value.list("a list of repositories")?;
+        let entries = list.value.into_iter().filter_map(Self::read).collect();
+        Some(Written { value: entries, at: list.at })
+    }
+
+    fn read(value: Value<'a>) -> Option<Self> {
+        if !value.is_table() {
+            return WrittenClaim::named(value).map(WrittenAcquisition::One);
+        }
+        let section = value.section(&CLAIM)?;
+        let Some(alternatives) = section.get("any_of") else {
+            return WrittenClaim::read(&section).map(WrittenAcquisition::One);
+        };
+        for key in ["repository", "ceiling", "leave", "slots", "slots_from"] {
+            if let Some(beside) = section.get(key) {
+                beside.fault(Fault::Contradiction { key, other: "any_of" });
+            }
+        }
+        let list = alternatives.list("a list of repositories")?;
+        if list.value.is_empty() {
+            alternatives.fault(Fault::EmptyList { key: "any_of".into() });
+        }
+        Some(WrittenAcquisition::AnyOf(
+            list.value.into_iter().filter_map(WrittenClaim::alternative).collect(),
+        ))
+    }
+}
+
+impl<'a> WrittenClaim<'a> {
+    fn named(value: Value<'a>) -> Option<Self> {
+        let Some(name) = value.as_text() else {
+            value.wrong("the name of a repository, or a table with one");
+            return None;
+        };
+        Some(WrittenClaim {
+            at: value.at,
+            repository: Written { value: name, at: value.at },
+            ceiling: None,
+            leave: None,
+            slots: None,
+            slots_from: None,
+        })
+    }
+
+    fn alternative(value: Value<'a>) -> Option<Self> {
+        if !value.is_table() {
+            return Self::named(value);
+        }
+        let section = value.section(&CLAIM)?;
+        if let Some(nested) = section.get("any_of") {
+            nested.fault(Fault::Contradiction { key: "any_of", other: "any_of around it" });
+            return None;
+        }
+        Self::read(&section)
+    }
+
+    fn read(section: &Section<'a>) -> Option<Self> {
+        let ceiling = section.count("ceiling", 0, HIGHEST_LIMIT);
+        let leave = section.count("leave", 0, HIGHEST_LIMIT);
+        if let (Some(_), Some(leave)) = (ceiling, leave) {
+            section.fault(leave.at, Fault::Contradiction { key: "leave", other: "ceiling" });
+        }
+        let slots = section.get("slots").and_then(slots);
+        let slots_from = section.section("slots_from", &SLOTS_FROM);
+        if let (Some(from), Some(Written { value: Slots::All, .. })) = (&slots_from, &slots) {
+            section.fault(from.at, Fault::Contradiction { key: "slots_from", other: "slots = \"all\"" });
+        }
+        Some(WrittenClaim {
+            at: section.at,
+            repository: section.require("repository")?.text()?,
+            ceiling,
+            leave,
+            slots,
+            slots_from: slots_from.and_then(|section| {
+                Some(WrittenSlotsFrom {
+                    after: section.require("after")?.text()?.value,
+                    most: section.count("most", 1, HIGHEST_LIMIT).map(|most| most.value),
+                })
+            }),
+        })
+    }
+}
+
+fn slots(value: Value<'_>) -> Option<Written<Slots>> {
+    if value.as_text() == Some("all") {
+        return Some(Written { value: Slots::All, at: value.at });
+    }
+    if value.is_number() {
+        let count = value.count(1, HIGHEST_LIMIT)?;
+        return Some(Written { value: Slots::Number(count.value), at: count.at });
+    }
+    value.wrong("a number of slots, or \"all\"");
+    None
+}
