@@ -4,8 +4,8 @@
 //! observer FILE=LIMIT…
 //! ```
 //!
-//! It says `ready` after its first look, looks again and again until its standard input is closed, and then prints a
-//! line for each file:
+//! It looks again and again until its standard input is closed. For each line that it reads there, it takes one more
+//! look and then prints what it has seen so far, a line for each file:
 //!
 //! ```text
 //! FILE limit 5 most 5 violations 0
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::thread;
 
 #[path = "../support/held_slots.rs"]
@@ -30,30 +30,32 @@ mod lock_range;
 
 use held_slots::{HeldSlot, held_slots};
 
-/// Set when standard input is closed.
-static ENOUGH: AtomicBool = AtomicBool::new(false);
-
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files =
         std::env::args().skip(1).map(|argument| Watched::new(&argument)).collect::<Result<Vec<_>, _>>()?;
-    let mut ready = false;
-    thread::spawn(|| {
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        ENOUGH.store(true, Ordering::Relaxed);
+    let (sender, questions) = channel();
+    thread::spawn(move || {
+        for line in io::stdin().lines() {
+            if line.is_err() || sender.send(()).is_err() {
+                break;
+            }
+        }
     });
-    while !ENOUGH.load(Ordering::Relaxed) {
+    loop {
+        // Asked before the look, so that the answer holds whatever was true when the question was put.
+        let question = questions.try_recv();
+        if question == Err(TryRecvError::Disconnected) {
+            return Ok(());
+        }
         for file in &mut files {
             file.look()?;
         }
-        if !ready {
-            writeln!(io::stdout(), "ready")?;
-            ready = true;
+        if question.is_ok() {
+            for Watched { path, limit, most, violations, .. } in &files {
+                writeln!(io::stdout(), "{path} limit {limit} most {most} violations {violations}")?;
+            }
         }
     }
-    for Watched { path, limit, most, violations, .. } in &files {
-        writeln!(io::stdout(), "{path} limit {limit} most {most} violations {violations}")?;
-    }
-    Ok(())
 }
 
 /// One lock file, and what was seen of it.
