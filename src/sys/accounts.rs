@@ -1,1 +1,139 @@
-//! Look-ups of users and groups in the name service.
+//! Users and groups as the system's databases know them. Absence and failure stay apart here, because a rule about a
+//! group that cannot be looked up must refuse the launch: the C library answers 0 when every database was asked and has
+//! no such entry, and an error number (`ENOENT` among them, when a database is gone) when one could not be asked.
+
+use std::{error::Error, ffi::CString, fmt};
+
+use nix::{
+    errno::Errno,
+    unistd::{Gid, Group, Uid, User, getgrouplist},
+};
+use users::{Users, UsersCache};
+
+/// An entry of the user database.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Account {
+    /// The name.
+    pub name: String,
+    /// The user id.
+    pub uid: u32,
+    /// The group that the user logs in with.
+    pub gid: u32,
+}
+
+/// A look-up that failed. One that found nothing is no error.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LookupFailure {
+    /// The call with its argument: `getgrnam("students")`.
+    pub call: String,
+    /// Why.
+    pub errno: Errno,
+}
+
+impl fmt::Display for LookupFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.call, self.errno.desc())
+    }
+}
+
+impl Error for LookupFailure {}
+
+fn failed(call: &'static str, argument: impl fmt::Display) -> impl FnOnce(Errno) -> LookupFailure {
+    move |errno| LookupFailure { call: format!("{call}({argument})"), errno }
+}
+
+/// A name as an argument in a message: in quotes, control characters escaped.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.escape_debug())
+}
+
+/// The account with this uid.
+pub fn account_of_uid(uid: u32) -> Result<Option<Account>, LookupFailure> {
+    User::from_uid(Uid::from_raw(uid)).map(|user| user.map(Account::from)).map_err(failed("getpwuid", uid))
+}
+
+/// The account with this name.
+pub fn account_of_name(name: &str) -> Result<Option<Account>, LookupFailure> {
+    User::from_name(name).map(|user| user.map(Account::from)).map_err(failed("getpwnam", quoted(name)))
+}
+
+/// The name of a uid.
+pub fn user_name(uid: u32) -> Result<Option<String>, LookupFailure> {
+    Ok(account_of_uid(uid)?.map(|account| account.name))
+}
+
+/// The name of a gid.
+pub fn group_name(gid: u32) -> Result<Option<String>, LookupFailure> {
+    Group::from_gid(Gid::from_raw(gid))
+        .map(|group| group.map(|group| group.name))
+        .map_err(failed("getgrgid", gid))
+}
+
+/// The gid of a group's name.
+pub fn group_id(name: &str) -> Result<Option<u32>, LookupFailure> {
+    Group::from_name(name)
+        .map(|group| group.map(|group| group.gid.as_raw()))
+        .map_err(failed("getgrnam", quoted(name)))
+}
+
+/// The groups that the database gives a user who logs in, his own group among them. A running process may have others.
+pub fn groups_of(account: &Account) -> Result<Vec<u32>, LookupFailure> {
+    let failure = failed("getgrouplist", quoted(&account.name));
+    let Ok(name) = CString::new(account.name.as_str()) else {
+        return Err(failure(Errno::EINVAL));
+    };
+    let groups = getgrouplist(&name, Gid::from_raw(account.gid)).map_err(failure)?;
+    Ok(groups.into_iter().map(Gid::as_raw).collect())
+}
+
+impl From<User> for Account {
+    fn from(user: User) -> Self {
+        Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() }
+    }
+}
+
+/// Names for listings, each looked up once. Here a failure is as good as absence: the number is shown instead.
+#[derive(Default)]
+pub struct NameCache {
+    cache: UsersCache,
+}
+
+impl NameCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The user's name, or his number.
+    pub fn user(&self, uid: u32) -> String {
+        let user = self.cache.get_user_by_uid(uid);
+        user.map_or_else(|| uid.to_string(), |user| user.name().to_string_lossy().into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_known_by_name_and_by_number() {
+        let root = account_of_uid(0).expect("a user database").expect("root");
+        assert_eq!(account_of_name(&root.name).expect("a user database"), Some(root.clone()));
+        assert!(groups_of(&root).expect("a group database").contains(&root.gid));
+        assert_eq!(NameCache::new().user(0), root.name);
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_is_absent_and_no_failure() {
+        assert_eq!(account_of_name("no such user"), Ok(None));
+        assert_eq!(group_id("no such group"), Ok(None));
+        assert_eq!(group_name(3_999_999_999), Ok(None));
+        assert_eq!(NameCache::new().user(3_999_999_999), "3999999999");
+    }
+
+    #[test]
+    fn a_failure_names_the_call_and_escapes_its_argument() {
+        let failure = failed("getgrnam", quoted("stu\ndents"))(Errno::ETIMEDOUT);
+        assert_eq!(failure.to_string(), r#"getgrnam("stu\ndents"): Connection timed out"#);
+    }
+}

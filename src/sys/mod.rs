@@ -2,4 +2,16 @@
 //! errors, knows nothing of policies or repositories, and keeps what needs `unsafe` in one file.
 
 pub mod accounts;
+pub mod alarm;
+pub mod credentials;
+pub mod descriptor;
+pub mod exec;
+pub mod failure;
+pub mod host;
+pub mod kernel_locks;
+pub mod positioned_io;
+pub mod process;
+pub mod record_lock;
+pub mod regular_file;
 pub mod trusted_file;
+mod unsafe_calls;

@@ -1,0 +1,102 @@
+//! What a launch wants of one lock file. The launcher obeys a claim without having seen a policy: everything it needs
+//! is resolved here (paths, limits, zones), everything it shows is carried along (names, rules, places).
+
+use std::path::PathBuf;
+
+use crate::policy::{Names, Nested, Repository, Rule};
+
+/// One thing that must be had for the launch to start.
+#[derive(Debug)]
+pub enum Demand<'p> {
+    /// This claim.
+    One(Claim<'p>),
+    /// The first of these that can be had.
+    AnyOf(Vec<Claim<'p>>),
+}
+
+/// How many slots a launch wants.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Slots {
+    /// So many, at least one.
+    Number(u32),
+    /// Every slot up to the limit: exclusive use.
+    All,
+}
+
+/// Slots `first..=last`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Zone {
+    /// The first slot, counted from 1.
+    pub first: u32,
+    /// The last slot.
+    pub last: u32,
+}
+
+/// Whose file of a `per` repository it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Member {
+    /// A user, by uid.
+    User(u32),
+    /// A group, by gid.
+    Group(u32),
+    /// A host, a command, a directory, an argument: as it was, before it was made safe for a file name.
+    Text(String),
+}
+
+/// What a launch wants of one lock file.
+#[derive(Debug)]
+pub struct Claim<'p> {
+    /// The repository of the policy.
+    pub repository: &'p Repository,
+    /// Whose file it is, one for each placeholder; empty where all share one file.
+    pub member: Vec<Member>,
+    /// The lock file, absolute.
+    pub path: PathBuf,
+    /// The directory that must exist already; what is missing between it and the file is created.
+    pub base: PathBuf,
+    /// Whether `base` itself may be created, because it is the caller's own.
+    pub create_base: bool,
+    /// How many slots may be held at once, resolved for this member; 0 drains.
+    pub limit: u32,
+    /// A lower limit for this launch alone.
+    pub ceiling: Option<u32>,
+    /// How many slots are wanted.
+    pub slots: Slots,
+    /// Where slots may be taken, in the order in which they are to be tried. They cover `1..=limit` where nothing is
+    /// reserved, and are empty where the limit is 0.
+    pub zones: Vec<Zone>,
+    /// Who must own the file where others could have put it there.
+    pub owner: Option<u32>,
+    /// The mode of the file when it is created, exactly.
+    pub create_mode: u32,
+    /// The mode of directories that are created.
+    pub directory_mode: u32,
+    /// What a launch below a holder does.
+    pub nested: Nested,
+    /// Whether slots beyond the limit are taken if need be.
+    pub admit_always: bool,
+    /// Whether a full repository refuses the launch; otherwise it is only logged.
+    pub enforce: bool,
+    /// The rules behind it, the most binding first; never empty.
+    pub rules: Vec<&'p Rule>,
+}
+
+impl Claim<'_> {
+    /// The limit for this launch: what the repository allows, lowered by the ceiling.
+    pub fn effective_limit(&self) -> u32 {
+        self.ceiling.map_or(self.limit, |ceiling| ceiling.min(self.limit))
+    }
+
+    /// Whose file it is, for people: `ann`, `cad`, `ann ws17`. Names that cannot be found are shown as numbers.
+    pub fn member_name(&self, names: &dyn Names) -> Option<String> {
+        if self.member.is_empty() {
+            return None;
+        }
+        let shown = self.member.iter().map(|member| match member {
+            Member::User(uid) => names.user_name(*uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
+            Member::Group(gid) => names.group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()),
+            Member::Text(text) => text.clone(),
+        });
+        Some(shown.collect::<Vec<_>>().join(" "))
+    }
+}

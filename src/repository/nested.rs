@@ -1,0 +1,68 @@
+//! A launch below a holder: a wrapper that calls its own shim would block itself, so a launch of the same command uses the
+//! slot of its ancestor, one descendant at a time. The environment only says where to look; that an ancestor holds the slot
+//! is proved with the kernel, and the slot must be one that stays while this launch lives. For a lock of the process that
+//! is so in the very process alone: its slot would be free as soon as the ancestor ends.
+
+use std::rc::Rc;
+
+use crate::{
+    repository::{
+        claim::{Claim, Nested},
+        error::RepositoryError,
+        file::LockFile,
+        held::Held,
+        layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_bytes},
+        record::Record,
+    },
+    sys::process::own_pid,
+};
+
+/// What the environment says of a slot that an ancestor holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Hint {
+    /// The repository's name.
+    pub name: String,
+    /// Its slots.
+    pub slots: Vec<u64>,
+}
+
+/// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no such slots, when
+/// they are too few, or when somebody uses them already.
+pub(super) fn join(
+    file: &Rc<LockFile>,
+    claims: &[&Claim],
+    hints: &[Hint],
+    command: &str,
+) -> Result<Option<Held>, RepositoryError> {
+    if claims.iter().any(|claim| claim.nested == Nested::Take) {
+        return Ok(None);
+    }
+    let Some(hint) = hints.iter().find(|hint| claims.iter().any(|claim| claim.name == hint.name)) else {
+        return Ok(None);
+    };
+    let wanted = claims.iter().map(|claim| claim.slots.under(claim.limit)).max().unwrap_or(0);
+    if (hint.slots.len() as u64) < wanted {
+        return Ok(None);
+    }
+    for slot in &hint.slots {
+        if !is_ours(file, *slot)? || !is_for(file, *slot, command)? {
+            return Ok(None);
+        }
+    }
+    let mut held = Held::nothing_of(file);
+    Ok(held.share(&hint.slots)?.then_some(held))
+}
+
+fn is_ours(file: &LockFile, slot: u64) -> Result<bool, RepositoryError> {
+    if !(1..=LAST_SLOT).contains(&slot) {
+        return Ok(false);
+    }
+    let holder = file.conflict(&slot_bytes(slot, slot))?;
+    Ok(holder.and_then(|conflict| conflict.pid) == Some(own_pid()))
+}
+
+fn is_for(file: &LockFile, slot: u64, command: &str) -> Result<bool, RepositoryError> {
+    let mut bytes = [0; RECORD_SIZE];
+    let length = file.read_at(&mut bytes, record_at(slot))?;
+    Ok(Record::decode(&bytes[..length]).is_some_and(|record| record.command == command))
+}

@@ -1,0 +1,53 @@
+//! Every line of the library that needs `unsafe`, each with its reason. Nothing else belongs here.
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::{CStr, CString},
+    os::fd::{BorrowedFd, RawFd},
+};
+
+use nix::{
+    errno::Errno,
+    libc,
+    sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
+};
+
+/// A descriptor that the caller of this program left open, or may have left open: a call through one that is not open
+/// answers `EBADF`. rungate never closes a descriptor that it did not open itself.
+pub(super) fn inherited(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the number is not -1, and no code of this crate closes inherited descriptors, so that it stays what it is.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+unsafe extern "C" {
+    static environ: *const *const libc::c_char;
+}
+
+/// The environment as it came, malformed entries included (the standard library leaves out those without `=`).
+pub(super) fn environment() -> Vec<CString> {
+    let mut entries = Vec::new();
+    // SAFETY: `environ` is a null-terminated array of C strings, and nothing in this single-threaded program changes it.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            entries.push(CStr::from_ptr(*entry).to_owned());
+            entry = entry.add(1);
+        }
+    }
+    entries
+}
+
+extern "C" fn do_nothing(_: libc::c_int) {}
+
+/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Gives back what was in force.
+pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
+    let action = SigAction::new(SigHandler::Handler(do_nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing at all, so it is safe at any instruction.
+    unsafe { sigaction(signal, &action) }
+}
+
+/// Puts a disposition back that one of the calls here returned.
+pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
+    // SAFETY: the disposition was in force in this process before, and what it points to is still there.
+    unsafe { sigaction(signal, action).map(drop) }
+}
