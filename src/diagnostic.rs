@@ -1,20 +1,42 @@
-//! Places in text files, and how what is wrong there is shown to people: `path:line:col: message [code]`, the line, a
-//! caret. It knows nothing of policies; the wording comes from whoever found the fault.
+//! What is wrong in a text file, and how it is shown: `path:line:col: message [code]`, then the line with a caret and,
+//! where there is one, a second label. It knows nothing of policies: the wording comes from whoever found the fault.
 
-use std::fmt::{Display, Formatter};
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
 
 /// The text of a file, kept so that faults can show its lines.
 #[derive(Debug)]
 pub struct SourceText {
     path: PathBuf,
     text: String,
+    changed: Option<Change>,
+}
+
+/// When a file was last written, and whose it is: whom to tell about a fault in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Change {
+    /// The time of the last write.
+    pub at: SystemTime,
+    /// The uid that owns the file.
+    pub by: u32,
 }
 
 impl SourceText {
-    /// A file that was read, or a text that stands for one.
+    /// A text that stands for a file, wherever it came from.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        SourceText { path: path.into(), text: text.into() }
+        SourceText { path: path.into(), text: text.into(), changed: None }
+    }
+
+    /// The same, of a file that was changed then.
+    pub fn changed(self, change: Change) -> Self {
+        SourceText { changed: Some(change), ..self }
     }
 
     /// The file.
@@ -22,35 +44,216 @@ impl SourceText {
         &self.path
     }
 
-    /// Its path for people, control characters escaped.
-    pub fn shown_path(&self) -> impl Display {
-        self.path.display().to_string().escape_debug().to_string()
+    /// The file for people.
+    pub fn shown_path(&self) -> String {
+        escaped(&self.path.to_string_lossy()).to_string()
     }
 
-    /// Line and column of an offset, both counted from 1, the column in characters.
-    pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..offset.min(self.text.len())];
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+    /// Its content.
+    pub fn text(&self) -> &str {
+        &self.text
     }
+
+    /// When it was changed and whose it is, where it was read from a file.
+    pub fn change(&self) -> Option<Change> {
+        self.changed
+    }
+
+    /// Line and column of an offset in bytes, both counted from 1, the column in characters.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+
+    /// The part of a span that stands on its first line: a label is never longer than what it is drawn under.
+    fn first_line(&self, span: &Range<usize>) -> Range<usize> {
+        let part = self.text.get(span.clone()).unwrap_or_default();
+        let length = part.find(['\n', '\r']).unwrap_or(part.len());
+        span.start..span.start + length
+    }
+}
+
+/// Whether a launch must stop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Severity {
+    /// Nothing of the policy is applied.
+    Fault,
+    /// Likely not what was meant, and harmless to a launch.
+    Warning,
+}
+
+/// A part of a text, and what there is to say about it.
+#[derive(Clone, Debug)]
+pub struct Label {
+    /// The text.
+    pub source: Arc<SourceText>,
+    /// The part, in bytes.
+    pub span: Range<usize>,
+    /// What is said beside it; may be empty.
+    pub note: &'static str,
 }
 
 /// One fault or warning.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Diagnostic {
-    code: &'static str,
-    message: String,
+    /// Whether it stops a launch.
+    pub severity: Severity,
+    /// The stable code, in kebab-case.
+    pub code: &'static str,
+    /// What is wrong and, where it is known, what was likely meant.
+    pub message: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Where in it; `None` when the file as a whole is meant, one that cannot be read for instance.
+    pub label: Option<Label>,
+    /// Another place that belongs to it.
+    pub second: Option<Label>,
 }
 
 impl Diagnostic {
-    /// The stable code, in kebab-case.
-    pub fn code(&self) -> &'static str {
-        self.code
+    /// Line and column, counted from 1.
+    pub fn line_column(&self) -> Option<(usize, usize)> {
+        self.label.as_ref().map(|label| label.source.line_column(label.span.start))
+    }
+
+    /// When the file was changed, and whose it is.
+    pub fn change(&self) -> Option<Change> {
+        self.label.as_ref().and_then(|label| label.source.change())
+    }
+
+    /// The first line: `path:line:col: message [code]`.
+    pub fn headline(&self) -> String {
+        let path = self.path.to_string_lossy();
+        let place = match self.line_column() {
+            Some((line, column)) => format!("{}:{line}:{column}", escaped(&path)),
+            None => escaped(&path).to_string(),
+        };
+        let kind = match self.severity {
+            Severity::Fault => "",
+            Severity::Warning => "warning: ",
+        };
+        format!("{place}: {kind}{} [{}]", self.message, self.code)
+    }
+
+    /// The lines with their carets; empty when the file as a whole is meant.
+    fn excerpt(&self) -> String {
+        let Some(label) = &self.label else { return String::new() };
+        let text = without_c1(&label.source.text);
+        let first =
+            AnnotationKind::Primary.span(label.source.first_line(&label.span)).label(shown_note(label));
+        let mut snippet = Snippet::source(text.as_str()).annotation(first);
+        let mut elsewhere = None;
+        if let Some(second) = &self.second {
+            let annotation = AnnotationKind::Context.span(second.source.first_line(&second.span));
+            if Arc::ptr_eq(&second.source, &label.source) {
+                snippet = snippet.annotation(annotation.label(shown_note(second)));
+            } else {
+                elsewhere = Some((second, without_c1(&second.source.text), annotation));
+            }
+        }
+        let mut group = Group::with_level(Level::ERROR).element(snippet);
+        if let Some((second, text, annotation)) = &elsewhere {
+            let other = Snippet::source(text.as_str()).path(second.source.shown_path());
+            group = group.element(other.annotation(annotation.clone().label(shown_note(second))));
+        }
+        Renderer::plain().decor_style(DecorStyle::Ascii).render(&[group])
     }
 }
 
-impl Display for Diagnostic {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} [{}]", self.message, self.code)
+fn shown_note(label: &Label) -> Option<&'static str> {
+    (!label.note.is_empty()).then_some(label.note)
+}
+
+impl fmt::Display for Diagnostic {
+    /// The headline and the excerpt, without a newline at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.headline())?;
+        let excerpt = self.excerpt();
+        if excerpt.is_empty() { Ok(()) } else { write!(f, "\n{excerpt}") }
+    }
+}
+
+/// The renderer shows the control characters of ASCII as pictures but lets the others through, and terminals obey
+/// U+009B. The stand-in is as long as what it replaces, so that spans stay right.
+fn without_c1(text: &str) -> String {
+    text.replace(|c: char| ('\u{80}'..'\u{a0}').contains(&c), "\u{b7}")
+}
+
+/// Text of unknown origin for people: control characters and those that turn the direction of writing are escaped.
+pub fn escaped(text: &str) -> impl fmt::Display + '_ {
+    Escaped(text)
+}
+
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let harmful = |c: char| {
+            c.is_control()
+                || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        for part in self.0.split_inclusive(harmful) {
+            let mut rest = part.chars();
+            match rest.next_back() {
+                Some(last) if harmful(last) => write!(f, "{}{}", rest.as_str(), last.escape_default())?,
+                _ => f.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(source: &Arc<SourceText>, span: Range<usize>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Fault,
+            code: "some-code",
+            message: "something is wrong".into(),
+            path: source.path().to_owned(),
+            label: Some(Label { source: Arc::clone(source), span, note: "" }),
+            second: None,
+        }
+    }
+
+    #[test]
+    fn the_place_comes_first_then_the_line_and_a_caret() {
+        let source = Arc::new(SourceText::new("/p.toml", "a = 1\nbü = 22\n"));
+        let rendered = fault(&source, 12..14).to_string();
+        assert_eq!(rendered, "/p.toml:2:6: something is wrong [some-code]\n  |\n2 | bü = 22\n  |      ^^");
+    }
+
+    #[test]
+    fn a_second_label_stands_in_the_same_excerpt_or_names_its_file() {
+        let source = Arc::new(SourceText::new("/p.toml", "a = 1\na = 2\n"));
+        let mut twice = fault(&source, 6..7);
+        twice.second = Some(Label { source: Arc::clone(&source), span: 0..1, note: "first defined here" });
+        assert_eq!(
+            twice.to_string(),
+            "/p.toml:2:1: something is wrong [some-code]\n  |\n1 | a = 1\n  | - first defined here\n2 | a = 2\n  | ^"
+        );
+        let other = Arc::new(SourceText::new("/q.toml", "a = 3\n"));
+        twice.second = Some(Label { source: other, span: 0..1, note: "first defined here" });
+        assert!(twice.to_string().contains("/q.toml:1:1"));
+    }
+
+    #[test]
+    fn a_span_over_several_lines_is_cut_and_one_beyond_the_end_harms_nothing() {
+        let source = Arc::new(SourceText::new("/p.toml", "a = [\n1]"));
+        assert!(fault(&source, 4..8).to_string().ends_with("1 | a = [\n  |     ^"));
+        assert!(fault(&source, 8..8).to_string().starts_with("/p.toml:2:3: "));
+        assert!(fault(&source, 90..99).headline().starts_with("/p.toml:2:3: "));
+    }
+
+    #[test]
+    fn control_characters_never_reach_the_terminal() {
+        let source = Arc::new(SourceText::new("/p\u{1b}.toml", "a = '\u{1b}[31m\u{9b}31m\u{202e}'\n"));
+        let rendered = fault(&source, 0..1).to_string();
+        assert!(rendered.starts_with("/p\\u{1b}.toml:1:1: "));
+        assert!(!rendered.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{rendered}");
+        assert_eq!(escaped("a\nb\u{9b}ü").to_string(), "a\\nb\\u{9b}ü");
     }
 }

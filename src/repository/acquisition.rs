@@ -13,7 +13,7 @@ use std::{
 use crate::{
     repository::{
         admission::{Room, Terms, View},
-        claim::{Admit, Claim, Demand},
+        claim::{Admit, Claim, Demand, NamedSlots},
         error::RepositoryError,
         file::LockFile,
         header::Header,
@@ -22,7 +22,7 @@ use crate::{
         holder::{Holder, holders},
         layout::record_at,
         mutex::MutexGuard,
-        nested::{self, Hint},
+        nested,
         record::{Record, short_boot_id},
     },
     sys::{
@@ -43,7 +43,7 @@ pub struct Launch<'a> {
     /// The descriptors that the caller left open.
     pub inherited: &'a Inherited,
     /// What the environment says of slots that ancestors hold.
-    pub ancestors: &'a [Hint],
+    pub ancestors: &'a [NamedSlots],
     /// The lowest number for descriptors that go to the program.
     pub descriptor_floor: i32,
 }
@@ -62,8 +62,8 @@ pub enum Outcome {
 pub struct Admitted {
     /// By file.
     held: Vec<Held>,
-    /// For each claim that counted: its name and its slots.
-    slots: Vec<(String, Vec<u64>)>,
+    /// For each claim that counted.
+    slots: Vec<NamedSlots>,
     /// Claims that found no room and are not enforced, by number.
     unenforced: Vec<usize>,
 }
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Admitted {
 
 impl Admitted {
     /// Each repository's name and slots, in the order of the claims.
-    pub fn slots(&self) -> &[(String, Vec<u64>)] {
+    pub fn slots(&self) -> &[NamedSlots] {
         &self.slots
     }
 
@@ -293,12 +293,12 @@ impl<'a> Attempt<'a> {
             }
         }
         held.append(&mut joined);
-        let mut slots: Vec<(String, Vec<u64>)> = Vec::new();
+        let mut slots: Vec<NamedSlots> = Vec::new();
         let mut unenforced = Vec::new();
         for choice in picked {
             match held.get(&choice.file) {
-                Some(taken) if slots.iter().all(|(name, _)| *name != choice.claim.name) => {
-                    slots.push((choice.claim.name.clone(), taken.slots().to_vec()));
+                Some(taken) if slots.iter().all(|other| other.name != choice.claim.name) => {
+                    slots.push(NamedSlots { name: choice.claim.name.clone(), slots: taken.slots().to_vec() });
                 }
                 Some(_) => {}
                 None => unenforced.push(choice.number),

@@ -29,6 +29,15 @@ pub struct Claim {
     pub rule: String,
 }
 
+/// Slots of a repository, as the environment names them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NamedSlots {
+    /// The repository's name.
+    pub name: String,
+    /// The slots.
+    pub slots: Vec<u64>,
+}
+
 /// How many slots a claim wants.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Slots {

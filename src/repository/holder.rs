@@ -114,17 +114,22 @@ struct Records<'file> {
 }
 
 /// How many records are read at once.
-const WINDOW: u64 = 64;
+const WINDOW: usize = 64;
 
 impl Records<'_> {
     fn of(&mut self, slot: u64) -> Result<Option<Record>, RepositoryError> {
-        if !(self.first..self.first + WINDOW).contains(&slot) || self.bytes.is_empty() {
-            self.first = slot;
-            self.bytes.resize(RECORD_SIZE * WINDOW as usize, 0);
-            let length = self.file.read_at(&mut self.bytes, record_at(slot))?;
-            self.bytes[length..].fill(0);
+        if let Some(bytes) = self.in_window(slot) {
+            return Ok(Record::decode(bytes));
         }
-        let at = (slot - self.first) as usize * RECORD_SIZE;
-        Ok(self.bytes.get(at..at + RECORD_SIZE).and_then(Record::decode))
+        self.first = slot;
+        self.bytes.resize(RECORD_SIZE * WINDOW, 0);
+        let length = self.file.read_at(&mut self.bytes, record_at(slot))?;
+        self.bytes[length..].fill(0);
+        Ok(self.in_window(slot).and_then(Record::decode))
+    }
+
+    fn in_window(&self, slot: u64) -> Option<&[u8]> {
+        let index = usize::try_from(slot.checked_sub(self.first)?).ok()?;
+        self.bytes.chunks_exact(RECORD_SIZE).nth(index)
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::{
     repository::{
-        claim::{Claim, Nested},
+        claim::{Claim, NamedSlots, Nested},
         error::RepositoryError,
         file::LockFile,
         held::Held,
@@ -17,21 +17,12 @@ use crate::{
     sys::process::own_pid,
 };
 
-/// What the environment says of a slot that an ancestor holds.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Hint {
-    /// The repository's name.
-    pub name: String,
-    /// Its slots.
-    pub slots: Vec<u64>,
-}
-
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no such slots, when
 /// they are too few, or when somebody uses them already.
 pub(super) fn join(
     file: &Rc<LockFile>,
     claims: &[&Claim],
-    hints: &[Hint],
+    hints: &[NamedSlots],
     command: &str,
 ) -> Result<Option<Held>, RepositoryError> {
     if claims.iter().any(|claim| claim.nested == Nested::Take) {

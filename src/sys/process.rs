@@ -8,6 +8,8 @@ use nix::{
     unistd::{SysconfVar, sysconf},
 };
 
+use crate::sys::proc_file;
+
 /// One process, as `/proc/PID/stat` shows it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Process {
@@ -26,8 +28,7 @@ pub struct Process {
 impl Process {
     /// Looks a process up; none when it is gone or out of sight.
     pub fn find(pid: i32) -> Option<Self> {
-        let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(pid, &String::from_utf8_lossy(&bytes))
+        Self::parse(pid, &proc_file::read(format!("/proc/{pid}/stat"))?)
     }
 
     /// This process.
@@ -90,8 +91,7 @@ pub fn own_lineage() -> impl Iterator<Item = i32> {
 
 /// The id of this boot, 32 hexadecimal digits and 4 hyphens. A process start time means nothing in another boot.
 pub fn boot_id() -> Option<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(text.trim_end().to_owned())
+    proc_file::read("/proc/sys/kernel/random/boot_id").map(|text| text.trim_end().to_owned())
 }
 
 #[cfg(test)]

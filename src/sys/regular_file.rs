@@ -143,6 +143,13 @@ pub fn create_directory(path: &Path, mode: u32) -> Result<(), Errno> {
     }
 }
 
+/// The permission bits that a new file gets when nobody says more: read and write for all, less the umask.
+pub fn mode_for_new_files() -> u32 {
+    let mask = umask(Mode::empty());
+    umask(mask);
+    0o666 & !mask.bits()
+}
+
 /// The umask belongs to the whole process; this program has one thread.
 fn with_exact_mode<T>(make: impl FnOnce() -> T) -> T {
     let before = umask(Mode::empty());

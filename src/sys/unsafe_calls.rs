@@ -51,3 +51,18 @@ pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
     // SAFETY: the disposition was in force in this process before, and what it points to is still there.
     unsafe { sigaction(signal, action).map(drop) }
 }
+
+unsafe extern "C" {
+    fn innetgr(
+        netgroup: *const libc::c_char,
+        host: *const libc::c_char,
+        user: *const libc::c_char,
+        domain: *const libc::c_char,
+    ) -> libc::c_int;
+}
+
+/// Whether a netgroup has an entry for this host and user, of any domain (`innetgr(3)`).
+pub(super) fn in_netgroup(netgroup: &CStr, host: &CStr, user: &CStr) -> bool {
+    // SAFETY: the strings live through the call, and a null pointer stands for any domain.
+    unsafe { innetgr(netgroup.as_ptr(), host.as_ptr(), user.as_ptr(), std::ptr::null()) == 1 }
+}
