@@ -48,11 +48,19 @@ pub struct PolicyOption {
 /// `rungate run`.
 #[derive(Args, Debug)]
 pub struct RunArguments {
+    /// Stand in line for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
+    #[arg(short = 'w', long, value_name = "TIME")]
+    pub wait: Option<String>,
+
     /// Do not wait: refuse at once when a limit is reached
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, conflicts_with = "wait")]
     pub nonblock: bool,
 
-    /// End with this status when a limit is reached
+    /// What keeps the slots: process, descriptor, supervisor or tree; never less than the policy says
+    #[arg(long, value_parser = ["process", "descriptor", "supervisor", "tree"])]
+    pub hold: Option<String>,
+
+    /// End with this status when a limit is reached, or when the wait for it ran out
     #[arg(short = 'E', long, value_name = "N")]
     pub conflict_exit_code: Option<u8>,
 

@@ -68,6 +68,8 @@ fn translate(judged: &decision::Claim<'_>) -> Claim {
             policy::Nested::Join => claim::Nested::Join,
             policy::Nested::Take => claim::Nested::Take,
         },
+        pause: None,
+        expiry: None,
         rule: judged.rules.first().map_or_else(String::new, |rule| rule.shown_name().to_owned()),
     }
 }

@@ -9,12 +9,17 @@ use std::{
 
 use crate::{
     exit_status::ExitStatus,
-    launch::{program::Program, start::start},
+    launch::{
+        program::Program,
+        start::{Command, start},
+    },
     output::{stream, visible::visible},
     repository::{
-        acquisition::{Launch, Outcome, Reason, Refused, acquire},
+        acquisition::{Launch, Outcome, acquire},
         claim::{Admit, Claim, Demand, Nested, Slots},
-        file::Creation,
+        file::{Creation, Opening},
+        hold::Hold,
+        refused::{Reason, Refused},
         survey::Survey,
     },
     sys::{
@@ -93,6 +98,8 @@ fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> 
         admit: Admit::WithinLimit,
         nested: Nested::Take,
         rule: "exectimes".to_owned(),
+        pause: None,
+        expiry: None,
     };
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let host = host::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
@@ -102,17 +109,20 @@ fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> 
         command: &name,
         host: &host,
         uid,
-        inherited: &inherited,
         ancestors: &[],
-        descriptor_floor: DEFAULT_FLOOR,
+        opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process },
+        on_expired: &|_, _, _| {},
     };
     match acquire(&[Demand::One(claim)], &launch) {
         Ok(Outcome::Admitted(admitted)) => {
             let directory = env::current_dir().unwrap_or_default();
             let program = Program::find(command, &directory)
                 .map_err(|error| Failed::Because(format!("exec failed: {error}")))?;
-            let failed = start(program, command, words, &[], &admitted);
-            Err(Failed::Because(format!("exec failed: {failed}")))
+            let command = Command { program, name: command, arguments: words, ancestors: &[] };
+            match start(command, Hold::Process, admitted) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Failed::Because(format!("exec failed: {error}"))),
+            }
         }
         Ok(Outcome::Refused(refused)) => Err(Failed::Because(cannot_start(&refused))),
         Err(error) => Err(Failed::Because(format!("Failed to lock file: {error}"))),

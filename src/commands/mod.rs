@@ -1,8 +1,10 @@
 //! What each subcommand does: composition only. Here, and nowhere else, the two wings meet: judgement says what a launch
 //! wants, this module turns that into claims on lock files, and mechanism takes them.
 
+mod ad_hoc;
 mod claims;
 mod exectimes;
+mod expired;
 mod explain;
 mod list;
 mod names;
@@ -13,6 +15,8 @@ mod repositories;
 mod run;
 mod situation;
 mod status;
+mod turn;
+mod wishes;
 
 use std::{
     env,

@@ -1,7 +1,11 @@
 //! What a refused caller reads: every repository that refused, with its use and limit, the rule behind it and its place, who
 //! has held it longest, what the rule's author has to say, and what to do next.
 
-use std::{ffi::OsStr, fmt, time::SystemTime};
+use std::{
+    ffi::OsStr,
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     commands::names::SystemNames,
@@ -11,9 +15,9 @@ use crate::{
     output::{age::age, clock::Clock, visible::visible},
     policy::Rule,
     repository::{
-        acquisition::{Reason, Refused},
         claim::{Claim, Demand},
         holder::Holder,
+        refused::{Reason, Refused},
     },
     sys::{accounts::NameCache, process},
 };
@@ -21,10 +25,11 @@ use crate::{
 /// How many holders a refusal names for each repository.
 const HOLDERS: usize = 4;
 
-/// A launch that found no room.
+/// A launch that does not get what it needs.
 pub(super) struct Refusal {
     text: String,
-    is_final: bool,
+    status: ExitStatus,
+    is_silent: bool,
 }
 
 impl Refusal {
@@ -35,22 +40,45 @@ impl Refusal {
         demands: &[Demand],
         judged: &[&decision::Claim<'_>],
         refused: &[Refused],
+        waited: Option<Duration>,
     ) -> Self {
         let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
-        let is_final = refused.iter().all(|refused| matches!(refused.reason, Reason::Never));
         let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
-        message.lines.push(headline(command, refused.len(), claims.len(), is_final));
+        let mut is_silent = false;
+        let mut status = ExitStatus::Policy;
         for refused in refused {
-            message.claim(claims[refused.claim], judged.get(refused.claim).copied(), &refused.reason);
+            match &refused.reason {
+                Reason::TooSoon { silent, .. } => {
+                    is_silent = *silent;
+                    status = ExitStatus::TooSoon;
+                }
+                Reason::Full { .. } if waited.is_some() => status = ExitStatus::TimedOut,
+                Reason::Full { .. } if status == ExitStatus::Policy => status = ExitStatus::Full,
+                _ => {}
+            }
+        }
+        if status == ExitStatus::TooSoon {
+            message.too_soon(command, refused, &claims);
+        } else {
+            message.lines.push(headline(command, refused.len(), claims.len(), status, waited));
+            for refused in refused {
+                let judged = judged.get(refused.claim).copied();
+                message.claim(claims[refused.claim], judged, &refused.reason);
+            }
         }
         message.words_of_rules(refused.iter().filter_map(|refused| judged.get(refused.claim).copied()));
         message.lines.push(advice(command, refused, &claims));
-        Self { text: message.lines.join("\n"), is_final }
+        Self { text: message.lines.join("\n"), status, is_silent }
     }
 
-    /// Whether waiting or trying again will never help.
-    pub(super) fn is_final(&self) -> bool {
-        self.is_final
+    /// The status to end with.
+    pub(super) fn status(&self) -> ExitStatus {
+        self.status
+    }
+
+    /// Whether this is no failure, and nothing to be talked about: `too_soon = "ok"`.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
     }
 }
 
@@ -60,16 +88,23 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn headline(command: &OsStr, refused: usize, all: usize, is_final: bool) -> String {
+fn headline(
+    command: &OsStr,
+    refused: usize,
+    all: usize,
+    status: ExitStatus,
+    waited: Option<Duration>,
+) -> String {
     let command = visible(command);
-    let what = match (is_final, refused, all) {
-        (true, _, _) => "it can never have what it needs".to_owned(),
-        (false, 1, 1) => "the limit is reached".to_owned(),
-        (false, refused, all) if refused == all => format!("all {all} limits are reached"),
-        (false, 1, all) => format!("1 of {all} limits is reached"),
-        (false, refused, all) => format!("{refused} of {all} limits are reached"),
+    let what = match (status, refused, all) {
+        (ExitStatus::Policy, _, _) => "it can never have what it needs".to_owned(),
+        (_, 1, 1) => "the limit is reached".to_owned(),
+        (_, refused, all) if refused == all => format!("all {all} limits are reached"),
+        (_, 1, all) => format!("1 of {all} limits is reached"),
+        (_, refused, all) => format!("{refused} of {all} limits are reached"),
     };
-    format!("rungate: {command}: not started: {what}")
+    let waited = waited.map_or_else(String::new, |waited| format!("waited {}, and still ", age(waited)));
+    format!("rungate: {command}: not started: {waited}{what}")
 }
 
 struct Message {
@@ -79,6 +114,28 @@ struct Message {
 }
 
 impl Message {
+    /// `nightly-sync: too soon: started at 03:00:00 by backup, 4m12s ago`
+    fn too_soon(&mut self, command: &OsStr, refused: &[Refused], claims: &[&Claim]) {
+        for refused in refused {
+            let Reason::TooSoon { last, uid, pause, from_end, .. } = &refused.reason else { continue };
+            let what = if *from_end { "ended" } else { "started" };
+            let who = uid.map_or_else(String::new, |uid| format!(" by {}", visible(self.names.user(uid))));
+            let ago = self.clock.system_time().duration_since(*last).unwrap_or_default();
+            self.lines.push(format!(
+                "rungate: {}: too soon: {what} at {}{who}, {} ago;",
+                visible(command),
+                self.clock.time(*last),
+                age(ago)
+            ));
+            self.lines.push(format!(
+                "  not before {} (repository {}, if_elapsed = \"{}\")",
+                self.clock.time(*last + *pause),
+                visible(&claims[refused.claim].name),
+                age(*pause)
+            ));
+        }
+    }
+
     fn claim(&mut self, claim: &Claim, judged: Option<&decision::Claim<'_>>, reason: &Reason) {
         let member = judged
             .and_then(|judged| judged.member_name(&SystemNames))
@@ -86,11 +143,15 @@ impl Message {
         let name = format!("{}{member}", visible(&claim.name));
         let wanted = claim.slots.under(claim.limit);
         let numbers = match reason {
-            Reason::Never => format!("{wanted} slots wanted of {}", claim.limit),
+            Reason::Never | Reason::TooSoon { .. } => format!("{wanted} slots wanted of {}", claim.limit),
             Reason::Full { .. } if claim.limit == 0 => "closed: its limit is 0".to_owned(),
-            Reason::Full { used, .. } => {
+            Reason::Full { used, waiting, .. } => {
                 let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
-                format!("{used} of {} used{more}", claim.limit)
+                let line = match waiting.len() {
+                    0 => String::new(),
+                    waiting => format!(", {waiting} waiting"),
+                };
+                format!("{used} of {} used{more}{line}", claim.limit)
             }
         };
         self.lines.push(format!("  {name}  {numbers}"));
@@ -168,9 +229,14 @@ fn advice(command: &OsStr, refused: &[Refused], claims: &[&Claim]) -> String {
             Reason::Full { holders, only_ancestors, .. } => {
                 Some((refused, holders.as_slice(), *only_ancestors))
             }
-            Reason::Never => None,
+            Reason::Never | Reason::TooSoon { .. } => None,
         })
         .collect();
+    let too_soon = |refused: &&Refused| matches!(refused.reason, Reason::TooSoon { .. });
+    if let Some(refused) = refused.iter().find(too_soon) {
+        let name = visible(&claims[refused.claim].name);
+        return format!("To start it now all the same: rungate reset {name}");
+    }
     if full.is_empty() {
         return format!("Ask for fewer slots, or ask your administrator: rungate explain -- {command}");
     }

@@ -3,15 +3,19 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use crate::{
     cli::RunArguments,
     commands::{
+        ad_hoc,
         claims::Claims,
+        expired,
         refusal::{Denial, Refusal},
         situation::Situation,
+        turn::Turn,
+        wishes::Wishes,
     },
     decision::{Decision, Verdict, decide},
     error::Error,
@@ -19,19 +23,21 @@ use crate::{
     launch::{
         environment::{HELD, parse_held},
         program::{Program, ProgramError},
-        start::{StartError, start},
+        start::{Command, StartError, start},
     },
     output::{stream, visible::visible},
     policy::Policy,
     repository::{
-        acquisition::{self, Admitted, Launch, Outcome},
-        claim::{Admit, Claim, Demand, NamedSlots, Nested, Slots},
+        acquisition::Launch,
+        admitted::Admitted,
+        claim::{Demand, NamedSlots},
         error::RepositoryError,
-        file::Creation,
+        file::Opening,
+        waiting::Waited,
     },
     sys::{
+        child::{self, Ending},
         descriptor::{DEFAULT_FLOOR, Inherited},
-        regular_file,
     },
 };
 
@@ -44,58 +50,79 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let Some((command, words)) = arguments.command.split_first() else {
         return Err(Error::new(ExitStatus::Usage, "no command"));
     };
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    if policy.is_empty() && arguments.limit.is_none() {
-        return Err(no_policy(command));
-    }
-    let program = find(&policy, command, &situation.directory)?;
-    let request = situation.request(command, words, &program);
-    let decision = decide(&policy, &request);
-    let terms = match judge(command, &decision) {
-        Ok(terms) => terms,
-        Err(refused) if arguments.quiet && refused.status() == ExitStatus::Denied => {
-            return Ok(ExitStatus::Denied as u8);
+    let wishes = Wishes::of(arguments)?;
+    let mut turn = Turn::begin();
+    // Once for most launches; again whenever the policy changes while this one waits.
+    loop {
+        let policy = situation.load_policy(arguments.policy.policy.clone())?;
+        if policy.is_empty() && arguments.limit.is_none() {
+            return Err(no_policy(command));
         }
-        Err(refused) => return Err(refused),
-    };
-    let claims = Claims::of(&terms.demands);
-    let mut demands = claims.demands;
-    demands.extend(ad_hoc(arguments, command, &situation).map(Demand::One));
+        let program = find(&policy, command, &situation.directory)?;
+        let request = situation.request(command, words, &program);
+        let decision = decide(&policy, &request);
+        let terms = match judge(command, &decision) {
+            Ok(terms) => terms,
+            Err(refused) if arguments.quiet && refused.status() == ExitStatus::Denied => {
+                return Ok(ExitStatus::Denied as u8);
+            }
+            Err(refused) => return Err(refused),
+        };
+        let hold = wishes.hold(terms);
+        let claims = Claims::of(&terms.demands);
+        let mut demands = claims.demands;
+        demands.extend(ad_hoc::claim(arguments, command, &situation).map(Demand::One));
 
-    let typed = Path::new(command).file_name().unwrap_or(command);
-    let name = typed.to_string_lossy();
-    let ancestors = env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text));
-    let inherited = if demands.is_empty() { Inherited::default() } else { Inherited::scan() };
-    let host = situation.host.to_string_lossy();
-    let launch = Launch {
-        command: &name,
-        host: &host,
-        uid: situation.credentials.uid,
-        inherited: &inherited,
-        ancestors: &ancestors,
-        descriptor_floor: DEFAULT_FLOOR,
-    };
-    match acquisition::acquire(&demands, &launch) {
-        Ok(Outcome::Admitted(admitted)) => {
-            if arguments.verbose {
-                report(command, &admitted);
+        let typed = Path::new(command).file_name().unwrap_or(command);
+        let name = typed.to_string_lossy();
+        let host = situation.host.to_string_lossy();
+        let ancestors = env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text));
+        let inherited = if demands.is_empty() { Inherited::default() } else { Inherited::scan() };
+        let launch = Launch {
+            command: &name,
+            host: &host,
+            uid: situation.credentials.uid,
+            ancestors: &ancestors,
+            opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold },
+            on_expired: &|claim, overdue, fate| {
+                if !arguments.quiet {
+                    stream::complain(&expired::describe(claim, overdue, fate));
+                }
+            },
+        };
+        let refusal = match turn.take(&demands, &launch, wishes.wait(terms), &policy, command) {
+            Err(error) => return Err(cannot_take(command, &error)),
+            Ok(Waited::Interrupted) => continue,
+            Ok(Waited::Admitted(admitted)) => {
+                if arguments.verbose {
+                    report(command, &admitted);
+                }
+                let typed = Command { program, name: command, arguments: words, ancestors: &ancestors };
+                return match start(typed, hold, admitted) {
+                    Ok(Ending::Exited(status)) => Ok(status),
+                    Ok(Ending::Killed(signal)) => Ok(child::die_of(signal)),
+                    Err(error) => Err(not_started(command, &error)),
+                };
             }
-            let failed = start(program, command, words, &ancestors, &admitted);
-            Err(not_started(command, &failed))
-        }
-        Ok(Outcome::Refused(refused)) => {
-            let refusal = Refusal::new(command, &demands, &claims.judged, &refused);
-            let status = if refusal.is_final() {
-                ExitStatus::Policy as u8
-            } else {
-                arguments.conflict_exit_code.unwrap_or(ExitStatus::Full as u8)
-            };
-            if !arguments.quiet {
-                stream::complain(&refusal.to_string());
+            Ok(Waited::Refused(refused)) => Refusal::new(command, &demands, &claims.judged, &refused, None),
+            Ok(Waited::TimedOut(refused)) => {
+                Refusal::new(command, &demands, &claims.judged, &refused, Some(turn.waited()))
             }
-            Ok(status)
-        }
-        Err(error) => Err(cannot_take(command, &error)),
+        };
+        return Ok(end_with(&refusal, arguments));
+    }
+}
+
+fn end_with(refusal: &Refusal, arguments: &RunArguments) -> u8 {
+    if refusal.is_silent() {
+        return ExitStatus::Success as u8;
+    }
+    if !arguments.quiet {
+        stream::complain(&refusal.to_string());
+    }
+    match (refusal.status(), arguments.conflict_exit_code) {
+        (ExitStatus::Full | ExitStatus::TimedOut, Some(status)) => status,
+        (status, _) => status as u8,
     }
 }
 
@@ -131,38 +158,6 @@ fn judge<'d, 'p>(
     }
 }
 
-/// The claim of `--limit`. Without `--repository` the lock file is the caller's own, and named after the command.
-fn ad_hoc(arguments: &RunArguments, command: &OsStr, situation: &Situation) -> Option<Claim> {
-    let limit = u64::from(arguments.limit?);
-    let (path, creation) = match &arguments.repository {
-        Some(file) => {
-            let path = situation.directory.join(file);
-            let base = path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
-            let file_mode = regular_file::mode_for_new_files();
-            (path, Creation { base, private: false, file_mode, directory_mode: 0o700 })
-        }
-        None => {
-            let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
-            let base = situation.runtime.clone();
-            let path = base.join(format!("{name}.lock"));
-            (path, Creation { base, private: true, file_mode: 0o600, directory_mode: 0o700 })
-        }
-    };
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    Some(Claim {
-        name: name.replace([' ', '=', ','], "_"),
-        path,
-        creation,
-        owner: None,
-        limit,
-        slots: Slots::Number(u64::from(arguments.slots.unwrap_or(1))),
-        zones: Vec::new(),
-        admit: Admit::WithinLimit,
-        nested: Nested::Join,
-        rule: "--limit".to_owned(),
-    })
-}
-
 fn report(command: &OsStr, admitted: &Admitted) {
     let held: Vec<String> = admitted.slots().iter().map(described).collect();
     let what = if held.is_empty() { "no slot".to_owned() } else { held.join(", ") };
@@ -177,6 +172,7 @@ fn described(held: &NamedSlots) -> String {
 fn not_started(command: &OsStr, error: &StartError) -> Error {
     match error {
         StartError::Repository(error) => cannot_take(command, error),
+        StartError::Call(_) => Error::new(ExitStatus::System, format!("{}: {error}", visible(command))),
         StartError::Exec { .. } => {
             let status = if error.is_missing() { ExitStatus::NotFound } else { ExitStatus::CannotExecute };
             Error::new(status, error.to_string())

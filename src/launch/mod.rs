@@ -5,3 +5,4 @@
 pub mod environment;
 pub mod program;
 pub mod start;
+pub mod supervision;

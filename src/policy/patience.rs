@@ -25,3 +25,26 @@ pub enum Hold {
     /// The same, until all descendants have ended.
     Tree,
 }
+
+impl Wait {
+    /// tmp
+    pub fn parse(text: &str) -> Option<Wait> {
+        if text == "forever" {
+            Some(Wait::Forever)
+        } else {
+            text.trim_end_matches('s').parse().ok().map(|s| Wait::For(Duration::from_secs(s)))
+        }
+    }
+}
+impl Hold {
+    /// tmp
+    pub fn parse(text: &str) -> Option<Hold> {
+        match text {
+            "process" => Some(Hold::Process),
+            "descriptor" => Some(Hold::Descriptor),
+            "supervisor" => Some(Hold::Supervisor),
+            "tree" => Some(Hold::Tree),
+            _ => None,
+        }
+    }
+}

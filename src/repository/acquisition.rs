@@ -13,26 +13,29 @@ use std::{
 use crate::{
     repository::{
         admission::{Room, Terms, View},
-        claim::{Admit, Claim, Demand, NamedSlots},
+        admitted::Admitted,
+        claim::{Admit, Claim, Demand, NamedSlots, Pause},
         error::RepositoryError,
-        file::LockFile,
+        expiry::{self, Fate, Overdue},
+        file::{LockFile, Opening},
         header::Header,
         held::Held,
         hold::Hold,
-        holder::{Holder, holders},
+        holder::{self, holders},
         layout::record_at,
+        line::{self, Number, Ticket},
         mutex::MutexGuard,
         nested,
         record::{Record, short_boot_id},
+        refused::{Reason, Refused},
     },
     sys::{
-        descriptor::{FileId, Inherited},
+        descriptor::FileId,
         process::{self, Process},
     },
 };
 
 /// What a launch brings along, besides its claims.
-#[derive(Debug)]
 pub struct Launch<'a> {
     /// The command as typed, for the records.
     pub command: &'a str,
@@ -40,16 +43,15 @@ pub struct Launch<'a> {
     pub host: &'a str,
     /// The real user.
     pub uid: u32,
-    /// The descriptors that the caller left open.
-    pub inherited: &'a Inherited,
     /// What the environment says of slots that ancestors hold.
     pub ancestors: &'a [NamedSlots],
-    /// The lowest number for descriptors that go to the program.
-    pub descriptor_floor: i32,
+    /// How its files are opened.
+    pub opening: Opening<'a>,
+    /// Is told of every overdue holder that had to go.
+    pub on_expired: &'a dyn Fn(&Claim, &Overdue, Fate),
 }
 
 /// How an attempt to take slots ended.
-#[derive(Debug)]
 #[must_use]
 pub enum Outcome {
     /// Everything was taken.
@@ -58,83 +60,49 @@ pub enum Outcome {
     Refused(Vec<Refused>),
 }
 
-/// What a launch holds.
-pub struct Admitted {
-    /// By file.
-    held: Vec<Held>,
-    /// For each claim that counted.
-    slots: Vec<NamedSlots>,
-    /// Claims that found no room and are not enforced, by number.
-    unenforced: Vec<usize>,
-}
-
-impl std::fmt::Debug for Admitted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Admitted").field("slots", &self.slots).finish_non_exhaustive()
-    }
-}
-
-impl Admitted {
-    /// Each repository's name and slots, in the order of the claims.
-    pub fn slots(&self) -> &[NamedSlots] {
-        &self.slots
-    }
-
-    /// The claims that would have refused the launch if they were enforced, numbered as in [`Refused::claim`].
-    pub fn unenforced(&self) -> &[usize] {
-        &self.unenforced
-    }
-
-    /// Hands everything over to the program that this process is about to become.
-    pub fn keep_across_exec(&self) -> Result<(), RepositoryError> {
-        self.held.iter().try_for_each(Held::keep_across_exec)
-    }
-}
-
-/// A claim that could not be met.
-#[derive(Debug)]
-pub struct Refused {
-    /// Which one: the claims of all demands, counted through from 0.
-    pub claim: usize,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// Why a claim could not be met.
-#[derive(Debug)]
-pub enum Reason {
-    /// The limit is reached.
-    Full {
-        /// How many slots are held.
-        used: u64,
-        /// Who holds them, by slot.
-        holders: Vec<Holder>,
-        /// Whether nobody but this process and its ancestors stands in the way, so that waiting would never end.
-        only_ancestors: bool,
-    },
-    /// More slots are wanted than the limit allows.
-    Never,
-}
-
 /// How often everything starts over when files are replaced, or locked by somebody without the mutex.
 const ATTEMPTS: usize = 50;
 
-/// Takes what all demands ask for, or nothing.
+/// Takes what all demands ask for, or nothing; waits for nobody.
 pub fn acquire(demands: &[Demand], launch: &Launch<'_>) -> Result<Outcome, RepositoryError> {
-    let mut disturbed = None;
-    for _ in 0..ATTEMPTS {
-        match Attempt::open(demands, launch)?.conclude()? {
-            Ok(outcome) => return Ok(outcome),
-            Err(disturbance) => disturbed = Some(disturbance),
+    let mut acquisition = Acquisition::open(demands, launch)?;
+    let mut has_ended_holders = false;
+    loop {
+        let (decided, mutexes) = acquisition.attempt(Number::now(), &mut Vec::new())?;
+        drop(mutexes);
+        let mut blocked = match decided {
+            Decided::Admitted(admitted) => return Ok(Outcome::Admitted(admitted)),
+            Decided::Blocked(blocked) => blocked,
+        };
+        if has_ended_holders || !acquisition.end_overdue(&mut blocked)? {
+            return Ok(Outcome::Refused(blocked.refused));
         }
+        has_ended_holders = true;
     }
-    Err(match disturbed {
-        Some(Disturbance::Locked(file)) => RepositoryError::LockedMeanwhile { path: file.path().to_owned() },
-        Some(Disturbance::Replaced(file)) => {
-            RepositoryError::ReplacedTooOften { path: file.path().to_owned() }
-        }
-        None => unreachable!("at least one attempt was made"),
-    })
+}
+
+/// A claim, its number, and its file.
+#[derive(Clone, Copy)]
+pub(super) struct Choice<'a> {
+    pub(super) number: usize,
+    pub(super) claim: &'a Claim,
+    pub(super) file: FileId,
+}
+
+/// What a look at all files came to.
+pub(super) enum Decided {
+    Admitted(Admitted),
+    Blocked(Blocked),
+}
+
+/// A launch that has to wait, or is refused.
+pub(super) struct Blocked {
+    /// Every claim that stands in the way.
+    pub(super) refused: Vec<Refused>,
+    /// The files in which it is blocked, each with the limit that counts there.
+    pub(super) files: Vec<(FileId, u64)>,
+    /// Whether it makes no sense to wait: something that is needed can never be had, or not in this way.
+    pub(super) is_final: bool,
 }
 
 /// Why an attempt has to start over.
@@ -145,79 +113,130 @@ enum Disturbance {
     Locked(Rc<LockFile>),
 }
 
-/// One attempt: the claims, and the files that they lead to.
-struct Attempt<'a> {
+impl From<Disturbance> for RepositoryError {
+    fn from(disturbance: Disturbance) -> Self {
+        match disturbance {
+            Disturbance::Replaced(file) => Self::ReplacedTooOften { path: file.path().to_owned() },
+            Disturbance::Locked(file) => Self::LockedMeanwhile { path: file.path().to_owned() },
+        }
+    }
+}
+
+/// The claims of a launch, and the files that they lead to, open.
+pub(super) struct Acquisition<'a> {
     launch: &'a Launch<'a>,
+    wanted: &'a [Demand],
     demands: Vec<Vec<Choice<'a>>>,
     files: BTreeMap<FileId, Rc<LockFile>>,
+    /// Overdue holders that were tried to end once: nobody is sent signals again and again.
+    tried: Vec<i32>,
 }
 
-/// A claim, its number, and its file.
-#[derive(Clone, Copy)]
-struct Choice<'a> {
-    number: usize,
-    claim: &'a Claim,
-    file: FileId,
-}
+/// The mutexes of all files, held.
+pub(super) type Mutexes = Vec<MutexGuard>;
 
-impl<'a> Attempt<'a> {
-    fn open(demands: &'a [Demand], launch: &'a Launch<'a>) -> Result<Self, RepositoryError> {
-        let mut attempt = Self { launch, demands: Vec::new(), files: BTreeMap::new() };
+impl<'a> Acquisition<'a> {
+    pub(super) fn open(demands: &'a [Demand], launch: &'a Launch<'a>) -> Result<Self, RepositoryError> {
+        let mut acquisition =
+            Self { launch, wanted: demands, demands: Vec::new(), files: BTreeMap::new(), tried: Vec::new() };
+        acquisition.open_files()?;
+        Ok(acquisition)
+    }
+
+    fn open_files(&mut self) -> Result<(), RepositoryError> {
+        let wanted = self.wanted;
+        self.demands.clear();
+        self.files.clear();
         let mut by_path: BTreeMap<&Path, FileId> = BTreeMap::new();
         let mut number = 0;
-        for demand in demands {
+        for demand in wanted {
             let mut choices = Vec::new();
             for claim in demand.options() {
                 let file = match by_path.get(claim.path.as_path()) {
                     Some(file) => *file,
-                    None => attempt.open_file(claim)?,
+                    None => self.open_file(claim)?,
                 };
                 by_path.insert(&claim.path, file);
                 choices.push(Choice { number, claim, file });
                 number += 1;
             }
-            attempt.demands.push(choices);
+            self.demands.push(choices);
         }
-        Ok(attempt)
+        Ok(())
     }
 
     fn open_file(&mut self, claim: &Claim) -> Result<FileId, RepositoryError> {
-        let file = LockFile::open_to_lock(
-            &claim.path,
-            &claim.creation,
-            claim.owner,
-            self.launch.inherited,
-            self.launch.descriptor_floor,
-        )?;
+        let file = LockFile::open_to_lock(&claim.path, &claim.creation, claim.owner, &self.launch.opening)?;
         let id = file.id();
         // Of two paths to one file the first one's descriptor stays: no lock is on either yet, so closing this one is harmless.
         self.files.entry(id).or_insert_with(|| Rc::new(file));
         Ok(id)
     }
 
-    fn conclude(self) -> Result<Result<Outcome, Disturbance>, RepositoryError> {
-        let mut mutexes = Vec::with_capacity(self.files.len());
-        for file in self.files.values() {
-            mutexes.push(MutexGuard::lock(file)?);
-        }
-        for choice in self.demands.iter().flatten() {
-            let file = &self.files[&choice.file];
-            if !file.is_still_at(&choice.claim.path) {
-                return Ok(Err(Disturbance::Replaced(Rc::clone(file))));
+    /// The file with this identity.
+    pub(super) fn file(&self, id: FileId) -> &Rc<LockFile> {
+        &self.files[&id]
+    }
+
+    /// Every claim, with its number.
+    pub(super) fn choices(&self) -> impl Iterator<Item = &Choice<'a>> {
+        self.demands.iter().flatten()
+    }
+
+    /// Looks at everything, and takes it if all of it can be had by a launch with this number. The mutexes are still held
+    /// when it answers. Tickets are given up where files have to be opened anew, because closing one would drop them unseen.
+    pub(super) fn attempt(
+        &mut self,
+        number: Number,
+        tickets: &mut Vec<Ticket>,
+    ) -> Result<(Decided, Mutexes), RepositoryError> {
+        let mut attempts = 1;
+        loop {
+            let mutexes = self.files.values().map(MutexGuard::lock).collect::<Result<Mutexes, _>>()?;
+            let disturbance = match self.replaced_file() {
+                Some(file) => Disturbance::Replaced(file),
+                None => match self.decide(number)? {
+                    Ok(decided) => return Ok((decided, mutexes)),
+                    Err(disturbance) => disturbance,
+                },
+            };
+            drop(mutexes);
+            if attempts == ATTEMPTS {
+                return Err(disturbance.into());
+            }
+            attempts += 1;
+            if matches!(disturbance, Disturbance::Replaced(_)) {
+                tickets.clear();
+                self.open_files()?;
             }
         }
+    }
+
+    fn replaced_file(&self) -> Option<Rc<LockFile>> {
+        self.choices()
+            .map(|choice| (self.file(choice.file), &choice.claim.path))
+            .find(|(file, path)| !file.is_still_at(path))
+            .map(|(file, _)| Rc::clone(file))
+    }
+
+    fn decide(&self, number: Number) -> Result<Result<Decided, Disturbance>, RepositoryError> {
         let joined = self.join()?;
         let mut views = BTreeMap::new();
         for (id, file) in &self.files {
             if !joined.contains_key(id) {
-                views.insert(*id, View::of(file)?);
+                views.insert(*id, View::of(file, number)?);
             }
         }
-        let mut picked = Vec::new();
-        if !self.choose(&mut views, &mut picked)? {
-            return self.refuse(&mut views).map(|refused| Ok(Outcome::Refused(refused)));
+        let refused = self.too_soon(&views)?;
+        if !refused.is_empty() {
+            return Ok(Ok(Decided::Blocked(Blocked { refused, files: Vec::new(), is_final: true })));
         }
-        self.take(views, joined, &picked)
+        let mut picked = Vec::new();
+        if self.choose(&mut views, &mut picked)? {
+            self.take(views, joined, &picked)
+        } else {
+            self.blocked(&mut views).map(|blocked| Ok(Decided::Blocked(blocked)))
+        }
     }
 
     /// The files whose every claim is met by slots of an ancestor.
@@ -227,18 +246,38 @@ impl<'a> Attempt<'a> {
             return Ok(joined);
         }
         for (id, file) in &self.files {
-            let claims: Vec<&Claim> = self
-                .demands
-                .iter()
-                .flatten()
-                .filter(|choice| choice.file == *id)
-                .map(|choice| choice.claim)
-                .collect();
-            if let Some(held) = nested::join(file, &claims, self.launch.ancestors, self.launch.command)? {
+            let claims: Vec<&Claim> =
+                self.choices().filter(|choice| choice.file == *id).map(|choice| choice.claim).collect();
+            if let Some(held) = nested::join(file, &claims, self.launch)? {
                 joined.insert(*id, held);
             }
         }
         Ok(joined)
+    }
+
+    /// Claims whose pause is not over. One among several alternatives only keeps that alternative from being chosen, and is
+    /// looked at there.
+    fn too_soon(&self, views: &BTreeMap<FileId, View<'_>>) -> Result<Vec<Refused>, RepositoryError> {
+        let now = SystemTime::now();
+        let mut refused = Vec::new();
+        for choices in &self.demands {
+            let mut reasons = Vec::new();
+            for choice in choices {
+                let (Some(pause), Some(view)) = (choice.claim.pause, views.get(&choice.file)) else {
+                    continue;
+                };
+                if let Some(last) = too_soon(pause, view.header(), now) {
+                    let uid = holder::who_started(self.file(choice.file), view.header(), last)?;
+                    let Pause { length, from_end, silent } = pause;
+                    let reason = Reason::TooSoon { last, uid, pause: length, from_end, silent };
+                    reasons.push(Refused { claim: choice.number, reason });
+                }
+            }
+            if reasons.len() == choices.len() {
+                refused.append(&mut reasons);
+            }
+        }
+        Ok(refused)
     }
 
     /// Finds the first combination, in the order of preference, that can be had as a whole.
@@ -250,16 +289,7 @@ impl<'a> Attempt<'a> {
         let Some(choices) = self.demands.get(picked.len()) else { return Ok(true) };
         for choice in choices {
             picked.push(*choice);
-            let room = match views.get_mut(&choice.file) {
-                Some(view) => view.room(&terms_on(choice.file, picked))?,
-                None => Room::Free(Vec::new()),
-            };
-            let admitted = match room {
-                Room::Free(_) => true,
-                Room::Full => choice.claim.admit == Admit::Unenforced,
-                Room::Never => false,
-            };
-            if admitted && self.choose(views, picked)? {
+            if self.can_be_had(choice, views, picked)? && self.choose(views, picked)? {
                 return Ok(true);
             }
             picked.pop();
@@ -267,44 +297,60 @@ impl<'a> Attempt<'a> {
         Ok(false)
     }
 
+    fn can_be_had(
+        &self,
+        choice: &Choice<'a>,
+        views: &mut BTreeMap<FileId, View<'_>>,
+        picked: &[Choice<'a>],
+    ) -> Result<bool, RepositoryError> {
+        let Some(view) = views.get_mut(&choice.file) else { return Ok(true) };
+        let paused = choice
+            .claim
+            .pause
+            .is_some_and(|pause| too_soon(pause, view.header(), SystemTime::now()).is_some());
+        Ok(match view.room(&terms_on(choice.file, picked))? {
+            Room::Free(_) => !paused,
+            Room::Full => choice.claim.admit == Admit::Unenforced,
+            Room::Never => false,
+        })
+    }
+
     fn take(
         &self,
         mut views: BTreeMap<FileId, View<'_>>,
         mut joined: BTreeMap<FileId, Held>,
         picked: &[Choice<'a>],
-    ) -> Result<Result<Outcome, Disturbance>, RepositoryError> {
+    ) -> Result<Result<Decided, Disturbance>, RepositoryError> {
         let mut held: BTreeMap<FileId, Held> = BTreeMap::new();
         for (id, view) in &mut views {
             if !picked.iter().any(|choice| choice.file == *id) {
                 continue;
             }
-            let file = &self.files[id];
+            let file = self.file(*id);
             let Room::Free(slots) = view.room(&terms_on(*id, picked))? else { continue };
-            let mut taken = Held::nothing_of(file);
+            let mut taken = Held::nothing_of(file, self.launch.opening.hold);
             if !taken.take(&slots)? {
                 return Ok(Err(Disturbance::Locked(Rc::clone(file))));
             }
             held.insert(*id, taken);
         }
         let now = SystemTime::now();
+        let mut stamps = Vec::new();
         for (id, taken) in &held {
             if let Some(view) = views.get_mut(id) {
+                stamps.push((Rc::clone(taken.file()), view.header().last_start));
                 self.write_down(view, taken, picked, now)?;
             }
         }
         held.append(&mut joined);
-        let mut slots: Vec<NamedSlots> = Vec::new();
-        let mut unenforced = Vec::new();
-        for choice in picked {
-            match held.get(&choice.file) {
-                Some(taken) if slots.iter().all(|other| other.name != choice.claim.name) => {
-                    slots.push(NamedSlots { name: choice.claim.name.clone(), slots: taken.slots().to_vec() });
-                }
-                Some(_) => {}
-                None => unenforced.push(choice.number),
-            }
-        }
-        Ok(Ok(Outcome::Admitted(Admitted { held: held.into_values().collect(), slots, unenforced })))
+        let unenforced = picked
+            .iter()
+            .filter(|choice| !held.contains_key(&choice.file))
+            .map(|choice| choice.number)
+            .collect();
+        let slots = named_slots(&held, picked);
+        let held = held.into_values().collect();
+        Ok(Ok(Decided::Admitted(Admitted { held, slots, unenforced, started: now, stamps })))
     }
 
     /// Records first, then what tells others where to look.
@@ -336,13 +382,16 @@ impl<'a> Attempt<'a> {
     fn record(&self, rule: &str, now: SystemTime) -> Record {
         Record {
             pid: process::own_pid(),
-            supervisor: None,
+            supervisor: match self.launch.opening.hold {
+                Hold::Process | Hold::Descriptor => None,
+                Hold::Supervisor | Hold::Tree => Some(process::own_pid()),
+            },
             start: Process::this().map_or(0, |process| process.started),
             uid: self.launch.uid,
             since: now
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0)),
-            hold: Hold::Process,
+            hold: self.launch.opening.hold,
             boot: process::boot_id().map(|id| short_boot_id(&id)).unwrap_or_default(),
             host: self.launch.host.to_owned(),
             rule: rule.to_owned(),
@@ -351,67 +400,119 @@ impl<'a> Attempt<'a> {
     }
 
     /// Every claim that stands in the way. A hint that would mislead an exectimes peer is mended on the way.
-    fn refuse(&self, views: &mut BTreeMap<FileId, View<'_>>) -> Result<Vec<Refused>, RepositoryError> {
+    fn blocked(&self, views: &mut BTreeMap<FileId, View<'_>>) -> Result<Blocked, RepositoryError> {
         let needed: Vec<Choice<'a>> = self
             .demands
             .iter()
             .filter_map(|choices| if let [only] = choices.as_slice() { Some(*only) } else { None })
             .collect();
-        let mut refused = Vec::new();
+        let mut blocked = Blocked { refused: Vec::new(), files: Vec::new(), is_final: false };
         for choices in &self.demands {
             let mut refusals = Vec::new();
+            let mut files = Vec::new();
             for choice in choices {
                 let mut together: Vec<Choice<'a>> = needed.clone();
                 together.push(*choice);
                 let Some(view) = views.get_mut(&choice.file) else { continue };
-                let room = view.room(&terms_on(choice.file, &together))?;
-                if let Some(reason) = self.reason(choice, &room, view)? {
-                    refusals.push(Refused { claim: choice.number, reason });
-                }
+                let terms = terms_on(choice.file, &together);
+                let reason = match view.room(&terms)? {
+                    Room::Free(_) => continue,
+                    Room::Full if choice.claim.admit == Admit::Unenforced => continue,
+                    Room::Full => self.full(choice, view)?,
+                    Room::Never => Reason::Never,
+                };
+                refusals.push(Refused { claim: choice.number, reason });
+                files.push((choice.file, terms.limit));
             }
             if refusals.len() == choices.len() {
-                refused.append(&mut refusals);
+                blocked.is_final |= refusals.iter().all(Refused::is_final);
+                blocked.refused.append(&mut refusals);
+                blocked.files.append(&mut files);
             }
         }
-        Ok(refused)
+        Ok(blocked)
     }
 
-    fn reason(
-        &self,
-        choice: &Choice<'a>,
-        room: &Room,
-        view: &mut View<'_>,
-    ) -> Result<Option<Reason>, RepositoryError> {
-        let file = &self.files[&choice.file];
-        match room {
-            Room::Free(_) => Ok(None),
-            Room::Never => Ok(Some(Reason::Never)),
-            Room::Full if choice.claim.admit == Admit::Unenforced => Ok(None),
-            Room::Full => {
-                let occupancy = view.occupancy()?.clone();
-                if view.hint_misleads()?
-                    && let Some(hint) = view.new_hint(&[])?
-                {
-                    Header::write_hint(file, hint)?;
-                }
-                let lineage: Vec<i32> = process::own_lineage().collect();
-                let only_ancestors = !occupancy.spans().is_empty()
-                    && occupancy
-                        .spans()
-                        .iter()
-                        .all(|span| span.pid.is_some_and(|pid| lineage.contains(&pid)));
-                Ok(Some(Reason::Full {
-                    used: occupancy.held(),
-                    holders: holders(file, &occupancy)?,
-                    only_ancestors,
-                }))
+    /// Ends holders that are overdue, where that makes room for everything that blocks the launch: nobody is ended in vain. Says
+    /// whether any has gone. The mutexes must not be held.
+    pub(super) fn end_overdue(&mut self, blocked: &mut Blocked) -> Result<bool, RepositoryError> {
+        let now = SystemTime::now();
+        let mut to_end = Vec::new();
+        for (index, refused) in blocked.refused.iter().enumerate() {
+            let Some(choice) = self.choices().find(|choice| choice.number == refused.claim) else {
+                return Ok(false);
+            };
+            let (Some(expiry), Reason::Full { holders, .. }) = (choice.claim.expiry, &refused.reason) else {
+                return Ok(false);
+            };
+            let mut overdue = expiry::overdue(holders, &expiry, now);
+            let wanted = choice.claim.slots.under(choice.claim.limit);
+            overdue.retain(|overdue| !self.tried.contains(&overdue.pid));
+            overdue.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+            if overdue.is_empty() {
+                return Ok(false);
+            }
+            to_end.extend(overdue.into_iter().map(|overdue| (index, *choice, expiry, overdue)));
+        }
+        let mut has_ended = false;
+        for (index, choice, expiry, overdue) in to_end {
+            self.tried.push(overdue.pid);
+            let fate = expiry::end(self.file(choice.file), &overdue, &expiry)?;
+            has_ended |= matches!(fate, Fate::Ended(_) | Fate::HadLeft);
+            (self.launch.on_expired)(choice.claim, &overdue, fate);
+            if let Reason::Full { overdue: left, .. } = &mut blocked.refused[index].reason {
+                left.push((overdue, fate));
             }
         }
+        Ok(has_ended)
+    }
+
+    fn full(&self, choice: &Choice<'a>, view: &mut View<'_>) -> Result<Reason, RepositoryError> {
+        let file = self.file(choice.file);
+        let occupancy = view.occupancy()?.clone();
+        if view.hint_misleads()?
+            && let Some(hint) = view.new_hint(&[])?
+        {
+            Header::write_hint(file, hint)?;
+        }
+        let lineage: Vec<i32> = process::own_lineage().collect();
+        let mut spans = occupancy.spans().iter();
+        Ok(Reason::Full {
+            used: occupancy.held(),
+            holders: holders(file, &occupancy)?,
+            overdue: Vec::new(),
+            waiting: line::waiters(file)?
+                .into_iter()
+                .filter(|waiter| waiter.pid != Some(process::own_pid()))
+                .collect(),
+            only_ancestors: !occupancy.spans().is_empty()
+                && spans.all(|span| span.pid.is_some_and(|pid| lineage.contains(&pid))),
+        })
     }
 }
 
 /// The claims on one file are one claim.
 fn terms_on(file: FileId, picked: &[Choice<'_>]) -> Terms {
     let claims = picked.iter().filter(|choice| choice.file == file).map(|choice| choice.claim);
-    Terms::merge(claims).unwrap_or(Terms { limit: 0, slots: 0, zones: Vec::new(), admit: Admit::WithinLimit })
+    Terms::merge(claims).unwrap_or_default()
+}
+
+/// Each repository's name and slots, in the order of the claims. Two repositories may lead to one file.
+fn named_slots(held: &BTreeMap<FileId, Held>, picked: &[Choice<'_>]) -> Vec<NamedSlots> {
+    let mut named: Vec<NamedSlots> = Vec::new();
+    for choice in picked {
+        let Some(taken) = held.get(&choice.file) else { continue };
+        if named.iter().all(|other| other.name != choice.claim.name) {
+            named.push(NamedSlots { name: choice.claim.name.clone(), slots: taken.slots().to_vec() });
+        }
+    }
+    named
+}
+
+/// The moment that the pause counts from, if it is not over. A moment in the future counts as long ago: a clock that was set
+/// back must lock nobody out.
+fn too_soon(pause: Pause, header: &Header, now: SystemTime) -> Option<SystemTime> {
+    let last = if pause.from_end { header.last_end } else { header.last_start }?;
+    let ago = now.duration_since(last).ok()?;
+    (ago < pause.length).then_some(last)
 }

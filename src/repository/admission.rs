@@ -12,11 +12,12 @@ use crate::repository::{
     file::LockFile,
     header::Header,
     layout::{LAST_SLOT, slot_at, slot_byte, slot_bytes, slot_bytes_above},
+    line::{self, Number},
     occupancy::Occupancy,
 };
 
 /// What is asked of one file: the claims on it, merged.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Terms {
     /// The lowest limit.
     pub limit: u64,
@@ -33,7 +34,7 @@ pub struct Terms {
 pub enum Room {
     /// These slots are free, and taking them keeps the limit.
     Free(Vec<u64>),
-    /// The limit is reached.
+    /// The limit is reached, or older launches wait for what is left.
     Full,
     /// More slots than the limit are wanted: they can never be had.
     Never,
@@ -80,6 +81,8 @@ impl Terms {
 pub struct View<'file> {
     file: &'file LockFile,
     header: Header,
+    /// The launch's place in time: older ones in line come first.
+    number: Number,
     occupancy: Option<Occupancy>,
     hint_holds: bool,
 }
@@ -89,9 +92,9 @@ const QUERIES: usize = 64;
 
 impl<'file> View<'file> {
     /// Looks at a file whose mutex this process holds.
-    pub fn of(file: &'file LockFile) -> Result<Self, RepositoryError> {
+    pub fn of(file: &'file LockFile, number: Number) -> Result<Self, RepositoryError> {
         let header = Header::read(file)?;
-        Ok(Self { file, header, occupancy: None, hint_holds: false })
+        Ok(Self { file, header, number, occupancy: None, hint_holds: false })
     }
 
     /// What the content says.
@@ -113,7 +116,9 @@ impl<'file> View<'file> {
         if terms.slots > terms.limit && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
         }
-        if drained && terms.admit != Admit::Always {
+        if terms.admit != Admit::Always
+            && (drained || line::nearest_older(self.file, terms.limit, self.number)?.is_some())
+        {
             return Ok(Room::Full);
         }
         if self.occupancy.is_none()

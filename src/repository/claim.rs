@@ -1,6 +1,6 @@
 //! What a launch wants of the lock files, in the terms of this wing: paths and numbers, no policy.
 
-use std::{ops::RangeInclusive, path::PathBuf};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use crate::repository::file::Creation;
 
@@ -27,6 +27,32 @@ pub struct Claim {
     pub nested: Nested,
     /// The rule behind the claim, for the record.
     pub rule: String,
+    /// When a start is too soon.
+    pub pause: Option<Pause>,
+    /// When a holder is overdue.
+    pub expiry: Option<Expiry>,
+}
+
+/// A time that has to pass between two launches (`IfElapsed` of adaptive locks).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pause {
+    /// How long.
+    pub length: Duration,
+    /// Whether it counts from the last end, and not from the last start.
+    pub from_end: bool,
+    /// Whether a launch that comes too soon is no failure.
+    pub silent: bool,
+}
+
+/// When and how a holder is ended that keeps others waiting (`ExpireAfter` of adaptive locks).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Expiry {
+    /// A holder older than this is overdue.
+    pub after: Duration,
+    /// The time between the signals that end it.
+    pub grace: Duration,
+    /// Whether its whole process group is signalled.
+    pub group: bool,
 }
 
 /// Slots of a repository, as the environment names them.

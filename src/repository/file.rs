@@ -2,12 +2,12 @@
 //! reached through the descriptor that it inherited, because closing another one would drop those locks.
 
 use std::{
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
     path::{Path, PathBuf},
 };
 
 use crate::{
-    repository::error::RepositoryError,
+    repository::{error::RepositoryError, hold::Hold},
     sys::{
         descriptor::{self, FileId, Inherited},
         failure::{Errno, Failure},
@@ -33,6 +33,17 @@ pub struct Creation {
 /// How often a file may be gone or there again between two system calls before it is given up.
 const PATIENCE: usize = 100;
 
+/// What a launch brings along for the opening of its files.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// The descriptors that the caller left open.
+    pub inherited: &'a Inherited,
+    /// The lowest number for descriptors that go to the program.
+    pub floor: RawFd,
+    /// What is to keep the slots.
+    pub hold: Hold,
+}
+
 enum Descriptor {
     Own(OwnedFd),
     Inherited(BorrowedFd<'static>),
@@ -43,6 +54,8 @@ pub struct LockFile {
     path: PathBuf,
     id: FileId,
     descriptor: Descriptor,
+    /// A description of its own that can only be read through, for the holds that go with a description.
+    reader: Option<OwnedFd>,
 }
 
 impl AsFd for LockFile {
@@ -59,18 +72,23 @@ impl LockFile {
     pub fn open_to_read(path: &Path) -> Result<Option<Self>, RepositoryError> {
         let Some(descriptor) = open(path, Access::Read)? else { return Ok(None) };
         let status = judge(path, &descriptor)?;
-        Ok(Some(Self { path: path.to_owned(), id: status.id, descriptor: Descriptor::Own(descriptor) }))
+        Ok(Some(Self {
+            path: path.to_owned(),
+            id: status.id,
+            descriptor: Descriptor::Own(descriptor),
+            reader: None,
+        }))
     }
 
     /// Opens the file to take slots, and creates it where it is missing. `owner` is the user whom the file must belong to if
-    /// others may create files beside it; `floor` is the lowest number that its descriptor may have.
+    /// others may create files beside it.
     pub fn open_to_lock(
         path: &Path,
         creation: &Creation,
         owner: Option<u32>,
-        inherited: &Inherited,
-        floor: i32,
+        opening: &Opening<'_>,
     ) -> Result<Self, RepositoryError> {
+        let Opening { inherited, floor, hold } = *opening;
         if !inherited.is_plain()
             && let Some(file) = Self::inherited(path, inherited)
         {
@@ -94,10 +112,19 @@ impl LockFile {
             }
             let descriptor = descriptor::move_high(descriptor, floor)
                 .map_err(|errno| call("open", path, "fcntl(F_DUPFD)", errno))?;
+            // Now, not later: moving it closes a descriptor of the file, which would drop locks of this process.
+            let reader = match hold {
+                Hold::Process => None,
+                Hold::Descriptor | Hold::Supervisor | Hold::Tree => Some(
+                    descriptor::reopen_to_read(descriptor.as_fd(), floor)
+                        .map_err(|errno| call("open", path, "open", errno))?,
+                ),
+            };
             return Ok(Self {
                 path: path.to_owned(),
                 id: status.id,
                 descriptor: Descriptor::Own(descriptor),
+                reader,
             });
         }
         Err(RepositoryError::ReplacedTooOften { path: path.to_owned() })
@@ -106,7 +133,12 @@ impl LockFile {
     fn inherited(path: &Path, inherited: &Inherited) -> Option<Self> {
         let status = regular_file::status_of_path(path).ok()?;
         let descriptor = inherited.writable(status.id)?;
-        Some(Self { path: path.to_owned(), id: status.id, descriptor: Descriptor::Inherited(descriptor) })
+        Some(Self {
+            path: path.to_owned(),
+            id: status.id,
+            descriptor: Descriptor::Inherited(descriptor),
+            reader: None,
+        })
     }
 
     /// The path that it was opened by.
@@ -129,12 +161,12 @@ impl LockFile {
         matches!(self.descriptor, Descriptor::Inherited(_))
     }
 
-    /// Lets the descriptor, and the locks on it, live on in the program. An inherited one does so anyway.
+    /// Lets the locks of slots live on in the program.
     pub fn keep_across_exec(&self) -> Result<(), RepositoryError> {
         if self.is_inherited() {
             return Ok(());
         }
-        descriptor::keep_across_exec(self.as_fd())
+        descriptor::keep_across_exec(self.carrier())
             .map_err(|errno| call("keep", &self.path, "fcntl(F_SETFD)", errno))
     }
 
@@ -154,6 +186,27 @@ impl LockFile {
     pub fn unlock(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
         record_lock::unlock(self.as_fd(), bytes, Ownership::Process)
             .map_err(|errno| call("unlock", &self.path, "fcntl(F_SETLK)", errno))
+    }
+
+    /// Takes a lock that a description keeps, and not this process. Read locks do not exclude each other, so this asks first:
+    /// to be called under the mutex.
+    pub(super) fn try_lock_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        if self.conflict(bytes)?.is_some() {
+            return Ok(false);
+        }
+        record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
+            .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))
+    }
+
+    /// Gives back a lock that a description keeps.
+    pub(super) fn unlock_shared(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
+        record_lock::unlock(self.carrier(), bytes, Ownership::Description)
+            .map_err(|errno| call("unlock", &self.path, "fcntl(F_OFD_SETLK)", errno))
+    }
+
+    /// The descriptor that the program is to inherit: one that can only be read through, where the hold allows it.
+    fn carrier(&self) -> BorrowedFd<'_> {
+        self.reader.as_ref().map_or_else(|| self.as_fd(), AsFd::as_fd)
     }
 
     /// Reads content; answers how much there was.

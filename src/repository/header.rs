@@ -54,6 +54,11 @@ impl Header {
         header
     }
 
+    /// Whether the last start is the one of this moment, to the millisecond that the header keeps.
+    pub fn is_of_start(&self, moment: SystemTime) -> bool {
+        milliseconds(self.last_start) == milliseconds(Some(moment))
+    }
+
     /// Writes rungate's own part.
     pub fn write(&self, file: &LockFile) -> Result<(), RepositoryError> {
         let mut bytes = [0; SIZE];

@@ -8,6 +8,7 @@ use crate::{
     repository::{
         error::RepositoryError,
         file::LockFile,
+        header::Header,
         hold::Hold,
         layout::{LAST_SLOT, RECORD_SIZE, record_at},
         occupancy::{Occupancy, Span},
@@ -23,6 +24,8 @@ pub struct Holder {
     pub slots: (u64, u64),
     /// The process, where it can be seen from here.
     pub pid: Option<i32>,
+    /// The process whose end frees the slot: the supervisor, where there is one.
+    pub keeper: Option<i32>,
     /// Its user.
     pub uid: Option<u32>,
     /// The node name that it wrote down.
@@ -66,12 +69,24 @@ pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, Re
     Ok(holders)
 }
 
+/// The user of the launch that wrote `start` into the header: the record of its slot is still there, whoever came after it.
+pub(super) fn who_started(
+    file: &LockFile,
+    header: &Header,
+    start: SystemTime,
+) -> Result<Option<u32>, RepositoryError> {
+    let Some(slot) = header.cursor.checked_sub(1).filter(|slot| *slot > 0) else { return Ok(None) };
+    let record = Records { file, first: 0, bytes: Vec::new() }.of(slot)?;
+    Ok(record.filter(|record| record.since() == start).map(|record| record.uid))
+}
+
 fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>, boot: Option<&str>) -> Holder {
     let believed = record.filter(|record| Some(record.boot.as_str()) == boot && agrees(record, pid));
     if let Some(record) = believed {
         return Holder {
             slots,
             pid: Some(record.pid),
+            keeper: record.supervisor.filter(|pid| Process::find(*pid).is_some()).or(Some(record.pid)),
             uid: Some(record.uid),
             since: Some(record.since()),
             host: Some(record.host),
@@ -84,6 +99,7 @@ fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>, boot: O
     Holder {
         slots,
         pid,
+        keeper: pid,
         uid: pid.and_then(process::owner),
         host: None,
         since: process.as_ref().and_then(Process::start_time),
@@ -93,17 +109,18 @@ fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>, boot: O
     }
 }
 
-/// The kernel's word on the holder: the process of the lock or, where the lock has none, that the recorded process lives.
+/// The kernel's word on the holder: the process of the lock or, where the lock has none, that the recorded command or its
+/// supervisor lives. A number that was given to another process since has a later start.
 fn agrees(record: &Record, pid: Option<i32>) -> bool {
-    match pid {
-        Some(pid) => record.hold == Hold::Process && record.pid == pid,
-        None => {
-            let keeper = record.supervisor.unwrap_or(record.pid);
-            record.hold != Hold::Process
-                && Process::find(keeper)
-                    .is_some_and(|process| process.started == record.start && !process.is_zombie())
-        }
+    if let Some(pid) = pid {
+        return record.hold == Hold::Process && record.pid == pid;
     }
+    let lives = |pid: i32, started: &dyn Fn(u64) -> bool| {
+        Process::find(pid).is_some_and(|process| started(process.started) && !process.is_zombie())
+    };
+    record.hold != Hold::Process
+        && (lives(record.pid, &|started| started == record.start)
+            || record.supervisor.is_some_and(|pid| lives(pid, &|started| started <= record.start)))
 }
 
 /// Reads records through a window, because thousands of them stand next to each other.

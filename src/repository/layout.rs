@@ -2,7 +2,7 @@
 //! nothing is ever written at the byte of a slot. The first eight bytes and the bytes of the slots are those of exectimes
 //! (Gamble 2011), so that both may work on one file.
 
-use crate::sys::record_lock::Bytes;
+use crate::sys::record_lock::{Bytes, LAST_BYTE};
 
 /// The content of these bytes is the hint; a write lock on them is the mutex.
 pub const MUTEX: Bytes = 0..=7;
@@ -49,6 +49,29 @@ pub const fn slot_at(byte: u64) -> u64 {
 pub fn shared_byte(slot: u64) -> Bytes {
     let byte = OWN_LOCKS + slot;
     byte..=byte
+}
+
+/// Tickets of waiters begin here: for each limit a stretch of this many bytes, by number.
+const TICKETS: u64 = 1 << 43;
+
+/// The byte of the ticket with `number` in the line of those whose limit is `limit`.
+pub fn ticket_byte(limit: u64, number: u64) -> u64 {
+    TICKETS * limit.clamp(1, LAST_SLOT) + number.min(TICKETS - 1)
+}
+
+/// The bytes of the tickets up to `last`, in the line of those whose limit is `limit`.
+pub fn tickets_up_to(limit: u64, last: u64) -> Bytes {
+    ticket_byte(limit, 0)..=ticket_byte(limit, last)
+}
+
+/// The bytes of all tickets of those whose limit is `limit` or more.
+pub fn tickets_from(limit: u64) -> Bytes {
+    ticket_byte(limit, 0)..=LAST_BYTE
+}
+
+/// Limit and number of the ticket at a byte.
+pub fn ticket_at(byte: u64) -> (u64, u64) {
+    (byte / TICKETS, byte % TICKETS)
 }
 
 /// Where the record of `slot` stands in the content.

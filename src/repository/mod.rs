@@ -4,16 +4,21 @@
 
 pub mod acquisition;
 pub mod admission;
+pub mod admitted;
 pub mod claim;
 pub mod error;
+pub mod expiry;
 pub mod file;
 pub mod header;
 pub mod held;
 pub mod hold;
 pub mod holder;
 pub mod layout;
+pub mod line;
 pub mod mutex;
 pub mod nested;
 pub mod occupancy;
 pub mod record;
+pub mod refused;
 pub mod survey;
+pub mod waiting;

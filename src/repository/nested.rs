@@ -7,14 +7,15 @@ use std::rc::Rc;
 
 use crate::{
     repository::{
-        claim::{Claim, NamedSlots, Nested},
+        acquisition::Launch,
+        claim::{Claim, Nested},
         error::RepositoryError,
         file::LockFile,
         held::Held,
         layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_bytes},
         record::Record,
     },
-    sys::process::own_pid,
+    sys::{process::own_pid, record_lock},
 };
 
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no such slots, when
@@ -22,13 +23,13 @@ use crate::{
 pub(super) fn join(
     file: &Rc<LockFile>,
     claims: &[&Claim],
-    hints: &[NamedSlots],
-    command: &str,
+    launch: &Launch<'_>,
 ) -> Result<Option<Held>, RepositoryError> {
     if claims.iter().any(|claim| claim.nested == Nested::Take) {
         return Ok(None);
     }
-    let Some(hint) = hints.iter().find(|hint| claims.iter().any(|claim| claim.name == hint.name)) else {
+    let Some(hint) = launch.ancestors.iter().find(|hint| claims.iter().any(|claim| claim.name == hint.name))
+    else {
         return Ok(None);
     };
     let wanted = claims.iter().map(|claim| claim.slots.under(claim.limit)).max().unwrap_or(0);
@@ -36,20 +37,27 @@ pub(super) fn join(
         return Ok(None);
     }
     for slot in &hint.slots {
-        if !is_ours(file, *slot)? || !is_for(file, *slot, command)? {
+        if !is_ours(file, *slot, launch)? || !is_for(file, *slot, launch.command)? {
             return Ok(None);
         }
     }
-    let mut held = Held::nothing_of(file);
+    let mut held = Held::nothing_of(file, launch.opening.hold);
     Ok(held.share(&hint.slots)?.then_some(held))
 }
 
-fn is_ours(file: &LockFile, slot: u64) -> Result<bool, RepositoryError> {
+/// Whether this process holds the slot, or a description that it inherited does: one whose own query finds the slot free,
+/// while everybody else's finds it held.
+fn is_ours(file: &LockFile, slot: u64, launch: &Launch<'_>) -> Result<bool, RepositoryError> {
     if !(1..=LAST_SLOT).contains(&slot) {
         return Ok(false);
     }
-    let holder = file.conflict(&slot_bytes(slot, slot))?;
-    Ok(holder.and_then(|conflict| conflict.pid) == Some(own_pid()))
+    let bytes = slot_bytes(slot, slot);
+    let Some(holder) = file.conflict(&bytes)? else { return Ok(false) };
+    if let Some(pid) = holder.pid {
+        return Ok(pid == own_pid());
+    }
+    let mut inherited = launch.opening.inherited.of(file.id());
+    Ok(inherited.any(|descriptor| matches!(record_lock::conflict(descriptor, &bytes), Ok(None))))
 }
 
 fn is_for(file: &LockFile, slot: u64, command: &str) -> Result<bool, RepositoryError> {

@@ -8,7 +8,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::repository::{hold::Hold, layout::RECORD_SIZE};
+use crate::repository::{
+    error::RepositoryError,
+    file::LockFile,
+    hold::Hold,
+    layout::{RECORD_SIZE, record_at},
+};
 
 /// The record of one slot.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -18,7 +23,7 @@ pub struct Record {
     /// The supervisor, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<i32>,
-    /// When the process `pid` (the supervisor, where there is one) started: clock ticks since boot.
+    /// When the process `pid` started: clock ticks since boot.
     pub start: u64,
     /// The real user id.
     pub uid: u32,
@@ -69,6 +74,16 @@ impl Record {
     /// When the slot was taken.
     pub fn since(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.since)
+    }
+}
+
+/// Rewrites the record of a slot that this process holds, with the command that it was taken for.
+pub(super) fn amend(file: &LockFile, slot: u64, pid: i32, start: u64) -> Result<(), RepositoryError> {
+    let mut bytes = [0; RECORD_SIZE];
+    let length = file.read_at(&mut bytes, record_at(slot))?;
+    match Record::decode(&bytes[..length]) {
+        Some(record) => file.write_at(&Record { pid, start, ..record }.encode(), record_at(slot)),
+        None => Ok(()),
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Starts to interrupt, first after `interval`, then every `interval`.
+    /// Starts to interrupt, first after `interval` (which is not zero), then every `interval`.
     pub fn every(interval: Duration) -> Result<Self, Errno> {
         let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGALRM, si_value: 0 });
         let timer = Timer::new(ClockId::CLOCK_MONOTONIC, event)?;

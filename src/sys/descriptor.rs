@@ -13,10 +13,10 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
+    fcntl::{FcntlArg, FdFlag, OFlag, fcntl, open},
     sys::{
         resource::{Resource, getrlimit},
-        stat::{FileStat, fstat},
+        stat::{FileStat, Mode, fstat},
     },
 };
 
@@ -128,6 +128,14 @@ pub fn move_high(descriptor: OwnedFd, floor: RawFd) -> Result<OwnedFd, Errno> {
 
 fn duplicate_at_or_above(descriptor: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(descriptor, number).map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
+/// Opens the same file once more, only to be read, with a description of its own and a number at or above `floor`. By way of
+/// `/proc`, because the path may lead elsewhere by now.
+pub fn reopen_to_read(descriptor: BorrowedFd<'_>, floor: RawFd) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    let reader = open(path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    move_high(reader, floor)
 }
 
 /// Lets a descriptor live on in the program that this process becomes.

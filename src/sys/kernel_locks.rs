@@ -38,6 +38,13 @@ fn locks_beside(listing: &str, me: i32, name: &str, known: &Bytes) -> Option<Vec
     )
 }
 
+/// Whether a descriptor's entry in `/proc/PID/fdinfo` shows a lock of its description on `byte`.
+pub(super) fn shows_lock_of_description(info: &str, byte: u64) -> bool {
+    info.lines()
+        .filter_map(|line| line.strip_prefix("lock:").and_then(Line::parse))
+        .any(|line| line.kind == "OFDLCK" && line.bytes.contains(&byte))
+}
+
 /// A line such as `7: POSIX  ADVISORY  WRITE 812 fe:00:1234 8 8`; that of a waiter has `->` in front of the kind.
 struct Line<'a> {
     kind: &'a str,
@@ -92,6 +99,14 @@ mod tests {
         let expected = vec![(8, 8, Some(44)), (0, 7, Some(40))];
         assert_eq!(found(&listing, 40, "fe:00:78"), Some(expected));
         assert_eq!(found(&listing, 40, "other numbers"), None);
+    }
+
+    #[test]
+    fn the_lock_of_a_description_is_seen_with_its_descriptor() {
+        let info = "pos:\t0\nflags:\t02100000\nlock:\t1: OFDLCK ADVISORY  READ -1 fe:00:77 10 12\n";
+        assert!(shows_lock_of_description(info, 11));
+        assert!(!shows_lock_of_description(info, 13));
+        assert!(!shows_lock_of_description(&info.replace("OFDLCK", "POSIX"), 11));
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! What the kernel says of a process, from `/proc`. A PID alone means little, for it may have been given to another process
 //! since; with the start time beside it, it names one process of one boot.
 
-use std::{fs, os::unix::fs::MetadataExt, time::SystemTime};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    time::{Duration, SystemTime},
+};
 
 use nix::{
     time::{ClockId, clock_gettime},
@@ -21,6 +25,8 @@ pub struct Process {
     pub state: char,
     /// The parent's process id; 0 where it is out of sight.
     pub parent: i32,
+    /// Its process group.
+    pub group: i32,
     /// When it started, in clock ticks since boot (`CLOCK_BOOTTIME`).
     pub started: u64,
 }
@@ -43,8 +49,9 @@ impl Process {
         let mut fields = tail.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
-        let started = fields.nth(17)?.parse().ok()?;
-        Some(Self { pid, name: name.to_owned(), state, parent, started })
+        let group = fields.next()?.parse().ok()?;
+        let started = fields.nth(16)?.parse().ok()?;
+        Some(Self { pid, name: name.to_owned(), state, parent, group, started })
     }
 
     /// Whether job control or a tracer has stopped it.
@@ -57,24 +64,36 @@ impl Process {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// When it started, by the wall clock; exact to a clock tick and to whatever the clock was set since.
-    pub fn start_time(&self) -> Option<SystemTime> {
+    /// How long it has lived, exact to a clock tick.
+    pub fn age(&self) -> Option<Duration> {
         let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
-        let age = since_boot()?.checked_sub(std::time::Duration::from_millis(
-            self.started.saturating_mul(1000).checked_div(ticks)?,
-        ))?;
-        SystemTime::now().checked_sub(age)
+        let started = Duration::from_millis(self.started.saturating_mul(1000) / ticks);
+        Some(since_boot()?.saturating_sub(started))
+    }
+
+    /// When it started, by the wall clock as it is set now.
+    pub fn start_time(&self) -> Option<SystemTime> {
+        SystemTime::now().checked_sub(self.age()?)
     }
 }
 
 /// Time since boot, sleep included (`CLOCK_BOOTTIME`): it never goes back.
-pub fn since_boot() -> Option<std::time::Duration> {
-    clock_gettime(ClockId::CLOCK_BOOTTIME).ok().map(std::time::Duration::from)
+pub fn since_boot() -> Option<Duration> {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).ok().map(Duration::from)
 }
 
 /// The effective user of a process.
 pub fn owner(pid: i32) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|directory| directory.uid())
+}
+
+/// Whether a process runs the same executable file as this one, where that can be seen.
+pub fn runs_this_program(pid: i32) -> bool {
+    let executable = |process: &str| {
+        fs::metadata(format!("/proc/{process}/exe")).ok().map(|file| (file.dev(), file.ino()))
+    };
+    let this = executable("self");
+    this.is_some() && executable(&pid.to_string()) == this
 }
 
 /// This process's id.
@@ -103,7 +122,7 @@ mod tests {
         let stat = "7 (a) S 1 (b)) T 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
         let process = Process::parse(7, stat).expect("it parses");
         assert_eq!((process.name.as_str(), process.state, process.parent), ("a) S 1 (b)", 'T', 3));
-        assert_eq!(process.started, 4711);
+        assert_eq!((process.group, process.started), (7, 4711));
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub fn try_lock(
     }
 }
 
-/// Takes a lock of the process, and sleeps until it is free. `EINTR` and `EDEADLK` come back as they are.
+/// Takes a lock of the process, and sleeps until nobody is in the way. `EINTR` and `EDEADLK` come back as they are.
 pub fn lock(descriptor: BorrowedFd<'_>, bytes: &Bytes, mode: Mode) -> Result<(), Errno> {
     let flock = request(kind(mode), bytes);
     fcntl(descriptor, FcntlArg::F_SETLKW(&flock)).map(drop)

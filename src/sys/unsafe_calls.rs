@@ -10,6 +10,7 @@ use nix::{
     errno::Errno,
     libc,
     sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
+    unistd::ForkResult,
 };
 
 /// A descriptor that the caller of this program left open, or may have left open: a call through one that is not open
@@ -44,6 +45,28 @@ pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     let action = SigAction::new(SigHandler::Handler(do_nothing), SaFlags::empty(), SigSet::empty());
     // SAFETY: the handler does nothing at all, so it is safe at any instruction.
     unsafe { sigaction(signal, &action) }
+}
+
+/// Gives a signal its default disposition. Gives back what was in force.
+pub(super) fn set_default(signal: Signal) -> Result<SigAction, Errno> {
+    let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed.
+    unsafe { sigaction(signal, &action) }
+}
+
+/// Makes a copy of this process: none in the child, its process id in the parent.
+pub(super) fn fork() -> Result<Option<i32>, Errno> {
+    // SAFETY: this program has one thread, so that the child may do whatever the parent may.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(Some(child.as_raw())),
+        ForkResult::Child => Ok(None),
+    }
+}
+
+/// Ends this process at once, without anything that would be done at exit: for a child that could not become the program.
+pub(super) fn exit_now(status: u8) -> ! {
+    // SAFETY: ending is always allowed.
+    unsafe { libc::_exit(libc::c_int::from(status)) }
 }
 
 /// Puts a disposition back that one of the calls here returned.
