@@ -28,6 +28,12 @@ pub enum Action {
     /// Look at the policy itself
     #[command(subcommand)]
     Policy(PolicyAction),
+    /// Forget when repositories were last used, so that if_elapsed holds nobody up
+    Reset(ResetArguments),
+    /// End holders that are overdue (expire_after)
+    Expire(ExpireArguments),
+    /// Show a log of JSON lines, or what it adds up to
+    History(HistoryArguments),
     /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
     #[command(disable_help_flag = true)]
     Exectimes {
@@ -136,6 +142,54 @@ pub struct ListingArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `rungate reset`.
+#[derive(Args, Debug)]
+pub struct ResetArguments {
+    /// Repositories by name, or lock files by path (with a slash)
+    #[arg(value_name = "REPOSITORY", required = true)]
+    pub repositories: Vec<OsString>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate expire`.
+#[derive(Args, Debug)]
+pub struct ExpireArguments {
+    /// Repositories by name; all of the policy without it
+    #[arg(value_name = "REPOSITORY")]
+    pub repositories: Vec<OsString>,
+
+    /// Only tell who would be ended
+    #[arg(long)]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate history`.
+#[derive(Args, Debug)]
+pub struct HistoryArguments {
+    /// The log; the one that the policy names without it
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// Add the events up for each repository and rule, and suggest times
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
 }
 
 /// `rungate policy`.

@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     path::Path,
+    time::Instant,
 };
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
         ad_hoc,
         claims::Claims,
         expired,
+        journal::Journal,
         refusal::{Denial, Refusal},
         situation::Situation,
         turn::Turn,
@@ -61,7 +63,10 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
         let program = find(&policy, command, &situation.directory)?;
         let request = situation.request(command, words, &program);
         let decision = decide(&policy, &request);
-        let terms = match judge(command, &decision) {
+        let typed = Path::new(command).file_name().unwrap_or(command);
+        let name = typed.to_string_lossy();
+        let journal = Journal::open(&policy, &name, situation.credentials.uid);
+        let terms = match judge(command, &decision, &journal) {
             Ok(terms) => terms,
             Err(refused) if arguments.quiet && refused.status() == ExitStatus::Denied => {
                 return Ok(ExitStatus::Denied as u8);
@@ -73,8 +78,6 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
         let mut demands = claims.demands;
         demands.extend(ad_hoc::claim(arguments, command, &situation).map(Demand::One));
 
-        let typed = Path::new(command).file_name().unwrap_or(command);
-        let name = typed.to_string_lossy();
         let host = situation.host.to_string_lossy();
         let ancestors = env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text));
         let inherited = if demands.is_empty() { Inherited::default() } else { Inherited::scan() };
@@ -83,32 +86,44 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
             host: &host,
             uid: situation.credentials.uid,
             ancestors: &ancestors,
-            opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold },
+            opening: Opening { inherited: &inherited, floor: floor(&policy), hold },
             on_expired: &|claim, overdue, fate| {
                 if !arguments.quiet {
-                    stream::complain(&expired::describe(claim, overdue, fate));
+                    stream::complain(&expired::describe(&claim.name, overdue, fate));
                 }
+                journal.expired(claim, overdue, fate);
             },
         };
-        let refusal = match turn.take(&demands, &launch, wishes.wait(terms), &policy, command) {
-            Err(error) => return Err(cannot_take(command, &error)),
-            Ok(Waited::Interrupted) => continue,
-            Ok(Waited::Admitted(admitted)) => {
-                if arguments.verbose {
-                    report(command, &admitted);
+        let refusal =
+            match turn.take(&demands, &launch, wishes.wait(terms), &policy, command, arguments.quiet) {
+                Err(error) => return Err(cannot_take(command, &error)),
+                Ok(Waited::Interrupted) => continue,
+                Ok(Waited::Admitted(admitted)) => {
+                    if arguments.verbose {
+                        report(command, &admitted);
+                    }
+                    if turn.has_waited() {
+                        journal.waited(turn.waited());
+                    }
+                    journal.started(terms, &demands, &claims.judged, &admitted);
+                    let started = Instant::now();
+                    let typed = Command { program, name: command, arguments: words, ancestors: &ancestors };
+                    let ending =
+                        start(typed, hold, admitted).map_err(|error| not_started(command, &error))?;
+                    journal.ended(started.elapsed(), ending);
+                    return Ok(match ending {
+                        Ending::Exited(status) => status,
+                        Ending::Killed(signal) => child::die_of(signal),
+                    });
                 }
-                let typed = Command { program, name: command, arguments: words, ancestors: &ancestors };
-                return match start(typed, hold, admitted) {
-                    Ok(Ending::Exited(status)) => Ok(status),
-                    Ok(Ending::Killed(signal)) => Ok(child::die_of(signal)),
-                    Err(error) => Err(not_started(command, &error)),
-                };
-            }
-            Ok(Waited::Refused(refused)) => Refusal::new(command, &demands, &claims.judged, &refused, None),
-            Ok(Waited::TimedOut(refused)) => {
-                Refusal::new(command, &demands, &claims.judged, &refused, Some(turn.waited()))
-            }
-        };
+                Ok(Waited::Refused(refused)) => {
+                    Refusal::new(command, &demands, &claims.judged, &refused, None)
+                }
+                Ok(Waited::TimedOut(refused)) => {
+                    journal.refused(&demands, &claims.judged, &refused, Some(turn.waited()));
+                    Refusal::new(command, &demands, &claims.judged, &refused, Some(turn.waited()))
+                }
+            };
         return Ok(end_with(&refusal, arguments));
     }
 }
@@ -126,6 +141,11 @@ fn end_with(refusal: &Refusal, arguments: &RunArguments) -> u8 {
     }
 }
 
+/// The lowest number for descriptors that go to the program.
+fn floor(policy: &Policy) -> i32 {
+    policy.fd_floor().and_then(|floor| i32::try_from(floor).ok()).unwrap_or(DEFAULT_FLOOR)
+}
+
 /// The program of a command: the one that the policy names, or the one that is found.
 pub(super) fn find(policy: &Policy, command: &OsStr, directory: &Path) -> Result<Program, Error> {
     let found = match policy.executable(command) {
@@ -141,11 +161,18 @@ pub(super) fn find(policy: &Policy, command: &OsStr, directory: &Path) -> Result
 fn judge<'d, 'p>(
     command: &OsStr,
     decision: &'d Decision<'p>,
+    journal: &Journal<'_>,
 ) -> Result<&'d crate::decision::Terms<'p>, Error> {
     match &decision.verdict {
         Verdict::Start(terms) => Ok(terms),
-        Verdict::Denied { rule, matches } => Err(Denial::of_rule(command, rule, matches)),
-        Verdict::Unmatched => Err(Denial::unmatched(command)),
+        Verdict::Denied { rule, matches } => {
+            journal.denied(Some(rule));
+            Err(Denial::of_rule(command, rule, matches))
+        }
+        Verdict::Unmatched => {
+            journal.denied(None);
+            Err(Denial::unmatched(command))
+        }
         Verdict::LookupFailed { rule, failure } => Err(Error::new(
             ExitStatus::System,
             format!(

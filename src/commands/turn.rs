@@ -22,12 +22,18 @@ use crate::{
 pub(super) struct Turn {
     begun: Instant,
     place: Place,
+    has_waited: bool,
 }
 
 impl Turn {
     /// The launch has arrived.
     pub(super) fn begin() -> Self {
-        Self { begun: Instant::now(), place: Place::default() }
+        Self { begun: Instant::now(), place: Place::default(), has_waited: false }
+    }
+
+    /// Whether it had to stand in line.
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// How long it has been here.
@@ -43,6 +49,7 @@ impl Turn {
         wait: Wait,
         policy: &Policy,
         command: &OsStr,
+        quiet: bool,
     ) -> Result<Waited, RepositoryError> {
         let deadline = match wait {
             Wait::For(Duration::ZERO) => {
@@ -60,13 +67,15 @@ impl Turn {
         let mut line = LivingLine::default();
         let mut shown = false;
         let begun = self.begun;
-        acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
-            if line.is_living() || !shown {
+        let waited = acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
+            if !quiet && (line.is_living() || !shown) {
                 line.show(&describe(command, waiting, claims[waiting.claim], begun.elapsed()));
-                shown = true;
             }
+            shown = true;
             if policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
-        })
+        });
+        self.has_waited |= shown;
+        waited
     }
 }
 
