@@ -117,6 +117,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
                     });
                 }
                 Ok(Waited::Refused(refused)) => {
+                    journal.refused(&demands, &claims.judged, &refused, None);
                     Refusal::new(command, &demands, &claims.judged, &refused, None)
                 }
                 Ok(Waited::TimedOut(refused)) => {
