@@ -6,11 +6,14 @@
 //! claims. *Mechanism* is [`launch`] over [`repository`] over [`sys`]: from claims to slots and an exec. Only
 //! [`commands`] turns the claims of the one into the claims of the other. The rest are leaves that everybody may use.
 
+pub mod cli;
 pub mod commands;
 pub mod decision;
 pub mod diagnostic;
+pub mod error;
 pub mod exit_status;
 pub mod launch;
+pub mod log;
 pub mod output;
 pub mod policy;
 pub mod repository;

@@ -1,1 +1,93 @@
-//! commands
+//! What each subcommand does: composition only. Here, and nowhere else, the two wings meet: judgement says what a launch
+//! wants, this module turns that into claims on lock files, and mechanism takes them.
+
+mod ad_hoc;
+mod claims;
+mod exectimes;
+mod expired;
+mod explain;
+mod list;
+mod names;
+mod policy_check;
+mod policy_show;
+mod refusal;
+mod repositories;
+mod run;
+mod situation;
+mod status;
+mod turn;
+mod wishes;
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::Path,
+};
+
+use clap::{Parser, error::ErrorKind};
+
+use crate::{
+    cli::{Action, CommandLine, PolicyAction},
+    error::Error,
+    exit_status::ExitStatus,
+    output::stream,
+};
+
+/// Does what the arguments of this process ask for, and answers with the status to end with. When the program was started
+/// it does not come back.
+pub fn main() -> u8 {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let ended = match arguments.split_first() {
+        Some((name, rest)) if is_called(name, "exectimes") => return exectimes::main(rest),
+        _ => parse(&arguments).and_then(|action| action.map_or(Ok(ExitStatus::Success as u8), act)),
+    };
+    ended.unwrap_or_else(|error| {
+        stream::complain(&error.to_string());
+        error.status() as u8
+    })
+}
+
+fn is_called(name: &OsStr, wanted: &str) -> bool {
+    Path::new(name).file_name() == Some(OsStr::new(wanted))
+}
+
+/// None when all that was asked for was help or the version.
+fn parse(arguments: &[OsString]) -> Result<Option<Action>, Error> {
+    match CommandLine::try_parse_from(arguments) {
+        Ok(line) => Ok(Some(line.action)),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            print(&error.to_string())?;
+            Ok(None)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let text = text.trim_end().trim_start_matches("error: ");
+            Err(Error::new(ExitStatus::Usage, text))
+        }
+    }
+}
+
+fn act(action: Action) -> Result<u8, Error> {
+    match action {
+        Action::Run(arguments) => run::run(&arguments),
+        Action::Explain(arguments) => explain::explain(&arguments),
+        Action::Status(arguments) => status::status(&arguments),
+        Action::List(arguments) => list::list(&arguments),
+        Action::Policy(PolicyAction::Check { files, strict, policy }) => {
+            policy_check::check(&files, strict, policy.policy)
+        }
+        Action::Policy(PolicyAction::Show { policy }) => policy_show::show(policy.policy),
+        Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
+    }
+}
+
+/// Prints what was asked for; success is the status when it got there.
+fn print(text: &str) -> Result<u8, Error> {
+    match stream::print(text) {
+        Ok(()) => Ok(ExitStatus::Success as u8),
+        Err(error) => Err(Error::new(
+            ExitStatus::System,
+            format!("standard output cannot be written: {}", crate::sys::failure::errno_of(&error).desc()),
+        )),
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::policy::{Names, Nested, Repository, Rule, Slots};
+use crate::policy::{Member, Names, Nested, Repository, Rule, Slots};
 
 /// One thing that must be had for the launch to start.
 #[derive(Debug)]
@@ -31,17 +31,6 @@ pub struct Zone {
     pub first: u32,
     /// The last slot.
     pub last: u32,
-}
-
-/// Whose file of a `per` repository it is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Member {
-    /// A user, by uid.
-    User(u32),
-    /// A group, by gid.
-    Group(u32),
-    /// A host, a command, a directory, an argument: as it was, before it was made safe for a file name.
-    Text(String),
 }
 
 /// What a launch wants of one lock file.
@@ -105,11 +94,6 @@ impl<'p> Claim<'p> {
         if self.member.is_empty() {
             return None;
         }
-        let shown = self.member.iter().map(|member| match member {
-            Member::User(uid) => names.user_name(*uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
-            Member::Group(gid) => names.group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()),
-            Member::Text(text) => text.clone(),
-        });
-        Some(shown.collect::<Vec<_>>().join(" "))
+        Some(self.member.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(" "))
     }
 }

@@ -1,14 +1,14 @@
 //! From rules that count to demands: paths, limits, slots and zones, resolved for one request.
 
 use super::{
-    claim::{Claim, Demand, Member},
+    claim::{Claim, Demand},
     matching::Matcher,
     values,
     zones::zones,
 };
 use crate::policy::{
-    Acquisition, Charge, ClaimTerms, Limit, LookupError, Placeholder, Policy, Repository, Rule, Slots,
-    SlotsFrom,
+    Acquisition, Charge, ClaimTerms, Limit, LookupError, Member, Placeholder, Policy, Repository, Rule,
+    Slots, SlotsFrom,
 };
 
 /// The demands of the rules so far.

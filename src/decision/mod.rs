@@ -15,11 +15,11 @@ mod values;
 mod verdict;
 mod zones;
 
-pub use claim::{Claim, Demand, Member, Zone};
+pub use claim::{Claim, Demand, Zone};
 pub use evaluation::decide;
 pub use request::Request;
 pub use setting::Setting;
 pub use trace::{Outcome, TraceEntry};
 pub use verdict::{Decision, Terms, Unenforced, Verdict};
 
-pub use crate::policy::{Names, Selector, Slots};
+pub use crate::policy::{Member, Names, Selector, Slots};

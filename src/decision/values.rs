@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::{claim::Member, matching::Matcher, request::Request};
-use crate::policy::{LookupError, Placeholder};
+use super::{matching::Matcher, request::Request};
+use crate::policy::{LookupError, Member, Placeholder};
 
 /// The value as bytes, not yet safe for a file name. `gid` is the group that is charged.
 pub(super) fn value(

@@ -1,1 +1,8 @@
-//! launch
+//! From slots to a running program: finding it, telling it what it holds, and becoming it. Nothing of what the caller
+//! arranged is changed: working directory, umask, descriptors, signal mask and dispositions, arguments and environment
+//! reach the program as they came, besides the `RUNGATE_*` variables.
+
+pub mod environment;
+pub mod program;
+pub mod start;
+pub mod supervision;

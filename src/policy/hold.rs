@@ -28,6 +28,13 @@ impl Choice for Hold {
     ];
 }
 
+impl Hold {
+    /// Reads the word of a policy or of the command line.
+    pub fn parse(word: &str) -> Option<Hold> {
+        Hold::of(word)
+    }
+}
+
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())

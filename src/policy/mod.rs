@@ -6,6 +6,7 @@
 
 mod acquisition;
 mod choice;
+mod family;
 mod fault;
 mod faults;
 mod findings;
@@ -14,6 +15,7 @@ mod keys;
 mod layer;
 mod limit;
 mod log;
+mod member;
 mod names;
 mod path_syntax;
 mod pattern;
@@ -48,6 +50,7 @@ pub use hold::Hold;
 pub use layer::{Layer, LayerKind};
 pub use limit::{HIGHEST_LIMIT, Limit};
 pub use log::{Log, LogEvents, LogTarget};
+pub use member::Member;
 pub use names::{LookupError, Names};
 pub use place::Place;
 pub use repository::{

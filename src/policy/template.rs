@@ -65,7 +65,7 @@ pub(crate) struct PathTemplate {
 /// One name of a path.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Name {
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// The characters of the text between its values, where a value that holds one could be taken for another.
     reserved: Vec<u8>,
     /// Whether two of its values stand side by side.

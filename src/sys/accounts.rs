@@ -10,6 +10,8 @@ use nix::{
 };
 use users::{Users, UsersCache};
 
+use crate::sys::unsafe_calls;
+
 /// An entry of the user database.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Account {
@@ -89,6 +91,16 @@ pub fn groups_of(account: &Account) -> Result<Vec<u32>, LookupFailure> {
 impl From<User> for Account {
     fn from(user: User) -> Self {
         Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() }
+    }
+}
+
+/// Whether a netgroup holds this user on this host, in any domain. The call cannot tell failure from absence: a name service
+/// that is down looks like a netgroup that is empty.
+pub fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
+    let text = |text: &str| CString::new(text).ok();
+    match (text(netgroup), text(host), text(user)) {
+        (Some(netgroup), Some(host), Some(user)) => unsafe_calls::in_netgroup(&netgroup, &host, &user),
+        _ => false,
     }
 }
 

@@ -2,4 +2,24 @@
 //! errors, knows nothing of policies or repositories, and keeps what needs `unsafe` in one file.
 
 pub mod accounts;
+pub mod alarm;
+pub mod child;
+pub mod credentials;
+pub mod descriptor;
+pub mod exec;
+pub mod executable;
+pub mod failure;
+pub mod host;
+pub mod kernel_locks;
+pub mod open_files;
+pub mod pidfd;
+pub mod positioned_io;
+pub mod proc_file;
+pub mod process;
+pub mod record_lock;
+pub mod regular_file;
+pub mod signal;
+pub mod supervised_signals;
+pub mod terminal;
 pub mod trusted_file;
+mod unsafe_calls;

@@ -1,0 +1,164 @@
+//! The command line as it is typed: one definition, from which help, completions and the check of the manual come. Options
+//! of `run` end at the first operand, and what follows is the program's own, bytes and all.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// Start programs under a policy: caps for everybody, for each user, for each group.
+#[derive(Debug, Parser)]
+#[command(name = "rungate", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Take the slots that the policy asks for, and become the command
+    Run(RunArguments),
+    /// Tell what the policy says of a command, and why; take nothing
+    Explain(ExplainArguments),
+    /// Show use and limit of every repository
+    Status(ListingArguments),
+    /// Show who holds the slots
+    List(ListingArguments),
+    /// Look at the policy itself
+    #[command(subcommand)]
+    Policy(PolicyAction),
+    /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
+    #[command(disable_help_flag = true)]
+    Exectimes {
+        /// The arguments of exectimes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Which policy counts.
+#[derive(Args, Debug)]
+pub struct PolicyOption {
+    /// Add this policy file; where a system policy exists it can only tighten it
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+}
+
+/// `rungate run`.
+#[derive(Args, Debug)]
+pub struct RunArguments {
+    /// Stand in line for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
+    #[arg(short = 'w', long, value_name = "TIME")]
+    pub wait: Option<String>,
+
+    /// Do not wait: refuse at once when a limit is reached
+    #[arg(short = 'n', long, conflicts_with = "wait")]
+    pub nonblock: bool,
+
+    /// What keeps the slots: process, descriptor, supervisor or tree; never less than the policy says
+    #[arg(long, value_parser = ["process", "descriptor", "supervisor", "tree"])]
+    pub hold: Option<String>,
+
+    /// End with this status when a limit is reached, or when the wait for it ran out
+    #[arg(short = 'E', long, value_name = "N")]
+    pub conflict_exit_code: Option<u8>,
+
+    /// Start the command only while fewer than N of it run, without a policy or beside it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_048_575))]
+    pub limit: Option<u32>,
+
+    /// The lock file for --limit; without it, one of your own that is named after the command
+    #[arg(long, value_name = "FILE", requires = "limit")]
+    pub repository: Option<PathBuf>,
+
+    /// Take K slots of it
+    #[arg(
+        long,
+        value_name = "K",
+        requires = "limit",
+        value_parser = clap::value_parser!(u32).range(1..=1_048_575)
+    )]
+    pub slots: Option<u32>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+
+    /// Say which slots were taken, and why
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Say nothing when the command is refused
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `rungate explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArguments {
+    /// Ask for another user; his groups are those of the database
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show the rules too whose commands do not match
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `rungate status` and `rungate list`.
+#[derive(Args, Debug)]
+pub struct ListingArguments {
+    /// Repositories by name, or lock files by path (with a slash); all of the policy without it
+    #[arg(value_name = "REPOSITORY")]
+    pub repositories: Vec<OsString>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rungate policy`.
+#[derive(Debug, Subcommand)]
+pub enum PolicyAction {
+    /// Report every fault and warning
+    Check {
+        /// Check these files instead of the policy in force
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+
+        /// Let warnings count as faults
+        #[arg(long)]
+        strict: bool,
+
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+        policy: PolicyOption,
+    },
+    /// Print the policy in force, all files merged
+    Show {
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+        policy: PolicyOption,
+    },
+}

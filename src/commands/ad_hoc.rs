@@ -1,0 +1,59 @@
+//! `rungate run --limit`: a cap without a policy, or beside it.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::RunArguments,
+    commands::situation::Situation,
+    repository::{
+        claim::{Admit, Claim, Nested, Slots},
+        file::Creation,
+    },
+    sys::regular_file,
+};
+
+/// The claim of `--limit`. Without `--repository` the lock file is the caller's own, and named after the command.
+pub(super) fn claim(arguments: &RunArguments, command: &OsStr, situation: &Situation) -> Option<Claim> {
+    let limit = u64::from(arguments.limit?);
+    let (path, creation) = match &arguments.repository {
+        Some(file) => {
+            let path = situation.directory.join(file);
+            let base = path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
+            let file_mode = regular_file::mode_for_new_files();
+            (path, Creation { base, create_base: false, private: None, file_mode, directory_mode: 0o700 })
+        }
+        None => {
+            let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
+            let base = situation.runtime.clone();
+            let path = base.join(format!("{name}.lock"));
+            (
+                path,
+                Creation {
+                    private: Some(base.clone()),
+                    base,
+                    create_base: true,
+                    file_mode: 0o600,
+                    directory_mode: 0o700,
+                },
+            )
+        }
+    };
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    Some(Claim {
+        name: name.replace([' ', '=', ','], "_"),
+        path,
+        creation,
+        owner: None,
+        limit,
+        slots: Slots::Number(u64::from(arguments.slots.unwrap_or(1))),
+        zones: Vec::new(),
+        admit: Admit::WithinLimit,
+        nested: Nested::Join,
+        rule: "--limit".to_owned(),
+        pause: None,
+        expiry: None,
+    })
+}

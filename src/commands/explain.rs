@@ -1,0 +1,383 @@
+//! `rungate explain`: what the policy says of a command, and why. The same evaluator as `run`; nothing is taken.
+
+use std::{ffi::OsString, fmt::Write as _};
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli::ExplainArguments,
+    commands::{
+        claims::Claims,
+        names::{SystemNames, failed},
+        print,
+        run::find,
+        situation::Situation,
+    },
+    decision::{Claim, Decision, Outcome, Terms, Verdict, decide},
+    error::Error,
+    exit_status::ExitStatus,
+    launch::program::Program,
+    output::{age::age, clock::Clock, table::Table, visible::visible},
+    policy::{Policy, Selector, Wait},
+    repository::{claim::Claim as Wanted, claim::Demand, survey::Survey},
+    sys::accounts,
+};
+
+/// Explains.
+pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
+    let mut situation = Situation::of_this_process()?;
+    if let Some(user) = &arguments.user {
+        become_user(&mut situation, user)?;
+    }
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let Some((command, words)) = arguments.command.split_first() else {
+        return Err(Error::new(ExitStatus::Usage, "no command"));
+    };
+    let program = find(&policy, command, &situation.directory)?;
+    let request = situation.request(command, words, &program);
+    let decision = decide(&policy, &request);
+    let looks = looks_of(&decision, &situation);
+    let explained = Explained {
+        arguments,
+        situation: &situation,
+        policy: &policy,
+        program: &program,
+        decision: &decision,
+        looks,
+    };
+    let text = if arguments.json { explained.json(command) } else { explained.text(command) };
+    print(&text)
+}
+
+/// Another user's groups are those of the database: there is no process of his to ask.
+fn become_user(situation: &mut Situation, user: &str) -> Result<(), Error> {
+    let account = match user.parse() {
+        Ok(uid) => accounts::account_of_uid(uid),
+        Err(_) => accounts::account_of_name(user),
+    };
+    let lookup = |error| Error::new(ExitStatus::System, failed(error).to_string());
+    let Some(account) = account.map_err(lookup)? else {
+        return Err(Error::new(ExitStatus::Usage, format!("there is no user \"{}\"", visible(user))));
+    };
+    situation.credentials.groups = accounts::groups_of(&account).map_err(lookup)?;
+    situation.credentials.gid = account.gid;
+    if situation.credentials.uid != account.uid {
+        situation.credentials.uid = account.uid;
+        situation.forget_caller();
+    }
+    Ok(())
+}
+
+/// A claim, and how its repository looks now.
+struct Look<'d, 'p> {
+    claim: &'d Claim<'p>,
+    wanted: u64,
+    survey: Result<Survey, String>,
+}
+
+fn looks_of<'d, 'p>(decision: &'d Decision<'p>, situation: &Situation) -> Vec<Look<'d, 'p>> {
+    let Verdict::Start(terms) = &decision.verdict else { return Vec::new() };
+    let claims = Claims::of(&terms.demands, &situation.runtime);
+    let wanted: Vec<&Wanted> = claims.demands.iter().flat_map(Demand::options).collect();
+    let judged = terms.demands.iter().flat_map(|demand| demand.claims());
+    judged
+        .zip(wanted)
+        .map(|(claim, wanted)| Look {
+            claim,
+            wanted: wanted.slots.under(wanted.limit),
+            survey: Survey::of(&claim.path).map_err(|error| error.to_string()),
+        })
+        .collect()
+}
+
+impl Look<'_, '_> {
+    fn title(&self) -> String {
+        let member = self.claim.member_name(&SystemNames).map(|member| format!(" [{member}]"));
+        visible(format!("{}{}", self.claim.repository.shown_name(), member.unwrap_or_default()))
+    }
+
+    fn verdict(&self) -> String {
+        let limit = u64::from(self.claim.effective_limit());
+        match &self.survey {
+            Err(error) => visible(error),
+            Ok(_) if limit == 0 => "CLOSED: its limit is 0".to_owned(),
+            Ok(_) if self.wanted > limit => "NEVER: more than the limit".to_owned(),
+            Ok(survey) if survey.used + self.wanted > limit => {
+                let pids: Vec<String> = survey
+                    .holders
+                    .iter()
+                    .take(4)
+                    .map(|holder| holder.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string()))
+                    .collect();
+                let more = if survey.holders.len() > 4 { " …" } else { "" };
+                format!("FULL: PID {}{more}", pids.join(" "))
+            }
+            Ok(_) => "ok".to_owned(),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let limit = u64::from(self.claim.effective_limit());
+        self.survey.as_ref().is_ok_and(|survey| survey.used + self.wanted <= limit)
+    }
+}
+
+struct Explained<'d, 'p> {
+    arguments: &'d ExplainArguments,
+    situation: &'d Situation,
+    policy: &'p Policy,
+    program: &'d Program,
+    decision: &'d Decision<'p>,
+    looks: Vec<Look<'d, 'p>>,
+}
+
+impl Explained<'_, '_> {
+    fn text(&self, command: &OsString) -> String {
+        let mut text = self.request(command);
+        text.push('\n');
+        text += &self.rules();
+        if !self.looks.is_empty() {
+            text.push('\n');
+            text += &self.claims();
+        }
+        text.push('\n');
+        text += &self.now();
+        text
+    }
+
+    fn request(&self, command: &OsString) -> String {
+        let Situation { credentials, host, .. } = self.situation;
+        let user = accounts::user_name(credentials.uid)
+            .ok()
+            .flatten()
+            .map_or_else(|| credentials.uid.to_string(), |name| format!("{name} ({})", credentials.uid));
+        let groups: Vec<String> = credentials
+            .groups
+            .iter()
+            .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
+            .collect();
+        let clock = Clock::now();
+        let mut text = format!("request  {} -> {}\n", visible(command), visible(&self.program.canonical));
+        let _ = writeln!(
+            text,
+            "         {}, groups {}, host {}, {}",
+            visible(user),
+            visible(groups.join(" ")),
+            visible(host),
+            clock.day_and_time(clock.system_time())
+        );
+        let files: Vec<String> = self.policy.files().map(|file| file.shown_path()).collect();
+        let _ = match files.as_slice() {
+            [] => writeln!(text, "policy   none"),
+            [only] => writeln!(text, "policy   {only}"),
+            [first, more @ ..] => writeln!(text, "policy   {first} and {} more", more.len()),
+        };
+        text + &self.session()
+    }
+
+    /// Where the groups of this session and those of the database differ: a frequent surprise after a change of groups.
+    fn session(&self) -> String {
+        let credentials = &self.situation.credentials;
+        let Ok(Some(account)) = accounts::account_of_uid(credentials.uid) else { return String::new() };
+        let Ok(database) = accounts::groups_of(&account) else { return String::new() };
+        let name = |gid: &u32| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string());
+        let missing: Vec<String> =
+            database.iter().filter(|gid| !credentials.groups.contains(gid)).map(name).collect();
+        let extra: Vec<String> =
+            credentials.groups.iter().filter(|gid| !database.contains(gid)).map(name).collect();
+        let mut text = String::new();
+        if !missing.is_empty() {
+            let _ = writeln!(
+                text,
+                "note     not in this session, only in the database: {} (log in again)",
+                visible(missing.join(" "))
+            );
+        }
+        if !extra.is_empty() {
+            let _ = writeln!(
+                text,
+                "note     only in this session, not in the database: {}",
+                visible(extra.join(" "))
+            );
+        }
+        text
+    }
+
+    fn rules(&self) -> String {
+        let is_shown =
+            |outcome: &Outcome| self.arguments.verbose || !matches!(outcome, Outcome::No(Selector::Commands));
+        let mut table = Table::new(&["RULE", "WHERE", "RESULT"]);
+        let mut hidden = 0;
+        for entry in &self.decision.trace {
+            if is_shown(&entry.outcome) {
+                table.row([
+                    visible(entry.rule.shown_name()),
+                    visible(short_place(&entry.rule.place().to_string())),
+                    entry.describe(self.policy).to_string(),
+                ]);
+            } else {
+                hidden += 1;
+            }
+        }
+        let mut text = table.render();
+        if hidden > 0 {
+            let _ = writeln!(text, "... {hidden} more, for other commands (-v)");
+        }
+        text
+    }
+
+    fn claims(&self) -> String {
+        let mut table = Table::new(&["CLAIM", ">WANT", ">USED", ">LIMIT", ">WAITING", "VERDICT"]);
+        for look in &self.looks {
+            let unknown = || "?".to_owned();
+            let survey = look.survey.as_ref();
+            table.row([
+                look.title(),
+                look.wanted.to_string(),
+                survey.map_or_else(|_| unknown(), |survey| survey.used.to_string()),
+                look.claim.effective_limit().to_string(),
+                survey.map_or_else(|_| unknown(), |survey| survey.waiting.len().to_string()),
+                look.verdict(),
+            ]);
+        }
+        table.render()
+    }
+
+    fn now(&self) -> String {
+        let (verdict, status) = self.verdict();
+        let mut text = match status {
+            None => format!("now   {verdict}\n"),
+            Some(status) => format!("now   refused, status {}: {verdict}\n", status as u8),
+        };
+        if let Verdict::Start(terms) = &self.decision.verdict
+            && !terms.demands.is_empty()
+        {
+            text += &wait_and_hold(terms);
+        }
+        text + "Nothing was taken.\n"
+    }
+
+    /// What would happen now, and the status of a refusal.
+    fn verdict(&self) -> (String, Option<ExitStatus>) {
+        match &self.decision.verdict {
+            Verdict::Denied { rule, matches } => (
+                format!("rule \"{}\" matches {}", visible(rule.shown_name()), visible(matches)),
+                Some(ExitStatus::Denied),
+            ),
+            Verdict::Unmatched => {
+                ("no rule allows it (unmatched = \"refuse\")".to_owned(), Some(ExitStatus::Denied))
+            }
+            Verdict::LookupFailed { rule, failure } => (
+                format!("{failure}, needed by rule \"{}\"", visible(rule.shown_name())),
+                Some(ExitStatus::System),
+            ),
+            Verdict::Start(terms) => self.start(terms),
+        }
+    }
+
+    fn start(&self, terms: &Terms<'_>) -> (String, Option<ExitStatus>) {
+        if let Some(rule) = terms.exempt {
+            return (format!("starts, exempt by rule \"{}\"", visible(rule.shown_name())), None);
+        }
+        if terms.demands.is_empty() {
+            return ("starts, with no slot: nothing limits it".to_owned(), None);
+        }
+        let mut looks = self.looks.iter();
+        let mut full = Vec::new();
+        let mut never = Vec::new();
+        for demand in &terms.demands {
+            let options: Vec<&Look<'_, '_>> = looks.by_ref().take(demand.claims().len()).collect();
+            let passes =
+                |look: &&Look<'_, '_>| look.has_room() || look.claim.admit_always || !look.claim.enforce;
+            if options.iter().any(passes) {
+                continue;
+            }
+            for look in options {
+                let limit = look.claim.effective_limit();
+                let is_never = limit > 0 && look.wanted > u64::from(limit);
+                if is_never { never.push(look.title()) } else { full.push(look.title()) }
+            }
+        }
+        match (full.as_slice(), never.as_slice()) {
+            ([], []) => ("starts".to_owned(), None),
+            ([], never) => {
+                (format!("{} can never give that many slots", never.join(", ")), Some(ExitStatus::Policy))
+            }
+            (full, _) => {
+                let are = if full.len() == 1 { "is" } else { "are" };
+                (format!("{} {are} full", full.join(", ")), Some(ExitStatus::Full))
+            }
+        }
+    }
+
+    fn json(&self, command: &OsString) -> String {
+        let Situation { credentials, host, directory, .. } = self.situation;
+        let (verdict, status) = self.verdict();
+        let rules: Vec<Value> = self
+            .decision
+            .trace
+            .iter()
+            .map(|entry| {
+                json!({
+                    "rule": entry.rule.shown_name(),
+                    "place": entry.rule.place().to_string(),
+                    "matches": entry.matches(),
+                    "result": entry.describe(self.policy).to_string(),
+                })
+            })
+            .collect();
+        let claims: Vec<Value> = self
+            .looks
+            .iter()
+            .map(|look| {
+                let survey = look.survey.as_ref();
+                json!({
+                    "repository": look.claim.repository.shown_name(),
+                    "member": look.claim.member_name(&SystemNames),
+                    "path": visible(&look.claim.path),
+                    "wanted": look.wanted,
+                    "limit": look.claim.effective_limit(),
+                    "used": survey.ok().map(|survey| survey.used),
+                    "waiting": survey.ok().map(|survey| survey.waiting.len()),
+                    "error": survey.err(),
+                    "has_room": look.has_room(),
+                    "rules": look.claim.rules.iter().map(|rule| rule.shown_name()).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        let value = json!({
+            "command": command.to_string_lossy(),
+            "path": visible(&self.program.path),
+            "canonical": visible(&self.program.canonical),
+            "uid": credentials.uid,
+            "gids": credentials.groups,
+            "host": host.to_string_lossy(),
+            "directory": visible(directory),
+            "rules": rules,
+            "claims": claims,
+            "starts": status.is_none(),
+            "status": status.map(|status| status as u8),
+            "verdict": verdict,
+        });
+        format!("{value:#}\n")
+    }
+}
+
+fn wait_and_hold(terms: &Terms<'_>) -> String {
+    let wait = match terms.wait.resolve(None) {
+        Wait::For(longest) if longest.is_zero() => "none".to_owned(),
+        Wait::For(longest) => format!("up to {}", age(longest)),
+        Wait::Forever => "until it is its turn".to_owned(),
+    };
+    format!("wait  {wait}\nhold  {}\n", terms.hold.resolve(None))
+}
+
+/// The last two names of a path are enough to tell policy files apart.
+fn short_place(place: &str) -> String {
+    let names: Vec<&str> = place.rsplitn(3, '/').take(2).collect();
+    match names.as_slice() {
+        [file, directory] if directory.ends_with(".d") => format!("{directory}/{file}"),
+        [file, ..] => (*file).to_owned(),
+        [] => place.to_owned(),
+    }
+}

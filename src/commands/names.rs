@@ -1,0 +1,32 @@
+//! What judgement asks about users and groups, answered from the name service of this system.
+
+use crate::{
+    policy::{LookupError, Names},
+    sys::accounts::{self, LookupFailure},
+};
+
+/// The name service.
+pub(super) struct SystemNames;
+
+impl Names for SystemNames {
+    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
+        accounts::user_name(uid).map_err(failed)
+    }
+
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        accounts::group_id(name).map_err(failed)
+    }
+
+    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
+        accounts::group_name(gid).map_err(failed)
+    }
+
+    fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError> {
+        Ok(accounts::in_netgroup(netgroup, host, user))
+    }
+}
+
+/// What failed, in the words of judgement.
+pub(super) fn failed(failure: LookupFailure) -> LookupError {
+    LookupError { call: failure.call, error: failure.errno.desc().to_owned() }
+}

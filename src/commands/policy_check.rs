@@ -1,0 +1,52 @@
+//! `rungate policy check`: every fault and every warning of the policy, at once.
+
+use std::path::PathBuf;
+
+use crate::{
+    commands::situation::Situation,
+    error::Error,
+    exit_status::ExitStatus,
+    output::stream,
+    policy::{Faults, Policy},
+};
+
+/// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
+pub(super) fn check(files: &[PathBuf], strict: bool, named: Option<PathBuf>) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let loaded = if files.is_empty() {
+        Policy::load(&situation.sources(named))
+    } else {
+        let files: Vec<PathBuf> = files.iter().map(|file| situation.directory.join(file)).collect();
+        Policy::load_files(&files, situation.credentials.uid)
+    };
+    match loaded {
+        Err(faults) => Ok(faulty(&faults)),
+        Ok(policy) if policy.is_empty() => Err(Error::new(ExitStatus::Policy, "there is no policy to check")
+            .advise(format!(
+                "It would stand in {}, or be given with --policy FILE.",
+                crate::policy::SYSTEM_POLICY
+            ))),
+        Ok(policy) => Ok(warned(&policy, strict)),
+    }
+}
+
+fn faulty(faults: &Faults) -> u8 {
+    stream::complain(&format!("{}\n{}", faults.to_string().trim_end(), count(faults.count(), "fault")));
+    ExitStatus::Failure as u8
+}
+
+fn warned(policy: &Policy, strict: bool) -> u8 {
+    let warnings = policy.warnings();
+    if warnings.is_empty() {
+        return ExitStatus::Success as u8;
+    }
+    let shown: Vec<String> =
+        warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+    stream::complain(&format!("{}\n{}", shown.join("\n"), count(warnings.len(), "warning")));
+    if strict { ExitStatus::Failure as u8 } else { ExitStatus::Success as u8 }
+}
+
+fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("rungate: {number} {what}{plural}")
+}

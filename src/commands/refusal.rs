@@ -1,0 +1,313 @@
+//! What a refused caller reads: every repository that refused, with its use and limit, the rule behind it and its place, who
+//! has held it longest, what the rule's author has to say, and what to do next.
+
+use std::{
+    ffi::OsStr,
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    commands::names::SystemNames,
+    decision,
+    error::Error,
+    exit_status::ExitStatus,
+    output::{age::age, clock::Clock, visible::visible},
+    policy::Rule,
+    repository::{
+        claim::{Claim, Demand},
+        holder::Holder,
+        refused::{Reason, Refused},
+    },
+    sys::{accounts::NameCache, process},
+};
+
+/// How many holders a refusal names for each repository.
+const HOLDERS: usize = 4;
+
+/// A launch that does not get what it needs.
+pub(super) struct Refusal {
+    text: String,
+    status: ExitStatus,
+    is_silent: bool,
+}
+
+impl Refusal {
+    /// Puts the message together. `judged` are the claims of the policy, numbered as in `refused`; what comes after them was
+    /// asked for on the command line.
+    pub(super) fn new(
+        command: &OsStr,
+        demands: &[Demand],
+        judged: &[&decision::Claim<'_>],
+        refused: &[Refused],
+        waited: Option<Duration>,
+    ) -> Self {
+        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
+        let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
+        let mut is_silent = false;
+        let mut status = ExitStatus::Policy;
+        for refused in refused {
+            match &refused.reason {
+                Reason::TooSoon { silent, .. } => {
+                    is_silent = *silent;
+                    status = ExitStatus::TooSoon;
+                }
+                Reason::Full { .. } if waited.is_some() => status = ExitStatus::TimedOut,
+                Reason::Full { .. } if status == ExitStatus::Policy => status = ExitStatus::Full,
+                _ => {}
+            }
+        }
+        if status == ExitStatus::TooSoon {
+            message.too_soon(command, refused, &claims);
+        } else {
+            message.lines.push(headline(command, refused.len(), claims.len(), status, waited));
+            for refused in refused {
+                let judged = judged.get(refused.claim).copied();
+                message.claim(claims[refused.claim], judged, &refused.reason);
+            }
+        }
+        message.words_of_rules(refused.iter().filter_map(|refused| judged.get(refused.claim).copied()));
+        message.lines.push(advice(command, refused, &claims));
+        Self { text: message.lines.join("\n"), status, is_silent }
+    }
+
+    /// The status to end with.
+    pub(super) fn status(&self) -> ExitStatus {
+        self.status
+    }
+
+    /// Whether this is no failure, and nothing to be talked about: `too_soon = "ok"`.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+fn headline(
+    command: &OsStr,
+    refused: usize,
+    all: usize,
+    status: ExitStatus,
+    waited: Option<Duration>,
+) -> String {
+    let command = visible(command);
+    let what = match (status, refused, all) {
+        (ExitStatus::Policy, _, _) => "it can never have what it needs".to_owned(),
+        (_, 1, 1) => "the limit is reached".to_owned(),
+        (_, refused, all) if refused == all => format!("all {all} limits are reached"),
+        (_, 1, all) => format!("1 of {all} limits is reached"),
+        (_, refused, all) => format!("{refused} of {all} limits are reached"),
+    };
+    let waited = waited.map_or_else(String::new, |waited| format!("waited {}, and still ", age(waited)));
+    format!("rungate: {command}: not started: {waited}{what}")
+}
+
+struct Message {
+    clock: Clock,
+    names: NameCache,
+    lines: Vec<String>,
+}
+
+impl Message {
+    /// `nightly-sync: too soon: started at 03:00:00 by backup, 4m12s ago`
+    fn too_soon(&mut self, command: &OsStr, refused: &[Refused], claims: &[&Claim]) {
+        for refused in refused {
+            let Reason::TooSoon { last, uid, pause, from_end, .. } = &refused.reason else { continue };
+            let what = if *from_end { "ended" } else { "started" };
+            let who = uid.map_or_else(String::new, |uid| format!(" by {}", visible(self.names.user(uid))));
+            let ago = self.clock.system_time().duration_since(*last).unwrap_or_default();
+            self.lines.push(format!(
+                "rungate: {}: too soon: {what} at {}{who}, {} ago;",
+                visible(command),
+                self.clock.time(*last),
+                age(ago)
+            ));
+            self.lines.push(format!(
+                "  not before {} (repository {}, if_elapsed = \"{}\")",
+                self.clock.time(*last + *pause),
+                visible(&claims[refused.claim].name),
+                age(*pause)
+            ));
+        }
+    }
+
+    fn claim(&mut self, claim: &Claim, judged: Option<&decision::Claim<'_>>, reason: &Reason) {
+        let member = judged
+            .and_then(|judged| judged.member_name(&SystemNames))
+            .map_or_else(String::new, |member| format!(" [{}]", visible(member)));
+        let name = format!("{}{member}", visible(&claim.name));
+        let wanted = claim.slots.under(claim.limit);
+        let numbers = match reason {
+            Reason::Never | Reason::TooSoon { .. } => format!("{wanted} slots wanted of {}", claim.limit),
+            Reason::Full { .. } if claim.limit == 0 => "closed: its limit is 0".to_owned(),
+            Reason::Full { used, waiting, .. } => {
+                let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
+                let line = match waiting.len() {
+                    0 => String::new(),
+                    waiting => format!(", {waiting} waiting"),
+                };
+                format!("{used} of {} used{more}{line}", claim.limit)
+            }
+        };
+        self.lines.push(format!("  {name}  {numbers}"));
+        match judged {
+            Some(judged) => {
+                self.ceiling(judged);
+                for rule in &judged.rules {
+                    self.lines.push(format!("      rule {}", Origin(rule)));
+                }
+            }
+            None => self.lines.push(format!("      --limit {}, {}", claim.limit, visible(&claim.path))),
+        }
+        if let Reason::Full { holders, only_ancestors, .. } = reason {
+            self.holders(holders, &claim.name);
+            if *only_ancestors {
+                self.lines
+                    .push("      held by a process that waits for this command: that ends never".to_owned());
+            }
+        }
+    }
+
+    fn ceiling(&mut self, judged: &decision::Claim<'_>) {
+        if let Some(ceiling) = judged.ceiling.filter(|ceiling| *ceiling < judged.limit) {
+            self.lines.push(format!(
+                "      only up to {ceiling} of {} for this rule; the rest is kept for others",
+                judged.limit
+            ));
+        }
+    }
+
+    fn holders(&mut self, holders: &[Holder], name: &str) {
+        let mut longest = by_process(holders);
+        longest.sort_by_key(|(holder, _)| holder.since.unwrap_or(SystemTime::UNIX_EPOCH));
+        for (holder, slots) in longest.iter().take(HOLDERS) {
+            let line = self.holder(holder, *slots);
+            self.lines.push(format!("      {line}"));
+        }
+        if longest.len() > HOLDERS {
+            let more = longest.len() - HOLDERS;
+            self.lines.push(format!("      and {more} more: rungate list {}", visible(name)));
+        }
+    }
+
+    /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
+    fn holder(&mut self, holder: &Holder, slots: u64) -> String {
+        let Some(pid) = holder.pid else {
+            return format!("slot {}: a holder that cannot be seen from here", holder.slots.0);
+        };
+        let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
+        let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
+        let since = holder.since.map_or_else(String::new, |since| {
+            let held = holder.age(self.clock.system_time()).unwrap_or_default();
+            format!(", since {} ({})", self.clock.short(since), age(held))
+        });
+        let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
+        format!("PID {pid} {user} {command}{slots}{since}")
+    }
+
+    /// What the authors of the rules have to say, each thing once.
+    fn words_of_rules<'c, 'p: 'c>(&mut self, claims: impl Iterator<Item = &'c decision::Claim<'p>>) {
+        let mut said: Vec<&str> = Vec::new();
+        for message in claims.flat_map(|claim| &claim.rules).filter_map(|rule| rule.message()) {
+            if !said.contains(&message) {
+                said.push(message);
+                self.lines.push(visible_lines(message));
+            }
+        }
+    }
+}
+
+/// Each process once, with the number of its slots. Holders without a process stay apart.
+fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
+    let mut processes: Vec<(&Holder, u64)> = Vec::new();
+    for holder in holders {
+        let count = holder.slots.1 - holder.slots.0 + 1;
+        let same = |(other, _): &&mut (&Holder, u64)| holder.pid.is_some() && other.pid == holder.pid;
+        match processes.iter_mut().find(same) {
+            Some((_, slots)) => *slots += count,
+            None => processes.push((holder, count)),
+        }
+    }
+    processes
+}
+
+fn advice(command: &OsStr, refused: &[Refused], claims: &[&Claim]) -> String {
+    let command = visible(command);
+    let full: Vec<(&Refused, &[Holder], bool)> = refused
+        .iter()
+        .filter_map(|refused| match &refused.reason {
+            Reason::Full { holders, only_ancestors, .. } => {
+                Some((refused, holders.as_slice(), *only_ancestors))
+            }
+            Reason::Never | Reason::TooSoon { .. } => None,
+        })
+        .collect();
+    let too_soon = |refused: &&Refused| matches!(refused.reason, Reason::TooSoon { .. });
+    if let Some(refused) = refused.iter().find(too_soon) {
+        let name = visible(&claims[refused.claim].name);
+        return format!("To start it now all the same: rungate reset {name}");
+    }
+    if full.is_empty() {
+        return format!("Ask for fewer slots, or ask your administrator: rungate explain -- {command}");
+    }
+    if full.iter().any(|(_, _, only_ancestors)| *only_ancestors) {
+        return "Start it outside of the program that holds the slot.".to_owned();
+    }
+    if full.iter().any(|(refused, _, _)| claims[refused.claim].limit == 0) {
+        return "Nothing new may start there now. Ask your administrator how long.".to_owned();
+    }
+    let me = process::owner(process::own_pid());
+    let mine = full
+        .iter()
+        .any(|(_, holders, _)| holders.iter().any(|holder| holder.uid.is_some() && holder.uid == me));
+    let close = if mine { "Close one of yours, or try again later" } else { "Try again later" };
+    format!("{close}. To see why: rungate explain -- {command}")
+}
+
+/// A rule's name and place.
+struct Origin<'a>(&'a Rule);
+
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "\"{}\", {}", visible(self.0.shown_name()), self.0.place())
+    }
+}
+
+/// A message of the policy may have several lines; anything else that a terminal would obey is escaped.
+fn visible_lines(message: &str) -> String {
+    message.lines().map(visible).collect::<Vec<_>>().join("\n")
+}
+
+/// Refusals that have nothing to do with slots.
+pub(super) struct Denial;
+
+impl Denial {
+    /// A `deny` rule.
+    pub(super) fn of_rule(command: &OsStr, rule: &Rule, matches: &str) -> Error {
+        let text = format!(
+            "{}: refused: rule \"{}\"\n  ({}) matches {}",
+            visible(command),
+            visible(rule.shown_name()),
+            rule.place(),
+            visible(matches)
+        );
+        Error::new(ExitStatus::Denied, text).advise(
+            rule.message()
+                .map(visible_lines)
+                .or_else(|| Some("If that is wrong, ask your administrator.".to_owned())),
+        )
+    }
+
+    /// `unmatched = "refuse"`.
+    pub(super) fn unmatched(command: &OsStr) -> Error {
+        let command = visible(command);
+        let text = format!("{command}: refused: no rule of the policy allows it (unmatched = \"refuse\")");
+        Error::new(ExitStatus::Denied, text)
+            .advise(format!("To see each rule: rungate explain -v -- {command}"))
+    }
+}

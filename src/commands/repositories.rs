@@ -1,0 +1,153 @@
+//! Which lock files a listing is about: those of the policy, or those that were named. A repository with a file for each
+//! member is a family of files; the ones that exist are found by their names.
+
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    commands::{
+        names::SystemNames,
+        situation::{Situation, processors},
+    },
+    error::Error,
+    exit_status::ExitStatus,
+    output::visible::visible,
+    policy::{self, Member, Policy},
+    repository::{error::RepositoryError, survey::Survey},
+};
+
+/// A repository of the policy, or a lock file that was named, and the files that there are of it.
+pub(super) struct RepositoryFiles {
+    pub(super) name: String,
+    /// The limit that the policy gives for everybody.
+    pub(super) limit: Option<u64>,
+    /// Whether there is a file for each member.
+    pub(super) of_members: bool,
+    pub(super) files: Vec<LockFileOf>,
+}
+
+/// One lock file.
+pub(super) struct LockFileOf {
+    /// The repository's name.
+    pub(super) name: String,
+    /// Whose it is, where there is one for each.
+    pub(super) member: Option<String>,
+    pub(super) path: PathBuf,
+    pub(super) limit: Option<u64>,
+    /// Whether it was named by its path, so that it should be there.
+    pub(super) is_named: bool,
+}
+
+impl LockFileOf {
+    /// What is found there.
+    pub(super) fn survey(&self) -> Result<Survey, RepositoryError> {
+        if self.is_named { Survey::of_existing(&self.path) } else { Survey::of(&self.path) }
+    }
+
+    /// `seats-per-user [ann]`
+    pub(super) fn title(&self) -> String {
+        match &self.member {
+            Some(member) => format!("{} [{member}]", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// The repositories named by `wanted`, or all of the policy.
+pub(super) fn wanted(
+    policy: &Policy,
+    situation: &Situation,
+    wanted: &[OsString],
+) -> Result<Vec<RepositoryFiles>, Error> {
+    if wanted.is_empty() {
+        return Ok(policy.repositories().iter().map(|known| files_of(known, situation)).collect());
+    }
+    wanted.iter().map(|name| named(policy, situation, name)).collect()
+}
+
+fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFiles {
+    let name = known.shown_name().to_owned();
+    let limit = u64::from(known.limit().resolve(processors));
+    if let Some(path) = known.fixed_path(&situation.runtime) {
+        let file = LockFileOf { name: name.clone(), member: None, path, limit: Some(limit), is_named: false };
+        return RepositoryFiles { name, limit: Some(limit), of_members: false, files: vec![file] };
+    }
+    let mut found = Vec::new();
+    search(known, &known.base(&situation.runtime), 0, &[], &mut found);
+    let mut files: Vec<LockFileOf> = found
+        .into_iter()
+        .map(|(path, members)| {
+            let member: Vec<String> = members.iter().map(|member| member.name(&SystemNames)).collect();
+            let limit = known.limit_of(&known_as(&members)).resolve(processors);
+            LockFileOf {
+                name: name.clone(),
+                member: Some(member.join(" ")),
+                path,
+                limit: Some(u64::from(limit)),
+                is_named: false,
+            }
+        })
+        .collect();
+    files.sort_by(|one, other| one.member.cmp(&other.member));
+    RepositoryFiles { name, limit: Some(limit), of_members: true, files }
+}
+
+/// Every file below `directory` whose names are those of the repository, with whose it is. A directory that cannot be read
+/// has none to show.
+fn search(
+    known: &policy::Repository,
+    directory: &Path,
+    depth: usize,
+    above: &[Member],
+    found: &mut Vec<(PathBuf, Vec<Member>)>,
+) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let Some(read) = entry.file_name().to_str().and_then(|name| known.read_name(depth, name)) else {
+            continue;
+        };
+        let members = [above, &read].concat();
+        if depth + 1 == known.depth() {
+            found.push((entry.path(), members));
+        } else {
+            search(known, &entry.path(), depth + 1, &members, found);
+        }
+    }
+}
+
+/// What a member may be called in `limits`: by number and by name.
+fn known_as(members: &[Member]) -> Vec<String> {
+    let numbers = members.iter().filter_map(|member| match member {
+        Member::User(id) | Member::Group(id) => Some(id.to_string()),
+        Member::Text(_) => None,
+    });
+    numbers.chain(members.iter().map(|member| member.name(&SystemNames))).collect()
+}
+
+fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<RepositoryFiles, Error> {
+    if name.as_bytes().contains(&b'/') {
+        let path = situation.directory.join(name);
+        let name = visible(name);
+        let file = LockFileOf { name: name.clone(), member: None, path, limit: None, is_named: true };
+        return Ok(RepositoryFiles { name, limit: None, of_members: false, files: vec![file] });
+    }
+    let known = policy.repositories();
+    if let Some(known) = known.iter().find(|known| name == known.shown_name() || name == known.name()) {
+        return Ok(files_of(known, situation));
+    }
+    let nearest = known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(&name.to_string_lossy(), known.shown_name()), known))
+        .filter(|(distance, _)| *distance <= 3)
+        .min_by_key(|(distance, _)| *distance);
+    let advice = match nearest {
+        Some((_, known)) => format!("Did you mean \"{}\"?", known.shown_name()),
+        None => "To see all: rungate status. A lock file is named by a path with a slash.".to_owned(),
+    };
+    let text = format!("the policy has no repository \"{}\"", visible(name));
+    Err(Error::new(ExitStatus::Usage, text).advise(advice))
+}

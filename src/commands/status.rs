@@ -1,0 +1,149 @@
+//! `rungate status`: use and limit of every repository at a glance.
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli::ListingArguments,
+    commands::{
+        print,
+        repositories::{self, LockFileOf},
+        situation::Situation,
+    },
+    error::Error,
+    exit_status::ExitStatus,
+    output::{age::age, clock::Clock, table::Table, visible::visible},
+    repository::{error::RepositoryError, survey::Survey},
+};
+
+/// Shows the repositories that were asked for.
+pub(super) fn status(arguments: &ListingArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let repositories: Vec<Surveyed> = repositories::wanted(&policy, &situation, &arguments.repositories)?
+        .into_iter()
+        .map(|repository| Surveyed {
+            name: repository.name,
+            limit: repository.limit,
+            of_members: repository.of_members,
+            files: repository.files.into_iter().map(|file| (file.survey(), file)).collect(),
+        })
+        .collect();
+    let failed =
+        repositories.iter().flat_map(|repository| &repository.files).any(|(survey, _)| survey.is_err());
+    let clock = Clock::now();
+    let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, &clock) };
+    print(&text)?;
+    Ok(if failed { ExitStatus::Repository } else { ExitStatus::Success } as u8)
+}
+
+/// A repository, and each of its lock files with what was found there.
+struct Surveyed {
+    name: String,
+    limit: Option<u64>,
+    of_members: bool,
+    files: Vec<(Result<Survey, RepositoryError>, LockFileOf)>,
+}
+
+fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
+    if repositories.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">WAIT", ">OLDEST", "NOTE"]);
+    for repository in repositories {
+        if repository.of_members {
+            table.row(summary(repository));
+        }
+        for (survey, file) in &repository.files {
+            let title = match &file.member {
+                Some(member) => format!("  {}", visible(member)),
+                None => visible(&repository.name),
+            };
+            table.row(line(title, file.limit, survey, clock));
+        }
+    }
+    table.render()
+}
+
+/// The line above those of the members.
+fn summary(repository: &Surveyed) -> [String; 7] {
+    let full = repository.files.iter().filter(|(survey, file)| {
+        survey.as_ref().is_ok_and(|survey| file.limit.is_some_and(|limit| survey.used >= limit))
+    });
+    let note = match (repository.files.len(), full.count()) {
+        (0, _) => "never used".to_owned(),
+        (files, 0) => format!("{files} in use or used before"),
+        (files, full) => format!("{files} in use or used before, {full} full"),
+    };
+    let dash = || "-".to_owned();
+    let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
+    [visible(&repository.name), dash(), limit, dash(), dash(), dash(), note]
+}
+
+fn line(
+    title: String,
+    limit: Option<u64>,
+    survey: &Result<Survey, RepositoryError>,
+    clock: &Clock,
+) -> [String; 7] {
+    let limit_text = limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+    match survey {
+        Ok(survey) => {
+            let free = limit.map(|limit| limit.saturating_sub(survey.used));
+            let oldest = survey.oldest().and_then(|holder| holder.age(clock.system_time()));
+            [
+                title,
+                survey.used.to_string(),
+                limit_text,
+                free.map_or_else(|| "-".to_owned(), |free| free.to_string()),
+                survey.waiting.len().to_string(),
+                oldest.map_or_else(|| "-".to_owned(), age),
+                note(limit, survey, clock),
+            ]
+        }
+        Err(error) => {
+            let unknown = || "?".to_owned();
+            [title, unknown(), limit_text, unknown(), unknown(), unknown(), visible(error.to_string())]
+        }
+    }
+}
+
+fn note(limit: Option<u64>, survey: &Survey, clock: &Clock) -> String {
+    match limit {
+        Some(0) => "closed: its limit is 0".to_owned(),
+        Some(limit) if survey.used > limit => {
+            format!("{} over: limit was lowered", survey.used - limit)
+        }
+        _ if survey.used == 0 => {
+            survey.last_start.map_or_else(String::new, |last| format!("last start {}", clock.short(last)))
+        }
+        _ => String::new(),
+    }
+}
+
+fn to_json(repositories: &[Surveyed]) -> String {
+    let listed: Vec<Value> = repositories
+        .iter()
+        .flat_map(|repository| &repository.files)
+        .map(|(survey, file)| {
+            let mut value = json!({
+                "repository": file.name,
+                "member": file.member,
+                "path": visible(&file.path),
+                "limit": file.limit,
+            });
+            match survey {
+                Ok(survey) => {
+                    value["used"] = json!(survey.used);
+                    value["free"] = json!(file.limit.map(|limit| limit.saturating_sub(survey.used)));
+                    value["waiting"] = json!(survey.waiting.len());
+                    value["oldest"] =
+                        json!(survey.oldest().and_then(|holder| holder.since).and_then(Clock::stamp));
+                    value["last_start"] = json!(survey.last_start.and_then(Clock::stamp));
+                }
+                Err(error) => value["error"] = json!(error.to_string()),
+            }
+            value
+        })
+        .collect();
+    format!("{:#}\n", Value::Array(listed))
+}

@@ -1,0 +1,90 @@
+//! A launch's turn: taken at once, or waited for with one living line on a terminal that says where it stands.
+
+use std::{
+    ffi::OsStr,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    output::{age::age, living_line::LivingLine, visible::visible},
+    policy::{Policy, Wait},
+    repository::{
+        acquisition::{self, Launch, Outcome},
+        claim::{Claim, Demand},
+        error::RepositoryError,
+        refused::Reason,
+        waiting::{Place, Verdict, Waited, Waiting, acquire_in_turn},
+    },
+    sys::process::NameWhileWaiting,
+};
+
+/// A launch's place in time, from its arrival on.
+pub(super) struct Turn {
+    begun: Instant,
+    place: Place,
+}
+
+impl Turn {
+    /// The launch has arrived.
+    pub(super) fn begin() -> Self {
+        Self { begun: Instant::now(), place: Place::default() }
+    }
+
+    /// How long it has been here.
+    pub(super) fn waited(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Takes the slots, or waits for them as long as it may, and as long as the policy stays what it is.
+    pub(super) fn take(
+        &mut self,
+        demands: &[Demand],
+        launch: &Launch<'_>,
+        wait: Wait,
+        policy: &Policy,
+        command: &OsStr,
+    ) -> Result<Waited, RepositoryError> {
+        let deadline = match wait {
+            Wait::For(Duration::ZERO) => {
+                return Ok(match acquisition::acquire(demands, launch)? {
+                    Outcome::Admitted(admitted) => Waited::Admitted(admitted),
+                    Outcome::Refused(refused) => Waited::Refused(refused),
+                });
+            }
+            Wait::For(longest) => self.begun.checked_add(longest),
+            Wait::Forever => None,
+        };
+        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
+        // Others see in the line for which command this process waits. What starts gets a name of its own.
+        let _name = NameWhileWaiting::take(launch.command);
+        let mut line = LivingLine::default();
+        let mut shown = false;
+        let begun = self.begun;
+        acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
+            if line.is_living() || !shown {
+                line.show(&describe(command, waiting, claims[waiting.claim], begun.elapsed()));
+                shown = true;
+            }
+            if policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
+        })
+    }
+}
+
+/// `rungate: matlab: waits for seats (50 of 50 used), 2 ahead, 4m12s`
+fn describe(command: &OsStr, waiting: &Waiting<'_>, claim: &Claim, waited: Duration) -> String {
+    let use_and_limit = waiting
+        .refused
+        .iter()
+        .find(|refused| refused.claim == waiting.claim)
+        .and_then(|refused| match refused.reason {
+            Reason::Full { used, .. } => Some(format!(" ({used} of {} used)", claim.limit)),
+            _ => None,
+        })
+        .unwrap_or_default();
+    let place = match waiting.ahead() {
+        0 => "first in line".to_owned(),
+        ahead => format!("{ahead} ahead"),
+    };
+    let (command, name) = (visible(command), visible(&claim.name));
+    format!("rungate: {command}: waits for {name}{use_and_limit}, {place}, {}", age(waited))
+}

@@ -1,0 +1,47 @@
+//! The one error that a command ends with: what people read, and the status that scripts read. Whoever makes one knows
+//! both; nobody else ends the process.
+
+use std::fmt;
+
+use crate::exit_status::ExitStatus;
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub struct Error {
+    status: ExitStatus,
+    /// The first line says what and where; further lines, indented by whoever wrote them, say more.
+    text: String,
+    /// What the reader may do next: a sentence of its own.
+    advice: Option<String>,
+}
+
+impl Error {
+    /// An error with its status.
+    pub fn new(status: ExitStatus, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), advice: None }
+    }
+
+    /// The same, with what to do next.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<Option<String>>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+
+    /// The status that the process ends with.
+    pub fn status(&self) -> ExitStatus {
+        self.status
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "rungate: {}", self.text)?;
+        match &self.advice {
+            Some(advice) => write!(formatter, "\n{advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

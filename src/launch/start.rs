@@ -1,0 +1,103 @@
+//! The last step: the slots are handed over, and this process becomes the program.
+
+use std::{
+    ffi::{CString, OsStr, OsString},
+    fmt,
+};
+
+use crate::{
+    launch::{
+        environment,
+        program::Program,
+        supervision::{NotSpawned, supervise},
+    },
+    output::visible::visible,
+    repository::{admitted::Admitted, claim::NamedSlots, error::RepositoryError, hold::Hold},
+    sys::{
+        child::Ending,
+        exec,
+        failure::{Errno, Failure},
+    },
+};
+
+/// Why the program did not start although everything was had. Its slots are free again.
+#[derive(Debug)]
+pub enum StartError {
+    /// A slot could not be handed over.
+    Repository(RepositoryError),
+    /// The parent of a supervised command could not get ready, or lost its child.
+    Call(Failure),
+    /// The kernel did not execute the file.
+    Exec {
+        /// The program.
+        program: Program,
+        /// Why.
+        errno: Errno,
+    },
+}
+
+impl StartError {
+    /// Whether something that the program needs is not there: the difference between the statuses 126 and 127.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Exec { errno: Errno::ENOENT, .. })
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repository(error) => error.fmt(formatter),
+            Self::Call(failure) => write!(formatter, "the command could not be supervised: {failure}"),
+            // The file itself was there a moment ago: what is missing is what its first line asks for.
+            Self::Exec { program, errno: Errno::ENOENT } => write!(
+                formatter,
+                "{}: its interpreter, or the file itself, was not found",
+                visible(&program.path)
+            ),
+            Self::Exec { program, errno } => {
+                write!(formatter, "{}: cannot be executed: {}", visible(&program.path), errno.desc())
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A command that is about to start.
+pub struct Command<'a> {
+    /// The file to execute.
+    pub program: Program,
+    /// What it finds as its name, as typed.
+    pub name: &'a OsStr,
+    /// Its arguments.
+    pub arguments: &'a [OsString],
+    /// The slots that ancestors hold, as the environment says.
+    pub ancestors: &'a [NamedSlots],
+}
+
+/// Becomes the program or, where the hold asks for it, stays as its parent until it has ended. `admitted` was taken with the
+/// same hold.
+pub fn start(command: Command<'_>, hold: Hold, mut admitted: Admitted) -> Result<Ending, StartError> {
+    admitted.keep_across_exec().map_err(StartError::Repository)?;
+    let words: Vec<CString> = std::iter::once(command.name)
+        .chain(command.arguments.iter().map(OsString::as_os_str))
+        .filter_map(exec::c_string)
+        .collect();
+    let environment = environment::with_slots(exec::environment(), command.ancestors, admitted.slots());
+    let file = &command.program.file;
+    let failure = match hold {
+        Hold::Process | Hold::Descriptor => {
+            NotSpawned::Exec(exec::replace_process(file, &words, &environment))
+        }
+        Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut admitted) {
+            Ok(ending) => return Ok(ending),
+            Err(failure) => failure,
+        },
+    };
+    // No program was started, so none counts; if even that cannot be written, the first failure is still the one to tell.
+    let _ = admitted.withdraw();
+    Err(match failure {
+        NotSpawned::Exec(errno) => StartError::Exec { program: command.program, errno },
+        NotSpawned::Call(failure) => StartError::Call(failure),
+    })
+}

@@ -1,0 +1,95 @@
+//! A parent that stays, waits for the command, and gives the slots back itself: also those that a daemon which the command
+//! left behind would keep. It passes signals on, stops and continues with the command, ends as the command ended, and is
+//! otherwise not there.
+
+use std::{ffi::CString, path::Path};
+
+use crate::{
+    repository::{admitted::Admitted, hold::Hold},
+    sys::{
+        child::{self, Change, Ending},
+        exec,
+        failure::{Errno, Failure},
+        supervised_signals::{self, Event, SupervisedSignals},
+    },
+};
+
+/// Why a supervised command did not start.
+#[derive(Debug)]
+pub enum NotSpawned {
+    /// The kernel did not execute the file.
+    Exec(Errno),
+    /// The parent could not get ready.
+    Call(Failure),
+}
+
+/// Starts the command as a child and stays until it has ended; with [`Hold::Tree`], until all of its descendants have.
+pub fn supervise(
+    program: &Path,
+    words: &[CString],
+    environment: &[CString],
+    hold: Hold,
+    admitted: &mut Admitted,
+) -> Result<Ending, NotSpawned> {
+    let failed = |call: &'static str| move |errno: Errno| NotSpawned::Call(Failure { call, errno });
+    let signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
+    if hold == Hold::Tree {
+        child::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
+    }
+    let spawned = child::spawn(|| match signals.restore() {
+        Ok(()) => exec::replace_process(program, words, environment),
+        Err(errno) => errno,
+    });
+    let command = match spawned {
+        Ok(command) => command,
+        Err(errno) => {
+            let _ = signals.restore();
+            return Err(NotSpawned::Exec(errno));
+        }
+    };
+    // A record is for people: the slots are held whether it could be written or not.
+    let _ = admitted.record_command(command);
+    let ending = wait(command, hold, &signals, admitted).map_err(failed("waitid"))?;
+    let _ = signals.restore();
+    Ok(ending)
+}
+
+fn wait(
+    command: i32,
+    hold: Hold,
+    signals: &SupervisedSignals,
+    admitted: &mut Admitted,
+) -> Result<Ending, Errno> {
+    let mut ending = None;
+    loop {
+        match child::next_change() {
+            Ok(Some(Change::Ended(pid, how))) if pid == command => {
+                ending = Some(how);
+                if hold == Hold::Tree {
+                    signals.let_through()?;
+                } else {
+                    // First the slots, then the child: whoever waits for its end finds room.
+                    let _ = admitted.finish();
+                    child::reap(command)?;
+                    return Ok(how);
+                }
+                child::reap(command)?;
+            }
+            Ok(Some(Change::Ended(pid, _))) => child::reap(pid)?,
+            Ok(Some(Change::Stopped(pid))) if pid == command => supervised_signals::stop_too(),
+            Ok(Some(Change::Stopped(_))) => {}
+            Ok(None) => {
+                if let Event::Forward(signal) = signals.next()?
+                    && ending.is_none()
+                {
+                    supervised_signals::forward(signal, command);
+                }
+            }
+            Err(Errno::ECHILD) => {
+                let _ = admitted.finish();
+                return ending.ok_or(Errno::ECHILD);
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+}

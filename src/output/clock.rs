@@ -1,0 +1,61 @@
+//! Moments, in the local time of this system. The zone is the system's (`/etc/localtime`), never that of the environment:
+//! listings of two users who look at one repository agree.
+
+use std::{fs, time::SystemTime};
+
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+
+/// The zone of this system; UTC where none is set up.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    zone: TimeZone,
+    now: Timestamp,
+}
+
+impl Clock {
+    /// This moment, in the system's zone.
+    pub fn now() -> Self {
+        let zone = fs::read("/etc/localtime").ok().and_then(|data| TimeZone::tzif("Local", &data).ok());
+        Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
+    }
+
+    /// `14:02` for today, `14 Nov 09:50` for other days of this year, `2025-11-14` before.
+    pub fn short(&self, moment: SystemTime) -> String {
+        let Some(moment) = self.local(moment) else { return "?".to_owned() };
+        let now = self.now.to_zoned(self.zone.clone());
+        let format = if moment.date() == now.date() {
+            "%H:%M"
+        } else if moment.year() == now.year() {
+            "%-d %b %H:%M"
+        } else {
+            "%Y-%m-%d"
+        };
+        moment.strftime(format).to_string()
+    }
+
+    /// `Fri 20 Nov 14:02`.
+    pub fn day_and_time(&self, moment: SystemTime) -> String {
+        self.local(moment)
+            .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %H:%M").to_string())
+    }
+
+    /// `03:15:00`.
+    pub fn time(&self, moment: SystemTime) -> String {
+        self.local(moment).map_or_else(|| "?".to_owned(), |moment| moment.strftime("%H:%M:%S").to_string())
+    }
+
+    /// RFC 3339 in UTC, to the second, for scripts.
+    pub fn stamp(moment: SystemTime) -> Option<String> {
+        let moment = Timestamp::try_from(moment).ok()?;
+        Some(moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    }
+
+    /// This moment.
+    pub fn system_time(&self) -> SystemTime {
+        self.now.into()
+    }
+
+    fn local(&self, moment: SystemTime) -> Option<Zoned> {
+        Some(Timestamp::try_from(moment).ok()?.to_zoned(self.zone.clone()))
+    }
+}

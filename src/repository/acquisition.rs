@@ -1,0 +1,518 @@
+//! All or none. The files of all claims are opened first, because no descriptor of a file may be closed once a lock is on
+//! it; then their mutexes are taken in the order of device and inode, which rules out a circle of launches that wait for
+//! each other; then everything is decided; and only when there is room everywhere is anything taken, recorded and written.
+//! A file that was replaced between opening and locking makes the whole start over.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    rc::Rc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    repository::{
+        admission::{Room, Terms, View},
+        admitted::Admitted,
+        claim::{Admit, Claim, Demand, NamedSlots, Pause},
+        error::RepositoryError,
+        expiry::{self, Fate, Overdue},
+        file::{LockFile, Opening},
+        header::Header,
+        held::Held,
+        hold::Hold,
+        holder::{self, holders},
+        layout::record_at,
+        line::{self, Number, Ticket},
+        mutex::MutexGuard,
+        nested,
+        record::{Record, short_boot_id},
+        refused::{Reason, Refused},
+    },
+    sys::{
+        descriptor::FileId,
+        process::{self, Process},
+    },
+};
+
+/// What a launch brings along, besides its claims.
+pub struct Launch<'a> {
+    /// The command as typed, for the records.
+    pub command: &'a str,
+    /// The node name, for the records.
+    pub host: &'a str,
+    /// The real user.
+    pub uid: u32,
+    /// What the environment says of slots that ancestors hold.
+    pub ancestors: &'a [NamedSlots],
+    /// How its files are opened.
+    pub opening: Opening<'a>,
+    /// Is told of every overdue holder that had to go.
+    pub on_expired: &'a dyn Fn(&Claim, &Overdue, Fate),
+}
+
+/// How an attempt to take slots ended.
+#[must_use]
+pub enum Outcome {
+    /// Everything was taken.
+    Admitted(Admitted),
+    /// Nothing was taken.
+    Refused(Vec<Refused>),
+}
+
+/// How often everything starts over when files are replaced, or locked by somebody without the mutex.
+const ATTEMPTS: usize = 50;
+
+/// Takes what all demands ask for, or nothing; waits for nobody.
+pub fn acquire(demands: &[Demand], launch: &Launch<'_>) -> Result<Outcome, RepositoryError> {
+    let mut acquisition = Acquisition::open(demands, launch)?;
+    let mut has_ended_holders = false;
+    loop {
+        let (decided, mutexes) = acquisition.attempt(Number::now(), &mut Vec::new())?;
+        drop(mutexes);
+        let mut blocked = match decided {
+            Decided::Admitted(admitted) => return Ok(Outcome::Admitted(admitted)),
+            Decided::Blocked(blocked) => blocked,
+        };
+        if has_ended_holders || !acquisition.end_overdue(&mut blocked)? {
+            return Ok(Outcome::Refused(blocked.refused));
+        }
+        has_ended_holders = true;
+    }
+}
+
+/// A claim, its number, and its file.
+#[derive(Clone, Copy)]
+pub(super) struct Choice<'a> {
+    pub(super) number: usize,
+    pub(super) claim: &'a Claim,
+    pub(super) file: FileId,
+}
+
+/// What a look at all files came to.
+pub(super) enum Decided {
+    Admitted(Admitted),
+    Blocked(Blocked),
+}
+
+/// A launch that has to wait, or is refused.
+pub(super) struct Blocked {
+    /// Every claim that stands in the way.
+    pub(super) refused: Vec<Refused>,
+    /// The files in which it is blocked, each with the limit that counts there.
+    pub(super) files: Vec<(FileId, u64)>,
+    /// Whether it makes no sense to wait: something that is needed can never be had, or not in this way.
+    pub(super) is_final: bool,
+}
+
+/// Why an attempt has to start over.
+enum Disturbance {
+    /// The path leads to another file now.
+    Replaced(Rc<LockFile>),
+    /// Somebody locked a slot without holding the mutex.
+    Locked(Rc<LockFile>),
+}
+
+impl From<Disturbance> for RepositoryError {
+    fn from(disturbance: Disturbance) -> Self {
+        match disturbance {
+            Disturbance::Replaced(file) => Self::ReplacedTooOften { path: file.path().to_owned() },
+            Disturbance::Locked(file) => Self::LockedMeanwhile { path: file.path().to_owned() },
+        }
+    }
+}
+
+/// The claims of a launch, and the files that they lead to, open.
+pub(super) struct Acquisition<'a> {
+    launch: &'a Launch<'a>,
+    wanted: &'a [Demand],
+    demands: Vec<Vec<Choice<'a>>>,
+    files: BTreeMap<FileId, Rc<LockFile>>,
+    /// Overdue holders that were tried to end once: nobody is sent signals again and again.
+    tried: Vec<i32>,
+}
+
+/// The mutexes of all files, held.
+pub(super) type Mutexes = Vec<MutexGuard>;
+
+impl<'a> Acquisition<'a> {
+    pub(super) fn open(demands: &'a [Demand], launch: &'a Launch<'a>) -> Result<Self, RepositoryError> {
+        let mut acquisition =
+            Self { launch, wanted: demands, demands: Vec::new(), files: BTreeMap::new(), tried: Vec::new() };
+        acquisition.open_files()?;
+        Ok(acquisition)
+    }
+
+    fn open_files(&mut self) -> Result<(), RepositoryError> {
+        let wanted = self.wanted;
+        self.demands.clear();
+        self.files.clear();
+        let mut by_path: BTreeMap<&Path, FileId> = BTreeMap::new();
+        let mut number = 0;
+        for demand in wanted {
+            let mut choices = Vec::new();
+            for claim in demand.options() {
+                let file = match by_path.get(claim.path.as_path()) {
+                    Some(file) => *file,
+                    None => self.open_file(claim)?,
+                };
+                by_path.insert(&claim.path, file);
+                choices.push(Choice { number, claim, file });
+                number += 1;
+            }
+            self.demands.push(choices);
+        }
+        Ok(())
+    }
+
+    fn open_file(&mut self, claim: &Claim) -> Result<FileId, RepositoryError> {
+        let file = LockFile::open_to_lock(&claim.path, &claim.creation, claim.owner, &self.launch.opening)?;
+        let id = file.id();
+        // Of two paths to one file the first one's descriptor stays: no lock is on either yet, so closing this one is harmless.
+        self.files.entry(id).or_insert_with(|| Rc::new(file));
+        Ok(id)
+    }
+
+    /// The file with this identity.
+    pub(super) fn file(&self, id: FileId) -> &Rc<LockFile> {
+        &self.files[&id]
+    }
+
+    /// Every claim, with its number.
+    pub(super) fn choices(&self) -> impl Iterator<Item = &Choice<'a>> {
+        self.demands.iter().flatten()
+    }
+
+    /// Looks at everything, and takes it if all of it can be had by a launch with this number. The mutexes are still held
+    /// when it answers. Tickets are given up where files have to be opened anew, because closing one would drop them unseen.
+    pub(super) fn attempt(
+        &mut self,
+        number: Number,
+        tickets: &mut Vec<Ticket>,
+    ) -> Result<(Decided, Mutexes), RepositoryError> {
+        let mut attempts = 1;
+        loop {
+            let mutexes = self.files.values().map(MutexGuard::lock).collect::<Result<Mutexes, _>>()?;
+            let disturbance = match self.replaced_file() {
+                Some(file) => Disturbance::Replaced(file),
+                None => match self.decide(number)? {
+                    Ok(decided) => return Ok((decided, mutexes)),
+                    Err(disturbance) => disturbance,
+                },
+            };
+            drop(mutexes);
+            if attempts == ATTEMPTS {
+                return Err(disturbance.into());
+            }
+            attempts += 1;
+            if matches!(disturbance, Disturbance::Replaced(_)) {
+                tickets.clear();
+                self.open_files()?;
+            }
+        }
+    }
+
+    fn replaced_file(&self) -> Option<Rc<LockFile>> {
+        self.choices()
+            .map(|choice| (self.file(choice.file), &choice.claim.path))
+            .find(|(file, path)| !file.is_still_at(path))
+            .map(|(file, _)| Rc::clone(file))
+    }
+
+    fn decide(&self, number: Number) -> Result<Result<Decided, Disturbance>, RepositoryError> {
+        let joined = self.join()?;
+        let mut views = BTreeMap::new();
+        for (id, file) in &self.files {
+            if !joined.contains_key(id) {
+                views.insert(*id, View::of(file, number)?);
+            }
+        }
+        let refused = self.too_soon(&views)?;
+        if !refused.is_empty() {
+            return Ok(Ok(Decided::Blocked(Blocked { refused, files: Vec::new(), is_final: true })));
+        }
+        let mut picked = Vec::new();
+        if self.choose(&mut views, &mut picked)? {
+            self.take(views, joined, &picked)
+        } else {
+            self.blocked(&mut views).map(|blocked| Ok(Decided::Blocked(blocked)))
+        }
+    }
+
+    /// The files whose every claim is met by slots of an ancestor.
+    fn join(&self) -> Result<BTreeMap<FileId, Held>, RepositoryError> {
+        let mut joined = BTreeMap::new();
+        if self.launch.ancestors.is_empty() {
+            return Ok(joined);
+        }
+        for (id, file) in &self.files {
+            let claims: Vec<&Claim> =
+                self.choices().filter(|choice| choice.file == *id).map(|choice| choice.claim).collect();
+            if let Some(held) = nested::join(file, &claims, self.launch)? {
+                joined.insert(*id, held);
+            }
+        }
+        Ok(joined)
+    }
+
+    /// Claims whose pause is not over. One among several alternatives only keeps that alternative from being chosen, and is
+    /// looked at there.
+    fn too_soon(&self, views: &BTreeMap<FileId, View<'_>>) -> Result<Vec<Refused>, RepositoryError> {
+        let now = SystemTime::now();
+        let mut refused = Vec::new();
+        for choices in &self.demands {
+            let mut reasons = Vec::new();
+            for choice in choices {
+                let (Some(pause), Some(view)) = (choice.claim.pause, views.get(&choice.file)) else {
+                    continue;
+                };
+                if let Some(last) = too_soon(pause, view.header(), now) {
+                    let uid = holder::who_started(self.file(choice.file), view.header(), last)?;
+                    let Pause { length, from_end, silent } = pause;
+                    let reason = Reason::TooSoon { last, uid, pause: length, from_end, silent };
+                    reasons.push(Refused { claim: choice.number, reason });
+                }
+            }
+            if reasons.len() == choices.len() {
+                refused.append(&mut reasons);
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Finds the first combination, in the order of preference, that can be had as a whole.
+    fn choose(
+        &self,
+        views: &mut BTreeMap<FileId, View<'_>>,
+        picked: &mut Vec<Choice<'a>>,
+    ) -> Result<bool, RepositoryError> {
+        let Some(choices) = self.demands.get(picked.len()) else { return Ok(true) };
+        for choice in choices {
+            picked.push(*choice);
+            if self.can_be_had(choice, views, picked)? && self.choose(views, picked)? {
+                return Ok(true);
+            }
+            picked.pop();
+        }
+        Ok(false)
+    }
+
+    fn can_be_had(
+        &self,
+        choice: &Choice<'a>,
+        views: &mut BTreeMap<FileId, View<'_>>,
+        picked: &[Choice<'a>],
+    ) -> Result<bool, RepositoryError> {
+        let Some(view) = views.get_mut(&choice.file) else { return Ok(true) };
+        let paused = choice
+            .claim
+            .pause
+            .is_some_and(|pause| too_soon(pause, view.header(), SystemTime::now()).is_some());
+        Ok(match view.room(&terms_on(choice.file, picked))? {
+            Room::Free(_) => !paused,
+            Room::Full => choice.claim.admit == Admit::Unenforced,
+            Room::Never => false,
+        })
+    }
+
+    fn take(
+        &self,
+        mut views: BTreeMap<FileId, View<'_>>,
+        mut joined: BTreeMap<FileId, Held>,
+        picked: &[Choice<'a>],
+    ) -> Result<Result<Decided, Disturbance>, RepositoryError> {
+        let mut held: BTreeMap<FileId, Held> = BTreeMap::new();
+        for (id, view) in &mut views {
+            if !picked.iter().any(|choice| choice.file == *id) {
+                continue;
+            }
+            let file = self.file(*id);
+            let Room::Free(slots) = view.room(&terms_on(*id, picked))? else { continue };
+            let mut taken = Held::nothing_of(file, self.launch.opening.hold);
+            if !taken.take(&slots)? {
+                return Ok(Err(Disturbance::Locked(Rc::clone(file))));
+            }
+            held.insert(*id, taken);
+        }
+        let now = SystemTime::now();
+        let mut stamps = Vec::new();
+        for (id, taken) in &held {
+            if let Some(view) = views.get_mut(id) {
+                stamps.push((Rc::clone(taken.file()), view.header().last_start));
+                self.write_down(view, taken, picked, now)?;
+            }
+        }
+        held.append(&mut joined);
+        let unenforced = picked
+            .iter()
+            .filter(|choice| !held.contains_key(&choice.file))
+            .map(|choice| choice.number)
+            .collect();
+        let slots = named_slots(&held, picked);
+        let held = held.into_values().collect();
+        Ok(Ok(Decided::Admitted(Admitted { held, slots, unenforced, started: now, stamps })))
+    }
+
+    /// Records first, then what tells others where to look.
+    fn write_down(
+        &self,
+        view: &mut View<'_>,
+        taken: &Held,
+        picked: &[Choice<'a>],
+        now: SystemTime,
+    ) -> Result<(), RepositoryError> {
+        let file = taken.file();
+        let rule = picked
+            .iter()
+            .find(|choice| choice.file == file.id())
+            .map_or("", |choice| choice.claim.rule.as_str());
+        let record = self.record(rule, now).encode();
+        for slot in taken.slots() {
+            file.write_at(&record, record_at(*slot))?;
+        }
+        let last = taken.slots().iter().copied().max().unwrap_or(0);
+        let header = Header { cursor: last + 1, last_start: Some(now), ..view.header().clone() };
+        header.write(file)?;
+        if let Some(hint) = view.new_hint(taken.slots())? {
+            Header::write_hint(file, hint)?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, rule: &str, now: SystemTime) -> Record {
+        Record {
+            pid: process::own_pid(),
+            supervisor: match self.launch.opening.hold {
+                Hold::Process | Hold::Descriptor => None,
+                Hold::Supervisor | Hold::Tree => Some(process::own_pid()),
+            },
+            start: Process::this().map_or(0, |process| process.started),
+            uid: self.launch.uid,
+            since: now
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0)),
+            hold: self.launch.opening.hold,
+            boot: process::boot_id().map(|id| short_boot_id(&id)).unwrap_or_default(),
+            host: self.launch.host.to_owned(),
+            rule: rule.to_owned(),
+            command: self.launch.command.to_owned(),
+        }
+    }
+
+    /// Every claim that stands in the way. A hint that would mislead an exectimes peer is mended on the way.
+    fn blocked(&self, views: &mut BTreeMap<FileId, View<'_>>) -> Result<Blocked, RepositoryError> {
+        let needed: Vec<Choice<'a>> = self
+            .demands
+            .iter()
+            .filter_map(|choices| if let [only] = choices.as_slice() { Some(*only) } else { None })
+            .collect();
+        let mut blocked = Blocked { refused: Vec::new(), files: Vec::new(), is_final: false };
+        for choices in &self.demands {
+            let mut refusals = Vec::new();
+            let mut files = Vec::new();
+            for choice in choices {
+                let mut together: Vec<Choice<'a>> = needed.clone();
+                together.push(*choice);
+                let Some(view) = views.get_mut(&choice.file) else { continue };
+                let terms = terms_on(choice.file, &together);
+                let reason = match view.room(&terms)? {
+                    Room::Free(_) => continue,
+                    Room::Full if choice.claim.admit == Admit::Unenforced => continue,
+                    Room::Full => self.full(choice, view)?,
+                    Room::Never => Reason::Never,
+                };
+                refusals.push(Refused { claim: choice.number, reason });
+                files.push((choice.file, terms.limit));
+            }
+            if refusals.len() == choices.len() {
+                blocked.is_final |= refusals.iter().all(Refused::is_final);
+                blocked.refused.append(&mut refusals);
+                blocked.files.append(&mut files);
+            }
+        }
+        Ok(blocked)
+    }
+
+    /// Ends holders that are overdue, where that makes room for everything that blocks the launch: nobody is ended in vain. Says
+    /// whether any has gone. The mutexes must not be held.
+    pub(super) fn end_overdue(&mut self, blocked: &mut Blocked) -> Result<bool, RepositoryError> {
+        let now = SystemTime::now();
+        let mut to_end = Vec::new();
+        for (index, refused) in blocked.refused.iter().enumerate() {
+            let Some(choice) = self.choices().find(|choice| choice.number == refused.claim) else {
+                return Ok(false);
+            };
+            let (Some(expiry), Reason::Full { holders, .. }) = (choice.claim.expiry, &refused.reason) else {
+                return Ok(false);
+            };
+            let mut overdue = expiry::overdue(holders, &expiry, now);
+            let wanted = choice.claim.slots.under(choice.claim.limit);
+            overdue.retain(|overdue| !self.tried.contains(&overdue.pid));
+            overdue.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+            if overdue.is_empty() {
+                return Ok(false);
+            }
+            to_end.extend(overdue.into_iter().map(|overdue| (index, *choice, expiry, overdue)));
+        }
+        let mut has_ended = false;
+        for (index, choice, expiry, overdue) in to_end {
+            self.tried.push(overdue.pid);
+            let fate = expiry::end(self.file(choice.file), &overdue, &expiry)?;
+            has_ended |= matches!(fate, Fate::Ended(_) | Fate::HadLeft);
+            (self.launch.on_expired)(choice.claim, &overdue, fate);
+            if let Reason::Full { overdue: left, .. } = &mut blocked.refused[index].reason {
+                left.push((overdue, fate));
+            }
+        }
+        Ok(has_ended)
+    }
+
+    fn full(&self, choice: &Choice<'a>, view: &mut View<'_>) -> Result<Reason, RepositoryError> {
+        let file = self.file(choice.file);
+        let occupancy = view.occupancy()?.clone();
+        if view.hint_misleads()?
+            && let Some(hint) = view.new_hint(&[])?
+        {
+            Header::write_hint(file, hint)?;
+        }
+        let lineage: Vec<i32> = process::own_lineage().collect();
+        let mut spans = occupancy.spans().iter();
+        Ok(Reason::Full {
+            used: occupancy.held(),
+            holders: holders(file, &occupancy)?,
+            overdue: Vec::new(),
+            waiting: line::waiters(file)?
+                .into_iter()
+                .filter(|waiter| waiter.pid != Some(process::own_pid()))
+                .collect(),
+            only_ancestors: !occupancy.spans().is_empty()
+                && spans.all(|span| span.pid.is_some_and(|pid| lineage.contains(&pid))),
+        })
+    }
+}
+
+/// The claims on one file are one claim.
+fn terms_on(file: FileId, picked: &[Choice<'_>]) -> Terms {
+    let claims = picked.iter().filter(|choice| choice.file == file).map(|choice| choice.claim);
+    Terms::merge(claims).unwrap_or_default()
+}
+
+/// Each repository's name and slots, in the order of the claims. Two repositories may lead to one file.
+fn named_slots(held: &BTreeMap<FileId, Held>, picked: &[Choice<'_>]) -> Vec<NamedSlots> {
+    let mut named: Vec<NamedSlots> = Vec::new();
+    for choice in picked {
+        let Some(taken) = held.get(&choice.file) else { continue };
+        if named.iter().all(|other| other.name != choice.claim.name) {
+            named.push(NamedSlots { name: choice.claim.name.clone(), slots: taken.slots().to_vec() });
+        }
+    }
+    named
+}
+
+/// The moment that the pause counts from, if it is not over. A moment in the future counts as long ago: a clock that was set
+/// back must lock nobody out.
+fn too_soon(pause: Pause, header: &Header, now: SystemTime) -> Option<SystemTime> {
+    let last = if pause.from_end { header.last_end } else { header.last_start }?;
+    let ago = now.duration_since(last).ok()?;
+    (ago < pause.length).then_some(last)
+}

@@ -1,0 +1,268 @@
+//! The line of those who wait. A waiter has one number, its arrival on a clock that never goes back, and takes a lock on the
+//! byte of that number and of its limit: the same number in every line, so that every wait points to an older launch and no
+//! circle can form. The lock is all there is: whoever dies has left the line.
+//!
+//! A launch is behind those older ones whose limit is not lower than its own: who waits below a low ceiling must not hold
+//! up those who are allowed more. One that is stopped is passed over, and is in its place again when it continues.
+
+use std::{os::fd::AsFd, rc::Rc, time::Duration};
+
+use crate::{
+    repository::{
+        error::RepositoryError,
+        file::{LockFile, call},
+        layout::{ticket_at, ticket_byte, tickets_from, tickets_up_to},
+    },
+    sys::{
+        alarm::Alarm,
+        failure::Errno,
+        process::{self, Process},
+        record_lock::{self, Bytes, Conflict, Mode},
+    },
+};
+
+/// Units of a number in a second.
+const UNITS: u32 = 1 << 14;
+
+/// A launch's number: smaller is older.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Number(u64);
+
+impl Number {
+    /// That of a launch which arrives now.
+    pub fn now() -> Self {
+        let since = process::since_boot().unwrap_or_default();
+        Self(
+            since.as_secs() * u64::from(UNITS)
+                + u64::from(since.subsec_nanos()) * u64::from(UNITS) / 1_000_000_000,
+        )
+    }
+
+    /// When its launch arrived, as time since boot.
+    pub fn since_boot(self) -> Duration {
+        Duration::from_secs(self.0 / u64::from(UNITS))
+            + Duration::from_secs(self.0 % u64::from(UNITS)) / UNITS
+    }
+
+    fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// Somebody who waits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Waiter {
+    /// Its place in time.
+    pub number: Number,
+    /// How many slots may be held for it to start.
+    pub limit: u64,
+    /// The process, where it can be seen from here.
+    pub pid: Option<i32>,
+}
+
+impl Waiter {
+    /// How long it has waited.
+    pub fn waited(&self) -> Duration {
+        process::since_boot().unwrap_or_default().saturating_sub(self.number.since_boot())
+    }
+
+    /// Its user.
+    pub fn uid(&self) -> Option<u32> {
+        self.pid.and_then(process::owner)
+    }
+
+    /// The command that it is to start: a waiter bears its name.
+    pub fn command(&self) -> Option<String> {
+        self.pid.and_then(Process::find).map(|process| process.name)
+    }
+
+    fn of(conflict: &Conflict) -> Self {
+        let (limit, number) = ticket_at(*conflict.bytes.start());
+        Self { number: Number(number), limit, pid: conflict.pid }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.pid.and_then(Process::find).is_some_and(|process| process.is_stopped())
+    }
+
+    fn byte(&self) -> Bytes {
+        let byte = ticket_byte(self.limit, self.number.0);
+        byte..=byte
+    }
+}
+
+/// A place in the line of one file, kept until dropped.
+#[must_use = "the place in the line is given up when this is dropped"]
+pub struct Ticket {
+    file: Rc<LockFile>,
+    limit: u64,
+    number: Number,
+}
+
+impl Ticket {
+    /// Takes a place. The number is the next free one from `number` on, which then is the launch's number everywhere.
+    pub fn take(file: &Rc<LockFile>, limit: u64, number: Number) -> Result<Self, RepositoryError> {
+        let mut ticket = Self { file: Rc::clone(file), limit, number };
+        while !file.try_lock(&ticket.byte())? {
+            ticket.number = ticket.number.next();
+        }
+        Ok(ticket)
+    }
+
+    /// The number that it got.
+    pub fn number(&self) -> Number {
+        self.number
+    }
+
+    /// Whether it is for this file and limit.
+    pub fn is_for(&self, file: &LockFile, limit: u64) -> bool {
+        self.file.id() == file.id() && self.limit == limit
+    }
+
+    fn byte(&self) -> Bytes {
+        let byte = ticket_byte(self.limit, self.number.0);
+        byte..=byte
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // What cannot be unlocked goes with the process.
+        let _ = self.file.unlock(&self.byte());
+    }
+}
+
+/// Everybody who waits, oldest first.
+pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
+    let mut found = Vec::new();
+    let mut todo = vec![tickets_from(1)];
+    while let Some(range) = todo.pop() {
+        if range.is_empty() {
+            continue;
+        }
+        let Some(conflict) = file.conflict(&range)? else { continue };
+        let (first, last) =
+            (*conflict.bytes.start().max(range.start()), *conflict.bytes.end().min(range.end()));
+        todo.extend([last.saturating_add(1)..=*range.end(), *range.start()..=first - 1]);
+        found.push(Waiter::of(&Conflict { bytes: first..=last, pid: conflict.pid }));
+    }
+    found.sort_by_key(|waiter| waiter.number);
+    Ok(found)
+}
+
+/// The youngest of those whom a launch with this limit and number has to let go first; none when it is first.
+pub fn nearest_older(file: &LockFile, limit: u64, number: Number) -> Result<Option<Waiter>, RepositoryError> {
+    let Some(last) = number.0.checked_sub(1) else { return Ok(None) };
+    if file.conflict(&tickets_from(limit))?.is_none() {
+        return Ok(None);
+    }
+    let mut nearest: Option<Waiter> = None;
+    let mut from = limit;
+    loop {
+        if let Some(waiter) = nearest_with_limit(file, from, last)? {
+            nearest = nearest.into_iter().chain([waiter]).max_by_key(|waiter| waiter.number);
+        }
+        match next_limit(file, from + 1)? {
+            Some(next) => from = next,
+            None => return Ok(nearest),
+        }
+    }
+}
+
+/// The lowest limit, `from` or more, that anybody in line has.
+fn next_limit(file: &LockFile, from: u64) -> Result<Option<u64>, RepositoryError> {
+    let mut lowest = None;
+    let mut range = tickets_from(from);
+    if from > crate::repository::layout::LAST_SLOT {
+        return Ok(None);
+    }
+    while let Some(conflict) = file.conflict(&range)? {
+        let (limit, _) = ticket_at(*conflict.bytes.start().max(range.start()));
+        lowest = Some(limit);
+        if limit <= from {
+            break;
+        }
+        range = *range.start()..=ticket_byte(limit, 0) - 1;
+    }
+    Ok(lowest)
+}
+
+/// The youngest up to `last` who is not stopped, among those with exactly this limit. The line may be long and its youngest
+/// near, so the search goes back in growing steps and then narrows down.
+fn nearest_with_limit(file: &LockFile, limit: u64, last: u64) -> Result<Option<Waiter>, RepositoryError> {
+    let mut last = last;
+    loop {
+        if file.conflict(&tickets_up_to(limit, last))?.is_none() {
+            return Ok(None);
+        }
+        let (mut low, mut step) = (last, 1_u64);
+        let mut found = loop {
+            if let Some(conflict) = file.conflict(&between(limit, low, last))? {
+                break conflict;
+            }
+            if low == 0 {
+                return Ok(None);
+            }
+            low = low.saturating_sub(step);
+            step = step.saturating_mul(4);
+        };
+        // Somebody is at or above `low`: look above whoever was found until nobody is.
+        loop {
+            let (_, number) = ticket_at(*found.bytes.end());
+            if number >= last {
+                break;
+            }
+            let middle = number + 1 + (last - number) / 2;
+            match file.conflict(&between(limit, middle.min(last), last))? {
+                Some(conflict) => found = conflict,
+                None => match file.conflict(&between(limit, number + 1, middle.min(last)))? {
+                    Some(conflict) => found = conflict,
+                    None => break,
+                },
+            }
+        }
+        let waiter = Waiter::of(&Conflict { bytes: *found.bytes.end()..=*found.bytes.end(), pid: found.pid });
+        if !waiter.is_stopped() {
+            return Ok(Some(waiter));
+        }
+        match waiter.number.0.checked_sub(1) {
+            Some(before) => last = before,
+            None => return Ok(None),
+        }
+    }
+}
+
+fn between(limit: u64, first: u64, last: u64) -> Bytes {
+    ticket_byte(limit, first)..=ticket_byte(limit, last)
+}
+
+/// How a sleep behind another waiter ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Woken {
+    /// The other one has left the line, or was stopped.
+    Left,
+    /// The time is over.
+    Time,
+}
+
+/// Sleeps until `ahead` leaves the line, at most this long. It is the kernel that wakes, and only whoever sleeps right behind
+/// the one that left.
+pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Result<Woken, RepositoryError> {
+    let failed = |errno| call("wait at", file.path(), "fcntl(F_SETLKW)", errno);
+    let alarm = Alarm::every(longest.max(Duration::from_millis(1))).map_err(failed)?;
+    let slept = record_lock::lock(file.as_fd(), &ahead.byte(), Mode::Read);
+    drop(alarm);
+    match slept {
+        Ok(()) => {
+            file.unlock(&ahead.byte())?;
+            Ok(Woken::Left)
+        }
+        Err(Errno::EINTR) if ahead.is_stopped() => Ok(Woken::Left),
+        Err(Errno::EINTR) => Ok(Woken::Time),
+        Err(Errno::EDEADLK) => {
+            std::thread::sleep(longest);
+            Ok(Woken::Time)
+        }
+        Err(errno) => Err(failed(errno)),
+    }
+}

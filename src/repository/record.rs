@@ -1,0 +1,156 @@
+//! What a holder writes about itself, for people. A record admits nobody, and is believed only while its slot is locked and
+//! the kernel's word on the holder agrees. It names the command and never its arguments: others can read it.
+
+use std::{
+    io::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::repository::{
+    error::RepositoryError,
+    file::LockFile,
+    hold::Hold,
+    layout::{RECORD_SIZE, record_at},
+};
+
+/// The record of one slot.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Record {
+    /// The process that holds the slot or, under a supervisor, the command.
+    pub pid: i32,
+    /// The supervisor, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<i32>,
+    /// When the process `pid` started: clock ticks since boot.
+    pub start: u64,
+    /// The real user id.
+    pub uid: u32,
+    /// When the slot was taken, in milliseconds since 1970.
+    pub since: u64,
+    /// What keeps it.
+    pub hold: Hold,
+    /// The first eight digits of the boot id: process ids and start times mean nothing in another boot.
+    pub boot: String,
+    /// The node name.
+    pub host: String,
+    /// The rule that asked for the slot.
+    pub rule: String,
+    /// The command, as it was typed.
+    pub command: String,
+}
+
+/// Room for the object itself, without its padding and the newline.
+const ROOM: usize = RECORD_SIZE - 1;
+
+impl Record {
+    /// One JSON object, padded with blanks to 255 bytes, and a newline. Texts that do not fit are cut, and end in `…`.
+    pub fn encode(&self) -> [u8; RECORD_SIZE] {
+        let mut bytes = [b' '; RECORD_SIZE];
+        bytes[ROOM] = b'\n';
+        let mut record = self.clone();
+        while !record.write_into(&mut bytes[..ROOM]) {
+            let longest = [&mut record.host, &mut record.rule, &mut record.command, &mut record.boot]
+                .into_iter()
+                .max_by_key(|text| text.len());
+            if let Some(text) = longest {
+                shorten(text);
+            }
+            bytes[..ROOM].fill(b' ');
+        }
+        bytes
+    }
+
+    fn write_into(&self, mut room: &mut [u8]) -> bool {
+        serde_json::to_writer(&mut room, self).is_ok() && room.flush().is_ok()
+    }
+
+    /// What a slot's record says; none for an empty place or garbage.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// When the slot was taken.
+    pub fn since(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.since)
+    }
+}
+
+/// Rewrites the record of a slot that this process holds, with the command that it was taken for.
+pub(super) fn amend(file: &LockFile, slot: u64, pid: i32, start: u64) -> Result<(), RepositoryError> {
+    let mut bytes = [0; RECORD_SIZE];
+    let length = file.read_at(&mut bytes, record_at(slot))?;
+    match Record::decode(&bytes[..length]) {
+        Some(record) => file.write_at(&Record { pid, start, ..record }.encode(), record_at(slot)),
+        None => Ok(()),
+    }
+}
+
+/// The digits of a boot id that a record has room for.
+pub fn short_boot_id(id: &str) -> String {
+    id.chars().take(8).collect()
+}
+
+const CUT: char = '…';
+
+fn shorten(text: &mut String) {
+    if text.ends_with(CUT) {
+        text.pop();
+    }
+    text.pop();
+    text.push(CUT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(rule: &str, command: &str) -> Record {
+        Record {
+            pid: i32::MAX,
+            supervisor: Some(i32::MAX),
+            start: u64::MAX,
+            uid: u32::MAX,
+            since: 1_790_000_000_000,
+            hold: Hold::Supervisor,
+            boot: "01234567".to_owned(),
+            host: "ws17".to_owned(),
+            rule: rule.to_owned(),
+            command: command.to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn fits(rule: &str, command: &str) -> Record {
+        let bytes = record(rule, command).encode();
+        assert_eq!(bytes[RECORD_SIZE - 1], b'\n');
+        Record::decode(&bytes).expect("it reads back")
+    }
+
+    #[test]
+    fn a_short_record_reads_back_as_it_was() {
+        assert_eq!(fits("seats", "matlab"), record("seats", "matlab"));
+    }
+
+    #[test]
+    fn texts_that_do_not_fit_are_cut() {
+        let cut = fits(&"r".repeat(300), &"c".repeat(300));
+        assert!(cut.rule.ends_with('…') && cut.command.ends_with('…'));
+        assert_eq!(cut.host, "ws17");
+    }
+
+    #[test]
+    fn control_characters_are_escaped_and_still_fit() {
+        let bytes = record("seats", &"\u{1b}\n".repeat(100)).encode();
+        assert!(bytes[..RECORD_SIZE - 1].iter().all(|byte| *byte >= b' '));
+        assert!(Record::decode(&bytes).expect("it reads back").command.starts_with("\u{1b}\n"));
+    }
+
+    #[test]
+    fn garbage_is_no_record() {
+        assert_eq!(Record::decode(&[0; RECORD_SIZE]), None);
+        assert_eq!(Record::decode(&[b' '; RECORD_SIZE]), None);
+        assert_eq!(Record::decode(b"{\"pid\": 1}"), None);
+    }
+}

@@ -1,0 +1,34 @@
+//! Who runs this process, as the kernel says it: never the environment, never a look-up of a name.
+
+use nix::{
+    errno::Errno,
+    unistd::{getegid, geteuid, getgid, getgroups, getuid},
+};
+
+/// The calling process's user and groups.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Credentials {
+    /// The real user id.
+    pub uid: u32,
+    /// The real group id.
+    pub gid: u32,
+    /// The real group and the supplementary groups, each once, the real one first.
+    pub groups: Vec<u32>,
+    /// Whether the program was started set-user-id or set-group-id.
+    pub set_id: bool,
+}
+
+impl Credentials {
+    /// Of this process.
+    pub fn of_this_process() -> Result<Self, Errno> {
+        let gid = getgid().as_raw();
+        let mut groups = vec![gid];
+        for group in getgroups()? {
+            if !groups.contains(&group.as_raw()) {
+                groups.push(group.as_raw());
+            }
+        }
+        let set_id = getuid() != geteuid() || getgid() != getegid();
+        Ok(Self { uid: getuid().as_raw(), gid, groups, set_id })
+    }
+}

@@ -1,0 +1,38 @@
+//! Becoming the program. `execve` alone: the standard library's way would change the disposition of `SIGPIPE`, and
+//! nothing that the caller arranged may be changed.
+
+use std::{
+    convert::Infallible,
+    ffi::{CStr, CString, OsStr},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
+
+use nix::{errno::Errno, unistd::execve};
+
+use crate::sys::unsafe_calls;
+
+/// The environment of this process, entry by entry, as it came.
+pub fn environment() -> Vec<CString> {
+    unsafe_calls::environment()
+}
+
+/// Replaces this process with `program`. A file without a `#!` line is given to the shell, as `execvp(3)` does. Comes back
+/// only with the reason why it did not work.
+pub fn replace_process(program: &Path, arguments: &[CString], environment: &[CString]) -> Errno {
+    let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return Errno::EINVAL };
+    let Err(errno): Result<Infallible, Errno> = execve(&path, arguments, environment);
+    if errno != Errno::ENOEXEC {
+        return errno;
+    }
+    let script = [CString::from(c"sh"), path];
+    let with_shell: Vec<&CStr> =
+        script.iter().chain(arguments.iter().skip(1)).map(CString::as_c_str).collect();
+    let Err(errno): Result<Infallible, Errno> = execve(c"/bin/sh", &with_shell, environment);
+    errno
+}
+
+/// A C string of bytes that came from the kernel and so hold no zero byte; none when they do.
+pub fn c_string(bytes: &OsStr) -> Option<CString> {
+    CString::new(bytes.as_bytes()).ok()
+}

@@ -1,0 +1,167 @@
+//! Opening a file that must be a plain one, in a directory where others may have put a trap: no link is followed, no FIFO
+//! is waited for, and what was opened is judged by its descriptor, never again by its path. Modes are exact, whatever the
+//! umask, and in one step, so that nobody meets a file that is not yet what it will be.
+
+use std::{
+    fmt,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::DirBuilderExt, fs::MetadataExt},
+    },
+    path::Path,
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{OFlag, open},
+    sys::stat::{FileStat, Mode, SFlag, fstat, lstat, umask},
+    unistd::Uid,
+};
+
+use crate::sys::{descriptor::FileId, failure::errno_of};
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Access {
+    /// Look only.
+    Read,
+    /// Look, write and lock.
+    ReadWrite,
+}
+
+/// What kind of thing a path leads to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    SymbolicLink,
+    /// A FIFO.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Regular => "a regular file",
+            Self::Directory => "a directory",
+            Self::SymbolicLink => "a symbolic link",
+            Self::Fifo => "a FIFO",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        })
+    }
+}
+
+/// What `fstat` says of a file, as far as it matters here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Status {
+    /// Which file it is.
+    pub id: FileId,
+    /// What kind of file it is.
+    pub kind: Kind,
+    /// Its owner.
+    pub uid: u32,
+    /// How many names it has.
+    pub links: u64,
+    /// Permission bits, the sticky bit included.
+    pub mode: u32,
+}
+
+impl From<FileStat> for Status {
+    fn from(stat: FileStat) -> Self {
+        let kind = match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+            SFlag::S_IFREG => Kind::Regular,
+            SFlag::S_IFDIR => Kind::Directory,
+            SFlag::S_IFLNK => Kind::SymbolicLink,
+            SFlag::S_IFIFO => Kind::Fifo,
+            SFlag::S_IFSOCK => Kind::Socket,
+            _ => Kind::Device,
+        };
+        Self {
+            id: FileId::from(&stat),
+            kind,
+            uid: stat.st_uid,
+            links: stat.st_nlink,
+            mode: stat.st_mode & 0o7777,
+        }
+    }
+}
+
+impl Status {
+    /// Whether anybody may create files here, and only an owner remove his.
+    pub fn is_shared_directory(&self) -> bool {
+        self.mode & 0o1002 == 0o1002
+    }
+}
+
+/// What the path leads to now, links not followed.
+pub fn status_of_path(path: &Path) -> Result<Status, Errno> {
+    lstat(path).map(Status::from)
+}
+
+/// What an open descriptor leads to.
+pub fn status(descriptor: impl AsFd) -> Result<Status, Errno> {
+    fstat(descriptor).map(Status::from)
+}
+
+/// Opens what is there. `ELOOP` says that the last component is a symbolic link.
+pub fn open_existing(path: &Path, access: Access) -> Result<OwnedFd, Errno> {
+    let access = match access {
+        Access::Read => OFlag::O_RDONLY,
+        Access::ReadWrite => OFlag::O_RDWR,
+    };
+    open(path, access | GUARDED, Mode::empty())
+}
+
+/// For files that are only appended to, opened by way of the standard library.
+pub const LOG_GUARDS: i32 = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).bits();
+
+const GUARDED: OFlag =
+    OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
+
+/// Creates a file that must not be there yet, with exactly these permission bits.
+pub fn create_new(path: &Path, mode: u32) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | GUARDED;
+    with_exact_mode(|| open(path, flags, Mode::from_bits_truncate(mode)))
+}
+
+/// Creates a directory with exactly these permission bits; one that is there already is left as it is.
+pub fn create_directory(path: &Path, mode: u32) -> Result<(), Errno> {
+    let made = with_exact_mode(|| std::fs::DirBuilder::new().mode(mode).create(path));
+    match made.map_err(|error| errno_of(&error)) {
+        Ok(()) => {
+            // mkdir(2) takes the sticky bit on Linux; some file systems drop it, and then the files in it are not safe.
+            let there = std::fs::symlink_metadata(path).map_err(|error| errno_of(&error))?;
+            if there.mode() & 0o1777 == mode { Ok(()) } else { Err(Errno::EPERM) }
+        }
+        Err(Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The permission bits that a new file gets when nobody says more: read and write for all, less the umask.
+pub fn mode_for_new_files() -> u32 {
+    let mask = umask(Mode::empty());
+    umask(mask);
+    0o666 & !mask.bits()
+}
+
+/// The umask belongs to the whole process; this program has one thread.
+fn with_exact_mode<T>(make: impl FnOnce() -> T) -> T {
+    let before = umask(Mode::empty());
+    let made = make();
+    umask(before);
+    made
+}
+
+/// Whether a directory belongs to the caller and nobody else may write to it.
+pub fn is_private_directory(status: &Status) -> bool {
+    status.kind == Kind::Directory && status.uid == Uid::current().as_raw() && status.mode & 0o022 == 0
+}

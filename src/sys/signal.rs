@@ -1,0 +1,3 @@
+//! The names of signals.
+
+pub use nix::sys::signal::Signal;

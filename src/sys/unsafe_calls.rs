@@ -1,0 +1,91 @@
+//! Every line of the library that needs `unsafe`, each with its reason. Nothing else belongs here.
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::{CStr, CString},
+    os::fd::{BorrowedFd, RawFd},
+};
+
+use nix::{
+    errno::Errno,
+    libc,
+    sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
+    unistd::ForkResult,
+};
+
+/// A descriptor that the caller of this program left open, or may have left open: a call through one that is not open
+/// answers `EBADF`. rungate never closes a descriptor that it did not open itself.
+pub(super) fn inherited(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the number is not -1, and no code of this crate closes inherited descriptors, so that it stays what it is.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+unsafe extern "C" {
+    static environ: *const *const libc::c_char;
+}
+
+/// The environment as it came, malformed entries included (the standard library leaves out those without `=`).
+pub(super) fn environment() -> Vec<CString> {
+    let mut entries = Vec::new();
+    // SAFETY: `environ` is a null-terminated array of C strings, and nothing in this single-threaded program changes it.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            entries.push(CStr::from_ptr(*entry).to_owned());
+            entry = entry.add(1);
+        }
+    }
+    entries
+}
+
+extern "C" fn do_nothing(_: libc::c_int) {}
+
+/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Gives back what was in force.
+pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
+    let action = SigAction::new(SigHandler::Handler(do_nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing at all, so it is safe at any instruction.
+    unsafe { sigaction(signal, &action) }
+}
+
+/// Gives a signal its default disposition. Gives back what was in force.
+pub(super) fn set_default(signal: Signal) -> Result<SigAction, Errno> {
+    let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed.
+    unsafe { sigaction(signal, &action) }
+}
+
+/// Makes a copy of this process: none in the child, its process id in the parent.
+pub(super) fn fork() -> Result<Option<i32>, Errno> {
+    // SAFETY: this program has one thread, so that the child may do whatever the parent may.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(Some(child.as_raw())),
+        ForkResult::Child => Ok(None),
+    }
+}
+
+/// Ends this process at once, without anything that would be done at exit: for a child that could not become the program.
+pub(super) fn exit_now(status: u8) -> ! {
+    // SAFETY: ending is always allowed.
+    unsafe { libc::_exit(libc::c_int::from(status)) }
+}
+
+/// Puts a disposition back that one of the calls here returned.
+pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
+    // SAFETY: the disposition was in force in this process before, and what it points to is still there.
+    unsafe { sigaction(signal, action).map(drop) }
+}
+
+unsafe extern "C" {
+    fn innetgr(
+        netgroup: *const libc::c_char,
+        host: *const libc::c_char,
+        user: *const libc::c_char,
+        domain: *const libc::c_char,
+    ) -> libc::c_int;
+}
+
+/// Whether a netgroup has an entry for this host and user, of any domain (`innetgr(3)`).
+pub(super) fn in_netgroup(netgroup: &CStr, host: &CStr, user: &CStr) -> bool {
+    // SAFETY: the strings live through the call, and a null pointer stands for any domain.
+    unsafe { innetgr(netgroup.as_ptr(), host.as_ptr(), user.as_ptr(), std::ptr::null()) == 1 }
+}

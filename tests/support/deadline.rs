@@ -1,0 +1,38 @@
+//! Waiting for what must happen, and failing when it does not: no test proves anything by the passing of time.
+
+use std::process::Child;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How long anything that must happen may take, on a slow machine under full load.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Asks again and again until there is an answer, and panics at the deadline.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether the descriptor can be read from, or has come to its end, before the deadline.
+pub(crate) fn readable_in_time(descriptor: BorrowedFd<'_>) -> bool {
+    let timeout = PollTimeout::try_from(DEADLINE).expect("the deadline fits into a poll");
+    poll(&mut [PollFd::new(descriptor, PollFlags::POLLIN)], timeout).expect("poll") > 0
+}
+
+/// Whether the child ends before the deadline. It is left for the caller to reap.
+pub(crate) fn ends_in_time(child: &Child) -> bool {
+    let pidfd =
+        pidfd_open(Pid::from_child(child), PidfdFlags::empty()).expect("pidfd_open of an unreaped child");
+    readable_in_time(pidfd.as_fd())
+}

@@ -1,0 +1,36 @@
+//! What the integration tests are written with: a site to work in, a builder that runs one command and compares all
+//! that comes out, guards for what runs in the background, and the tests' own reading of locks and processes.
+
+mod accounts;
+mod deadline;
+mod held_slots;
+mod lock_range;
+mod observer;
+mod outcome;
+mod pattern;
+mod process_state;
+mod running;
+mod site;
+mod test;
+mod unindent;
+
+pub(crate) use accounts::{Account, is_root, skip};
+pub(crate) use deadline::{DEADLINE, eventually};
+pub(crate) use held_slots::HeldSlot;
+pub(crate) use observer::{Observed, Observer};
+pub(crate) use outcome::Outcome;
+pub(crate) use pattern::matches;
+pub(crate) use process_state::ProcessState;
+pub(crate) use running::Running;
+pub(crate) use site::Site;
+pub(crate) use test::Test;
+
+/// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.
+macro_rules! needs_root {
+    () => {
+        if !crate::support::is_root() {
+            return crate::support::skip("only root can start processes as several users");
+        }
+    };
+}
+pub(crate) use needs_root;

@@ -1,0 +1,37 @@
+//! How a command ended and what it printed.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Output};
+
+/// What is left of a command that has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) pid: u32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) ending: Ending,
+}
+
+/// The status a process returned, or the signal it died of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ending {
+    Status(i32),
+    Signal(i32),
+}
+
+impl Outcome {
+    pub(crate) fn new(pid: u32, output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("what rungate prints is UTF-8");
+        let ending = Ending::from(output.status);
+        Self { pid, stdout: text(output.stdout), stderr: text(output.stderr), ending }
+    }
+}
+
+impl From<ExitStatus> for Ending {
+    fn from(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(code) => Self::Status(code),
+            None => Self::Signal(status.signal().expect("a process that returned nothing died of a signal")),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A command in the background. It ends with its guard: no test leaves a process behind, however it fails.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, ChildStdout};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::deadline::{DEADLINE, ends_in_time, readable_in_time};
+use super::outcome::{Ending, Outcome};
+
+/// The guard of a command in the background.
+#[must_use = "the command is killed when its guard is dropped"]
+pub(crate) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    command: String,
+}
+
+impl Running {
+    pub(super) fn new(mut child: Child, command: String) -> Self {
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
+        Self { child, stdin, stdout, command }
+    }
+
+    /// The process id: of the launcher, and after it of the program that it became.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().try_into().expect("process ids are positive")
+    }
+
+    /// Writes a line to its standard input.
+    #[track_caller]
+    pub(crate) fn write_line(&mut self, line: &str) {
+        let pipe = self.stdin.as_mut().expect("standard input is open");
+        pipe.write_all(format!("{line}\n").as_bytes())
+            .unwrap_or_else(|error| panic!("{}: {error}", self.command));
+    }
+
+    /// Writes a line and waits until it comes back.
+    #[track_caller]
+    pub(super) fn wait_for_echo(&mut self) {
+        let line = "are you there?\n";
+        // Whoever does not run any more does not answer either, and that tells more.
+        let _ = self.stdin.as_mut().expect("standard input is open").write_all(line.as_bytes());
+        let answer = self.read_line();
+        if answer != line {
+            let _ = self.child.kill();
+            let mut stderr = String::new();
+            let _ = self.child.stderr.take().expect("standard error is a pipe").read_to_string(&mut stderr);
+            let status = self.child.wait().expect("a child can be reaped");
+            panic!(
+                "{} did not come to run: {status}\n--- standard output\n{answer}--- standard error\n{stderr}---",
+                self.command
+            );
+        }
+    }
+
+    /// The next line of its standard output; empty when there is none any more.
+    #[track_caller]
+    pub(crate) fn read_line(&mut self) -> String {
+        if self.stdout.buffer().is_empty() {
+            let in_time = readable_in_time(self.stdout.get_ref().as_fd());
+            assert!(in_time, "{} printed nothing for {DEADLINE:?}", self.command);
+        }
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("what programs print here is UTF-8");
+        line
+    }
+
+    /// Closes its standard input, as which it ends of its own accord, and waits for that.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Outcome {
+        self.stdin = None;
+        self.end()
+    }
+
+    /// Sends a signal and does not wait for what comes of it.
+    #[track_caller]
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).expect("a child that was not reaped can be signalled");
+    }
+
+    /// Kills it, and returns when it is gone.
+    #[track_caller]
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::SIGKILL);
+        let outcome = self.end();
+        assert_eq!(outcome.ending, Ending::Signal(9), "{} ended before it was killed", self.command);
+    }
+
+    /// Waits for its end, and returns what it printed since it was last asked.
+    #[track_caller]
+    pub(crate) fn end(&mut self) -> Outcome {
+        assert!(ends_in_time(&self.child), "{} still runs after {DEADLINE:?}", self.command);
+        let mut stdout = String::new();
+        let mut stderr = String::new();
+        self.stdout.read_to_string(&mut stdout).expect("what programs print here is UTF-8");
+        let pipe = self.child.stderr.as_mut().expect("standard error is a pipe");
+        pipe.read_to_string(&mut stderr).expect("what programs print here is UTF-8");
+        let status = self.child.wait().expect("a child that ended can be reaped");
+        Outcome { pid: self.child.id(), stdout, stderr, ending: Ending::from(status) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that ended already is reaped already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

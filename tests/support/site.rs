@@ -1,0 +1,260 @@
+//! A machine in small for one test: a directory with a policy, a place for repositories, programs and users' folders.
+//!
+//! ```text
+//! $DIR/policy.toml     what RUNGATE_POLICY names, once there is a policy
+//! $DIR/repositories/   anybody may create files here, as in /run/rungate (1777)
+//! $DIR/bin/            first in PATH
+//! $DIR/work/           where commands start (1777)
+//! $DIR/run/UID/        XDG_RUNTIME_DIR of that user (0700)
+//! $DIR/config/UID/     XDG_CONFIG_HOME of that user (0700)
+//! $DIR/etc/            a small /etc, mounted over the real one when there is a system policy
+//! ```
+//!
+//! In every text that a test hands over, and in every text that it expects, `$DIR` stands for the directory.
+
+use std::fs::{self, File, Permissions, create_dir, hard_link, set_permissions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::accounts::{Account, is_root};
+use super::held_slots::{HeldSlot, held_slots};
+use super::test::Test;
+use super::unindent::unindent;
+
+/// The programs that tests start besides rungate itself: the examples in `tests/programs`.
+const PROGRAMS: [&str; 4] = ["peer", "observer", "holder", "null_launcher"];
+
+/// A handle to one site. The directory goes with the last handle.
+#[derive(Clone)]
+pub(crate) struct Site(Arc<Directory>);
+
+struct Directory {
+    directory: TempDir,
+    rungate: PathBuf,
+    programs: PathBuf,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let directory =
+            tempfile::Builder::new().prefix("rungate-").tempdir_in(base()).expect("a temporary directory");
+        let path = directory.path();
+        set_mode(path, 0o755);
+        for (name, mode) in
+            [("repositories", 0o1777), ("bin", 0o755), ("work", 0o1777), ("run", 0o755), ("config", 0o755)]
+        {
+            create_dir(path.join(name)).expect("a new directory has room for more");
+            set_mode(&path.join(name), mode);
+        }
+        let (rungate, programs) = programs_for_everyone(path);
+        Self(Arc::new(Directory { directory, rungate, programs }))
+    }
+
+    /// A new site with this policy.
+    pub(crate) fn with_policy(text: &str) -> Self {
+        let site = Self::new();
+        site.policy(text);
+        site
+    }
+
+    /// Writes `$DIR/policy.toml`. A text that does not give a version gets two lines in front: the version, and
+    /// `$DIR/repositories` as the directory of repositories.
+    pub(crate) fn policy(&self, text: &str) {
+        self.write("policy.toml", &whole_policy(text));
+    }
+
+    /// Makes this text the system's policy, `/etc/rungate/policy.toml`, for every command of this site that follows.
+    /// Only root can do that.
+    pub(crate) fn system_policy(&self, text: &str) {
+        self.system_file("policy.toml", &whole_policy(text));
+    }
+
+    /// Writes a file below `/etc/rungate`, as the commands of this site see it.
+    pub(crate) fn system_file(&self, name: &str, text: &str) {
+        let etc = self.path("etc");
+        if !etc.exists() {
+            create_dir(&etc).expect("create etc");
+            for name in ["passwd", "group", "nsswitch.conf", "ld.so.cache", "hosts", "hostname", "localtime"]
+            {
+                // A machine need not have each of them.
+                let _ = fs::copy(Path::new("/etc").join(name), etc.join(name));
+            }
+        }
+        let file = Path::new("etc/rungate").join(name);
+        fs::create_dir_all(self.path(file.parent().expect("a file has a directory")))
+            .expect("create etc/rungate");
+        self.write(file, text);
+    }
+
+    /// Whether commands of this site see an `/etc` of their own.
+    pub(super) fn has_own_etc(&self) -> bool {
+        self.path("etc").exists()
+    }
+
+    /// Writes the policy of that user's own, `$XDG_CONFIG_HOME/rungate/policy.toml`.
+    pub(crate) fn own_policy(&self, user: &Account, text: &str) {
+        let directory = self.config_directory(user).join("rungate");
+        fs::create_dir_all(&directory).expect("create the user's configuration");
+        let file = directory.join("policy.toml");
+        self.write(&file, &whole_policy(text));
+        for path in [&directory, &file] {
+            chown(path, Some(user.uid), Some(user.gid)).expect("give the configuration to the user");
+        }
+    }
+
+    /// Writes a file below the site, readable by everybody.
+    pub(crate) fn write(&self, path: impl AsRef<Path>, text: &str) {
+        let path = self.path(path);
+        fs::write(&path, self.expand(&unindent(text)))
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        set_mode(&path, 0o644);
+    }
+
+    /// Puts a shell script into `$DIR/bin`.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        write_by_another(&self.path("bin").join(name), &self.expand(&unindent(text)));
+    }
+
+    /// Puts a program of that name into `$DIR/bin` that copies its standard input to its standard output: it runs as
+    /// long as a test wants it to, and answers, so that a test knows that it runs.
+    pub(crate) fn program(&self, name: &str) {
+        install(Path::new("/bin/cat"), &self.path("bin").join(name));
+    }
+
+    /// A command of rungate at this site.
+    pub(crate) fn test(&self) -> Test {
+        Test::at(self)
+    }
+
+    /// A path below the site; an absolute one stays as it is.
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.0.directory.path().join(path)
+    }
+
+    /// A file in the directory of repositories.
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        self.path("repositories").join(name)
+    }
+
+    /// Who holds which slots of a repository, as the kernel has it. There is nobody in a file that does not exist.
+    #[track_caller]
+    pub(crate) fn held(&self, repository: &str) -> Vec<HeldSlot> {
+        match File::open(self.repository(repository)) {
+            Ok(file) => held_slots(&file).expect("the kernel says who holds a lock"),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => panic!("{repository}: {error}"),
+        }
+    }
+
+    /// The numbers of the slots that are held, lowest first.
+    #[track_caller]
+    pub(crate) fn held_numbers(&self, repository: &str) -> Vec<i64> {
+        self.held(repository).iter().map(|slot| slot.number).collect()
+    }
+
+    /// rungate, where every user can start it.
+    pub(crate) fn rungate(&self) -> &Path {
+        &self.0.rungate
+    }
+
+    /// One of the programs in `tests/programs`, where every user can start it.
+    #[track_caller]
+    pub(crate) fn helper(&self, name: &str) -> PathBuf {
+        assert!(PROGRAMS.contains(&name), "{name} is not one of the tests' programs");
+        self.0.programs.join(name)
+    }
+
+    pub(super) fn runtime_directory(&self, user: &Account) -> PathBuf {
+        self.private_directory("run", user)
+    }
+
+    pub(super) fn config_directory(&self, user: &Account) -> PathBuf {
+        self.private_directory("config", user)
+    }
+
+    fn private_directory(&self, of: &str, user: &Account) -> PathBuf {
+        let path = self.path(of).join(user.uid.to_string());
+        // Whoever comes first makes it; another thread of the same test may have.
+        if create_dir(&path).is_ok() {
+            set_mode(&path, 0o700);
+            chown(&path, Some(user.uid), Some(user.gid)).expect("give the directory to its user");
+        }
+        path
+    }
+
+    /// Puts the site's directory in the place of `$DIR`.
+    pub(crate) fn expand(&self, text: &str) -> String {
+        text.replace(
+            "$DIR",
+            self.0.directory.path().to_str().expect("temporary directories have plain names"),
+        )
+    }
+}
+
+fn whole_policy(text: &str) -> String {
+    let text = unindent(text);
+    if text.contains("version") {
+        return text;
+    }
+    format!("version = 1\ndefaults.directory = \"$DIR/repositories\"\n{text}")
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    set_permissions(path, Permissions::from_mode(mode))
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// The directory for temporary ones. As root it must be open to the users whom the tests become.
+fn base() -> PathBuf {
+    let usual = std::env::temp_dir();
+    if !is_root() || open_to_everyone(&usual) { usual } else { PathBuf::from("/var/tmp") }
+}
+
+/// Where rungate and the tests' programs are, as seen by every user: beside this test program, or copied into the site
+/// when that is in a directory that only root can enter.
+fn programs_for_everyone(site: &Path) -> (PathBuf, PathBuf) {
+    let rungate = PathBuf::from(env!("CARGO_BIN_EXE_rungate"));
+    let programs = rungate.with_file_name("examples");
+    if !is_root() || open_to_everyone(&programs) {
+        return (rungate, programs);
+    }
+    let copies = site.join("programs");
+    create_dir(&copies).expect("a new directory has room for more");
+    for name in PROGRAMS {
+        install(&programs.join(name), &copies.join(name));
+    }
+    install(&rungate, &copies.join("rungate"));
+    (copies.join("rungate"), copies)
+}
+
+/// Puts a program somewhere, executable by everybody: by a link if that can be, else by a copy.
+fn install(source: &Path, target: &Path) {
+    if hard_link(source, target).is_err() {
+        let text = fs::read(source).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
+        write_by_another(target, &text);
+    }
+}
+
+/// Writes an executable file, and has another process do it: while this one had it open for writing, a program that a
+/// neighbouring test starts would inherit that, and the file would be busy when it is to be executed.
+fn write_by_another(target: &Path, text: impl AsRef<[u8]>) {
+    let mut install = Command::new("install")
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(target)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("install(1) of coreutils");
+    install.stdin.take().expect("a pipe").write_all(text.as_ref()).expect("install reads what it copies");
+    assert!(install.wait().expect("install ends").success(), "install {}", target.display());
+}
+
+fn open_to_everyone(directory: &Path) -> bool {
+    directory
+        .ancestors()
+        .all(|path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o001 != 0))
+}

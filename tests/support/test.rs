@@ -1,0 +1,279 @@
+//! One command, and everything that must come of it.
+//!
+//! ```ignore
+//! Test::new()
+//!     .policy("…")
+//!     .user("games")
+//!     .args(["run", "--", "matlab"])
+//!     .stderr("rungate: matlab: not started: …\n")
+//!     .status(75);
+//! ```
+//!
+//! Standard output, standard error and the status are always compared: what a test does not mention must be empty. The
+//! expected texts are patterns (`pattern.rs`), in which `$DIR` is the site's directory.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use super::accounts::{Account, is_root};
+use super::deadline::{DEADLINE, ends_in_time};
+use super::outcome::{Ending, Outcome};
+use super::pattern::matches;
+use super::running::Running;
+use super::site::Site;
+use super::unindent::unindent;
+
+/// A command that has not been started yet.
+#[derive(Clone)]
+#[must_use = "nothing runs before status(), killed_by(), outcome() or spawn()"]
+pub(crate) struct Test {
+    site: Site,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    user: Account,
+    groups: Option<Vec<String>>,
+    environment: Vec<(OsString, Option<OsString>)>,
+    through: Vec<OsString>,
+    directory: PathBuf,
+    stdin: Vec<u8>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Test {
+    /// rungate, at a site of its own.
+    pub(crate) fn new() -> Self {
+        Self::at(&Site::new())
+    }
+
+    pub(super) fn at(site: &Site) -> Self {
+        Self {
+            site: site.clone(),
+            program: site.rungate().to_owned(),
+            arguments: Vec::new(),
+            user: Account::own(),
+            groups: None,
+            environment: Vec::new(),
+            through: Vec::new(),
+            directory: site.path("work"),
+            stdin: Vec::new(),
+            stdout: String::new(),
+            stderr: String::new(),
+        }
+    }
+
+    /// Gives the site a policy (see [`Site::policy`]).
+    pub(crate) fn policy(self, text: &str) -> Self {
+        self.site.policy(text);
+        self
+    }
+
+    /// Another program than rungate.
+    pub(crate) fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
+    /// Adds arguments. `$DIR` in them is the site's directory.
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments
+            .extend(arguments.into_iter().map(|argument| self.site.expand_bytes(argument.as_ref())));
+        self
+    }
+
+    /// Runs as this user, with the groups the user database gives him unless [`Test::groups`] says otherwise. Only root
+    /// can become somebody else: see `needs_root!`.
+    #[track_caller]
+    pub(crate) fn user(mut self, name: &str) -> Self {
+        self.user = Account::named(name);
+        assert!(
+            is_root() || self.user == Account::own(),
+            "only root can become {name}: the test lacks needs_root!()"
+        );
+        self
+    }
+
+    /// The supplementary groups, instead of those in the group database.
+    pub(crate) fn groups<'name>(mut self, names: impl IntoIterator<Item = &'name str>) -> Self {
+        self.groups = Some(names.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        let value = self.site.expand_bytes(value.as_ref());
+        self.environment.push((name.into(), Some(value)));
+        self
+    }
+
+    pub(crate) fn env_remove(mut self, name: &str) -> Self {
+        self.environment.push((name.into(), None));
+        self
+    }
+
+    /// Starts the command through others that become it, as in `env --ignore-signal=INT rungate …`.
+    pub(crate) fn through<A: AsRef<OsStr>>(mut self, prefix: impl IntoIterator<Item = A>) -> Self {
+        self.through.extend(prefix.into_iter().map(|word| self.site.expand_bytes(word.as_ref())));
+        self
+    }
+
+    /// The working directory, below the site's.
+    pub(crate) fn directory(mut self, path: &str) -> Self {
+        self.directory = self.site.path(path);
+        self
+    }
+
+    pub(crate) fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
+        self.stdin = text.as_ref().to_owned();
+        self
+    }
+
+    /// What must be on standard output.
+    pub(crate) fn stdout(mut self, pattern: &str) -> Self {
+        self.stdout = self.site.expand(&unindent(pattern));
+        self
+    }
+
+    /// What must be on standard error.
+    pub(crate) fn stderr(mut self, pattern: &str) -> Self {
+        self.stderr = self.site.expand(&unindent(pattern));
+        self
+    }
+
+    /// Runs it: it must return this status, and must have printed what was said before.
+    #[track_caller]
+    pub(crate) fn status(&self, expected: i32) {
+        self.compare(Ending::Status(expected));
+    }
+
+    /// Runs it: it must die of this signal, and must have printed what was said before.
+    #[track_caller]
+    pub(crate) fn killed_by(&self, signal: i32) {
+        self.compare(Ending::Signal(signal));
+    }
+
+    #[track_caller]
+    fn compare(&self, ending: Ending) {
+        let outcome = self.outcome();
+        let right = outcome.ending == ending
+            && matches(&self.stdout, &outcome.stdout)
+            && matches(&self.stderr, &outcome.stderr);
+        assert!(
+            right,
+            "{command:?}\n\
+            --- expected: {ending:?}\n--- standard output\n{}--- standard error\n{}\
+            --- actual: {:?}\n--- standard output\n{}--- standard error\n{}---",
+            self.stdout,
+            self.stderr,
+            outcome.ending,
+            outcome.stdout,
+            outcome.stderr,
+            command = self.arguments,
+        );
+    }
+
+    /// Runs it to its end and compares nothing: for storms, where each start is judged together with the others.
+    #[track_caller]
+    pub(crate) fn outcome(&self) -> Outcome {
+        let mut child = self.start();
+        let stdin = child.stdin.take();
+        let text = self.stdin.clone();
+        let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&text)));
+        let pid = child.id();
+        if !ends_in_time(&child) {
+            child.kill().expect("kill a child");
+            let output = child.wait_with_output().expect("a killed child ends");
+            panic!(
+                "still running after {DEADLINE:?}: {:?}\n{}",
+                self.arguments,
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        let output = child.wait_with_output().expect("a child that ended can be reaped");
+        // A program that did not read all of it broke the pipe, which is its right.
+        let _ = writer.join().expect("the writer does not panic");
+        Outcome::new(pid, output)
+    }
+
+    /// Starts it in the background, and returns when its program runs: that must answer a line on its standard input
+    /// with the same line, as cat(1) does.
+    #[track_caller]
+    pub(crate) fn spawn(&self) -> Running {
+        let mut running = self.background();
+        running.wait_for_echo();
+        running
+    }
+
+    /// Starts it in the background and returns at once.
+    #[track_caller]
+    pub(crate) fn background(&self) -> Running {
+        Running::new(self.start(), format!("{:?}", self.arguments))
+    }
+
+    fn start(&self) -> Child {
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Each of the words in front becomes the next by exec, so that the child's process id is the command's.
+    fn command(&self) -> Command {
+        let mut words: Vec<OsString> = Vec::new();
+        if self.site.has_own_etc() {
+            let mount = "mount --bind \"$0\" /etc && exec \"$@\"";
+            words.extend(
+                ["unshare", "--mount", "--propagation", "private", "sh", "-c", mount].map(OsString::from),
+            );
+            words.push(self.site.path("etc").into());
+        }
+        if is_root() {
+            words.extend(["setpriv".into(), format!("--reuid={}", self.user.uid).into()]);
+            words.push(format!("--regid={}", self.user.gid).into());
+            words.push(match self.groups.as_deref() {
+                None => "--init-groups".into(),
+                Some([]) => "--clear-groups".into(),
+                Some(names) => format!("--groups={}", names.join(",")).into(),
+            });
+        }
+        words.extend(self.through.iter().cloned());
+        words.push(self.program.clone().into());
+        words.extend(self.arguments.iter().cloned());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&self.directory).env_clear().envs(self.usual_environment());
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
+    fn usual_environment(&self) -> Vec<(&'static str, OsString)> {
+        let mut environment = vec![
+            ("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", self.site.path("bin").display()).into()),
+            ("HOME", self.site.path("work").into()),
+            ("USER", self.user.name.clone().into()),
+            ("XDG_RUNTIME_DIR", self.site.runtime_directory(&self.user).into()),
+            ("XDG_CONFIG_HOME", self.site.config_directory(&self.user).into()),
+        ];
+        let policy = self.site.path("policy.toml");
+        if policy.exists() {
+            environment.push(("RUNGATE_POLICY", policy.into()));
+        }
+        environment
+    }
+}
+
+impl Site {
+    /// [`Site::expand`] for what need not be UTF-8.
+    fn expand_bytes(&self, text: &OsStr) -> OsString {
+        match text.to_str() {
+            Some(text) => self.expand(text).into(),
+            None => OsString::from_vec(text.as_bytes().to_owned()),
+        }
+    }
+}
