@@ -1,6 +1,10 @@
 //! `rungate explain`: what the policy says of a command, and why. The same evaluator as `run`; nothing is taken.
 
-use std::{ffi::OsString, fmt::Write as _};
+use std::{
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    path::Path,
+};
 
 use serde_json::{Value, json};
 
@@ -13,7 +17,8 @@ use crate::{
         run::find,
         situation::Situation,
     },
-    decision::{Claim, Decision, Outcome, Terms, Verdict, decide},
+    decision::{self, Claim, Decision, Outcome, Terms, Verdict, decide},
+    diagnostic::SourceText,
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
@@ -79,7 +84,7 @@ fn looks_of<'d, 'p>(decision: &'d Decision<'p>, situation: &Situation) -> Vec<Lo
     let Verdict::Start(terms) = &decision.verdict else { return Vec::new() };
     let claims = Claims::of(&terms.demands, &situation.runtime);
     let wanted: Vec<&Wanted> = claims.demands.iter().flat_map(Demand::options).collect();
-    let judged = terms.demands.iter().flat_map(|demand| demand.claims());
+    let judged = terms.demands.iter().flat_map(decision::Demand::claims);
     judged
         .zip(wanted)
         .map(|(claim, wanted)| Look {
@@ -166,7 +171,7 @@ impl Explained<'_, '_> {
             visible(host),
             clock.day_and_time(clock.system_time())
         );
-        let files: Vec<String> = self.policy.files().map(|file| file.shown_path()).collect();
+        let files: Vec<String> = self.policy.files().map(SourceText::shown_path).collect();
         let _ = match files.as_slice() {
             [] => writeln!(text, "policy   none"),
             [only] => writeln!(text, "policy   {only}"),
@@ -372,12 +377,13 @@ fn wait_and_hold(terms: &Terms<'_>) -> String {
     format!("wait  {wait}\nhold  {}\n", terms.hold.resolve(None))
 }
 
-/// The last two names of a path are enough to tell policy files apart.
+/// The last name of a path, and the one before it for a drop-in, are enough to tell policy files apart.
 fn short_place(place: &str) -> String {
-    let names: Vec<&str> = place.rsplitn(3, '/').take(2).collect();
-    match names.as_slice() {
-        [file, directory] if directory.ends_with(".d") => format!("{directory}/{file}"),
-        [file, ..] => (*file).to_owned(),
-        [] => place.to_owned(),
+    let mut names = place.rsplitn(3, '/');
+    match (names.next(), names.next()) {
+        (Some(file), Some(directory)) if Path::new(directory).extension() == Some(OsStr::new("d")) => {
+            format!("{directory}/{file}")
+        }
+        (file, _) => file.unwrap_or(place).to_owned(),
     }
 }

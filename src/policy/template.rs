@@ -73,7 +73,14 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    pub(super) fn new(pieces: Vec<Piece>) -> Name {
+    pub(super) fn new(written: Vec<Piece>) -> Name {
+        let mut pieces: Vec<Piece> = Vec::with_capacity(written.len());
+        for piece in written {
+            match (pieces.last_mut(), piece) {
+                (Some(Piece::Literal(text)), Piece::Literal(more)) => text.push_str(&more),
+                (_, piece) => pieces.push(piece),
+            }
+        }
         let (reserved, touching) = ambiguity(&pieces);
         Name { pieces, reserved, touching }
     }

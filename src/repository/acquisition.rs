@@ -289,7 +289,7 @@ impl<'a> Acquisition<'a> {
         let Some(choices) = self.demands.get(picked.len()) else { return Ok(true) };
         for choice in choices {
             picked.push(*choice);
-            if self.can_be_had(choice, views, picked)? && self.choose(views, picked)? {
+            if Self::can_be_had(choice, views, picked)? && self.choose(views, picked)? {
                 return Ok(true);
             }
             picked.pop();
@@ -298,7 +298,6 @@ impl<'a> Acquisition<'a> {
     }
 
     fn can_be_had(
-        &self,
         choice: &Choice<'a>,
         views: &mut BTreeMap<FileId, View<'_>>,
         picked: &[Choice<'a>],

@@ -179,7 +179,7 @@ mod tests {
     fn free_slots_are_those_between_the_spans() {
         let occupancy = occupancy(&[(1, 2), (4, 4), (7, 1 << 40)]);
         assert_eq!(occupancy.free_among(1..=9).collect::<Vec<_>>(), [3, 5, 6]);
-        assert_eq!(occupancy.free_among(4..=4).collect::<Vec<_>>(), []);
+        assert_eq!(occupancy.free_among(4..=4).count(), 0);
         assert_eq!(occupancy.held(), 3 + (1 << 40) - 6);
     }
 

@@ -125,11 +125,10 @@ pub fn acquire_in_turn(
             return Ok(Waited::Interrupted);
         }
         match line::nearest_older(waiting.file, limit, waiting.number)? {
-            Some(ahead) => {
-                if sleep_behind(&waiting, &ahead, deadline, watch)? == Verdict::Stop {
-                    return Ok(Waited::Interrupted);
-                }
+            Some(ahead) if sleep_behind(&waiting, &ahead, deadline, watch)? == Verdict::Stop => {
+                return Ok(Waited::Interrupted);
             }
+            Some(_) => {}
             // Only the first in line ends whoever is overdue: those behind it would end more than it takes.
             None if !acquisition.end_overdue(&mut blocked)? => {
                 watched.sleep(&blocked.refused, acquisition.file(file), deadline)?;
