@@ -152,7 +152,7 @@ impl fmt::Display for Fault {
             Fault::BadName { name } => {
                 write!(
                     f,
-                    "{} is not a name: letters, digits, \"_\", \"-\" and \".\", the last not first",
+                    "{} is not a name: letters, digits, \"_\", \"-\" and, not at its start, \".\"",
                     quoted(name)
                 )
             }

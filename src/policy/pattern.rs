@@ -30,16 +30,8 @@ enum Form {
     Literal,
     /// What comes before a star that ends the pattern, in bytes.
     Prefix(usize),
-    /// Anything else.
-    Glob(Box<GlobForm>),
-}
-
-#[derive(Debug)]
-struct GlobForm {
-    /// The length of what comes before the first special character, in bytes.
-    literal: usize,
-    parsed: Glob,
-    compiled: OnceLock<GlobMatcher>,
+    /// Anything else, with the length of what comes before its first special character, in bytes.
+    Glob(usize, OnceLock<Option<Box<GlobMatcher>>>),
 }
 
 impl Pattern {
@@ -52,8 +44,12 @@ impl Pattern {
             None => Form::Literal,
             Some(star) if &text[star..] == "*" => Form::Prefix(star),
             Some(literal) => {
-                let parsed = glob(text, subject).map_err(|error| error.kind().to_string())?;
-                Form::Glob(Box::new(GlobForm { literal, parsed, compiled: OnceLock::new() }))
+                // Stars and question marks are well-formed wherever they stand, so that most patterns need not be
+                // parsed before there is something to match.
+                if text.contains(['[', '{', '}', '\\']) {
+                    glob(text, subject).map_err(|error| error.kind().to_string())?;
+                }
+                Form::Glob(literal, OnceLock::new())
             }
         };
         Ok(Pattern { text: text.to_owned(), subject, form })
@@ -82,12 +78,14 @@ impl Pattern {
                 self.starts(*length, value)
                     && !(self.subject == Subject::Path && value[*length..].contains(&b'/'))
             }
-            Form::Glob(glob) => {
-                self.starts(glob.literal, value)
-                    && glob
-                        .compiled
-                        .get_or_init(|| glob.parsed.compile_matcher())
-                        .is_match_candidate(&Candidate::from_bytes(value))
+            Form::Glob(literal, compiled) => {
+                let compile =
+                    || glob(&self.text, self.subject).ok().map(|glob| Box::new(glob.compile_matcher()));
+                self.starts(*literal, value)
+                    && compiled
+                        .get_or_init(compile)
+                        .as_ref()
+                        .is_some_and(|matcher| matcher.is_match_candidate(&Candidate::from_bytes(value)))
             }
         }
     }

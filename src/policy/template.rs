@@ -11,7 +11,7 @@ use std::{
 use super::safe_value::{LONGEST_NAME, hash_suffix, is_plain, is_safe, sanitized};
 
 /// What a placeholder stands for.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Placeholder {
     User,
     Uid,
@@ -34,14 +34,14 @@ impl Placeholder {
 }
 
 /// A part of one name.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Piece {
     Literal(String),
     Value(Placeholder),
 }
 
 /// Where the path starts.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Start {
     /// An absolute directory.
     At(PathBuf),
@@ -50,7 +50,7 @@ pub(crate) enum Start {
 }
 
 /// The path of a repository.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct PathTemplate {
     /// Where the directory starts that is there before any launch.
     pub(super) start: Start,
@@ -63,7 +63,7 @@ pub(crate) struct PathTemplate {
 }
 
 /// One name of a path.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Name {
     pub(super) pieces: Vec<Piece>,
     /// The characters of the text between its values, where a value that holds one could be taken for another.
@@ -209,12 +209,10 @@ impl PathTemplate {
         Some(path)
     }
 
-    /// Whether another template always means the same file as this, however the two are written.
-    pub(super) fn is_same_file(&self, other: &PathTemplate) -> bool {
-        let names = |template: &PathTemplate| -> Vec<Name> {
-            let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
-            template.base.iter().map(literal).chain(template.names.iter().cloned()).collect()
-        };
-        self.start == other.start && names(self) == names(other)
+    /// Where it starts and the names below that: the same for templates that always mean the same file, however the two
+    /// are written.
+    pub(super) fn whole(&self) -> (Start, Vec<Name>) {
+        let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
+        (self.start.clone(), self.base.iter().map(literal).chain(self.names.iter().cloned()).collect())
     }
 }

@@ -1,5 +1,7 @@
 //! Repositories: their paths, limits and reservations, each for itself and then against each other.
 
+use std::collections::{HashMap, hash_map::Entry};
+
 use super::{book::Book, selectors::parse_principals};
 use crate::policy::{
     fault::Fault,
@@ -18,24 +20,28 @@ use crate::policy::{
 const LONGEST_NAME: usize = 100;
 
 pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
-    let mut repositories: Vec<(Repository, At)> = Vec::new();
+    let mut repositories: Vec<Repository> = Vec::new();
+    let mut files = HashMap::new();
     for file in book.files {
         for written in &file.written.repositories {
             let reading = Reading { book, written };
             let place = Place::new(&file.source, written.name.at);
             let repository = reading.repository(file.layer, place);
-            if let Some((other, first)) = repositories.iter().find(|(other, _)| {
-                other.layer == repository.layer
-                    && other.path.is_same_file(&repository.path)
-                    && !other.has_same_settings(&repository)
-            }) {
-                let at = written.path.map_or(written.name.at, |path| path.at);
-                reading.fault(at, Fault::SamePath { name: other.name.clone(), first: *first });
+            match files.entry((file.layer, repository.path.whole())) {
+                Entry::Vacant(entry) => drop(entry.insert((repositories.len(), written.name.at))),
+                Entry::Occupied(entry) => {
+                    let (other, first) = *entry.get();
+                    let other = &repositories[other];
+                    if !other.has_same_settings(&repository) {
+                        let at = written.path.map_or(written.name.at, |path| path.at);
+                        reading.fault(at, Fault::SamePath { name: other.name.clone(), first });
+                    }
+                }
             }
-            repositories.push((repository, written.name.at));
+            repositories.push(repository);
         }
     }
-    repositories.into_iter().map(|(repository, _)| repository).collect()
+    repositories
 }
 
 struct Reading<'b, 'w> {
