@@ -18,6 +18,14 @@ use crate::{
     sys::process::NameWhileWaiting,
 };
 
+/// What a wait is watched by, and shown with.
+pub(super) struct Watch<'a> {
+    /// When it changes, the launch is decided anew.
+    pub(super) policy: &'a Policy,
+    pub(super) command: &'a OsStr,
+    pub(super) is_quiet: bool,
+}
+
 /// A launch's place in time, from its arrival on.
 pub(super) struct Turn {
     begun: Instant,
@@ -47,9 +55,7 @@ impl Turn {
         demands: &[Demand],
         launch: &Launch<'_>,
         wait: Wait,
-        policy: &Policy,
-        command: &OsStr,
-        quiet: bool,
+        watch: &Watch<'_>,
     ) -> Result<Waited, RepositoryError> {
         let deadline = match wait {
             Wait::For(Duration::ZERO) => {
@@ -68,11 +74,11 @@ impl Turn {
         let mut shown = false;
         let begun = self.begun;
         let waited = acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
-            if !quiet && (line.is_living() || !shown) {
-                line.show(&describe(command, waiting, claims[waiting.claim], begun.elapsed()));
+            if !watch.is_quiet && (line.is_living() || !shown) {
+                line.show(&describe(watch.command, waiting, claims[waiting.claim], begun.elapsed()));
             }
             shown = true;
-            if policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
+            if watch.policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
         });
         self.has_waited |= shown;
         waited
