@@ -28,6 +28,12 @@ pub enum Action {
     /// Look at the policy itself
     #[command(subcommand)]
     Policy(PolicyAction),
+    /// Forget when repositories were last used, so that no launch comes too soon
+    Reset(ResetArguments),
+    /// End holders that are overdue
+    Expire(ExpireArguments),
+    /// Show a log of JSON lines, or what it adds up to
+    History(HistoryArguments),
     /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
     #[command(disable_help_flag = true)]
     Exectimes {
@@ -55,6 +61,10 @@ pub struct RunArguments {
     /// Do not wait: refuse at once when a limit is reached
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub nonblock: bool,
+
+    /// Let rules see this as the command's name (for interpreters, containers, cron lines)
+    #[arg(long = "as", value_name = "NAME")]
+    pub typed_as: Option<OsString>,
 
     /// What keeps the slots: process, descriptor, supervisor or tree; never less than the policy says
     #[arg(long, value_parser = ["process", "descriptor", "supervisor", "tree"])]
@@ -105,6 +115,26 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
 
+    /// Ask for another time: 14:02, "2026-11-20 14:02", or with a zone as in RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+
+    /// Ask for another host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<OsString>,
+
+    /// Ask for another working directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: Option<PathBuf>,
+
+    /// Ask for another environment: a variable that is set, or without = one that is not (may be repeated)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub environment: Vec<OsString>,
+
+    /// Let rules see this as the command's name
+    #[arg(long = "as", value_name = "NAME")]
+    pub typed_as: Option<OsString>,
+
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub policy: PolicyOption,
@@ -136,6 +166,54 @@ pub struct ListingArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `rungate reset`.
+#[derive(Args, Debug)]
+pub struct ResetArguments {
+    /// Repositories by name, or lock files by path (with a slash)
+    #[arg(value_name = "REPOSITORY", required = true)]
+    pub repositories: Vec<OsString>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate expire`.
+#[derive(Args, Debug)]
+pub struct ExpireArguments {
+    /// Repositories by name; all of the policy without it
+    #[arg(value_name = "REPOSITORY")]
+    pub repositories: Vec<OsString>,
+
+    /// Only tell who would be ended
+    #[arg(long)]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate history`.
+#[derive(Args, Debug)]
+pub struct HistoryArguments {
+    /// The log; the one that the policy names without it
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// Add the events up for each repository and rule, and suggest times
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
 }
 
 /// `rungate policy`.

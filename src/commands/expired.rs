@@ -2,15 +2,12 @@
 
 use crate::{
     output::{age::age, visible::visible},
-    repository::{
-        claim::Claim,
-        expiry::{Fate, Overdue},
-    },
+    repository::expiry::{Fate, Overdue},
 };
 
 /// One line for whoever wanted the slot.
-pub(super) fn describe(claim: &Claim, overdue: &Overdue, fate: Fate) -> String {
-    let name = visible(&claim.name);
+pub(super) fn describe(repository: &str, overdue: &Overdue, fate: Fate) -> String {
+    let name = visible(repository);
     let command = overdue.holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
     let who = format!("PID {} ({command}), overdue by {}", overdue.pid, age(overdue.by));
     match fate {

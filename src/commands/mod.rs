@@ -4,14 +4,19 @@
 mod ad_hoc;
 mod claims;
 mod exectimes;
+mod expire;
 mod expired;
 mod explain;
+mod history;
+mod history_summary;
+mod journal;
 mod list;
 mod names;
 mod policy_check;
 mod policy_show;
 mod refusal;
 mod repositories;
+mod reset;
 mod run;
 mod situation;
 mod status;
@@ -77,6 +82,9 @@ fn act(action: Action) -> Result<u8, Error> {
             policy_check::check(&files, strict, policy.policy)
         }
         Action::Policy(PolicyAction::Show { policy }) => policy_show::show(policy.policy),
+        Action::Reset(arguments) => reset::reset(&arguments),
+        Action::Expire(arguments) => expire::expire(&arguments),
+        Action::History(arguments) => history::show(&arguments),
         Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
     }
 }

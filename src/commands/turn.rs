@@ -18,16 +18,30 @@ use crate::{
     sys::process::NameWhileWaiting,
 };
 
+/// What a wait is watched by, and shown with.
+pub(super) struct Watch<'a> {
+    /// When it changes, the launch is decided anew.
+    pub(super) policy: &'a Policy,
+    pub(super) command: &'a OsStr,
+    pub(super) is_quiet: bool,
+}
+
 /// A launch's place in time, from its arrival on.
 pub(super) struct Turn {
     begun: Instant,
     place: Place,
+    has_waited: bool,
 }
 
 impl Turn {
     /// The launch has arrived.
     pub(super) fn begin() -> Self {
-        Self { begun: Instant::now(), place: Place::default() }
+        Self { begun: Instant::now(), place: Place::default(), has_waited: false }
+    }
+
+    /// Whether it had to stand in line.
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// How long it has been here.
@@ -41,8 +55,7 @@ impl Turn {
         demands: &[Demand],
         launch: &Launch<'_>,
         wait: Wait,
-        policy: &Policy,
-        command: &OsStr,
+        watch: &Watch<'_>,
     ) -> Result<Waited, RepositoryError> {
         let deadline = match wait {
             Wait::For(Duration::ZERO) => {
@@ -60,13 +73,15 @@ impl Turn {
         let mut line = LivingLine::default();
         let mut shown = false;
         let begun = self.begun;
-        acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
-            if line.is_living() || !shown {
-                line.show(&describe(command, waiting, claims[waiting.claim], begun.elapsed()));
-                shown = true;
+        let waited = acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
+            if !watch.is_quiet && (line.is_living() || !shown) {
+                line.show(&describe(watch.command, waiting, claims[waiting.claim], begun.elapsed()));
             }
-            if policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
-        })
+            shown = true;
+            if watch.policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
+        });
+        self.has_waited |= shown;
+        waited
     }
 }
 

@@ -36,6 +36,11 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// Whose files it is made of.
+    pub fn kind(&self) -> LayerKind {
+        self.kind
+    }
+
     /// The mode of repositories that are created: in a system policy everybody must be able to open them.
     pub(crate) fn create_mode(&self) -> u32 {
         self.create_mode.unwrap_or(if self.is_systems() { 0o666 } else { 0o600 })

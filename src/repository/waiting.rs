@@ -128,12 +128,11 @@ pub fn acquire_in_turn(
             Some(ahead) if sleep_behind(&waiting, &ahead, deadline, watch)? == Verdict::Stop => {
                 return Ok(Waited::Interrupted);
             }
-            Some(_) => {}
             // Only the first in line ends whoever is overdue: those behind it would end more than it takes.
             None if !acquisition.end_overdue(&mut blocked)? => {
                 watched.sleep(&blocked.refused, acquisition.file(file), deadline)?;
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
 }
