@@ -6,7 +6,7 @@ use std::{collections::HashMap, ffi::OsString, path::Path};
 use jiff::Timestamp;
 
 use super::{
-    claim::{Claim, Demand, Zone},
+    claim::{Claim, Demand},
     evaluation::decide,
     request::Request,
     trace::TraceEntry,
