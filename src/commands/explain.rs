@@ -25,7 +25,7 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
-    output::{age::age, clock::Clock, table::Table, visible::visible},
+    output::{age::age, clock::Clock, json, table::Table, visible::visible},
     policy::{Policy, Selector, Wait},
     repository::{claim::Claim as Wanted, claim::Demand, survey::Survey},
     sys::accounts,
@@ -423,7 +423,7 @@ impl Explained<'_, '_> {
             "status": status.map(|status| status as u8),
             "verdict": verdict,
         });
-        format!("{value:#}\n")
+        json::render(&value)
     }
 }
 

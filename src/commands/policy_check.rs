@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    commands::situation::Situation,
+    commands::{names::SystemNames, situation::Situation},
     error::Error,
     exit_status::ExitStatus,
     output::stream,
@@ -14,10 +14,10 @@ use crate::{
 pub(super) fn check(files: &[PathBuf], strict: bool, named: Option<PathBuf>) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let loaded = if files.is_empty() {
-        Policy::load(&situation.sources(named))
+        Policy::check(&situation.sources(named), &SystemNames)
     } else {
         let files: Vec<PathBuf> = files.iter().map(|file| situation.directory.join(file)).collect();
-        Policy::load_files(&files, situation.credentials.uid)
+        Policy::check_files(&files, situation.credentials.uid, &SystemNames)
     };
     match loaded {
         Err(faults) => Ok(faulty(&faults)),
