@@ -219,7 +219,7 @@ pub struct HistoryArguments {
 /// `rungate policy`.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
-    /// Report every fault and warning
+    /// Report every fault, warning and failed test
     Check {
         /// Check these files instead of the policy in force
         #[arg(value_name = "FILE")]
@@ -233,6 +233,18 @@ pub enum PolicyAction {
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,
     },
+    /// Play the tests that the policy carries
+    Test {
+        /// Test these files instead of the policy in force
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+        policy: PolicyOption,
+    },
+    /// Print the JSON Schema of policies, for editors
+    Schema,
     /// Print the policy in force, all files merged
     Show {
         #[command(flatten)]

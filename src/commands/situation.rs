@@ -82,7 +82,7 @@ impl Situation {
     }
 
     /// What is said when nothing can be done because the policy has faults: where, since when, and who can mend it.
-    fn faulty(&self, faults: &Faults) -> Error {
+    pub(super) fn faulty(&self, faults: &Faults) -> Error {
         let count = match faults.count() {
             1 => "1 fault".to_owned(),
             count => format!("{count} faults"),

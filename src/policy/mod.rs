@@ -80,13 +80,17 @@ use jiff::tz::TimeZone;
 use toml::de::DeTable;
 
 use self::{
-    fault::Fault, findings::Findings, keys::FILE, place::At, reader::Section, source::Found,
-    validation::LayerFile, warning::Warning, written::WrittenFile,
+    fault::Fault,
+    findings::Findings,
+    keys::FILE,
+    place::At,
+    reader::Section,
+    source::{Found, Stamps},
+    validation::LayerFile,
+    warning::Warning,
+    written::WrittenFile,
 };
-use crate::{
-    diagnostic::{Diagnostic, SourceText},
-    sys::trusted_file::Stamp,
-};
+use crate::diagnostic::{Diagnostic, SourceText};
 
 /// The whole of the policy files, validated.
 #[derive(Debug, Default)]
@@ -101,7 +105,7 @@ pub struct Policy {
     scenarios: Vec<Scenario>,
     files: Vec<Arc<SourceText>>,
     warnings: Vec<Diagnostic>,
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
+    stamps: Stamps,
 }
 
 impl Policy {
@@ -242,7 +246,7 @@ impl Policy {
 
     /// Whether a file of the policy came, went or changed since it was read: as many `stat` calls as there are files.
     pub fn is_stale(&self) -> bool {
-        self.stamps.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+        self.stamps.are_stale()
     }
 
     pub(crate) fn sequence(&self) -> &[usize] {
