@@ -3,4 +3,5 @@
 
 mod support;
 
+mod faults;
 mod instruments;
