@@ -6,6 +6,7 @@ mod support;
 mod damaged_files;
 mod exectimes_peer;
 mod exit_status;
+mod faults;
 mod instruments;
 mod launch;
 mod layers;
