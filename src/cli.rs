@@ -28,9 +28,9 @@ pub enum Action {
     /// Look at the policy itself
     #[command(subcommand)]
     Policy(PolicyAction),
-    /// Forget when repositories were last used, so that if_elapsed holds nobody up
+    /// Forget when repositories were last used, so that no launch comes too soon
     Reset(ResetArguments),
-    /// End holders that are overdue (expire_after)
+    /// End holders that are overdue
     Expire(ExpireArguments),
     /// Show a log of JSON lines, or what it adds up to
     History(HistoryArguments),
@@ -61,6 +61,10 @@ pub struct RunArguments {
     /// Do not wait: refuse at once when a limit is reached
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub nonblock: bool,
+
+    /// Let rules see this as the command's name (for interpreters, containers, cron lines)
+    #[arg(long = "as", value_name = "NAME")]
+    pub typed_as: Option<OsString>,
 
     /// What keeps the slots: process, descriptor, supervisor or tree; never less than the policy says
     #[arg(long, value_parser = ["process", "descriptor", "supervisor", "tree"])]
@@ -110,6 +114,26 @@ pub struct ExplainArguments {
     /// Ask for another user; his groups are those of the database
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
+
+    /// Ask for another time: 14:02, "2026-11-20 14:02", or with a zone as in RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+
+    /// Ask for another host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<OsString>,
+
+    /// Ask for another working directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: Option<PathBuf>,
+
+    /// Ask for another environment: a variable that is set, or without = one that is not (may be repeated)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub environment: Vec<OsString>,
+
+    /// Let rules see this as the command's name
+    #[arg(long = "as", value_name = "NAME")]
+    pub typed_as: Option<OsString>,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
@@ -195,7 +219,7 @@ pub struct HistoryArguments {
 /// `rungate policy`.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
-    /// Report every fault and warning
+    /// Report every fault, warning and failed test
     Check {
         /// Check these files instead of the policy in force
         #[arg(value_name = "FILE")]
@@ -209,6 +233,18 @@ pub enum PolicyAction {
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,
     },
+    /// Play the tests that the policy carries
+    Test {
+        /// Test these files instead of the policy in force
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+        policy: PolicyOption,
+    },
+    /// Print the JSON Schema of policies, for editors
+    Schema,
     /// Print the policy in force, all files merged
     Show {
         #[command(flatten)]

@@ -28,6 +28,13 @@ impl Error {
         self
     }
 
+    /// The same, as the reason why a command was not started.
+    #[must_use]
+    pub fn keeps_from_starting(mut self, command: &str) -> Self {
+        self.text = format!("{command}: not started: {}", self.text);
+        self
+    }
+
     /// The status that the process ends with.
     pub fn status(&self) -> ExitStatus {
         self.status

@@ -1,11 +1,14 @@
 //! `rungate explain`: what the policy says of a command, and why. The same evaluator as `run`; nothing is taken.
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     fmt::Write as _,
+    os::unix::ffi::OsStrExt,
     path::Path,
 };
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,12 +20,12 @@ use crate::{
         run::find,
         situation::Situation,
     },
-    decision::{self, Claim, Decision, Outcome, Terms, Verdict, decide},
+    decision::{self, Claim, Decision, Outcome, Request, Terms, Verdict, decide},
     diagnostic::SourceText,
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
-    output::{age::age, clock::Clock, table::Table, visible::visible},
+    output::{age::age, clock::Clock, json, table::Table, visible::visible},
     policy::{Policy, Selector, Wait},
     repository::{claim::Claim as Wanted, claim::Demand, survey::Survey},
     sys::accounts,
@@ -39,7 +42,13 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
         return Err(Error::new(ExitStatus::Usage, "no command"));
     };
     let program = find(&policy, command, &situation.directory)?;
-    let request = situation.request(command, words, &program);
+    let supposed = Supposed::of(arguments, &mut situation)?;
+    let typed = arguments.typed_as.as_ref().unwrap_or(command);
+    let request = Request {
+        environment: &|name| supposed.variable(name),
+        now: supposed.now,
+        ..situation.request(typed, words, &program)
+    };
     let decision = decide(&policy, &request);
     let looks = looks_of(&decision, &situation);
     let explained = Explained {
@@ -48,10 +57,59 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
         policy: &policy,
         program: &program,
         decision: &decision,
+        now: supposed.now,
         looks,
     };
     let text = if arguments.json { explained.json(command) } else { explained.text(command) };
     print(&text)
+}
+
+/// What the command line supposes instead of what is.
+struct Supposed {
+    now: Timestamp,
+    /// Variables with their values; without one they are not set.
+    environment: Vec<(String, Option<OsString>)>,
+}
+
+impl Supposed {
+    fn of(arguments: &ExplainArguments, situation: &mut Situation) -> Result<Self, Error> {
+        let now = match &arguments.at {
+            None => Timestamp::now(),
+            Some(text) => Clock::now().read(text).ok_or_else(|| {
+                let text = format!(
+                    "--at takes a time such as 14:02 or \"2026-11-20 14:02\", not \"{}\"",
+                    visible(text)
+                );
+                Error::new(ExitStatus::Usage, text)
+            })?,
+        };
+        if let Some(host) = &arguments.host {
+            situation.host.clone_from(host);
+        }
+        if let Some(directory) = &arguments.directory {
+            situation.directory = situation.directory.join(directory);
+        }
+        let environment = arguments.environment.iter().map(|entry| variable(entry)).collect();
+        Ok(Self { now, environment })
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        match self.environment.iter().rev().find(|(known, _)| known == name) {
+            Some((_, value)) => value.clone(),
+            None => env::var_os(name),
+        }
+    }
+}
+
+fn variable(entry: &OsStr) -> (String, Option<OsString>) {
+    let bytes = entry.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) => {
+            let name = String::from_utf8_lossy(&bytes[..at]).into_owned();
+            (name, Some(OsStr::from_bytes(&bytes[at + 1..]).to_owned()))
+        }
+        None => (entry.to_string_lossy().into_owned(), None),
+    }
 }
 
 /// Another user's groups are those of the database: there is no process of his to ask.
@@ -133,6 +191,7 @@ struct Explained<'d, 'p> {
     policy: &'p Policy,
     program: &'d Program,
     decision: &'d Decision<'p>,
+    now: Timestamp,
     looks: Vec<Look<'d, 'p>>,
 }
 
@@ -169,7 +228,7 @@ impl Explained<'_, '_> {
             visible(user),
             visible(groups.join(" ")),
             visible(host),
-            clock.day_and_time(clock.system_time())
+            clock.day_and_time(self.now.into())
         );
         let files: Vec<String> = self.policy.files().map(SourceText::shown_path).collect();
         let _ = match files.as_slice() {
@@ -364,7 +423,7 @@ impl Explained<'_, '_> {
             "status": status.map(|status| status as u8),
             "verdict": verdict,
         });
-        format!("{value:#}\n")
+        json::render(&value)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     log::{event::Event, history},
-    output::{clock::Clock, stream, table::Table, visible::visible},
+    output::{clock::Clock, json, stream, table::Table, visible::visible},
     policy::{LogTarget, Policy},
     sys::{accounts::NameCache, failure::errno_of},
 };
@@ -29,7 +29,7 @@ pub(super) fn show(arguments: &HistoryArguments) -> Result<u8, Error> {
     }
     let text = match (arguments.json, arguments.summary) {
         (true, false) => json_lines(&events),
-        (true, true) => format!("{:#}\n", Summary::of(&events).to_json()),
+        (true, true) => json::render(&Summary::of(&events).to_json()),
         (false, true) => Summary::of(&events).to_text(),
         (false, false) => table(&events),
     };

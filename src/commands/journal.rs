@@ -3,7 +3,8 @@
 use std::{path::Path, time::Duration};
 
 use crate::{
-    decision::{self, Terms, Unenforced},
+    commands::run::Asked,
+    decision::Unenforced,
     log::{
         event::{Event, Kind},
         sink::{Sink, Target},
@@ -11,7 +12,7 @@ use crate::{
     policy::{LayerKind, Log, LogEvents, LogTarget, Policy, Rule},
     repository::{
         admitted::Admitted,
-        claim::{Claim, Demand},
+        claim::Claim,
         expiry::{Fate, Overdue},
         refused::{Reason, Refused},
     },
@@ -43,17 +44,11 @@ impl<'a> Journal<'a> {
     }
 
     /// The command is about to start.
-    pub(super) fn started(
-        &self,
-        terms: &Terms<'_>,
-        demands: &[Demand],
-        judged: &[&decision::Claim<'_>],
-        admitted: &Admitted,
-    ) {
+    pub(super) fn started(&self, asked: &Asked<'_>, admitted: &Admitted) {
         if self.sinks.is_empty() {
             return;
         }
-        for would in &terms.would_refuse {
+        for would in &asked.terms.would_refuse {
             let mut event = self.event(Kind::WouldRefuse);
             match would {
                 Unenforced::Denied(rule) => event.rules = vec![name_of(rule)],
@@ -61,11 +56,11 @@ impl<'a> Journal<'a> {
             }
             self.write(&event);
         }
-        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
+        let claims = asked.claims();
         for number in admitted.unenforced() {
             let mut event = self.event(Kind::WouldRefuse);
             event.repositories = claims.get(*number).map(|claim| claim.name.clone()).into_iter().collect();
-            event.rules = judged.get(*number).map_or_else(Vec::new, |claim| names_of(&claim.rules));
+            event.rules = asked.judged.get(*number).map_or_else(Vec::new, |claim| names_of(&claim.rules));
             self.write(&event);
         }
         let mut event = self.event(Kind::Started);
@@ -77,7 +72,7 @@ impl<'a> Journal<'a> {
                 format!("{}={}", held.name, slots.join(","))
             })
             .collect();
-        event.rules = judged.iter().flat_map(|claim| names_of(&claim.rules)).collect();
+        event.rules = asked.judged.iter().flat_map(|claim| names_of(&claim.rules)).collect();
         event.rules.dedup();
         self.write(&event);
     }
@@ -90,21 +85,15 @@ impl<'a> Journal<'a> {
     }
 
     /// Some claims could not be met. `waited` says for how long it was tried.
-    pub(super) fn refused(
-        &self,
-        demands: &[Demand],
-        judged: &[&decision::Claim<'_>],
-        refused: &[Refused],
-        waited: Option<Duration>,
-    ) {
-        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
+    pub(super) fn refused(&self, asked: &Asked<'_>, refused: &[Refused], waited: Option<Duration>) {
+        let claims = asked.claims();
         let is_too_soon = refused.iter().any(|refused| matches!(refused.reason, Reason::TooSoon { .. }));
         let mut event = self.event(if is_too_soon { Kind::TooSoon } else { Kind::Refused });
         for refused in refused {
             event.repositories.extend(claims.get(refused.claim).map(|claim| claim.name.clone()));
-            event
-                .rules
-                .extend(judged.get(refused.claim).map_or_else(Vec::new, |claim| names_of(&claim.rules)));
+            event.rules.extend(
+                asked.judged.get(refused.claim).map_or_else(Vec::new, |claim| names_of(&claim.rules)),
+            );
         }
         event.seconds = waited.map(|waited| waited.as_secs_f64());
         event.status = waited.map(|_| "timed out".to_owned());
@@ -127,6 +116,13 @@ impl<'a> Journal<'a> {
             Ending::Exited(status) => status.to_string(),
             Ending::Killed(signal) => signal.as_str().to_owned(),
         });
+        self.write(&event);
+    }
+
+    /// What was written as started was not: the program could not be executed.
+    pub(super) fn not_executed(&self) {
+        let mut event = self.event(Kind::Ended);
+        event.status = Some("not executed".to_owned());
         self.write(&event);
     }
 

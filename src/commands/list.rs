@@ -13,7 +13,7 @@ use crate::{
     },
     error::Error,
     exit_status::ExitStatus,
-    output::{age::age, clock::Clock, table::Table, visible::visible},
+    output::{age::age, clock::Clock, json, table::Table, visible::visible},
     repository::{hold::Hold, holder::Holder, line::Waiter, survey::Survey},
     sys::accounts::NameCache,
 };
@@ -34,7 +34,7 @@ pub(super) fn list(arguments: &ListingArguments) -> Result<u8, Error> {
             Ok(survey) => to_json(file, survey, &names),
             Err(error) => json!({ "repository": file.name, "member": file.member, "path": visible(&file.path), "error": error.to_string() }),
         });
-        format!("{:#}\n", Value::Array(listed.collect()))
+        json::render(&Value::Array(listed.collect()))
     } else {
         let clock = Clock::now();
         let listed = files.iter().zip(&surveys).map(|(file, survey)| match survey {

@@ -14,6 +14,7 @@ mod list;
 mod names;
 mod policy_check;
 mod policy_show;
+mod policy_test;
 mod refusal;
 mod repositories;
 mod reset;
@@ -35,7 +36,8 @@ use crate::{
     cli::{Action, CommandLine, PolicyAction},
     error::Error,
     exit_status::ExitStatus,
-    output::stream,
+    output::{json, stream},
+    policy,
 };
 
 /// Does what the arguments of this process ask for, and answers with the status to end with. When the program was started
@@ -82,6 +84,8 @@ fn act(action: Action) -> Result<u8, Error> {
             policy_check::check(&files, strict, policy.policy)
         }
         Action::Policy(PolicyAction::Show { policy }) => policy_show::show(policy.policy),
+        Action::Policy(PolicyAction::Test { files, policy }) => policy_test::test(&files, policy.policy),
+        Action::Policy(PolicyAction::Schema) => print(&json::render(&policy::schema())),
         Action::Reset(arguments) => reset::reset(&arguments),
         Action::Expire(arguments) => expire::expire(&arguments),
         Action::History(arguments) => history::show(&arguments),

@@ -13,6 +13,10 @@ impl Names for SystemNames {
         accounts::user_name(uid).map_err(failed)
     }
 
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        Ok(accounts::account_of_name(name).map_err(failed)?.map(|account| account.uid))
+    }
+
     fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
         accounts::group_id(name).map_err(failed)
     }

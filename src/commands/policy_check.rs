@@ -1,9 +1,12 @@
-//! `rungate policy check`: every fault and every warning of the policy, at once.
+//! `rungate policy check`: every fault, every warning and every failed test of the policy, at once.
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
 use crate::{
-    commands::situation::Situation,
+    commands::{names::SystemNames, policy_test, situation::Situation},
+    decision::rehearse,
     error::Error,
     exit_status::ExitStatus,
     output::stream,
@@ -14,10 +17,9 @@ use crate::{
 pub(super) fn check(files: &[PathBuf], strict: bool, named: Option<PathBuf>) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let loaded = if files.is_empty() {
-        Policy::load(&situation.sources(named))
+        Policy::check(&situation.sources(named), &SystemNames)
     } else {
-        let files: Vec<PathBuf> = files.iter().map(|file| situation.directory.join(file)).collect();
-        Policy::load_files(&files, situation.credentials.uid)
+        policy_test::load_files(&situation, files)
     };
     match loaded {
         Err(faults) => Ok(faulty(&faults)),
@@ -26,7 +28,19 @@ pub(super) fn check(files: &[PathBuf], strict: bool, named: Option<PathBuf>) -> 
                 "It would stand in {}, or be given with --policy FILE.",
                 crate::policy::SYSTEM_POLICY
             ))),
-        Ok(policy) => Ok(warned(&policy, strict)),
+        Ok(policy) => {
+            let failed: Vec<String> = rehearse(&policy, Timestamp::now())
+                .iter()
+                .filter(|rehearsal| !rehearsal.passed)
+                .map(|rehearsal| policy_test::describe(&policy, rehearsal))
+                .collect();
+            let warned = warned(&policy, strict);
+            if failed.is_empty() {
+                return Ok(warned);
+            }
+            stream::complain(&format!("{}\n{}", failed.join("\n"), count(failed.len(), "failed test")));
+            Ok(ExitStatus::Failure as u8)
+        }
     }
 }
 

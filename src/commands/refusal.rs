@@ -8,14 +8,14 @@ use std::{
 };
 
 use crate::{
-    commands::names::SystemNames,
+    commands::{names::SystemNames, run::Asked},
     decision,
     error::Error,
     exit_status::ExitStatus,
     output::{age::age, clock::Clock, visible::visible},
     policy::Rule,
     repository::{
-        claim::{Claim, Demand},
+        claim::Claim,
         holder::Holder,
         refused::{Reason, Refused},
     },
@@ -33,16 +33,15 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Puts the message together. `judged` are the claims of the policy, numbered as in `refused`; what comes after them was
-    /// asked for on the command line.
+    /// Puts the message together. `waited` says how long the launch stood in line.
     pub(super) fn new(
         command: &OsStr,
-        demands: &[Demand],
-        judged: &[&decision::Claim<'_>],
+        asked: &Asked<'_>,
         refused: &[Refused],
         waited: Option<Duration>,
     ) -> Self {
-        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
+        let Asked { judged, .. } = asked;
+        let claims = asked.claims();
         let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
         let mut is_silent = false;
         let mut status = ExitStatus::Policy;

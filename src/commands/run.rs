@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     path::Path,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -16,10 +16,10 @@ use crate::{
         journal::Journal,
         refusal::{Denial, Refusal},
         situation::Situation,
-        turn::Turn,
+        turn::{Turn, Watch},
         wishes::Wishes,
     },
-    decision::{Decision, Verdict, decide},
+    decision::{Claim, Decision, Terms, Verdict, decide},
     error::Error,
     exit_status::ExitStatus,
     launch::{
@@ -32,9 +32,11 @@ use crate::{
     repository::{
         acquisition::Launch,
         admitted::Admitted,
-        claim::{Demand, NamedSlots},
+        claim::{self, Demand, NamedSlots},
         error::RepositoryError,
         file::Opening,
+        hold::Hold,
+        refused::Refused,
         waiting::Waited,
     },
     sys::{
@@ -45,48 +47,83 @@ use crate::{
 
 /// Starts a command, or says why not.
 pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
-    if situation.credentials.set_id {
-        return Err(set_id());
-    }
-    let Some((command, words)) = arguments.command.split_first() else {
-        return Err(Error::new(ExitStatus::Usage, "no command"));
-    };
-    let wishes = Wishes::of(arguments)?;
-    let mut turn = Turn::begin();
-    // Once for most launches; again whenever the policy changes while this one waits.
+    let mut run = Run::prepare(arguments)?;
     loop {
-        let policy = situation.load_policy(arguments.policy.policy.clone())?;
+        if let Some(status) = run.attempt()? {
+            return Ok(status);
+        }
+    }
+}
+
+/// What stays the same however often a launch is decided.
+struct Run<'a> {
+    arguments: &'a RunArguments,
+    command: &'a OsString,
+    words: &'a [OsString],
+    situation: Situation,
+    wishes: Wishes,
+    ancestors: Vec<NamedSlots>,
+    /// Looked at before any file of ours is open.
+    inherited: Inherited,
+    turn: Turn,
+}
+
+impl<'a> Run<'a> {
+    fn prepare(arguments: &'a RunArguments) -> Result<Self, Error> {
+        let situation = Situation::of_this_process()?;
+        if situation.credentials.set_id {
+            return Err(set_id());
+        }
+        let Some((command, words)) = arguments.command.split_first() else {
+            return Err(Error::new(ExitStatus::Usage, "no command"));
+        };
+        Ok(Self {
+            arguments,
+            command,
+            words,
+            situation,
+            wishes: Wishes::of(arguments)?,
+            ancestors: env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text)),
+            inherited: Inherited::scan(),
+            turn: Turn::begin(),
+        })
+    }
+
+    /// Decides, takes and starts. None when the policy changed while the launch stood in line: then all of it is done again.
+    fn attempt(&mut self) -> Result<Option<u8>, Error> {
+        let Self { arguments, command, words, situation, ancestors, inherited, .. } = self;
+        let policy = match situation.load_policy(arguments.policy.policy.clone()) {
+            Ok(policy) => policy,
+            Err(_) if self.turn.pause() => return Ok(None),
+            Err(error) => return Err(error.keeps_from_starting(&visible(&**command))),
+        };
         if policy.is_empty() && arguments.limit.is_none() {
             return Err(no_policy(command));
         }
+        let typed = arguments.typed_as.as_ref().unwrap_or(command);
         let program = find(&policy, command, &situation.directory)?;
-        let request = situation.request(command, words, &program);
-        let decision = decide(&policy, &request);
-        let typed = Path::new(command).file_name().unwrap_or(command);
-        let name = typed.to_string_lossy();
+        let decision = decide(&policy, &situation.request(typed, words, &program));
+        let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
         let journal = Journal::open(&policy, &name, situation.credentials.uid);
         let terms = match judge(command, &decision, &journal) {
             Ok(terms) => terms,
             Err(refused) if arguments.quiet && refused.status() == ExitStatus::Denied => {
-                return Ok(ExitStatus::Denied as u8);
+                return Ok(Some(ExitStatus::Denied as u8));
             }
             Err(refused) => return Err(refused),
         };
-        let hold = wishes.hold(terms);
         let claims = Claims::of(&terms.demands, &situation.runtime);
         let mut demands = claims.demands;
-        demands.extend(ad_hoc::claim(arguments, command, &situation).map(Demand::One));
+        demands.extend(ad_hoc::claim(arguments, command, situation).map(Demand::One));
+        let asked = Asked { terms, demands: &demands, judged: &claims.judged };
 
-        let host = situation.host.to_string_lossy();
-        let ancestors = env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text));
-        let inherited = if demands.is_empty() { Inherited::default() } else { Inherited::scan() };
+        let hold = self.wishes.hold(terms);
         let launch = Launch {
             command: &name,
-            host: &host,
+            host: &situation.host.to_string_lossy(),
             uid: situation.credentials.uid,
-            ancestors: &ancestors,
-            opening: Opening { inherited: &inherited, floor: floor(&policy), hold },
+            ancestors,
+            opening: Opening { inherited, floor: floor(&policy), hold },
             on_expired: &|claim, overdue, fate| {
                 if !arguments.quiet {
                     stream::complain(&expired::describe(&claim.name, overdue, fate));
@@ -94,51 +131,85 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
                 journal.expired(claim, overdue, fate);
             },
         };
-        let refusal =
-            match turn.take(&demands, &launch, wishes.wait(terms), &policy, command, arguments.quiet) {
-                Err(error) => return Err(cannot_take(command, &error)),
-                Ok(Waited::Interrupted) => continue,
-                Ok(Waited::Admitted(admitted)) => {
-                    if arguments.verbose {
-                        report(command, &admitted);
-                    }
-                    if turn.has_waited() {
-                        journal.waited(turn.waited());
-                    }
-                    journal.started(terms, &demands, &claims.judged, &admitted);
-                    let started = Instant::now();
-                    let typed = Command { program, name: command, arguments: words, ancestors: &ancestors };
-                    let ending =
-                        start(typed, hold, admitted).map_err(|error| not_started(command, &error))?;
-                    journal.ended(started.elapsed(), ending);
-                    return Ok(match ending {
-                        Ending::Exited(status) => status,
-                        Ending::Killed(signal) => child::die_of(signal),
-                    });
-                }
-                Ok(Waited::Refused(refused)) => {
-                    journal.refused(&demands, &claims.judged, &refused, None);
-                    Refusal::new(command, &demands, &claims.judged, &refused, None)
-                }
-                Ok(Waited::TimedOut(refused)) => {
-                    journal.refused(&demands, &claims.judged, &refused, Some(turn.waited()));
-                    Refusal::new(command, &demands, &claims.judged, &refused, Some(turn.waited()))
-                }
-            };
-        return Ok(end_with(&refusal, arguments));
+        let watch = Watch { policy: &policy, command, is_quiet: arguments.quiet };
+        let waited = self.turn.take(&demands, &launch, self.wishes.wait(terms), &watch);
+        match waited.map_err(|error| cannot_take(command, &error))? {
+            Waited::Interrupted => Ok(None),
+            Waited::Admitted(admitted) => self.start(program, hold, admitted, &asked, &journal).map(Some),
+            Waited::Refused(refused) => Ok(Some(self.refuse(&asked, &refused, None, &journal))),
+            Waited::TimedOut(refused) => {
+                Ok(Some(self.refuse(&asked, &refused, Some(self.turn.waited()), &journal)))
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        program: Program,
+        hold: Hold,
+        admitted: Admitted,
+        asked: &Asked<'_>,
+        journal: &Journal<'_>,
+    ) -> Result<u8, Error> {
+        if self.arguments.verbose {
+            report(self.command, &admitted);
+        }
+        if self.turn.has_waited() {
+            journal.waited(self.turn.waited());
+        }
+        journal.started(asked, &admitted);
+        let started = Instant::now();
+        let command =
+            Command { program, name: self.command, arguments: self.words, ancestors: &self.ancestors };
+        match start(command, hold, admitted) {
+            Ok(ending) => {
+                journal.ended(started.elapsed(), ending);
+                Ok(match ending {
+                    Ending::Exited(status) => status,
+                    Ending::Killed(signal) => child::die_of(signal),
+                })
+            }
+            Err(error) => {
+                journal.not_executed();
+                Err(not_started(self.command, &error))
+            }
+        }
+    }
+
+    fn refuse(
+        &self,
+        asked: &Asked<'_>,
+        refused: &[Refused],
+        waited: Option<Duration>,
+        journal: &Journal<'_>,
+    ) -> u8 {
+        journal.refused(asked, refused, waited);
+        let refusal = Refusal::new(self.command, asked, refused, waited);
+        if refusal.is_silent() {
+            return ExitStatus::Success as u8;
+        }
+        if !self.arguments.quiet {
+            stream::complain(&refusal.to_string());
+        }
+        match (refusal.status(), self.arguments.conflict_exit_code) {
+            (ExitStatus::Full | ExitStatus::TimedOut, Some(status)) => status,
+            (status, _) => status as u8,
+        }
     }
 }
 
-fn end_with(refusal: &Refusal, arguments: &RunArguments) -> u8 {
-    if refusal.is_silent() {
-        return ExitStatus::Success as u8;
-    }
-    if !arguments.quiet {
-        stream::complain(&refusal.to_string());
-    }
-    match (refusal.status(), arguments.conflict_exit_code) {
-        (ExitStatus::Full | ExitStatus::TimedOut, Some(status)) => status,
-        (status, _) => status as u8,
+/// What a launch asks for: as it was decided, and as it is asked of the lock files, numbered alike. What only the command line
+/// asks for comes last, and was not judged.
+pub(super) struct Asked<'a> {
+    pub(super) terms: &'a Terms<'a>,
+    pub(super) demands: &'a [Demand],
+    pub(super) judged: &'a [&'a Claim<'a>],
+}
+
+impl Asked<'_> {
+    /// The claims on lock files, by number.
+    pub(super) fn claims(&self) -> Vec<&claim::Claim> {
+        self.demands.iter().flat_map(Demand::options).collect()
     }
 }
 
@@ -163,7 +234,7 @@ fn judge<'d, 'p>(
     command: &OsStr,
     decision: &'d Decision<'p>,
     journal: &Journal<'_>,
-) -> Result<&'d crate::decision::Terms<'p>, Error> {
+) -> Result<&'d Terms<'p>, Error> {
     match &decision.verdict {
         Verdict::Start(terms) => Ok(terms),
         Verdict::Denied { rule, matches } => {

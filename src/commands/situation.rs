@@ -13,11 +13,13 @@ use jiff::Timestamp;
 use crate::{
     commands::names::SystemNames,
     decision::Request,
+    diagnostic::Change,
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
-    policy::{Policy, SYSTEM_POLICY, Sources},
-    sys::{credentials::Credentials, failure::Errno, host, regular_file},
+    output::{clock::Clock, visible::visible},
+    policy::{Faults, Policy, SYSTEM_POLICY, Sources},
+    sys::{accounts, credentials::Credentials, failure::Errno, host, regular_file},
 };
 
 /// The environment variable that does what `--policy` does.
@@ -76,14 +78,43 @@ impl Situation {
 
     /// The policy in force for the caller: the system's, the one that is named, and his own.
     pub(super) fn load_policy(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
-        Policy::load(&self.sources(named)).map_err(|faults| {
-            let count = match faults.count() {
-                1 => "1 fault".to_owned(),
-                count => format!("{count} faults"),
-            };
-            Error::new(ExitStatus::Policy, format!("the policy has {count}; nothing was started\n{faults}"))
-                .advise("To see it whole: rungate policy check".to_owned())
-        })
+        Policy::load(&self.sources(named)).map_err(|faults| self.faulty(&faults))
+    }
+
+    /// What is said when nothing can be done because the policy has faults: where, since when, and who can mend it.
+    pub(super) fn faulty(&self, faults: &Faults) -> Error {
+        let count = match faults.count() {
+            1 => "1 fault".to_owned(),
+            count => format!("{count} faults"),
+        };
+        let clock = Clock::now();
+        let mut changes: Vec<(String, Change)> = Vec::new();
+        for fault in faults {
+            let path = visible(&fault.path);
+            if let Some(change) = fault.change()
+                && changes.iter().all(|(known, _)| *known != path)
+            {
+                changes.push((path, change));
+            }
+        }
+        let mut text = format!("the policy has {count}\n{}", faults.to_string().trim_end());
+        for (path, change) in &changes {
+            let who = accounts::shown(change.by);
+            text.push_str(&format!("\n{path} was changed {} by {who}", clock.short(change.at)));
+        }
+        let others: Vec<String> = changes
+            .iter()
+            .filter(|(_, change)| change.by != self.credentials.uid)
+            .map(|(_, change)| accounts::shown(change.by))
+            .collect();
+        let advice = match others.first() {
+            Some(other) if *other != accounts::shown(0) => {
+                format!("Tell {other}, or your administrator: rungate policy check")
+            }
+            Some(_) => "Tell your administrator: rungate policy check".to_owned(),
+            None => "To see it whole, once it is mended: rungate policy check".to_owned(),
+        };
+        Error::new(ExitStatus::Policy, text).advise(advice)
     }
 
     /// Where the policy in force for the caller comes from.

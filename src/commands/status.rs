@@ -11,7 +11,7 @@ use crate::{
     },
     error::Error,
     exit_status::ExitStatus,
-    output::{age::age, clock::Clock, table::Table, visible::visible},
+    output::{age::age, clock::Clock, json, table::Table, visible::visible},
     repository::{error::RepositoryError, survey::Survey},
 };
 
@@ -145,5 +145,5 @@ fn to_json(repositories: &[Surveyed]) -> String {
             value
         })
         .collect();
-    format!("{:#}\n", Value::Array(listed))
+    json::render(&Value::Array(listed))
 }

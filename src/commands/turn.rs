@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -18,22 +19,47 @@ use crate::{
     sys::process::NameWhileWaiting,
 };
 
+/// How often a policy that has faults is looked at again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a wait is watched by, and shown with.
+pub(super) struct Watch<'a> {
+    /// When it changes, the launch is decided anew.
+    pub(super) policy: &'a Policy,
+    pub(super) command: &'a OsStr,
+    pub(super) is_quiet: bool,
+}
+
 /// A launch's place in time, from its arrival on.
 pub(super) struct Turn {
     begun: Instant,
     place: Place,
     has_waited: bool,
+    deadline: Option<Instant>,
 }
 
 impl Turn {
     /// The launch has arrived.
     pub(super) fn begin() -> Self {
-        Self { begun: Instant::now(), place: Place::default(), has_waited: false }
+        Self { begun: Instant::now(), place: Place::default(), has_waited: false, deadline: None }
     }
 
     /// Whether it had to stand in line.
     pub(super) fn has_waited(&self) -> bool {
         self.has_waited
+    }
+
+    /// For a launch that stands in line while the policy has faults: nothing may start, but nobody has to lose his place over
+    /// a file that is being edited. Sleeps a little, and says whether there is time left.
+    pub(super) fn pause(&self) -> bool {
+        let left = self
+            .deadline
+            .map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
+        let may_wait = self.has_waited && !left.is_zero();
+        if may_wait {
+            thread::sleep(left);
+        }
+        may_wait
     }
 
     /// How long it has been here.
@@ -47,9 +73,7 @@ impl Turn {
         demands: &[Demand],
         launch: &Launch<'_>,
         wait: Wait,
-        policy: &Policy,
-        command: &OsStr,
-        quiet: bool,
+        watch: &Watch<'_>,
     ) -> Result<Waited, RepositoryError> {
         let deadline = match wait {
             Wait::For(Duration::ZERO) => {
@@ -61,6 +85,7 @@ impl Turn {
             Wait::For(longest) => self.begun.checked_add(longest),
             Wait::Forever => None,
         };
+        self.deadline = deadline;
         let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
         // Others see in the line for which command this process waits. What starts gets a name of its own.
         let _name = NameWhileWaiting::take(launch.command);
@@ -68,11 +93,11 @@ impl Turn {
         let mut shown = false;
         let begun = self.begun;
         let waited = acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
-            if !quiet && (line.is_living() || !shown) {
-                line.show(&describe(command, waiting, claims[waiting.claim], begun.elapsed()));
+            if !watch.is_quiet && (line.is_living() || !shown) {
+                line.show(&describe(watch.command, waiting, claims[waiting.claim], begun.elapsed()));
             }
             shown = true;
-            if policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
+            if watch.policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
         });
         self.has_waited |= shown;
         waited

@@ -33,6 +33,13 @@ pub struct Zone {
     pub last: u32,
 }
 
+impl Zone {
+    /// How many slots it has.
+    pub(super) fn len(self) -> u32 {
+        self.last - self.first + 1
+    }
+}
+
 /// What a launch wants of one lock file.
 #[derive(Debug)]
 pub struct Claim<'p> {

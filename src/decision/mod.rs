@@ -6,6 +6,7 @@ mod claims;
 mod evaluation;
 mod lookups;
 mod matching;
+mod rehearsal;
 mod request;
 mod setting;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod zones;
 
 pub use claim::{Claim, Demand, Zone};
 pub use evaluation::decide;
+pub use rehearsal::{Rehearsal, rehearse};
 pub use request::Request;
 pub use setting::Setting;
 pub use trace::{Outcome, TraceEntry};

@@ -22,7 +22,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 pub struct Program {
     /// What is given to `execve`: as typed, or as found.
     pub file: PathBuf,
-    /// The same, absolute.
+    /// The same, absolute, in the canonical directory.
     pub path: PathBuf,
     /// The same with every link resolved.
     pub canonical: PathBuf,
@@ -69,8 +69,14 @@ impl Program {
     }
 
     fn at(file: PathBuf, directory: &Path) -> Self {
-        let path = directory.join(&file);
-        let canonical = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let typed = directory.join(&file);
+        let canonical = typed.canonicalize().unwrap_or_else(|_| typed.clone());
+        // The name stays as it was typed, a link included; how its directory was typed must not matter.
+        let parent = typed.parent().and_then(|parent| parent.canonicalize().ok());
+        let path = match (parent, typed.file_name()) {
+            (Some(parent), Some(name)) => parent.join(name),
+            _ => typed,
+        };
         Self { file, path, canonical }
     }
 }

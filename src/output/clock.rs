@@ -3,7 +3,11 @@
 
 use std::{fs, time::SystemTime};
 
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::{
+    Timestamp, Zoned,
+    civil::{DateTime, Time},
+    tz::TimeZone,
+};
 
 /// The zone of this system; UTC where none is set up.
 #[derive(Clone, Debug)]
@@ -17,6 +21,19 @@ impl Clock {
     pub fn now() -> Self {
         let zone = fs::read("/etc/localtime").ok().and_then(|data| TimeZone::tzif("Local", &data).ok());
         Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
+    }
+
+    /// Reads a moment as people write it: `14:02` for today, `2026-11-20 14:02`, or RFC 3339 with a zone of its own.
+    pub fn read(&self, text: &str) -> Option<Timestamp> {
+        if let Ok(moment) = text.parse::<Timestamp>() {
+            return Some(moment);
+        }
+        let today = self.now.to_zoned(self.zone.clone()).date();
+        let local = match text.parse::<Time>() {
+            Ok(time) => today.to_datetime(time),
+            Err(_) => text.parse::<DateTime>().ok()?,
+        };
+        Some(local.to_zoned(self.zone.clone()).ok()?.timestamp())
     }
 
     /// `14:02` for today, `14 Nov 09:50` for other days of this year, `2025-11-14` before.

@@ -3,6 +3,7 @@
 
 pub mod age;
 pub mod clock;
+pub mod json;
 pub mod living_line;
 pub mod stream;
 pub mod table;

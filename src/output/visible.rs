@@ -27,7 +27,7 @@ pub fn visible_path(path: &Path) -> String {
 }
 
 /// A control character, or one of those that turn the direction of writing or take no room.
-fn obeys(character: char) -> bool {
+pub(super) fn obeys(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

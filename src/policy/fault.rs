@@ -53,6 +53,7 @@ coded! {
         DuplicateRule { name: String, first: At } = "duplicate-rule",
         UnknownRepository { name: String, nearest: Option<String> } = "unknown-repository",
         AmbiguousRepository { name: String, first: At } = "ambiguous-repository",
+        UnknownRule { name: String, nearest: Option<String> } = "unknown-rule",
         UnknownAlias { name: String, nearest: Option<String> } = "unknown-alias",
         AmbiguousAlias { name: String, first: At } = "ambiguous-alias",
         AliasLoop { name: String } = "alias-loop",
@@ -162,6 +163,9 @@ impl fmt::Display for Fault {
             }
             Fault::AmbiguousRepository { name, .. } => {
                 write!(f, "several files define a repository {}; give one of them another name", quoted(name))
+            }
+            Fault::UnknownRule { name, nearest } => {
+                write!(f, "unknown rule {}{}", quoted(name), suggestion(nearest.as_ref()))
             }
             Fault::UnknownAlias { name, nearest } => {
                 let nearest = nearest.as_ref().map(|nearest| format!("@{nearest}"));

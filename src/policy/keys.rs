@@ -8,6 +8,7 @@ use super::{
     log::LogEvents,
     repository::{Charge, ElapsedFrom, ExpireKill, Nested, Per, TooSoon},
     rule::{Action, Admit},
+    scenario::Expectation,
     unmatched::Unmatched,
 };
 
@@ -35,7 +36,7 @@ impl Keys {
 }
 
 /// What a value may look like.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     /// A string.
     Text,
@@ -67,8 +68,6 @@ pub(super) enum Shape {
     TextsOrLists,
     /// Names with strings.
     TextByName,
-    /// Names with lists of strings.
-    TextsByName,
     /// Names with lists of strings and numbers.
     TextsOrNumbersByName,
     /// Names with limits.
@@ -78,7 +77,11 @@ pub(super) enum Shape {
     /// Names of variables with lists of strings, or with `false` or `true`.
     Environment,
     /// A list of claims: names of repositories, or tables.
-    Claims,
+    Claims(&'static Keys),
+    /// A list of expected claims: names of repositories, or tables.
+    Expected(&'static Keys),
+    /// A point in time.
+    Time,
     /// A table.
     Table(&'static Keys),
     /// A list of tables.
@@ -104,6 +107,7 @@ pub(super) static FILE: Keys = Keys {
         key("rule", Shape::Tables(&RULE), "Whom and what a limit, a refusal or an exemption is for."),
         key("command", Shape::TableByName(&COMMAND), "The programs behind commands."),
         key("log", Shape::Table(&LOG), "Where starts and refusals are logged."),
+        key("test", Shape::Tables(&TEST), "What is to come out of a request."),
     ]],
 };
 
@@ -185,7 +189,7 @@ const RULE_KEYS: &[Key] = &[
     key("enabled", Shape::Flag, "false: it never counts."),
     key("action", Shape::OneOf(Action::words), "What it does; \"limit\" unless it says otherwise."),
     key("message", Shape::Text, "What to tell whom it refuses."),
-    key("acquire", Shape::Claims, "What it takes."),
+    key("acquire", Shape::Claims(&CLAIM), "What it takes."),
     key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged, for this rule."),
     key("admit", Shape::OneOf(Admit::words), "\"always\": beyond the limit if need be."),
     key("from", Shape::Texts, "The repositories that an exempt rule exempts from."),
@@ -196,17 +200,20 @@ const RULE_KEYS: &[Key] = &[
 
 pub(super) static RULE: Keys = Keys { what: "a rule", groups: &[SELECTOR_KEYS, RULE_KEYS] };
 
-pub(super) static CLAIM: Keys = Keys {
-    what: "a claim",
-    groups: &[&[
-        key("repository", Shape::Text, "The repository."),
-        key("ceiling", SLOT_COUNT_OR_NONE, "Only while everybody's use together stays at or below this."),
-        key("leave", SLOT_COUNT_OR_NONE, "Only while so many slots stay free."),
-        key("slots", Shape::Slots, "How many slots are taken, or \"all\"."),
-        key("slots_from", Shape::Table(&SLOTS_FROM), "Where on the command line the number of slots stands."),
-        key("any_of", Shape::Claims, "Claims of which the first that can be had is taken."),
-    ]],
-};
+pub(super) static CLAIM: Keys = Keys { what: "a claim", groups: &[CLAIM_KEYS, ANY_OF_KEYS] };
+
+pub(super) static ALTERNATIVE: Keys = Keys { what: "an alternative", groups: &[CLAIM_KEYS] };
+
+const CLAIM_KEYS: &[Key] = &[
+    key("repository", Shape::Text, "The repository."),
+    key("ceiling", SLOT_COUNT_OR_NONE, "Only while everybody's use together stays at or below this."),
+    key("leave", SLOT_COUNT_OR_NONE, "Only while so many slots stay free."),
+    key("slots", Shape::Slots, "How many slots are taken, or \"all\"."),
+    key("slots_from", Shape::Table(&SLOTS_FROM), "Where on the command line the number of slots stands."),
+];
+
+const ANY_OF_KEYS: &[Key] =
+    &[key("any_of", Shape::Claims(&ALTERNATIVE), "Claims of which the first that can be had is taken.")];
 
 pub(super) static SLOTS_FROM: Keys = Keys {
     what: "slots_from",
@@ -228,5 +235,50 @@ pub(super) static LOG: Keys = Keys {
             "Where events go: journald, syslog, off, or the path of a JSON Lines file.",
         ),
         key("events", Shape::OneOf(LogEvents::words), "Which events are logged."),
+    ]],
+};
+
+pub(super) static TEST: Keys = Keys {
+    what: "a test",
+    groups: &[&[
+        key("name", Shape::Text, "What it is called in reports."),
+        key("user", Shape::Text, "Who starts the command; \"user\" unless it says otherwise."),
+        key(
+            "uid",
+            Shape::Number { least: 0, most: u32::MAX as i64 - 1 },
+            "The number of the user; 1000, and of root 0.",
+        ),
+        key("groups", Shape::TextsOrNumbers, "The groups that the user is in."),
+        key("netgroups", Shape::Texts, "The netgroups that the user is in on this host."),
+        key("command", Shape::Text, "The command as typed."),
+        key("path", Shape::Text, "The path that would be executed; below /usr/bin unless it says otherwise."),
+        key("arguments", Shape::Texts, "The arguments."),
+        key("host", Shape::Text, "The node name; \"localhost\" unless it says otherwise."),
+        key("directory", Shape::Text, "The working directory; \"/\" unless it says otherwise."),
+        key("environment", Shape::TextByName, "The variables that are set."),
+        key("time", Shape::Time, "Local time: \"2026-11-20 14:02\"; now unless it says otherwise."),
+        key(
+            "cpus",
+            Shape::Number { least: 1, most: 1_000_000 },
+            "How many processors are online; 1 unless it says otherwise.",
+        ),
+        key(
+            "use",
+            Shape::NumberByName,
+            "How many slots are held in repositories, as \"matlab\" or \"matlab-per-user [ann]\".",
+        ),
+        key("expect", Shape::OneOf(Expectation::words), "What is to come out."),
+        key("by", Shape::Text, "The rule that refuses or exempts."),
+        key("claims", Shape::Expected(&EXPECTED_CLAIM), "The claims of a start, all of them."),
+    ]],
+};
+
+pub(super) static EXPECTED_CLAIM: Keys = Keys {
+    what: "an expected claim",
+    groups: &[&[
+        key("repository", Shape::Text, "The repository."),
+        key("member", Shape::Text, "Whose file of it."),
+        key("slots", Shape::Slots, "How many slots."),
+        key("limit", SLOT_COUNT_OR_NONE, "The limit for this launch."),
     ]],
 };

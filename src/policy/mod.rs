@@ -2,10 +2,9 @@
 //! types: as written (with spans), validated (here), decided ([`crate::decision`]). Nothing takes a written one once it
 //! is validated, and nothing of a policy with a fault is ever applied.
 
-#![expect(dead_code, reason = "the schema and the printed policy, which use the rest, come next")]
-
 mod acquisition;
 mod choice;
+mod coverage;
 mod family;
 mod fault;
 mod faults;
@@ -21,15 +20,19 @@ mod path_syntax;
 mod pattern;
 mod place;
 mod principal;
+mod printed;
 mod reader;
 mod repository;
 mod rule;
 mod safe_value;
+mod scenario;
+mod schema;
 mod selectors;
 mod source;
 mod span_of_time;
 mod spelling;
 mod template;
+mod toml_text;
 mod unmatched;
 mod validation;
 mod warning;
@@ -40,6 +43,7 @@ mod zone;
 pub(crate) use acquisition::{Acquisition, ClaimTerms, SlotsFrom};
 pub(crate) use pattern::Pattern;
 pub(crate) use principal::{GroupEntry, Principal};
+pub(crate) use scenario::{ExpectedClaim, Held};
 pub(crate) use selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors};
 pub(crate) use template::Placeholder;
 pub(crate) use window::Window;
@@ -57,11 +61,13 @@ pub use repository::{
     Charge, EXPIRE_GRACE, ElapsedFrom, ExpireKill, Nested, Pace, Repository, Reservation, TooSoon,
 };
 pub use rule::{Action, Admit, Rule};
+pub use scenario::{Expectation, Scenario};
+pub use schema::schema;
 pub use selectors::Selector;
 pub use source::{LayerText, SYSTEM_POLICY, Sources};
 pub use span_of_time::{Wait, parse_duration, show_duration};
 pub use unmatched::Unmatched;
-pub use zone::{named_zone, system_zone};
+pub use zone::{named_zone, parse_time, system_zone};
 
 use std::{
     collections::HashMap,
@@ -70,16 +76,21 @@ use std::{
     sync::Arc,
 };
 
+use jiff::tz::TimeZone;
 use toml::de::DeTable;
 
 use self::{
-    fault::Fault, findings::Findings, keys::FILE, place::At, reader::Section, source::Found,
-    validation::LayerFile, warning::Warning, written::WrittenFile,
+    fault::Fault,
+    findings::Findings,
+    keys::FILE,
+    place::At,
+    reader::Section,
+    source::{Found, Stamps},
+    validation::LayerFile,
+    warning::Warning,
+    written::WrittenFile,
 };
-use crate::{
-    diagnostic::{Diagnostic, SourceText},
-    sys::trusted_file::Stamp,
-};
+use crate::diagnostic::{Diagnostic, SourceText};
 
 /// The whole of the policy files, validated.
 #[derive(Debug, Default)]
@@ -87,28 +98,44 @@ pub struct Policy {
     layers: Vec<Layer>,
     rules: Vec<Rule>,
     repositories: Vec<Repository>,
-    executables: HashMap<String, PathBuf>,
+    /// The programs behind commands, each with the layer that says so.
+    executables: HashMap<String, (usize, PathBuf)>,
     /// The order in which rules are judged.
     sequence: Vec<usize>,
+    scenarios: Vec<Scenario>,
     files: Vec<Arc<SourceText>>,
     warnings: Vec<Diagnostic>,
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
+    stamps: Stamps,
 }
 
 impl Policy {
     /// Reads and validates every file. Where there is none the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(), sources.caller == 0)
+        Self::of_found(sources.read(), sources.caller == 0, None)
     }
 
-    /// Reads and validates files that were named one by one, as if together they were the system's policy.
-    pub fn load_files(paths: &[PathBuf], caller: u32) -> Result<Policy, Faults> {
-        Self::of_found(source::read_files(paths, caller), true)
+    /// The same, and looks for what is likely not meant; `names` says who exists.
+    pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
+        Self::of_found(sources.read(), sources.caller == 0, Some(names))
+    }
+
+    /// Reads and checks files that were named one by one, as if together they were the system's policy.
+    pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
+        Self::of_found(source::read_files(paths, caller), true, Some(names))
     }
 
     /// Validates text in memory.
     pub fn of_layers(layers: Vec<LayerText>, caller_is_root: bool) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root)
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None)
+    }
+
+    /// Validates text in memory, and looks for what is likely not meant.
+    pub fn check_layers(
+        layers: Vec<LayerText>,
+        caller_is_root: bool,
+        names: &dyn Names,
+    ) -> Result<Policy, Faults> {
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names))
     }
 
     /// Validates one text as the system's policy.
@@ -117,7 +144,7 @@ impl Policy {
         Self::of_layers(vec![LayerText { kind: LayerKind::System, files }], false)
     }
 
-    fn of_found(found: Found, caller_is_root: bool) -> Result<Policy, Faults> {
+    fn of_found(found: Found, caller_is_root: bool, checking: Option<&dyn Names>) -> Result<Policy, Faults> {
         let findings = Findings::default();
         let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();
         let mut files: Vec<Arc<SourceText>> = Vec::new();
@@ -155,7 +182,7 @@ impl Policy {
                 written: WrittenFile::read(&Section::new(table, At::whole(index), &FILE, &findings)),
             })
             .collect();
-        let policy = validation::validate(&kinds, caller_is_root, &written, &findings);
+        let policy = validation::validate(&kinds, caller_is_root, &written, &findings, checking);
         let warnings = findings.close(&files)?;
         files.truncate(read);
         Ok(Policy { files, warnings, stamps: found.stamps, ..policy })
@@ -186,12 +213,23 @@ impl Policy {
         &self.repositories
     }
 
-    /// The program that `[command.NAME] exec` names for a command.
-    pub fn executable(&self, command: &OsStr) -> Option<&Path> {
-        self.executables.get(command.to_str()?).map(PathBuf::as_path)
+    /// The tests that the policy carries.
+    pub fn scenarios(&self) -> &[Scenario] {
+        &self.scenarios
     }
 
-    /// What is likely not meant, as far as it can be seen without asking who exists.
+    /// The zone in which the policy tells the time: the first that a layer names, else the system's.
+    pub fn time_zone(&self) -> TimeZone {
+        let named = self.layers.iter().find(|layer| layer.zone_name.is_some());
+        named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
+    }
+
+    /// The program that `[command.NAME] exec` names for a command.
+    pub fn executable(&self, command: &OsStr) -> Option<&Path> {
+        self.executables.get(command.to_str()?).map(|(_, program)| program.as_path())
+    }
+
+    /// What is likely not meant; only a policy that was checked has any.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
@@ -208,12 +246,17 @@ impl Policy {
 
     /// Whether a file of the policy came, went or changed since it was read: as many `stat` calls as there are files.
     pub fn is_stale(&self) -> bool {
-        self.stamps.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+        self.stamps.are_stale()
     }
 
     pub(crate) fn sequence(&self) -> &[usize] {
         &self.sequence
     }
+}
+
+/// The codes of all faults and warnings.
+pub fn codes() -> impl Iterator<Item = &'static str> {
+    Fault::CODES.iter().chain(Warning::CODES).copied()
 }
 
 /// Takes a text apart; what is no TOML is reported and the rest is kept.

@@ -10,6 +10,8 @@ use std::fmt::{Display, Formatter};
 pub trait Names {
     /// The name of a uid.
     fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError>;
+    /// The uid of a user's name. Only `policy check` asks.
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError>;
     /// The gid of a group's name.
     fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError>;
     /// The name of a gid.

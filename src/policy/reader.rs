@@ -245,6 +245,18 @@ impl<'a> Value<'a> {
         parsed.map(|value| self.written(value))
     }
 
+    /// A moment, as a string or as TOML writes it, still as text.
+    pub(super) fn time(&self) -> Option<Written<String>> {
+        match self.tree {
+            DeValue::String(text) => Some(self.written(text.to_string())),
+            DeValue::Datetime(time) => Some(self.written(time.to_string())),
+            _ => {
+                self.wrong("a moment such as \"2026-11-20 14:02\"");
+                None
+            }
+        }
+    }
+
     /// The values of a list; they bear its key.
     pub(super) fn list(&self, expected: &'static str) -> Option<Written<Vec<Value<'a>>>> {
         let Some(array) = self.tree.as_array() else {

@@ -57,7 +57,7 @@ pub struct Rule {
     pub(super) message: Option<String>,
     pub(crate) acquire: Vec<Acquisition>,
     pub(crate) charge: Option<Charge>,
-    pub(crate) admit: Admit,
+    pub(super) admit: Admit,
     /// The repositories that an exempt rule exempts from, by index; `None` is from everything.
     pub(crate) from: Option<Vec<usize>>,
     pub(crate) enforce: Option<bool>,

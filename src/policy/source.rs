@@ -46,7 +46,22 @@ pub(super) struct Found {
     pub(super) faults: Vec<(PathBuf, Fault)>,
     /// Names in the drop-in directory that are no drop-ins, with the directory.
     pub(super) skipped: Vec<(PathBuf, String)>,
-    pub(super) stamps: Vec<(PathBuf, Option<Stamp>)>,
+    pub(super) stamps: Stamps,
+}
+
+/// Every file as it was found, or that it was not there: what tells later whether the policy is still the same.
+#[derive(Debug, Default)]
+pub(super) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+impl Stamps {
+    /// Whether a file came, went or changed since.
+    pub(super) fn are_stale(&self) -> bool {
+        self.0.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    }
+
+    fn push(&mut self, stamp: (PathBuf, Option<Stamp>)) {
+        self.0.push(stamp);
+    }
 }
 
 impl Sources {

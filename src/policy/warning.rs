@@ -17,6 +17,11 @@ coded! {
         NeverBinds { ceiling: u32, limit: u32 } = "never-binds",
         NeverMatches { because: String } = "never-matches",
         Shadowed { by: String, first: At } = "shadowed",
+        Overruled { by: String, first: At } = "overruled",
+        WeakHold { command: String, ending: &'static str } = "weak-hold",
+        UnknownUser { name: String } = "unknown-user",
+        UnknownGroup { name: String } = "unknown-group",
+        LookupFailed { failure: String } = "look-up-failed",
         ExpireNotAboveElapsed = "expire-not-above-elapsed",
     }
 }
@@ -50,6 +55,17 @@ impl fmt::Display for Warning {
                     escaped(by)
                 )
             }
+            Warning::Overruled { by, .. } => {
+                write!(f, "the rule never binds: whatever it matches, rule \"{}\" decides", escaped(by))
+            }
+            Warning::WeakHold { command, ending } => write!(
+                f,
+                "\"{}\" lets go of its slot while it still runs; write hold = \"{ending}\"",
+                escaped(command)
+            ),
+            Warning::UnknownUser { name } => write!(f, "there is no user \"{}\"", escaped(name)),
+            Warning::UnknownGroup { name } => write!(f, "there is no group \"{}\"", escaped(name)),
+            Warning::LookupFailed { failure } => write!(f, "a look-up failed: {}", escaped(failure)),
             Warning::ExpireNotAboveElapsed => {
                 write!(
                     f,
@@ -65,6 +81,7 @@ impl Warning {
     pub(super) fn second(&self) -> Option<(At, &'static str)> {
         match self {
             Warning::Shadowed { first, .. } => Some((*first, "this rule comes first")),
+            Warning::Overruled { first, .. } => Some((*first, "this rule decides")),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 /// Where systems keep the zones.
 const ZONES: &str = "/usr/share/zoneinfo";
@@ -22,6 +22,15 @@ pub fn named_zone(name: &str) -> Option<TimeZone> {
     }
     let data = fs::read(Path::new(ZONES).join(name)).ok()?;
     TimeZone::tzif(name, &data).ok()
+}
+
+/// Reads a moment: local time of the zone (`2026-11-20 14:02`), or with an offset of its own (`2026-11-20T13:02Z`).
+pub fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Some(moment);
+    }
+    let local = text.parse::<DateTime>().ok()?;
+    zone.to_ambiguous_timestamp(local).compatible().ok()
 }
 
 /// The system's zone. A system without one lives in UTC.

@@ -263,7 +263,8 @@ impl<'a> Acquisition<'a> {
         for choices in &self.demands {
             let mut reasons = Vec::new();
             for choice in choices {
-                let (Some(pause), Some(view)) = (choice.claim.pause, views.get(&choice.file)) else {
+                let (Some(pause), Some(view)) = (enforced_pause(choice.claim), views.get(&choice.file))
+                else {
                     continue;
                 };
                 if let Some(last) = too_soon(pause, view.header(), now) {
@@ -303,14 +304,11 @@ impl<'a> Acquisition<'a> {
         picked: &[Choice<'a>],
     ) -> Result<bool, RepositoryError> {
         let Some(view) = views.get_mut(&choice.file) else { return Ok(true) };
-        let paused = choice
-            .claim
-            .pause
+        let paused = enforced_pause(choice.claim)
             .is_some_and(|pause| too_soon(pause, view.header(), SystemTime::now()).is_some());
         Ok(match view.room(&terms_on(choice.file, picked))? {
             Room::Free(_) => !paused,
-            Room::Full => choice.claim.admit == Admit::Unenforced,
-            Room::Never => false,
+            Room::Full | Room::Never => choice.claim.admit == Admit::Unenforced,
         })
     }
 
@@ -416,7 +414,7 @@ impl<'a> Acquisition<'a> {
                 let terms = terms_on(choice.file, &together);
                 let reason = match view.room(&terms)? {
                     Room::Free(_) => continue,
-                    Room::Full if choice.claim.admit == Admit::Unenforced => continue,
+                    Room::Full | Room::Never if choice.claim.admit == Admit::Unenforced => continue,
                     Room::Full => self.full(choice, view)?,
                     Room::Never => Reason::Never,
                 };
@@ -506,6 +504,11 @@ fn named_slots(held: &BTreeMap<FileId, Held>, picked: &[Choice<'_>]) -> Vec<Name
         }
     }
     named
+}
+
+/// The pause of a claim that can refuse a launch.
+fn enforced_pause(claim: &Claim) -> Option<Pause> {
+    claim.pause.filter(|_| claim.admit != Admit::Unenforced)
 }
 
 /// The moment that the pause counts from, if it is not over. A moment in the future counts as long ago: a clock that was set

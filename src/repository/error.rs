@@ -3,7 +3,7 @@
 
 use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
-use crate::sys::{failure::Failure, process::Process, regular_file::Kind};
+use crate::sys::{accounts, failure::Failure, process::Process, regular_file::Kind};
 
 /// A lock file that cannot be opened, created, locked or trusted.
 #[derive(Debug)]
@@ -93,8 +93,10 @@ impl fmt::Display for RepositoryError {
             }
             Self::WrongOwner { path, owner, expected } => write!(
                 formatter,
-                "{} belongs to user {owner}, but it counts for user {expected}, who could be kept out with it",
-                path.display()
+                "{} belongs to {}, but it counts for {}, who could be kept out with it",
+                path.display(),
+                accounts::shown(*owner),
+                accounts::shown(*expected)
             ),
             Self::ReplacedTooOften { path } => {
                 write!(formatter, "{} is being deleted and created again all the time", path.display())

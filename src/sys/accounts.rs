@@ -104,6 +104,14 @@ pub fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
     }
 }
 
+/// A user in a message: `backup (34)`, or `user 3434` where there is no name.
+pub fn shown(uid: u32) -> String {
+    match user_name(uid) {
+        Ok(Some(name)) => format!("{} ({uid})", name.escape_debug()),
+        _ => format!("user {uid}"),
+    }
+}
+
 /// Names for listings, each looked up once. Here a failure is as good as absence: the number is shown instead.
 #[derive(Default)]
 pub struct NameCache {

@@ -25,6 +25,8 @@ use nix::{
 };
 use rustix::fs::Dir;
 
+use crate::sys::accounts;
+
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: u32 = 40;
 
@@ -72,9 +74,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::System(call, errno) => write!(f, "{call}: {}", errno.desc()),
-            Reason::Owner(uid) => write!(f, "belongs to uid {uid}, neither to root nor to you"),
-            Reason::GroupWritable(mode) => write!(f, "its group can write to it (mode {mode:04o})"),
-            Reason::WorldWritable(mode) => write!(f, "everybody can write to it (mode {mode:04o})"),
+            Reason::Owner(uid) => {
+                write!(f, "belongs to {}, neither to root nor to you", accounts::shown(*uid))
+            }
+            Reason::GroupWritable(mode) => {
+                write!(f, "its group can write to it (mode {mode:04o}); chmod g-w mends that")
+            }
+            Reason::WorldWritable(mode) => {
+                write!(f, "everybody can write to it (mode {mode:04o}); chmod o-w mends that")
+            }
             Reason::NotADirectory => f.write_str("is not a directory"),
             Reason::NotAFile => f.write_str("is not a regular file"),
             Reason::TooManyLinks => f.write_str("too many symbolic links"),

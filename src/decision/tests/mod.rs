@@ -5,6 +5,7 @@ mod claims;
 mod groups;
 mod layers;
 mod paths;
+mod rehearsals;
 mod rules;
 mod selectors;
 mod site;

@@ -41,6 +41,11 @@ impl Names for Databases {
         Ok(USERS.iter().find(|(known, _)| *known == uid).map(|(_, name)| (*name).to_owned()))
     }
 
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        self.ask(format!("getpwnam(\"{name}\")"))?;
+        Ok(USERS.iter().find(|(_, known)| *known == name).map(|(uid, _)| *uid))
+    }
+
     fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
         self.ask(format!("getgrnam(\"{name}\")"))?;
         Ok(GROUPS.iter().find(|(_, known)| *known == name).map(|(gid, _)| *gid))

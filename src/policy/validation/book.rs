@@ -8,6 +8,7 @@ use crate::policy::{
     fault::Fault,
     findings::Findings,
     layer::Layer,
+    names::Names,
     place::{At, Written},
     spelling::nearest,
     warning::Warning,
@@ -18,6 +19,8 @@ pub(super) struct Book<'w> {
     pub(super) layers: &'w [Layer],
     pub(super) files: &'w [LayerFile<'w>],
     pub(super) findings: &'w Findings,
+    /// Whom to ask who exists, where the policy is checked and not only used.
+    pub(super) checking: Option<&'w dyn Names>,
     repositories: HashMap<&'w str, Vec<Definition>>,
     aliases: HashMap<&'w str, Vec<Definition>>,
     alias_lists: Vec<&'w WrittenList<'w>>,
@@ -39,11 +42,17 @@ enum Meaning<'d> {
 }
 
 impl<'w> Book<'w> {
-    pub(super) fn new(layers: &'w [Layer], files: &'w [LayerFile<'w>], findings: &'w Findings) -> Self {
+    pub(super) fn new(
+        layers: &'w [Layer],
+        files: &'w [LayerFile<'w>],
+        findings: &'w Findings,
+        checking: Option<&'w dyn Names>,
+    ) -> Self {
         let mut book = Book {
             layers,
             files,
             findings,
+            checking,
             repositories: HashMap::new(),
             aliases: HashMap::new(),
             alias_lists: Vec::new(),
@@ -73,13 +82,21 @@ impl<'w> Book<'w> {
 
     /// The repository that a name means in a file; reports when it means none, or several.
     pub(super) fn repository(&self, name: Written<&str>) -> Option<usize> {
+        let definition = self.definition(name)?;
+        definition.used.set(true);
+        Some(definition.index)
+    }
+
+    /// The same, for whoever speaks of a repository without using it.
+    pub(super) fn mentioned(&self, name: Written<&str>) -> Option<usize> {
+        self.definition(name).map(|definition| definition.index)
+    }
+
+    fn definition(&self, name: Written<&str>) -> Option<&Definition> {
         let definitions = self.repositories.get(name.value).map_or(&[][..], Vec::as_slice);
         let name_owned = name.value.to_owned();
         let fault = match self.meaning(definitions, name.at.file) {
-            Meaning::One(definition) => {
-                definition.used.set(true);
-                return Some(definition.index);
-            }
+            Meaning::One(definition) => return Some(definition),
             Meaning::Several(first) => Fault::AmbiguousRepository { name: name_owned, first: first.at },
             Meaning::Nothing => Fault::UnknownRepository {
                 name: name_owned,
@@ -140,12 +157,19 @@ impl<'w> Book<'w> {
         Meaning::Nothing
     }
 
+    /// Warns, where the policy is checked.
+    pub(super) fn warn(&self, at: At, warning: impl FnOnce() -> Warning) {
+        if self.checking.is_some() {
+            self.findings.warning(at, warning());
+        }
+    }
+
     /// Warns of what is defined and never named.
     pub(super) fn report_unused(&self) {
         let unused = |names: &HashMap<&'w str, Vec<Definition>>, warning: fn(String) -> Warning| {
             for (name, definitions) in names {
                 for definition in definitions.iter().filter(|definition| !definition.used.get()) {
-                    self.findings.warning(definition.at, warning((*name).to_owned()));
+                    self.warn(definition.at, || warning((*name).to_owned()));
                 }
             }
         };

@@ -1,22 +1,31 @@
 //! From files as they were written to a policy that holds together. It reports every fault it finds and goes on with a
 //! harmless stand-in, so that the policy it gives is only one when nothing was reported.
 
+mod advice;
 mod book;
 mod layers;
 mod repositories;
 mod rules;
+mod scenarios;
 mod selectors;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
 use self::book::Book;
 use super::{
-    Policy, fault::Fault, findings::Findings, layer::LayerKind, place::Written, repository::Repository,
-    rule::Rule, written::WrittenFile,
+    Policy,
+    fault::Fault,
+    findings::Findings,
+    layer::LayerKind,
+    names::Names,
+    place::{At, Written},
+    repository::Repository,
+    rule::Rule,
+    written::{WrittenFile, WrittenRule},
 };
 use crate::diagnostic::SourceText;
 
@@ -34,20 +43,29 @@ pub(super) fn validate(
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
+    checking: Option<&dyn Names>,
 ) -> Policy {
     let layers = layers::validate(kinds, caller_is_root, files, findings);
-    let book = Book::new(&layers, files, findings);
+    let book = Book::new(&layers, files, findings, checking);
     let mut repositories = repositories::validate(&book);
     let mut rules = rules::validate(&book, &repositories);
     let executables = executables(&book);
     book.report_unused();
     set_shown_names(files, &mut rules, &mut repositories);
     let sequence = sequence(&rules);
-    Policy { layers, rules, repositories, executables, sequence, ..Policy::default() }
+    if checking.is_some() {
+        let places: Vec<At> =
+            files.iter().flat_map(|file| &file.written.rules).map(WrittenRule::place).collect();
+        for (at, warning) in advice::advise(&layers, &rules, &places, &sequence, &repositories) {
+            findings.warning(at, warning);
+        }
+    }
+    let scenarios = scenarios::validate(&book, &rules);
+    Policy { layers, rules, repositories, executables, sequence, scenarios, ..Policy::default() }
 }
 
 /// The programs behind commands. One of a later layer replaces one of an earlier where it may loosen.
-fn executables(book: &Book<'_>) -> HashMap<String, std::path::PathBuf> {
+fn executables(book: &Book<'_>) -> HashMap<String, (usize, PathBuf)> {
     let mut found: HashMap<&str, (usize, Written<&str>)> = HashMap::new();
     for file in book.files {
         for command in &file.written.commands {
@@ -70,7 +88,7 @@ fn executables(book: &Book<'_>) -> HashMap<String, std::path::PathBuf> {
             found.insert(command.name.value, (file.layer, exec));
         }
     }
-    found.into_iter().map(|(name, (_, exec))| (name.to_owned(), exec.value.into())).collect()
+    found.into_iter().map(|(name, (layer, exec))| (name.to_owned(), (layer, exec.value.into()))).collect()
 }
 
 /// The order in which rules are judged: within a family the lowest `order` first, otherwise as written.

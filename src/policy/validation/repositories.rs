@@ -151,7 +151,7 @@ impl Reading<'_, '_> {
             let entries = self.book.entries(&written.principals);
             let shown: Vec<&str> = written.principals.iter().map(|entry| entry.value.as_ref()).collect();
             reservations.push(Reservation {
-                principals: parse_principals(&entries, self.book.findings),
+                principals: parse_principals(self.book, &entries),
                 slots,
                 lend: lend.min(slots),
                 shown: shown.join(", "),
@@ -191,7 +191,7 @@ impl Reading<'_, '_> {
         if let (Some(elapsed), Some(expire)) = (written.if_elapsed, written.expire_after)
             && expire.value <= elapsed.value
         {
-            self.book.findings.warning(expire.at, Warning::ExpireNotAboveElapsed);
+            self.book.warn(expire.at, || Warning::ExpireNotAboveElapsed);
         }
         pace
     }

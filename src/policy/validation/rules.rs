@@ -41,7 +41,7 @@ pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule
     }
     for ((_, family), places) in families {
         if let [only] = places.as_slice() {
-            book.findings.warning(*only, Warning::FamilyOfOne { family: family.to_owned() });
+            book.warn(*only, || Warning::FamilyOfOne { family: family.to_owned() });
         }
     }
     rules
@@ -67,7 +67,7 @@ impl Reading<'_, '_> {
         }
         self.check_layer(action);
         if let (Some(order), None) = (written.order, written.first_of) {
-            self.book.findings.warning(order.at, Warning::OrderAlone);
+            self.book.warn(order.at, || Warning::OrderAlone);
         }
         let selected = selectors::validate(self.book, &written.selectors);
         let acquire = self.acquire(&selected);
@@ -216,7 +216,7 @@ impl Reading<'_, '_> {
             );
         }
         if let Some(ceiling) = claim.ceiling.filter(|ceiling| ceiling.value >= limit && limit > 0) {
-            self.book.findings.warning(ceiling.at, Warning::NeverBinds { ceiling: ceiling.value, limit });
+            self.book.warn(ceiling.at, || Warning::NeverBinds { ceiling: ceiling.value, limit });
         }
     }
 

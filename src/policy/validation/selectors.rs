@@ -5,9 +5,11 @@ use super::book::Book;
 use crate::policy::{
     fault::Fault,
     findings::Findings,
+    names::{LookupError, Names},
     pattern::{Pattern, Subject},
     principal::{GroupEntry, Principal},
     selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors},
+    warning::Warning,
     window::Window,
     written::{Entry, WrittenArgument, WrittenList, WrittenSelectors, WrittenVariable},
 };
@@ -19,8 +21,14 @@ pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -
         arguments: written.arguments.as_ref().map(|arguments| {
             arguments.value.iter().flat_map(|argument| argument_entries(book, argument)).collect()
         }),
-        users: list(book, written.users.as_ref(), Principal::parse),
-        groups: list(book, written.groups.as_ref(), GroupEntry::parse),
+        users: written.users.as_ref().map(|users| parse_principals(book, &book.entries(&users.entries))),
+        groups: written.groups.as_ref().map(|groups| {
+            let group = |entry: &Entry<'_>| {
+                let group = parse(entry, findings, GroupEntry::parse);
+                group.inspect(|group| warn_of_unknown_group(book, entry, group))
+            };
+            book.entries(&groups.entries).into_iter().filter_map(group).collect()
+        }),
         hosts: list(book, written.hosts.as_ref(), |text| pattern(text, Subject::Host)),
         directories: written.directories.as_ref().map(|directories| {
             let entries = book.entries(&directories.entries);
@@ -48,8 +56,46 @@ pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -
 }
 
 /// The entries of `users`, or of `for` in a reservation.
-pub(super) fn parse_principals(entries: &[&Entry<'_>], findings: &Findings) -> Vec<Principal> {
-    entries.iter().filter_map(|entry| parse(entry, findings, Principal::parse)).collect()
+pub(super) fn parse_principals(book: &Book<'_>, entries: &[&Entry<'_>]) -> Vec<Principal> {
+    let principal = |entry: &&Entry<'_>| {
+        let principal = parse(entry, book.findings, Principal::parse)?;
+        match &principal {
+            Principal::User(name) => warn_of_unknown(book, entry, name, |names, name| {
+                names
+                    .user_id(name)
+                    .map(|uid| uid.is_none().then(|| Warning::UnknownUser { name: name.to_owned() }))
+            }),
+            Principal::Group(group) => warn_of_unknown_group(book, entry, group),
+            Principal::Uids(_) | Principal::Netgroup(_) => {}
+        }
+        Some(principal)
+    };
+    entries.iter().filter_map(principal).collect()
+}
+
+fn warn_of_unknown_group(book: &Book<'_>, entry: &Entry<'_>, group: &GroupEntry) {
+    if let GroupEntry::Named(name) = group {
+        warn_of_unknown(book, entry, name, |names, name| {
+            names
+                .group_id(name)
+                .map(|gid| gid.is_none().then(|| Warning::UnknownGroup { name: name.to_owned() }))
+        });
+    }
+}
+
+/// A name that does not exist matches nobody, which is rarely meant.
+fn warn_of_unknown(
+    book: &Book<'_>,
+    entry: &Entry<'_>,
+    name: &Pattern,
+    ask: impl Fn(&dyn Names, &str) -> Result<Option<Warning>, LookupError>,
+) {
+    let (Some(names), Some(name)) = (book.checking, name.literal()) else { return };
+    let answer = ask(names, name);
+    let failed = |failure: LookupError| Some(Warning::LookupFailed { failure: failure.to_string() });
+    if let Some(warning) = answer.unwrap_or_else(failed) {
+        book.findings.warning(entry.at, warning);
+    }
 }
 
 fn list<'w, T>(

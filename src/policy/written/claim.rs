@@ -3,7 +3,7 @@
 use crate::policy::{
     acquisition::Slots,
     fault::Fault,
-    keys::{CLAIM, SLOTS_FROM},
+    keys::{ALTERNATIVE, CLAIM, SLOTS_FROM},
     limit::HIGHEST_LIMIT,
     place::{At, Written},
     reader::{Section, Value},
@@ -81,12 +81,7 @@ impl<'a> WrittenClaim<'a> {
         if !value.is_table() {
             return Self::named(value);
         }
-        let section = value.section(&CLAIM)?;
-        if let Some(nested) = section.get("any_of") {
-            nested.fault(Fault::Contradiction { key: "any_of", other: "any_of around it" });
-            return None;
-        }
-        Self::read(&section)
+        Self::read(&value.section(&ALTERNATIVE)?)
     }
 
     fn read(section: &Section<'a>) -> Option<Self> {
@@ -116,7 +111,7 @@ impl<'a> WrittenClaim<'a> {
     }
 }
 
-fn slots(value: Value<'_>) -> Option<Written<Slots>> {
+pub(super) fn slots(value: Value<'_>) -> Option<Written<Slots>> {
     if value.as_text() == Some("all") {
         return Some(Written { value: Slots::All, at: value.at });
     }

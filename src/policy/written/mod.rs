@@ -6,17 +6,19 @@ mod claim;
 mod defaults;
 mod repository;
 mod rule;
+mod scenario;
 mod selectors;
 
 pub(super) use claim::{WrittenAcquisition, WrittenClaim};
 pub(super) use defaults::WrittenDefaults;
 pub(super) use repository::WrittenRepository;
 pub(super) use rule::WrittenRule;
+pub(super) use scenario::{WrittenExpectedClaim, WrittenScenario};
 pub(super) use selectors::{Entry, WrittenArgument, WrittenList, WrittenSelectors, WrittenVariable};
 
 use super::{
     fault::Fault,
-    keys::{COMMAND, DEFAULTS, LOG, REPOSITORY, RULE},
+    keys::{COMMAND, DEFAULTS, LOG, REPOSITORY, RULE, TEST},
     log::{LogEvents, LogTarget},
     place::{At, Written},
     reader::{Section, Value},
@@ -30,6 +32,7 @@ pub(super) struct WrittenFile<'a> {
     pub(super) rules: Vec<WrittenRule<'a>>,
     pub(super) commands: Vec<WrittenCommand<'a>>,
     pub(super) log: Option<WrittenLog>,
+    pub(super) scenarios: Vec<WrittenScenario<'a>>,
 }
 
 /// One `[command.NAME]`.
@@ -68,6 +71,7 @@ impl<'a> WrittenFile<'a> {
                 })
                 .collect(),
             log: file.section("log", &LOG).map(|section| WrittenLog::read(&section)),
+            scenarios: file.tables("test", &TEST).iter().map(WrittenScenario::read).collect(),
         }
     }
 }

@@ -36,6 +36,11 @@ pub(in crate::policy) struct WrittenRule<'a> {
 }
 
 impl<'a> WrittenRule<'a> {
+    /// Where it is pointed at: its name, where it has one.
+    pub(in crate::policy) fn place(&self) -> At {
+        self.name.map_or(self.at, |name| name.at)
+    }
+
     pub(super) fn read(section: &Section<'a>) -> Self {
         let action = section.choice("action");
         let acquire = section.get("acquire");

@@ -14,7 +14,6 @@ pub(in crate::policy) type Entry<'a> = Written<Cow<'a, str>>;
 
 /// A list of entries that is not empty.
 pub(in crate::policy) struct WrittenList<'a> {
-    pub(in crate::policy) at: At,
     pub(in crate::policy) entries: Vec<Entry<'a>>,
 }
 
@@ -54,7 +53,7 @@ impl<'a> WrittenList<'a> {
         if entries.is_empty() && value.has_elements() {
             return None;
         }
-        filled(value, entries, list.at).map(|list| WrittenList { at: list.at, entries: list.value })
+        filled(value, entries, list.at).map(|list| WrittenList { entries: list.value })
     }
 }
 

@@ -1,0 +1,56 @@
+//! `rungate policy test`: the tests that a policy carries, played by the evaluator that every launch goes through.
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use jiff::Timestamp;
+
+use crate::{
+    commands::{names::SystemNames, situation::Situation},
+    decision::{Rehearsal, rehearse},
+    error::Error,
+    exit_status::ExitStatus,
+    output::{stream, visible::visible},
+    policy::{Faults, Policy},
+};
+
+/// Plays the tests of the policy in force, or of the files that were named, as if they were the system's.
+pub(super) fn test(files: &[PathBuf], named: Option<PathBuf>) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = if files.is_empty() {
+        situation.load_policy(named)?
+    } else {
+        load_files(&situation, files).map_err(|faults| situation.faulty(&faults))?
+    };
+    let rehearsals = rehearse(&policy, Timestamp::now());
+    let failures: Vec<&Rehearsal<'_>> = rehearsals.iter().filter(|rehearsal| !rehearsal.passed).collect();
+    for failure in &failures {
+        stream::complain(&describe(&policy, failure));
+    }
+    let (all, failed) = (rehearsals.len(), failures.len());
+    if failed > 0 {
+        stream::complain(&format!("rungate: {failed} of {all} tests failed"));
+        return Ok(ExitStatus::Failure as u8);
+    }
+    let tests = if all == 1 { "test" } else { "tests" };
+    stream::print(&format!("{all} {tests} passed\n"))
+        .map_err(|error| Error::new(ExitStatus::System, error.to_string()))?;
+    Ok(ExitStatus::Success as u8)
+}
+
+/// The files that were named, whose paths are relative to the working directory.
+pub(super) fn load_files(situation: &Situation, files: &[PathBuf]) -> Result<Policy, Faults> {
+    let files: Vec<PathBuf> = files.iter().map(|file| situation.directory.join(file)).collect();
+    Policy::check_files(&files, situation.credentials.uid, &SystemNames)
+}
+
+/// What was expected, what came out, and what became of every rule.
+pub(super) fn describe(policy: &Policy, rehearsal: &Rehearsal<'_>) -> String {
+    let Rehearsal { scenario, expected, got, trace, .. } = rehearsal;
+    let mut text = format!("{}: test \"{}\" failed", scenario.place, visible(&scenario.name));
+    let _ = write!(text, "\n  expected  {}\n  got       {}", visible(expected), visible(got));
+    for entry in trace {
+        let _ =
+            write!(text, "\n  rule      {}: {}", visible(entry.rule.shown_name()), entry.describe(policy));
+    }
+    text
+}

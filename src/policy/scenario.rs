@@ -1,0 +1,69 @@
+//! A test as a policy carries it: a request, and what must come out. The policy only keeps it; playing it is the
+//! evaluator's.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use jiff::Timestamp;
+
+use super::{acquisition::Slots, choice::Choice, place::Place};
+
+/// One `[[test]]`.
+#[derive(Debug)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// Where it stands.
+    pub place: Place,
+    pub(crate) user: String,
+    pub(crate) uid: u32,
+    /// Names, or numbers of groups without a name.
+    pub(crate) groups: Vec<String>,
+    pub(crate) netgroups: Vec<String>,
+    pub(crate) command: OsString,
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) host: OsString,
+    pub(crate) directory: PathBuf,
+    pub(crate) environment: Vec<(String, OsString)>,
+    /// The moment; now where it does not say.
+    pub(crate) time: Option<Timestamp>,
+    pub(crate) cpus: u32,
+    pub(crate) held: Vec<Held>,
+    pub(crate) expect: Expectation,
+    /// The rule that refuses or exempts.
+    pub(crate) by: Option<String>,
+    pub(crate) claims: Option<Vec<ExpectedClaim>>,
+}
+
+/// How many slots of a repository are held when the launch comes.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) repository: usize,
+    pub(crate) member: Option<String>,
+    pub(crate) slots: u32,
+}
+
+/// What must come out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Expectation {
+    /// It starts, perhaps with slots.
+    Start,
+    /// It is refused, by a rule or because there is no room.
+    Refuse,
+    /// It starts, and needs no slot because of an exempt rule.
+    Exempt,
+}
+
+impl Choice for Expectation {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("start", Expectation::Start), ("refuse", Expectation::Refuse), ("exempt", Expectation::Exempt)];
+}
+
+/// A claim that must be among those of the launch; what it does not say is not compared.
+#[derive(Debug)]
+pub(crate) struct ExpectedClaim {
+    pub(crate) repository: usize,
+    pub(crate) member: Option<String>,
+    pub(crate) slots: Option<Slots>,
+    pub(crate) limit: Option<u32>,
+}

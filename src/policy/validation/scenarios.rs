@@ -1,0 +1,126 @@
+//! Tests that a policy carries: names must mean something, times must be times; whether they pass is not asked here.
+
+use std::{ffi::OsString, path::Path};
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::book::Book;
+use crate::policy::{
+    fault::Fault,
+    layer::Layer,
+    place::{Place, Written},
+    rule::Rule,
+    scenario::{Expectation, ExpectedClaim, Held, Scenario},
+    spelling::nearest,
+    written::{WrittenExpectedClaim, WrittenScenario},
+    zone::parse_time,
+};
+
+pub(super) fn validate(book: &Book<'_>, rules: &[Rule]) -> Vec<Scenario> {
+    let mut scenarios = Vec::new();
+    for file in book.files {
+        for written in &file.written.scenarios {
+            let reading = Reading { book, rules, written, layer: &book.layers[file.layer] };
+            scenarios.extend(reading.scenario(Place::new(&file.source, written.at)));
+        }
+    }
+    scenarios
+}
+
+struct Reading<'b, 'w> {
+    book: &'b Book<'w>,
+    rules: &'b [Rule],
+    written: &'w WrittenScenario<'w>,
+    layer: &'b Layer,
+}
+
+impl Reading<'_, '_> {
+    fn scenario(&self, place: Place) -> Option<Scenario> {
+        let written = self.written;
+        let held = written.held.iter().filter_map(|(name, slots)| {
+            let (repository, member) = self.repository(*name, None)?;
+            Some(Held { repository, member, slots: *slots })
+        });
+        let held = held.collect();
+        let claims = written
+            .claims
+            .as_ref()
+            .map(|claims| claims.iter().filter_map(|claim| self.claim(claim)).collect());
+        self.check_by();
+        let user = text(written.user, "user");
+        let command = written.command?.value;
+        let path = written.path.map_or_else(|| Path::new("/usr/bin").join(command), |path| path.value.into());
+        let arguments = written.arguments.iter().flat_map(|arguments| &arguments.value);
+        Some(Scenario {
+            name: written.name?.value.to_owned(),
+            place,
+            user: user.to_owned(),
+            uid: written.uid.map_or(if user == "root" { 0 } else { 1000 }, |uid| uid.value),
+            groups: written.groups().iter().map(|group| group.value.to_string()).collect(),
+            netgroups: written
+                .netgroups
+                .iter()
+                .flat_map(|netgroups| &netgroups.value)
+                .map(|netgroup| netgroup.value.to_owned())
+                .collect(),
+            command: command.into(),
+            path,
+            arguments: arguments.map(|argument| OsString::from(argument.value)).collect(),
+            host: text(written.host, "localhost").into(),
+            directory: text(written.directory, "/").into(),
+            environment: written
+                .environment
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value.into()))
+                .collect(),
+            time: written.time.as_ref().and_then(|time| self.time(time)),
+            cpus: written.cpus.map_or(1, |cpus| cpus.value),
+            held,
+            expect: written.expect?.value,
+            by: written.by.map(|by| by.value.to_owned()),
+            claims,
+        })
+    }
+
+    fn time(&self, time: &Written<String>) -> Option<Timestamp> {
+        let parsed = parse_time(&time.value, self.layer.zone.as_ref().unwrap_or(&TimeZone::UTC));
+        if parsed.is_none() {
+            let reason = "a moment is written 2026-11-20 14:02".to_owned();
+            self.book.findings.fault(time.at, Fault::BadWindow { reason });
+        }
+        parsed
+    }
+
+    fn check_by(&self) {
+        let Some(by) = self.written.by else { return };
+        if !self.rules.iter().any(|rule| rule.name == by.value || rule.shown_name == by.value) {
+            let nearest = nearest(by.value, self.rules.iter().map(|rule| rule.name.as_str()));
+            self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
+        }
+        if let (Some(Expectation::Start), Some(_)) =
+            (self.written.expect.map(|expect| expect.value), self.written.by)
+        {
+            self.book.findings.fault(by.at, Fault::Contradiction { key: "by", other: "expect = \"start\"" });
+        }
+    }
+
+    fn claim(&self, written: &WrittenExpectedClaim<'_>) -> Option<ExpectedClaim> {
+        let (repository, member) = self.repository(written.repository, written.member)?;
+        Some(ExpectedClaim { repository, member, slots: written.slots, limit: written.limit })
+    }
+
+    /// The repository of `matlab` or `matlab-per-user [ann]`, and the member.
+    fn repository(&self, name: Written<&str>, member: Option<&str>) -> Option<(usize, Option<String>)> {
+        let bracketed = name.value.strip_suffix(']').and_then(|name| name.split_once('['));
+        let (repository, in_brackets) = match bracketed {
+            Some((repository, member)) => (repository.trim_end(), Some(member)),
+            None => (name.value, None),
+        };
+        let index = self.book.mentioned(Written { value: repository, at: name.at })?;
+        Some((index, in_brackets.or(member).map(str::to_owned)))
+    }
+}
+
+fn text<'w>(written: Option<Written<&'w str>>, otherwise: &'w str) -> &'w str {
+    written.map_or(otherwise, |written| written.value)
+}

@@ -1,0 +1,96 @@
+//! `[[test]]` as written.
+
+use super::{Entry, WrittenList, claim::slots};
+use crate::policy::{
+    acquisition::Slots,
+    keys::EXPECTED_CLAIM,
+    limit::HIGHEST_LIMIT,
+    place::{At, Written},
+    reader::{Section, Value},
+    scenario::Expectation,
+};
+
+/// One `[[test]]`.
+pub(in crate::policy) struct WrittenScenario<'a> {
+    pub(in crate::policy) at: At,
+    pub(in crate::policy) name: Option<Written<&'a str>>,
+    pub(in crate::policy) user: Option<Written<&'a str>>,
+    pub(in crate::policy) uid: Option<Written<u32>>,
+    pub(in crate::policy) groups: Option<WrittenList<'a>>,
+    pub(in crate::policy) netgroups: Option<Written<Vec<Written<&'a str>>>>,
+    pub(in crate::policy) command: Option<Written<&'a str>>,
+    pub(in crate::policy) path: Option<Written<&'a str>>,
+    pub(in crate::policy) arguments: Option<Written<Vec<Written<&'a str>>>>,
+    pub(in crate::policy) host: Option<Written<&'a str>>,
+    pub(in crate::policy) directory: Option<Written<&'a str>>,
+    pub(in crate::policy) environment: Vec<(&'a str, &'a str)>,
+    pub(in crate::policy) time: Option<Written<String>>,
+    pub(in crate::policy) cpus: Option<Written<u32>>,
+    pub(in crate::policy) held: Vec<(Written<&'a str>, u32)>,
+    pub(in crate::policy) expect: Option<Written<Expectation>>,
+    pub(in crate::policy) by: Option<Written<&'a str>>,
+    pub(in crate::policy) claims: Option<Vec<WrittenExpectedClaim<'a>>>,
+}
+
+/// A claim that is expected.
+pub(in crate::policy) struct WrittenExpectedClaim<'a> {
+    /// The name, perhaps with the member in brackets.
+    pub(in crate::policy) repository: Written<&'a str>,
+    pub(in crate::policy) member: Option<&'a str>,
+    pub(in crate::policy) slots: Option<Slots>,
+    pub(in crate::policy) limit: Option<u32>,
+}
+
+impl<'a> WrittenScenario<'a> {
+    pub(super) fn read(section: &Section<'a>) -> Self {
+        let environment = section.by_name("environment").into_iter();
+        let held = section.by_name("use").into_iter();
+        let claims = section.get("claims").and_then(|value| value.list("a list of repositories"));
+        WrittenScenario {
+            at: section.at,
+            name: section.require("name").and_then(|value| value.text()),
+            user: section.text("user"),
+            uid: section.count("uid", 0, u32::MAX - 1),
+            groups: section.get("groups").filter(Value::has_elements).and_then(WrittenList::read),
+            netgroups: section.texts("netgroups"),
+            command: section.require("command").and_then(|value| value.text()),
+            path: section.text("path"),
+            arguments: section.texts("arguments"),
+            host: section.text("host"),
+            directory: section.text("directory"),
+            environment: environment
+                .filter_map(|(name, value)| Some((name.value, value.text()?.value)))
+                .collect(),
+            time: section.get("time").and_then(|value| value.time()),
+            cpus: section.count("cpus", 1, 1_000_000),
+            held: held
+                .filter_map(|(name, value)| Some((name, value.count(0, HIGHEST_LIMIT)?.value)))
+                .collect(),
+            expect: section.require("expect").and_then(|value| value.choice()),
+            by: section.text("by"),
+            claims: claims
+                .map(|claims| claims.value.into_iter().filter_map(WrittenExpectedClaim::read).collect()),
+        }
+    }
+
+    /// The groups as they are written.
+    pub(in crate::policy) fn groups(&self) -> &[Entry<'a>] {
+        self.groups.as_ref().map_or(&[], |groups| groups.entries.as_slice())
+    }
+}
+
+impl<'a> WrittenExpectedClaim<'a> {
+    fn read(value: Value<'a>) -> Option<Self> {
+        if let Some(name) = value.as_text() {
+            let repository = Written { value: name, at: value.at };
+            return Some(WrittenExpectedClaim { repository, member: None, slots: None, limit: None });
+        }
+        let section = value.section(&EXPECTED_CLAIM)?;
+        Some(WrittenExpectedClaim {
+            repository: section.require("repository")?.text()?,
+            member: section.text("member").map(|member| member.value),
+            slots: section.get("slots").and_then(slots).map(|slots| slots.value),
+            limit: section.count("limit", 0, HIGHEST_LIMIT).map(|limit| limit.value),
+        })
+    }
+}
