@@ -1,23 +1,8 @@
 //! The instruments themselves: what watches the others must be shown to see.
 
-use std::fs::File;
 use std::thread;
 
-use crate::support::{Observed, Observer, ProcessState, Running, Site, Test};
-
-/// Starts a holder of these ranges of a repository, which it creates.
-#[track_caller]
-fn holder(site: &Site, repository: &str, words: &[&str]) -> Running {
-    File::options().create(true).append(true).open(site.repository(repository)).expect("a new repository");
-    let mut running = site
-        .test()
-        .program(site.helper("holder"))
-        .args([&format!("$DIR/repositories/{repository}")])
-        .args(words)
-        .background();
-    assert_eq!(running.read_line(), "ready\n");
-    running
-}
+use crate::support::{Observed, Observer, ProcessState, Site, Test};
 
 #[test]
 fn a_test_compares_what_it_does_not_mention() {
@@ -36,8 +21,8 @@ fn a_process_is_described_from_outside() {
     let cat = site.test().program("/bin/cat").args(["-u"]).env("COLOUR", "blue");
     let plain = cat.spawn();
     let plain = ProcessState::of(plain.pid(), "cat");
-    assert_eq!(plain.arguments, [b"/bin/cat".to_vec(), b"-u".to_vec()]);
-    assert!(plain.environment.contains(&b"COLOUR=blue".to_vec()));
+    assert_eq!(plain.arguments, ["/bin/cat", "-u"]);
+    assert!(plain.environment.contains(&"COLOUR=blue".into()));
     assert_eq!(plain.directory, site.path("work"));
     assert!([0, 1, 2].iter().all(|number| plain.descriptors.contains_key(number)));
 
@@ -53,8 +38,8 @@ fn a_process_is_described_from_outside() {
 fn the_observer_sees_one_holder_too_many() {
     let site = Site::new();
     let mut observer = Observer::watch(&site, [("seats", 2), ("spare", 2)]);
-    let first = holder(&site, "seats", &["posix", "write", "57:1", "17:2"]);
-    let second = holder(&site, "spare", &["ofd", "read", "8:2"]);
+    let first = site.holder("seats", ["posix", "write", "57:1", "17:2"]);
+    let second = site.holder("spare", ["ofd", "read", "8:2"]);
     let report = observer.report();
     assert_eq!(report[0].most, 3);
     assert!(report[0].violations > 0);
@@ -64,7 +49,7 @@ fn the_observer_sees_one_holder_too_many() {
     assert_eq!(site.held("seats").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [first.pid(); 3]);
     assert_eq!(site.held("spare").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [-1; 2]);
     second.kill();
-    assert_eq!(site.held_numbers("spare"), []);
+    assert_eq!(site.held("spare"), []);
 }
 
 /// The article: "will execute the command only if fewer than the maximum are running".

@@ -3,4 +3,21 @@
 
 mod support;
 
+mod damaged_files;
+mod exectimes_peer;
+mod exit_status;
 mod instruments;
+mod launch;
+mod layers;
+mod limits;
+mod listings;
+mod nested;
+mod policies;
+mod policy_check;
+mod posix_traps;
+mod refusal;
+mod semantics;
+mod several_repositories;
+mod shared_directory;
+mod sigkill;
+mod transparency;

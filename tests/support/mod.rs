@@ -11,19 +11,20 @@ mod pattern;
 mod process_state;
 mod running;
 mod site;
+mod storm;
 mod test;
 mod unindent;
 
 pub(crate) use accounts::{Account, is_root, skip};
-pub(crate) use deadline::{DEADLINE, eventually};
-pub(crate) use held_slots::HeldSlot;
+pub(crate) use deadline::eventually;
 pub(crate) use observer::{Observed, Observer};
-pub(crate) use outcome::Outcome;
-pub(crate) use pattern::matches;
+pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use process_state::ProcessState;
 pub(crate) use running::Running;
-pub(crate) use site::Site;
+pub(crate) use site::{Site, set_mode};
+pub(crate) use storm::storm_size;
 pub(crate) use test::Test;
+pub(crate) use unindent::unindent;
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.
 macro_rules! needs_root {
@@ -34,3 +35,13 @@ macro_rules! needs_root {
     };
 }
 pub(crate) use needs_root;
+
+/// Ends a test early, and loudly, where it cannot stop a launcher at the call that it is about.
+macro_rules! needs_strace {
+    () => {
+        if !std::path::Path::new("/usr/bin/strace").exists() {
+            return crate::support::skip("strace(1) is not installed");
+        }
+    };
+}
+pub(crate) use needs_strace;

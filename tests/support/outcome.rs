@@ -6,7 +6,6 @@ use std::process::{ExitStatus, Output};
 /// What is left of a command that has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    pub(crate) pid: u32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) ending: Ending,
@@ -20,10 +19,10 @@ pub(crate) enum Ending {
 }
 
 impl Outcome {
-    pub(crate) fn new(pid: u32, output: Output) -> Self {
+    pub(crate) fn new(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("what rungate prints is UTF-8");
         let ending = Ending::from(output.status);
-        Self { pid, stdout: text(output.stdout), stderr: text(output.stderr), ending }
+        Self { stdout: text(output.stdout), stderr: text(output.stderr), ending }
     }
 }
 

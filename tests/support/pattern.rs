@@ -30,8 +30,10 @@ fn lines_match(pattern: &[&str], text: &[&str]) -> bool {
     }
 }
 
-/// The holes, the least number of characters of each, and which characters it may hold.
-const HOLES: [(&str, usize, fn(char) -> bool); 5] = [
+/// How a hole is written, the least number of characters that it stands for, and which those may be.
+type Hole = (&'static str, usize, fn(char) -> bool);
+
+const HOLES: [Hole; 5] = [
     ("[..]", 0, |_| true),
     ("[pid]", 1, |c| c.is_ascii_digit()),
     ("[age]", 2, |c| c.is_ascii_digit() || "dhms".contains(c)),

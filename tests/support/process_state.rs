@@ -1,7 +1,9 @@
 //! A process as `/proc` shows it to others: everything that a program gets from whoever starts it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::deadline::eventually;
@@ -10,33 +12,36 @@ use super::deadline::eventually;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ProcessState {
     /// The arguments, `argv[0]` first.
-    pub(crate) arguments: Vec<Vec<u8>>,
-    pub(crate) environment: Vec<Vec<u8>>,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<OsString>,
     pub(crate) directory: PathBuf,
     /// What each descriptor is open on.
     pub(crate) descriptors: BTreeMap<u32, PathBuf>,
     /// Of `/proc/PID/status`: the signal mask, the ignored signals, the umask, the credentials.
     pub(crate) status: BTreeMap<String, String>,
-    /// `/proc/PID/limits`, as it stands.
-    pub(crate) limits: String,
+    /// The lines of `/proc/PID/limits`.
+    pub(crate) limits: Vec<String>,
     /// The nice value and the scheduling policy, fields 19 and 41 of `/proc/PID/stat`.
     pub(crate) scheduling: (String, String),
 }
 
 impl ProcessState {
-    /// The state of a process that has come to execute the program of this name.
+    /// The state of a process that has come to execute the program of this name, and to wait for something: while it
+    /// is being loaded not all of it can be seen.
     #[track_caller]
     pub(crate) fn of(pid: i32, program: &str) -> Self {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         eventually(&format!("process {pid} becomes {program}"), || {
-            let executable = fs::read_link(proc.join("exe")).ok()?;
-            executable.ends_with(program).then_some(())
+            let executable = fs::read_link(proc.join("exe")).expect("a process that has not ended");
+            let stat = fs::read_to_string(proc.join("stat")).expect("a process that has not ended");
+            (executable.ends_with(program) && stat.contains(") S ")).then_some(())
         });
         let read =
             |name: &str| fs::read(proc.join(name)).unwrap_or_else(|error| panic!("{name} of {pid}: {error}"));
         let text = |name: &str| String::from_utf8_lossy(&read(name)).into_owned();
-        let zero_terminated = |bytes: Vec<u8>| -> Vec<Vec<u8>> {
-            bytes.strip_suffix(&[0]).unwrap_or(&bytes).split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
+        let zero_terminated = |bytes: Vec<u8>| -> Vec<OsString> {
+            let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+            bytes.split(|&byte| byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
         };
         let kept = ["SigBlk", "SigIgn", "Umask", "Uid", "Gid", "Groups", "NoNewPrivs", "CapEff", "Seccomp"];
         let stat = text("stat");
@@ -52,7 +57,7 @@ impl ProcessState {
                 .filter(|(name, _)| kept.contains(name))
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
-            limits: text("limits"),
+            limits: text("limits").lines().map(str::to_owned).collect(),
             // The fields after the name begin with the third.
             scheduling: (fields[19 - 3].to_owned(), fields[41 - 3].to_owned()),
         }

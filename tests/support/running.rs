@@ -41,7 +41,7 @@ impl Running {
 
     /// Writes a line and waits until it comes back.
     #[track_caller]
-    pub(super) fn wait_for_echo(&mut self) {
+    pub(crate) fn wait_for_echo(&mut self) {
         let line = "are you there?\n";
         // Whoever does not run any more does not answer either, and that tells more.
         let _ = self.stdin.as_mut().expect("standard input is open").write_all(line.as_bytes());
@@ -70,13 +70,6 @@ impl Running {
         line
     }
 
-    /// Closes its standard input, as which it ends of its own accord, and waits for that.
-    #[track_caller]
-    pub(crate) fn finish(mut self) -> Outcome {
-        self.stdin = None;
-        self.end()
-    }
-
     /// Sends a signal and does not wait for what comes of it.
     #[track_caller]
     pub(crate) fn signal(&self, signal: Signal) {
@@ -101,7 +94,7 @@ impl Running {
         let pipe = self.child.stderr.as_mut().expect("standard error is a pipe");
         pipe.read_to_string(&mut stderr).expect("what programs print here is UTF-8");
         let status = self.child.wait().expect("a child that ended can be reaped");
-        Outcome { pid: self.child.id(), stdout, stderr, ending: Ending::from(status) }
+        Outcome { stdout, stderr, ending: Ending::from(status) }
     }
 }
 

@@ -19,10 +19,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use nix::libc;
 use tempfile::TempDir;
 
 use super::accounts::{Account, is_root};
-use super::held_slots::{HeldSlot, held_slots};
+use super::held_slots::{HeldSlot, conflicting_lock, held_slots};
+use super::running::Running;
 use super::test::Test;
 use super::unindent::unindent;
 
@@ -34,7 +36,7 @@ const PROGRAMS: [&str; 4] = ["peer", "observer", "holder", "null_launcher"];
 pub(crate) struct Site(Arc<Directory>);
 
 struct Directory {
-    directory: TempDir,
+    path: TempDir,
     rungate: PathBuf,
     programs: PathBuf,
 }
@@ -52,7 +54,7 @@ impl Site {
             set_mode(&path.join(name), mode);
         }
         let (rungate, programs) = programs_for_everyone(path);
-        Self(Arc::new(Directory { directory, rungate, programs }))
+        Self(Arc::new(Directory { path: directory, rungate, programs }))
     }
 
     /// A new site with this policy.
@@ -62,8 +64,8 @@ impl Site {
         site
     }
 
-    /// Writes `$DIR/policy.toml`. A text that does not give a version gets two lines in front: the version, and
-    /// `$DIR/repositories` as the directory of repositories.
+    /// Writes `$DIR/policy.toml`. A text that does not give a version gets three lines in front: the version, and
+    /// `$DIR/repositories` as the directory of repositories, which are for everybody.
     pub(crate) fn policy(&self, text: &str) {
         self.write("policy.toml", &whole_policy(text));
     }
@@ -76,6 +78,62 @@ impl Site {
 
     /// Writes a file below `/etc/rungate`, as the commands of this site see it.
     pub(crate) fn system_file(&self, name: &str, text: &str) {
+        self.make_etc();
+        let file = Path::new("etc/rungate").join(name);
+        fs::create_dir_all(self.path(file.parent().expect("a file has a directory")))
+            .expect("create etc/rungate");
+        self.write(file, text);
+    }
+
+    /// Adds a user to this site's `/etc`, a member of these groups, which are made if need be. Only root can mount that
+    /// over the real one.
+    pub(crate) fn account(&self, name: &str, groups: &[&str]) {
+        self.make_etc();
+        let uid = self.add(&format!("{name}:x:ID:ID::/:/bin/sh"), "passwd");
+        fs::OpenOptions::new()
+            .append(true)
+            .open(self.path("etc/group"))
+            .and_then(|mut file| writeln!(file, "{name}:x:{uid}:"))
+            .expect("write etc/group");
+        for group in groups {
+            let file = self.path("etc/group");
+            let text = fs::read_to_string(&file).expect("read etc/group");
+            if !text.lines().any(|line| line.starts_with(&format!("{group}:"))) {
+                self.add(&format!("{group}:x:ID:"), "group");
+            }
+            let text = fs::read_to_string(&file).expect("read etc/group");
+            let with_member = |line: &str| match line.strip_prefix(&format!("{group}:")) {
+                Some(rest) => format!("{group}:{rest}{}{name}\n", if rest.ends_with(':') { "" } else { "," }),
+                None => format!("{line}\n"),
+            };
+            fs::write(&file, text.lines().map(with_member).collect::<String>()).expect("write etc/group");
+        }
+    }
+
+    /// Appends a line with a number that no user and no group has yet.
+    fn add(&self, line: &str, file: &str) -> u32 {
+        let read =
+            |file: &str| fs::read_to_string(self.path("etc").join(file)).expect("a database of the site");
+        let taken = read("passwd") + &read("group");
+        let id =
+            (54_000..64_000).find(|id| !taken.contains(&format!(":{id}:"))).expect("a number that is free");
+        let text = read(file) + &line.replace("ID", &id.to_string()) + "\n";
+        fs::write(self.path("etc").join(file), text).expect("a database of the site");
+        id
+    }
+
+    /// A user of this site, else of the machine.
+    #[track_caller]
+    pub(super) fn user(&self, name: &str) -> Account {
+        let passwd = fs::read_to_string(self.path("etc/passwd")).unwrap_or_default();
+        let fields =
+            passwd.lines().map(|line| line.split(':').collect::<Vec<&str>>()).find(|line| line[0] == name);
+        let Some(fields) = fields else { return Account::named(name) };
+        let number = |field: &str| field.parse().expect("ids are numbers");
+        Account { name: name.to_owned(), uid: number(fields[2]), gid: number(fields[3]) }
+    }
+
+    fn make_etc(&self) {
         let etc = self.path("etc");
         if !etc.exists() {
             create_dir(&etc).expect("create etc");
@@ -85,10 +143,6 @@ impl Site {
                 let _ = fs::copy(Path::new("/etc").join(name), etc.join(name));
             }
         }
-        let file = Path::new("etc/rungate").join(name);
-        fs::create_dir_all(self.path(file.parent().expect("a file has a directory")))
-            .expect("create etc/rungate");
-        self.write(file, text);
     }
 
     /// Whether commands of this site see an `/etc` of their own.
@@ -117,13 +171,40 @@ impl Site {
 
     /// Puts a shell script into `$DIR/bin`.
     pub(crate) fn script(&self, name: &str, text: &str) {
-        write_by_another(&self.path("bin").join(name), &self.expand(&unindent(text)));
+        write_by_another(&self.path("bin").join(name), self.expand(&unindent(text)));
     }
 
     /// Puts a program of that name into `$DIR/bin` that copies its standard input to its standard output: it runs as
     /// long as a test wants it to, and answers, so that a test knows that it runs.
     pub(crate) fn program(&self, name: &str) {
-        install(Path::new("/bin/cat"), &self.path("bin").join(name));
+        self.copy_of("/bin/cat", name);
+    }
+
+    /// Puts a program of the system into `$DIR/bin`, under this name.
+    pub(crate) fn copy_of(&self, program: &str, name: &str) {
+        install(Path::new(program), &self.path("bin").join(name));
+    }
+
+    /// Locks ranges of a repository, which is created if need be, for as long as the guard lives. The words are those
+    /// of `tests/programs/holder.rs`.
+    #[track_caller]
+    pub(crate) fn holder<'word>(
+        &self,
+        repository: &str,
+        words: impl IntoIterator<Item = &'word str>,
+    ) -> Running {
+        let path = self.repository(repository);
+        File::options().create(true).append(true).open(&path).expect("a new repository");
+        let mut running = self.test().program(self.helper("holder")).args([path]).args(words).background();
+        assert_eq!(running.read_line(), "ready\n");
+        running
+    }
+
+    /// A lock of anybody's on the bytes of a repository from `start` up to `end`.
+    #[track_caller]
+    pub(crate) fn lock_between(&self, repository: &str, start: i64, end: i64) -> Option<libc::flock> {
+        let file = File::open(self.repository(repository)).expect("a repository");
+        conflicting_lock(&file, start, end).expect("the kernel says who holds a lock")
     }
 
     /// A command of rungate at this site.
@@ -133,7 +214,7 @@ impl Site {
 
     /// A path below the site; an absolute one stays as it is.
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.0.directory.path().join(path)
+        self.0.path.path().join(path)
     }
 
     /// A file in the directory of repositories.
@@ -189,10 +270,7 @@ impl Site {
 
     /// Puts the site's directory in the place of `$DIR`.
     pub(crate) fn expand(&self, text: &str) -> String {
-        text.replace(
-            "$DIR",
-            self.0.directory.path().to_str().expect("temporary directories have plain names"),
-        )
+        text.replace("$DIR", self.0.path.path().to_str().expect("temporary directories have plain names"))
     }
 }
 
@@ -201,7 +279,9 @@ fn whole_policy(text: &str) -> String {
     if text.contains("version") {
         return text;
     }
-    format!("version = 1\ndefaults.directory = \"$DIR/repositories\"\n{text}")
+    format!(
+        "version = 1\ndefaults.directory = \"$DIR/repositories\"\ndefaults.create_mode = \"0666\"\n{text}"
+    )
 }
 
 pub(crate) fn set_mode(path: &Path, mode: u32) {

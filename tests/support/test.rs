@@ -1,8 +1,7 @@
 //! One command, and everything that must come of it.
 //!
 //! ```ignore
-//! Test::new()
-//!     .policy("…")
+//! site.test()
 //!     .user("games")
 //!     .args(["run", "--", "matlab"])
 //!     .stderr("rungate: matlab: not started: …\n")
@@ -66,12 +65,6 @@ impl Test {
         }
     }
 
-    /// Gives the site a policy (see [`Site::policy`]).
-    pub(crate) fn policy(self, text: &str) -> Self {
-        self.site.policy(text);
-        self
-    }
-
     /// Another program than rungate.
     pub(crate) fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
@@ -89,7 +82,7 @@ impl Test {
     /// can become somebody else: see `needs_root!`.
     #[track_caller]
     pub(crate) fn user(mut self, name: &str) -> Self {
-        self.user = Account::named(name);
+        self.user = self.site.user(name);
         assert!(
             is_root() || self.user == Account::own(),
             "only root can become {name}: the test lacks needs_root!()"
@@ -127,7 +120,7 @@ impl Test {
     }
 
     pub(crate) fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
-        self.stdin = text.as_ref().to_owned();
+        self.stdin = text.as_ref().into();
         self
     }
 
@@ -182,7 +175,6 @@ impl Test {
         let stdin = child.stdin.take();
         let text = self.stdin.clone();
         let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&text)));
-        let pid = child.id();
         if !ends_in_time(&child) {
             child.kill().expect("kill a child");
             let output = child.wait_with_output().expect("a killed child ends");
@@ -195,7 +187,7 @@ impl Test {
         let output = child.wait_with_output().expect("a child that ended can be reaped");
         // A program that did not read all of it broke the pipe, which is its right.
         let _ = writer.join().expect("the writer does not panic");
-        Outcome::new(pid, output)
+        Outcome::new(output)
     }
 
     /// Starts it in the background, and returns when its program runs: that must answer a line on its standard input

@@ -1,0 +1,187 @@
+//! "rungate's own statuses", each of them, and the command's own.
+
+use crate::support::{Site, Test, needs_root, set_mode};
+
+const POLICY: &str = r#"
+    [repository.seats]
+    limit = 1
+
+    [[rule]]
+    name     = "one seat"
+    commands = ["matlab", "missing", "script"]
+    acquire  = ["seats"]
+
+    [[rule]]
+    name     = "nobody"
+    commands = ["virtuoso"]
+    action   = "deny"
+"#;
+
+fn site() -> Site {
+    let site = Site::with_policy(POLICY);
+    for name in ["matlab", "virtuoso"] {
+        site.program(name);
+    }
+    site
+}
+
+/// "The command's own: it was started."
+#[test]
+fn the_commands_own() {
+    let site = site();
+    site.script("script", "#!/bin/sh\nexit $1\n");
+    for status in [0, 1, 64, 75, 126, 127, 255] {
+        site.test().args(["run", "--", "script", &status.to_string()]).status(status);
+    }
+    site.script("script", "#!/bin/sh\nkill -$1 $$\n");
+    for signal in [6, 9, 13, 15] {
+        site.test().args(["run", "--", "script", &signal.to_string()]).killed_by(signal);
+    }
+}
+
+/// "64: usage".
+#[test]
+fn usage() {
+    let site = site();
+    for words in [
+        vec!["run"],
+        vec!["run", "--"],
+        vec!["run", "--no-such-option", "--", "matlab"],
+        vec!["run", "--limit", "many", "--", "matlab"],
+        vec!["run", "--limit", "-1", "--", "matlab"],
+        vec!["run", "--repository", "$DIR/repositories/seats", "--", "matlab"],
+        vec!["run", "--slots", "2", "--", "matlab"],
+        vec!["run", "-E", "256", "--", "matlab"],
+        vec!["no-such-command"],
+        vec![],
+    ] {
+        site.test().args(words).stderr("...\n").status(64);
+    }
+}
+
+/// "74: a repository cannot be opened, created, locked or trusted".
+#[test]
+fn repository() {
+    let site = site();
+    std::fs::create_dir(site.repository("seats.lock")).expect("a directory");
+    site.test().args(["run", "--", "matlab"]).stderr("rungate: [..]\n...\n").status(74);
+}
+
+/// "75: a cap is reached and there was no wait (`-E` changes this)".
+#[test]
+fn full() {
+    let site = site();
+    let matlab = site.test().args(["run"]);
+    let _running = matlab.clone().args(["--", "matlab"]).spawn();
+    let refused = "rungate: matlab: not started: [..]\n...\n";
+    matlab.clone().args(["--", "matlab"]).stderr(refused).status(75);
+    matlab.clone().args(["-n", "--", "matlab"]).stderr(refused).status(75);
+    matlab.clone().args(["-E", "7", "--", "matlab"]).stderr(refused).status(7);
+    matlab.clone().args(["--conflict-exit-code=0", "--", "matlab"]).stderr(refused).status(0);
+}
+
+/// "77: refused by a `deny` rule or `unmatched = \"refuse\"`". `-E` is about caps, and changes nothing here.
+#[test]
+fn denied() {
+    let site = site();
+    site.test().args(["run", "--", "virtuoso"]).stderr("rungate: virtuoso: refused: [..]\n...\n").status(77);
+    site.test()
+        .args(["run", "-E", "7", "--", "virtuoso"])
+        .stderr("rungate: virtuoso: refused: [..]\n...\n")
+        .status(77);
+    site.policy("version = 1\ndefaults.unmatched = \"refuse\"\n");
+    site.test().args(["run", "--", "matlab"]).stderr("rungate: matlab: refused: [..]\n...\n").status(77);
+}
+
+/// "78: the policy is faulty or not trusted, or the claim can never be had".
+#[test]
+fn policy() {
+    let site = site();
+    site.policy(&POLICY.replace("limit = 1", "limits = 1"));
+    let faulty = "rungate: the policy has [..] faults; nothing was started\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(faulty).status(78);
+    // Not even what no rule names is started by a policy that cannot be read.
+    site.test().args(["run", "--", "true"]).stderr(faulty).status(78);
+}
+
+/// "126, 127: found but cannot be executed; not found".
+#[test]
+fn not_executable_and_not_found() {
+    let site = site();
+    site.test()
+        .args(["run", "--", "missing"])
+        .stderr("rungate: missing: [..]not found[..]\n...\n")
+        .status(127);
+    site.test().args(["run", "--", "$DIR/bin/missing"]).stderr("rungate: [..]missing[..]\n...\n").status(127);
+    site.write("bin/script", "no program\n");
+    site.test()
+        .args(["run", "--", "$DIR/bin/script"])
+        .stderr("rungate: [..]Permission denied[..]\n...\n")
+        .status(126);
+    site.test().args(["run", "--", "$DIR/bin"]).stderr("rungate: [..]\n...\n").status(126);
+    assert_eq!(site.held("seats.lock"), []);
+}
+
+/// "71: a system call or a look-up of a user or group failed." And: "A look-up that *fails* refuses the launch (71): it
+/// never turns into 'no limit'."
+#[test]
+fn a_group_lookup_that_fails() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        name     = "students"
+        commands = ["matlab"]
+        groups   = ["students"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    let matlab = site.test().user("games").groups(["users"]).args(["run", "--", "matlab"]);
+    // With one source of names, whose failure nobody can make up for.
+    site.write("etc/nsswitch.conf", "passwd: files\ngroup: files\n");
+    // A group that does not exist has no members; one that cannot be looked up may have.
+    matlab.status(0);
+    set_mode(&site.path("etc/group"), 0o600);
+    matlab
+        .stderr(
+            "rungate: matlab: not started: [..]\n[..]getgrnam[..]students[..]Permission denied\n\
+            [..]students[..]/etc/rungate/policy.toml:[..]\n...\n",
+        )
+        .status(71);
+}
+
+/// "It refuses to run set-user-id or set-group-id."
+#[test]
+fn set_user_id() {
+    needs_root!();
+    let site = site();
+    for mode in ["4755", "2755"] {
+        site.test()
+            .program("/usr/bin/install")
+            .args(["-m", mode])
+            .args([site.rungate(), &site.path("bin/copy")])
+            .status(0);
+        site.test()
+            .program(site.path("bin/copy"))
+            .user("games")
+            .args(["run", "--", "matlab"])
+            .stderr(
+                "rungate: rungate is installed set-user-id or set-group-id, and will not run that way\n...\n",
+            )
+            .status(78);
+    }
+    assert_eq!(site.held("seats.lock"), []);
+}
+
+/// "Standard output carries only what was asked for": help and the version are asked for.
+#[test]
+fn success() {
+    Test::new().args(["--version"]).stdout("rungate [..]\n").status(0);
+    Test::new().args(["--help"]).stdout("...\n").status(0);
+    Test::new().args(["run", "--help"]).stdout("...\n").status(0);
+}

@@ -1,0 +1,222 @@
+//! "Where a system policy exists it always counts: a policy given with `--policy FILE` or `RUNGATE_POLICY`, and the
+//! caller's own, are added to it and may only tighten (an `exempt` in them is a fault), unless the caller is root. Where
+//! none exists, they stand alone."
+
+use crate::support::{Account, Site, Test, needs_root, set_mode};
+
+const SYSTEM: &str = r#"
+    [repository.seats]
+    limit = 2
+
+    [[rule]]
+    name     = "two seats"
+    commands = ["matlab"]
+    acquire  = ["seats"]
+"#;
+
+const NARROWER: &str = r#"
+    version = 1
+    defaults.directory = "$DIR/repositories"
+
+    [repository.mine]
+    limit = 1
+
+    [[rule]]
+    name     = "one of mine"
+    commands = ["matlab"]
+    acquire  = ["mine"]
+"#;
+
+const EXEMPTING: &str = r#"
+    version = 1
+
+    [[rule]]
+    name     = "not me"
+    commands = ["matlab"]
+    action   = "exempt"
+"#;
+
+fn site() -> Site {
+    let site = Site::new();
+    site.system_policy(SYSTEM);
+    site.program("matlab");
+    site
+}
+
+fn matlab(site: &Site) -> Test {
+    site.test().user("games").args(["run", "--", "matlab"])
+}
+
+const REFUSED: &str = "rungate: matlab: not started: [..]\n...\n";
+
+#[test]
+fn a_system_policy_counts_for_everybody() {
+    needs_root!();
+    let site = site();
+    let _running = [matlab(&site).spawn(), matlab(&site).user("backup").spawn()];
+    matlab(&site).stderr(REFUSED).status(75);
+    matlab(&site).user("root").stderr(REFUSED).status(75);
+    // An empty name, and a policy that says nothing, change nothing.
+    matlab(&site).env("RUNGATE_POLICY", "").stderr(REFUSED).status(75);
+}
+
+#[test]
+fn policies_of_the_caller_are_added() {
+    needs_root!();
+    for how in ["--policy", "RUNGATE_POLICY", "own"] {
+        let site = site();
+        site.write("narrower.toml", NARROWER);
+        let games = Account::named("games");
+        let test = match how {
+            "--policy" => site.test().args(["run", "--policy", "$DIR/narrower.toml", "--", "matlab"]),
+            "RUNGATE_POLICY" => {
+                site.test().env("RUNGATE_POLICY", "$DIR/narrower.toml").args(["run", "--", "matlab"])
+            }
+            _ => {
+                site.own_policy(&games, NARROWER);
+                site.test().args(["run", "--", "matlab"])
+            }
+        };
+        let test = test.user("games");
+        let running = test.spawn();
+        assert_eq!(
+            (site.held_numbers("seats.lock"), site.held_numbers("mine.lock")),
+            (vec![1], vec![1]),
+            "{how}"
+        );
+        test.clone().stderr("rungate: matlab: not started: [..]\n  mine [..]1 of 1[..]\n...\n").status(75);
+        drop(running);
+    }
+}
+
+#[test]
+fn an_exemption_of_ones_own_is_a_fault() {
+    needs_root!();
+    let site = site();
+    site.write("exempting.toml", EXEMPTING);
+    let _running = [matlab(&site).spawn(), matlab(&site).spawn()];
+    let exempting = site.test().args(["run", "--policy", "$DIR/exempting.toml", "--", "matlab"]);
+    exempting.clone().user("games").stderr("rungate: the policy has 1 fault; nothing was started\n$DIR/exempting.toml:6:12: [..] [loosens]\n...\n").status(78);
+    // Root may.
+    exempting.user("root").status(0);
+}
+
+#[test]
+fn an_exemption_counts_where_there_is_no_system_policy() {
+    let site = Site::new();
+    site.program("matlab");
+    site.write("exempting.toml", EXEMPTING);
+    site.test().args(["run", "--policy", "$DIR/exempting.toml", "--", "matlab"]).status(0);
+}
+
+/// "`policy.toml`, then `policy.d/*.toml` in byte order of their names. Names that are skipped (not `.toml`, starting
+/// with `.`) are named by `rungate policy check`."
+#[test]
+fn drop_ins_count_and_skipped_files_are_named() {
+    needs_root!();
+    let site = site();
+    let tighter = r#"
+        version = 1
+
+        [repository.few]
+        limit = 1
+
+        [[rule]]
+        name     = "only one"
+        commands = ["matlab"]
+        acquire  = ["few"]
+    "#;
+    site.system_file("policy.d/.20-hidden.toml", tighter);
+    site.system_file("policy.d/20-old.toml.bak", tighter);
+    let running = matlab(&site).spawn();
+    matlab(&site).status(0);
+    site.test()
+        .user("games")
+        .args(["policy", "check"])
+        .stderr(
+            "
+            /etc/rungate/policy.d: warning: \".20-hidden.toml\" is skipped: [..] [skipped-file]
+            /etc/rungate/policy.d: warning: \"20-old.toml.bak\" is skipped: [..] [skipped-file]
+            rungate: 2 warnings
+            ",
+        )
+        .status(0);
+    drop(running);
+
+    site.system_file("policy.d/20-tighter.toml", tighter);
+    let _running = matlab(&site).spawn();
+    matlab(&site)
+        .stderr("rungate: matlab: not started: [..]\n...\n  few [..]1 of 1[..]\n[..]policy.d/20-tighter.toml:6\n...\n")
+        .status(75);
+}
+
+/// "A missing or faulty file refuses, it is never passed over": one faulty drop-in and nothing is applied.
+#[test]
+fn a_faulty_drop_in_starts_nothing() {
+    needs_root!();
+    let site = site();
+    site.system_file(
+        "policy.d/30-students.toml",
+        "version = 1\n[[rule]]\nname = \"x\"\nacquire = [\"saets\"]\n",
+    );
+    matlab(&site)
+        .stderr(
+            "
+            rungate: the policy has 1 fault; nothing was started
+            /etc/rungate/policy.d/30-students.toml:4:12: unknown repository \"saets\"; did you mean \"seats\"? [unknown-repository]
+            ...
+            ",
+        )
+        .status(78);
+}
+
+#[test]
+fn a_policy_that_is_named_and_missing_starts_nothing() {
+    let site = Site::new();
+    site.program("matlab");
+    let missing =
+        "rungate: the policy has 1 fault; nothing was started\n$DIR/missing.toml: [..] [missing-file]\n...\n";
+    site.test().args(["run", "--policy", "$DIR/missing.toml", "--", "matlab"]).stderr(missing).status(78);
+    site.test()
+        .env("RUNGATE_POLICY", "$DIR/missing.toml")
+        .args(["run", "--", "matlab"])
+        .stderr(missing)
+        .status(78);
+}
+
+/// "Policy files and every directory above them must belong to root or to the caller and not be writable by others."
+#[test]
+fn a_policy_that_others_could_have_written_starts_nothing() {
+    let site = Site::new();
+    site.program("matlab");
+    std::fs::create_dir(site.path("policies")).expect("a directory");
+    site.write("policies/mine.toml", NARROWER);
+    let mine = site.test().args(["run", "--policy", "$DIR/policies/mine.toml", "--", "matlab"]);
+    mine.status(0);
+    let refused = "rungate: the policy has 1 fault; nothing was started\n$DIR/policies/mine.toml: [..] [untrusted-file]\n...\n";
+    for (path, trusted, open) in [("policies/mine.toml", 0o644, 0o666), ("policies", 0o755, 0o777)] {
+        set_mode(&site.path(path), open);
+        mine.clone().stderr(refused).status(78);
+        set_mode(&site.path(path), trusted);
+    }
+    // "A sticky directory is as good as one that is not writable."
+    set_mode(&site.path("policies"), 0o1777);
+    mine.status(0);
+}
+
+#[test]
+fn a_policy_of_another_user_starts_nothing() {
+    needs_root!();
+    let site = Site::new();
+    site.program("matlab");
+    let backup = Account::named("backup");
+    site.own_policy(&backup, NARROWER);
+    set_mode(&site.path(format!("config/{}", backup.uid)), 0o755);
+    let policy = format!("$DIR/config/{}/rungate/policy.toml", backup.uid);
+    let theirs = site.test().args(["run", "--policy", policy.as_str(), "--", "matlab"]);
+    theirs.clone().user("backup").status(0);
+    theirs
+        .user("games")
+                .stderr("rungate: the policy has 1 fault; nothing was started\n[..]belongs to[..] [untrusted-file]\n...\n")
+        .status(78);
+}

@@ -1,0 +1,191 @@
+//! `status`, `list` and `explain`: what is used, by whom, and why a command would or would not start. They take nothing.
+
+use serde_json::Value;
+
+use crate::support::{Account, Ending, Site, Test, needs_root};
+
+const POLICY: &str = r#"
+    version = 1
+
+    [defaults]
+    directory = "$DIR/repositories"
+
+    [repository.matlab]
+    limit = 5
+
+    [repository.matlab-per-user]
+    per   = "user"
+    limit = 2
+
+    [[rule]]
+    name     = "matlab seats"
+    commands = ["matlab"]
+    acquire  = ["matlab", "matlab-per-user"]
+
+    [[rule]]
+    name     = "not for audio"
+    commands = ["matlab"]
+    groups   = ["audio"]
+    action   = "deny"
+
+    [[rule]]
+    name     = "other things"
+    commands = ["other"]
+    acquire  = ["matlab"]
+"#;
+
+fn site() -> Site {
+    let site = Site::with_policy(POLICY);
+    site.program("matlab");
+    site
+}
+
+fn json(test: &Test) -> Value {
+    let outcome = test.outcome();
+    assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""), "{outcome:?}");
+    serde_json::from_str(&outcome.stdout).expect("JSON")
+}
+
+#[test]
+fn status_shows_use_and_limit_of_every_repository() {
+    let site = site();
+    let own = Account::own();
+    site.test()
+        .args(["status"])
+        .stdout(
+            "
+            REPOSITORY[gap]USED[gap]LIMIT[gap]FREE[gap]WAIT[gap]OLDEST[gap]NOTE
+            matlab[gap]0[gap]5[gap]5[gap]0[gap]-[..]
+            matlab-per-user[gap]-[gap]2[gap]-[gap]-[gap]-[gap]never used
+            ",
+        )
+        .status(0);
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test()
+        .args(["status"])
+        .stdout(&format!(
+            "
+            REPOSITORY[gap]USED[gap]LIMIT[gap]FREE[gap]WAIT[gap]OLDEST[gap]NOTE
+            matlab[gap]1[gap]5[gap]4[gap]0[gap][age][..]
+            matlab-per-user[gap]-[gap]2[gap]-[gap]-[gap]-[gap]1 in use or used before
+            [gap]{}[gap]1[gap]2[gap]1[gap]0[gap][age][..]
+            ",
+            own.name
+        ))
+        .status(0);
+    let listed = json(&site.test().args(["status", "--json"]));
+    assert_eq!(listed[0]["repository"], "matlab");
+    assert_eq!(
+        (&listed[0]["used"], &listed[0]["limit"], &listed[0]["free"]),
+        (&1.into(), &5.into(), &4.into())
+    );
+    assert_eq!(listed[1]["member"], own.name);
+    site.test().args(["status", "matlab"]).stdout("REPOSITORY[..]\nmatlab[gap]1[..]\n").status(0);
+    site.test().args(["status", "nothing"]).stderr("rungate: [..]\"nothing\"[..]\n...\n").status(64);
+    drop(running);
+    // It took nothing, and it changed nothing.
+    assert_eq!(site.held("matlab.lock"), []);
+}
+
+#[test]
+fn list_shows_each_slot_and_its_holder() {
+    let site = site();
+    let own = Account::own();
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    let foreign = site.holder("matlab.lock", ["ofd", "read", "10:1"]);
+    site.test()
+        .args(["list", "matlab"])
+        .stdout(&format!(
+            "
+            matlab: 2 of 5 used
+            SLOT[gap]PID[gap]USER[gap]HOST[gap]SINCE[gap]AGE[gap]HOLD[gap]COMMAND[gap]RULE
+            [gap]1[gap]{}[gap]{}[gap][..][gap][time][gap][age][gap]process[gap]matlab[gap]matlab seats
+            [gap]3[gap]{}[gap]{}[gap]?[gap][time][gap][age][gap]?[gap]holder[..]
+            ",
+            running.pid(),
+            own.name,
+            foreign.pid(),
+            own.name
+        ))
+        .status(0);
+    let listed = json(&site.test().args(["list", "--json", "matlab"]));
+    let holders = listed[0]["holders"].as_array().expect("holders");
+    assert_eq!(holders.len(), 2);
+    assert_eq!((&holders[0]["slot"], &holders[0]["pid"]), (&1.into(), &running.pid().into()));
+    assert_eq!((&holders[0]["uid"], &holders[0]["command"]), (&own.uid.into(), &"matlab".into()));
+    assert_eq!((&holders[1]["slot"], &holders[1]["pid"]), (&3.into(), &foreign.pid().into()));
+    drop(foreign);
+    drop(running);
+    site.test().args(["list", "matlab"]).stdout("matlab: 0 of 5 used\n").status(0);
+}
+
+/// "Records are shown only while their slot is locked and the kernel's PID agrees. Anything else is shown as an unknown
+/// holder, never hidden."
+#[test]
+fn a_record_that_the_kernel_does_not_confirm_is_not_shown() {
+    let site = site();
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    drop(running);
+    // The same slot, now of a process that wrote no record.
+    let holder = site.holder("matlab.lock", ["posix", "write", "8:1"]);
+    let listed = json(&site.test().args(["list", "--json", "matlab"]));
+    let holders = listed[0]["holders"].as_array().expect("holders");
+    assert_eq!((holders.len(), &holders[0]["pid"]), (1, &holder.pid().into()));
+    // What the process is called is the kernel's word; the rule stood only in the record.
+    assert_eq!((&holders[0]["command"], &holders[0]["rule"]), (&"holder".into(), &Value::Null));
+}
+
+/// "The record names the command, never its arguments: those may be secret, and others can read the file."
+#[test]
+fn arguments_are_in_no_record() {
+    let site = site();
+    let _running = site.test().args(["run", "--", "matlab", "-"]).env("SECRET", "hunter2").spawn();
+    site.script("other", "#!/bin/sh\nexec cat\n");
+    let _other = site.test().args(["run", "--", "other", "--password=hunter2"]).spawn();
+    for file in ["matlab.lock", &format!("matlab-per-user.{}.lock", Account::own().uid)] {
+        let content = std::fs::read(site.repository(file)).expect("the repository");
+        assert!(!content.windows(7).any(|bytes| bytes == b"hunter2"), "{file}");
+    }
+}
+
+/// "Every rule: matched or why not; the claims; use of each repository now; the verdict. Takes nothing."
+#[test]
+fn explain_tells_every_rule_and_the_verdict() {
+    let site = site();
+    let explain = |verdict: &str| {
+        site.test()
+            .args(["explain", "-v", "--", "matlab"])
+            .stdout(&format!(
+                "
+                ...
+                matlab seats[gap][..]policy.toml:13[gap]counts
+                not for audio[gap][..]policy.toml:18[gap]no: groups (audio)
+                other things[gap][..]policy.toml:24[gap]no: commands
+                ...
+                {verdict}
+                ...
+                "
+            ))
+            .status(0);
+    };
+    explain("now[gap]starts");
+    assert_eq!(site.held("matlab.lock"), []);
+    let _running = [0; 2].map(|_| site.test().args(["run", "--", "matlab"]).spawn());
+    explain("now[gap]refused, status 75[..]matlab-per-user[..]");
+    let explained = json(&site.test().args(["explain", "--json", "--", "matlab"]));
+    assert!(explained.is_object(), "{explained}");
+}
+
+#[test]
+fn explain_answers_for_another_user() {
+    needs_root!();
+    let site = Site::new();
+    site.account("ann", &["cad"]);
+    site.account("bob", &["audio"]);
+    site.policy(POLICY);
+    site.program("matlab");
+    let explain = |user| site.test().args(["explain", "--user", user, "--", "matlab"]);
+    explain("ann").stdout("...\nnow[gap]starts\n...\n").status(0);
+    explain("bob").stdout("...\nnow[gap]refused, status 77[..]\n...\n").status(0);
+    explain("nobody-knows").stderr("rungate: [..]nobody-knows[..]\n...\n").status(64);
+}

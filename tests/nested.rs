@@ -1,0 +1,125 @@
+//! "`nested` of a repository says what a launch below a holder does."
+
+use crate::support::Site;
+
+const POLICY: &str = r#"
+    [repository.seats]
+    limit  = LIMIT
+    nested = "NESTED"
+
+    [[rule]]
+    name     = "seats"
+    commands = ["matlab"]
+    acquire  = ["seats"]
+"#;
+
+fn site(limit: u32, nested: &str, wrapper: &str) -> Site {
+    let site = Site::with_policy(&POLICY.replace("LIMIT", &limit.to_string()).replace("NESTED", nested));
+    let wrapper = wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path"));
+    site.script("matlab", &wrapper);
+    site
+}
+
+/// A wrapper that becomes its own shim would otherwise block itself.
+const EXECS_ITSELF: &str = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nexec LAUNCHER run -- matlab inner\n";
+
+/// The same with a child.
+const FORKS_ITSELF: &str = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nLAUNCHER run -- matlab inner\n";
+
+/// "`join` (the default) uses the ancestor's slot when that was taken for the same command."
+#[test]
+fn join_uses_the_slot_of_the_same_process() {
+    let site = site(1, "join", EXECS_ITSELF);
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    assert_eq!(site.held("seats.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid()]);
+    let refused = "rungate: matlab: not started: [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(refused).status(75);
+}
+
+/// The program still learns which slot is its own.
+#[test]
+fn join_tells_the_program_the_slot_it_uses() {
+    let site = site(
+        2,
+        "join",
+        "#!/bin/sh\n[ \"$1\" = inner ] && exec printenv RUNGATE_HELD\nexec LAUNCHER run -- matlab inner\n",
+    );
+    site.test().args(["run", "--", "matlab"]).stdout("seats=1\n").status(0);
+}
+
+/// "`take` always takes its own."
+#[test]
+fn take_takes_another_slot() {
+    let site = site(2, "take", EXECS_ITSELF);
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+}
+
+/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself ends never."
+#[test]
+fn a_launch_that_only_its_ancestors_block_is_told_so() {
+    for wrapper in [EXECS_ITSELF, FORKS_ITSELF] {
+        let site = site(1, "take", wrapper);
+        site.test()
+            .args(["run", "--", "matlab"])
+            .stderr(
+                "
+                rungate: matlab: not started: the limit is reached
+                  seats  1 of 1 used
+                      rule [..]
+                      PID [pid] [..] matlab, since [time] ([age])
+                      held by a process that waits for this command: that ends never
+                Start it outside of the program that holds the slot.
+                ",
+            )
+            .status(75);
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// A slot that was taken for another command is not shared.
+#[test]
+fn join_is_for_the_same_command_only() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 2
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab", "simulink"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("simulink");
+    let rungate = site.rungate().to_str().expect("a plain path").to_owned();
+    site.script("matlab", &format!("#!/bin/sh\nexec {rungate} run -- simulink\n"));
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+}
+
+/// "The environment is only a hint: that an ancestor holds the slot is proved with the kernel."
+#[test]
+fn a_forged_environment_joins_nothing() {
+    let site = site(1, "join", "#!/bin/sh\nexec cat\n");
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    for held in [
+        "seats=1",
+        "seats=2",
+        "seats=0",
+        "seats=-1",
+        "seats=1,1,1",
+        "seats=18446744073709551616",
+        "=",
+        "seats",
+    ] {
+        site.test()
+            .env("RUNGATE_HELD", held)
+            .args(["run", "--", "matlab"])
+            .stderr("rungate: matlab: not started: [..]\n...\n")
+            .status(75);
+    }
+    drop(running);
+    let running = site.test().env("RUNGATE_HELD", "seats=1").args(["run", "--", "matlab"]).spawn();
+    assert_eq!(site.held("seats.lock")[0].pid, running.pid(), "it takes a slot of its own");
+}

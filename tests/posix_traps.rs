@@ -1,0 +1,140 @@
+//! The four traps of POSIX locks, each seen to bite in experiments.
+
+use std::os::unix::fs::symlink;
+
+use crate::support::Site;
+
+/// "Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach the same
+/// (dev, ino) share one descriptor." And: "When several claims name the same file (the same inode, whatever their
+/// spelling) they are one claim: the lowest limit, the largest slots (not the sum)."
+#[test]
+fn two_spellings_of_one_file_are_one_claim_that_stays() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [repository.other-name]
+        path  = "again/seats.lock"
+        limit = 2
+
+        [[rule]]
+        name     = "by both names"
+        commands = ["matlab"]
+        acquire  = ["seats", "other-name"]
+        "#,
+    );
+    symlink(".", site.repository("again")).expect("a symlink to the directory itself");
+    site.program("matlab");
+    let matlab = site.test().args(["run", "--", "matlab"]);
+    let running = [matlab.spawn(), matlab.spawn()];
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2], "one slot each");
+    matlab.clone().stderr("rungate: matlab: not started: [..]\n...\n").status(75);
+    drop(running);
+    matlab.status(0);
+}
+
+/// "A launch may run in the very process that holds the slot (a shim that execs a script that execs a shim)."
+#[test]
+fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
+    let policy = r#"
+        [repository.seats]
+        limit  = 2
+        nested = "NESTED"
+
+        [[rule]]
+        name     = "two seats"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+    "#;
+    // The wrapper becomes the launcher again, in the same process, and that the program.
+    let wrapper = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nexec $RUNGATE run -- matlab inner\n";
+    for (nested, numbers) in [("join", vec![1]), ("take", vec![1, 2])] {
+        let site = Site::with_policy(&policy.replace("NESTED", nested));
+        site.script("matlab", &wrapper.replace("$RUNGATE", site.rungate().to_str().expect("a plain path")));
+        let running = site.test().args(["run", "--", "matlab"]).spawn();
+        assert_eq!(site.held_numbers("seats.lock"), numbers, "nested = {nested:?}");
+        assert!(site.held("seats.lock").iter().all(|slot| slot.pid == running.pid()), "nested = {nested:?}");
+        running.kill();
+        assert_eq!(site.held("seats.lock"), [], "nested = {nested:?}");
+    }
+}
+
+/// "Where this process holds a slot of the file, its descriptors stay open": also when the inner launch looks at that
+/// file, and then takes its slot elsewhere.
+#[test]
+fn looking_at_a_file_does_not_drop_the_slot_that_this_process_holds_there() {
+    let site = Site::with_policy(
+        r#"
+        [repository.first]
+        limit  = 1
+        nested = "take"
+
+        [repository.second]
+        limit = 1
+
+        [[rule]]
+        name     = "outer"
+        commands = ["outer"]
+        acquire  = ["first"]
+
+        [[rule]]
+        name     = "inner"
+        commands = ["inner"]
+        acquire  = [{ any_of = ["first", "second"] }]
+        "#,
+    );
+    site.program("inner");
+    let rungate = site.rungate().to_str().expect("a plain path").to_owned();
+    site.script("outer", &format!("#!/bin/sh\nexec {rungate} run -- inner\n"));
+    let running = site.test().args(["run", "--", "outer"]).spawn();
+    for repository in ["first.lock", "second.lock"] {
+        let pids: Vec<i32> = site.held(repository).iter().map(|slot| slot.pid).collect();
+        assert_eq!(pids, [running.pid()], "{repository}");
+    }
+}
+
+/// "A query over a range returns the first conflicting lock in the *kernel's list order*, not the lowest."
+#[test]
+fn locks_that_were_taken_in_any_order_are_all_counted() {
+    let site = Site::new();
+    site.program("matlab");
+    let holder = site.holder("seats", ["posix", "write", "57:1", "17:1", "37:1"]);
+    let matlab = |limit| {
+        let seats = ["run", "--repository", "$DIR/repositories/seats", "--limit", limit, "--", "matlab"];
+        site.test().args(seats)
+    };
+    matlab("3").stderr("rungate: matlab: not started: [..]\n...\n").status(75);
+    let running = matlab("4").spawn();
+    assert_eq!(site.held_numbers("seats").len(), 4);
+    drop(running);
+    drop(holder);
+    matlab("1").status(0);
+}
+
+/// "Neighbouring locks of one owner are merged and a foreign lock may cover many bytes or run to the end: clamp, and
+/// count bytes, not locks."
+#[test]
+fn a_foreign_lock_counts_with_every_byte_it_covers() {
+    for (owner, kind) in [("posix", "write"), ("ofd", "read")] {
+        let site = Site::new();
+        site.program("matlab");
+        let matlab = |limit| {
+            let seats = ["run", "--repository", "$DIR/repositories/seats", "--limit", limit, "--", "matlab"];
+            site.test().args(seats)
+        };
+        let refused = "rungate: matlab: not started: [..]\n...\n";
+        let holder = site.holder("seats", [owner, kind, "8:5"]);
+        matlab("5").stderr(refused).status(75);
+        let running = matlab("6").spawn();
+        assert_eq!(site.held_numbers("seats"), [1, 2, 3, 4, 5, 6]);
+        drop(running);
+        drop(holder);
+        // Slots 3 and up, as far as there are any: slots 1 and 2 are free, but nobody can prove that there is room.
+        let holder = site.holder("seats", [owner, kind, "10:0"]);
+        matlab("2").stderr(refused).status(75);
+        matlab("1000000").stderr(refused).status(75);
+        drop(holder);
+        matlab("1").status(0);
+    }
+}

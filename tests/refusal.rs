@@ -1,0 +1,209 @@
+//! "A refusal names **every** repository that refused, with use and limit, the rule behind it with its place and the
+//! longest holders, then the rule's `message`, then what to do next."
+
+use crate::support::{Running, Site, needs_root};
+
+const POLICY: &str = r#"
+    version = 1
+
+    [defaults]
+    directory = "$DIR/repositories"
+    create_mode = "0666"
+
+    [repository.matlab]
+    limit = 5
+
+    [repository.matlab-per-user]
+    per   = "user"
+    limit = 2
+
+    [repository.matlab-per-group]
+    per   = "group"
+    limit = 9
+
+    [[rule]]
+    name     = "matlab seats"
+    commands = ["matlab"]
+    acquire  = ["matlab"]
+
+    [[rule]]
+    name     = "two for each person"
+    commands = ["matlab"]
+    acquire  = ["matlab-per-user"]
+    message  = "Two for each of us, please."
+
+    [[rule]]
+    name     = "departments"
+    commands = ["matlab"]
+    groups   = ["users"]
+    acquire  = ["matlab-per-group"]
+
+    [[rule]]
+    name     = "contractors have no access"
+    commands = ["virtuoso"]
+    users    = ["%audio"]
+    action   = "deny"
+    message  = "Not covered by your export licence. Contact: tcm@example.com"
+"#;
+
+fn site() -> Site {
+    let site = Site::with_policy(POLICY);
+    site.program("matlab");
+    site.program("virtuoso");
+    site
+}
+
+/// The two repositories that refused, and not the third, which has room.
+#[test]
+fn every_full_repository_is_named_with_its_rule_and_its_holders() {
+    needs_root!();
+    let site = site();
+    let matlab = |user: &str| site.test().user(user).groups(["users"]).args(["run", "--", "matlab"]);
+    let mut running: Vec<Running> = Vec::new();
+    for user in ["games", "backup", "games", "backup", "www-data"] {
+        running.push(matlab(user).spawn());
+    }
+    let holder = |index: usize, user: &str| {
+        format!("PID {} {user} matlab, since [time] ([age])", running[index].pid())
+    };
+    matlab("games")
+        .stderr(&format!(
+            "
+            rungate: matlab: not started: 2 of 3 limits are reached
+              matlab  5 of 5 used
+                  rule \"matlab seats\", $DIR/policy.toml:18
+                  {}
+                  {}
+                  {}
+                  {}
+                  and 1 more: rungate list matlab
+              matlab-per-user [games]  2 of 2 used
+                  rule \"two for each person\", $DIR/policy.toml:23
+                  {}
+                  {}
+            Two for each of us, please.
+            Close one of yours, or try again later. To see why: rungate explain -- matlab
+            ",
+            holder(0, "games"),
+            holder(1, "backup"),
+            holder(2, "games"),
+            holder(3, "backup"),
+            holder(0, "games"),
+            holder(2, "games"),
+        ))
+        .status(75);
+    // Somebody who has none of his own is not told to close one.
+    matlab("nobody")
+        .stderr(&format!(
+            "
+            rungate: matlab: not started: 1 of 3 limits is reached
+              matlab  5 of 5 used
+                  rule \"matlab seats\", $DIR/policy.toml:18
+                  {}
+            ...
+            Try again later. To see why: rungate explain -- matlab
+            ",
+            holder(0, "games")
+        ))
+        .status(75);
+}
+
+/// A holder of whom nothing is known but the lock is shown, not hidden.
+#[test]
+fn an_unknown_holder_is_shown() {
+    let site = site();
+    for (owner, line) in
+        [("posix", "PID [pid] [..]"), ("ofd", "slot [pid]: a holder that cannot be seen from here")]
+    {
+        let holder = site.holder("matlab.lock", [owner, "write", "8:5"]);
+        site.test()
+            .args(["run", "--", "matlab"])
+            .stderr(&format!(
+                "rungate: matlab: not started: 1 of 2 limits is reached\n  matlab  5 of 5 used\n      rule [..]\n      {line}\n...\n"
+            ))
+            .status(75);
+        drop(holder);
+    }
+}
+
+#[test]
+fn a_closed_repository_says_so() {
+    let site = site();
+    site.policy(&POLICY.replace("limit = 5", "limit = 0"));
+    site.test()
+        .args(["run", "--", "matlab"])
+        .stderr(
+            "
+            rungate: matlab: not started: 1 of 2 limits is reached
+              matlab  closed: its limit is 0
+                  rule \"matlab seats\", $DIR/policy.toml:18
+            Nothing new may start there now. Ask your administrator how long.
+            ",
+        )
+        .status(75);
+}
+
+#[test]
+fn a_denial_names_the_rule_what_matched_and_whom_to_ask() {
+    needs_root!();
+    site()
+        .test()
+        .user("games")
+        .groups(["audio"])
+        .args(["run", "--", "virtuoso"])
+        .stderr(
+            "
+            rungate: virtuoso: refused: rule \"contractors have no access\"
+              ($DIR/policy.toml:35) matches your group \"audio\"
+            Not covered by your export licence. Contact: tcm@example.com
+            ",
+        )
+        .status(77);
+}
+
+#[test]
+fn what_no_rule_allows_is_told_so() {
+    let site = Site::with_policy("version = 1\ndefaults.unmatched = \"refuse\"\n");
+    site.program("matlab");
+    site.test()
+        .args(["run", "--", "matlab"])
+        .stderr(
+            "
+            rungate: matlab: refused: no rule of the policy allows it (unmatched = \"refuse\")
+            To see each rule: rungate explain -v -- matlab
+            ",
+        )
+        .status(77);
+}
+
+/// A ceiling is told apart from the limit, which has room left.
+#[test]
+fn a_ceiling_is_explained() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [[rule]]
+        name     = "batch leaves two free"
+        commands = ["batch"]
+        acquire  = [{ repository = "seats", ceiling = 1 }]
+        "#,
+    );
+    site.program("batch");
+    let batch = site.test().args(["run", "--", "batch"]);
+    let _running = batch.spawn();
+    batch
+        .clone()
+        .stderr(
+            "
+            rungate: batch: not started: the limit is reached
+              seats  1 of 1 used
+                  only up to 1 of 3 for this rule; the rest is kept for others
+                  rule \"batch leaves two free\", $DIR/policy.toml:7
+                  PID [pid] [..] batch, since [time] ([age])
+            Close one of yours, or try again later. To see why: rungate explain -- batch
+            ",
+        )
+        .status(75);
+}

@@ -1,0 +1,266 @@
+//! "Takes a slot in every lock repository that those rules name, all of them or none."
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::support::{Account, Ending, Observed, Observer, Outcome, Site, Test, needs_root, storm_size};
+
+const BOTH: &str = r#"
+    [repository.first]
+    limit = 4
+
+    [repository.second]
+    limit = 4
+
+    [[rule]]
+    name     = "this way"
+    commands = ["this"]
+    acquire  = ["first", "second"]
+
+    [[rule]]
+    name     = "that way"
+    commands = ["that"]
+    acquire  = ["second", "first"]
+
+    [[rule]]
+    name     = "only one"
+    commands = ["one"]
+    acquire  = ["first"]
+
+    [[rule]]
+    name     = "only two"
+    commands = ["two"]
+    acquire  = ["second"]
+"#;
+
+/// A launch that finds one repository full leaves the other one as it was: no slot, no record, no changed hint.
+/// Whichever of the two comes first in the order in which they are locked.
+#[test]
+fn a_refused_launch_leaves_no_trace_in_what_was_free() {
+    for (free, full, filler) in [("first", "second", "two"), ("second", "first", "one")] {
+        let site = Site::with_policy(BOTH);
+        for name in ["this", "that", filler] {
+            site.program(name);
+        }
+        site.test().args(["run", "--", "this"]).status(0);
+        let holders = [0; 4].map(|_| site.test().args(["run", "--", filler]).spawn());
+        let content = || fs::read(site.repository(&format!("{free}.lock"))).expect("the free repository");
+        let before = content();
+        for name in ["this", "that"] {
+            site.test()
+                .args(["run", "--", name])
+                .stderr(&format!("rungate: {name}: not started: [..]\n...\n  {full} [..]4 of 4[..]\n...\n"))
+                .status(75);
+        }
+        assert_eq!(site.held(&format!("{free}.lock")), []);
+        assert!(before == content(), "{free}.lock has changed");
+        drop(holders);
+    }
+}
+
+/// "The order rules out deadlock": launches that name two repositories in opposite orders never block each other. With
+/// no more of them at once than there are slots, every single one starts.
+#[test]
+fn storm_of_opposite_orders_never_blocks() {
+    let site = Site::with_policy(BOTH);
+    for name in ["this", "that"] {
+        site.copy_of("/bin/true", name);
+    }
+    let mut observer = Observer::watch(&site, [("first.lock", 4), ("second.lock", 4)]);
+    let starts = storm_size(10_000);
+    thread::scope(|scope| {
+        for name in ["this", "that", "this", "that"] {
+            let command = site.test().args(["run", "--", name]);
+            scope.spawn(move || (0..starts / 4).for_each(|_| command.status(0)));
+        }
+    });
+    for seen in observer.report() {
+        assert!(seen.violations == 0 && seen.most >= 2, "{seen:?}");
+    }
+}
+
+const CAPS: &str = r#"
+    [repository.matlab]
+    limit = 5
+
+    [repository.matlab-per-user]
+    per   = "user"
+    limit = 2
+
+    [[rule]]
+    name     = "matlab seats"
+    commands = ["matlab"]
+    acquire  = ["matlab", "matlab-per-user"]
+
+    [[rule]]
+    name     = "students leave room"
+    commands = ["matlab"]
+    groups   = ["users"]
+    acquire  = [{ repository = "matlab", ceiling = 3 }]
+"#;
+
+/// Global 5, two for each user, and a group whose launches must leave the global use at or below 3: three users at
+/// once, and at no moment is any cap exceeded, nor anybody refused who had room.
+#[test]
+fn storm_of_three_users_keeps_every_cap_and_refuses_nobody_without_cause() {
+    needs_root!();
+    let site = Site::with_policy(CAPS);
+    // It says when it ran, so that what overlapped can be told from its own words, too.
+    site.script("matlab", "#!/bin/sh\ndate +%s%N\nsleep 0.01\ndate +%s%N\n");
+    let users = ["games", "www-data", "backup"].map(Account::named);
+    let files: Vec<String> = users.iter().map(|user| format!("matlab-per-user.{}.lock", user.uid)).collect();
+    let files = [("matlab.lock", 5)].into_iter().chain(files.iter().map(|file| (file.as_str(), 2)));
+    let mut observer = Observer::watch(&site, files);
+
+    let starts = storm_size(100);
+    let launches: Vec<Launch> = thread::scope(|scope| {
+        let workers: Vec<_> = users
+            .iter()
+            .flat_map(|user| [user; 4])
+            .map(|user| {
+                let groups: &[&str] =
+                    if user.name == "games" || user.name == "backup" { &["users"] } else { &[] };
+                let command =
+                    site.test().user(&user.name).groups(groups.iter().copied()).args(["run", "--", "matlab"]);
+                scope.spawn(move || {
+                    (0..starts / 4).map(|_| Launch::of(&command, user)).collect::<Vec<Launch>>()
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect()
+    });
+
+    let seen = observer.report();
+    assert_eq!(seen[0], Observed { most: 5, violations: 0 });
+    assert!(seen[1..].iter().all(|seen| *seen == Observed { most: 2, violations: 0 }), "{seen:?}");
+    let storm = Storm::new(launches);
+    storm.no_cap_was_exceeded();
+    storm.no_student_came_above_the_ceiling();
+    storm.every_refusal_was_right();
+}
+
+/// One start, with what can be said about it from outside.
+struct Launch {
+    user: String,
+    /// From before the launcher was started until after its end was seen.
+    window: Span,
+    /// While the program itself says it ran; absent when it was refused.
+    ran: Option<Span>,
+    stderr: String,
+}
+
+/// A time, from and to, since the epoch.
+#[derive(Clone, Copy)]
+struct Span(Duration, Duration);
+
+impl Span {
+    fn overlaps(&self, moment: Duration) -> bool {
+        self.0 <= moment && moment <= self.1
+    }
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970")
+}
+
+impl Launch {
+    fn of(command: &Test, user: &Account) -> Self {
+        let start = now();
+        let Outcome { stdout, stderr, ending } = command.outcome();
+        let times: Vec<Duration> =
+            stdout.lines().map(|line| Duration::from_nanos(line.parse().expect("nanoseconds"))).collect();
+        let ran = match (ending, times.as_slice()) {
+            (Ending::Status(0), [from, to]) => Some(Span(*from, *to)),
+            (Ending::Status(75), []) => None,
+            other => panic!("{other:?}: {stderr}"),
+        };
+        Self { user: user.name.clone(), window: Span(start, now()), ran, stderr }
+    }
+
+    fn is_student(&self) -> bool {
+        self.user != "www-data"
+    }
+}
+
+struct Storm(Vec<Launch>);
+
+impl Storm {
+    fn new(launches: Vec<Launch>) -> Self {
+        let storm = Self(launches);
+        let (started, refused): (Vec<&Launch>, Vec<&Launch>) =
+            storm.0.iter().partition(|launch| launch.ran.is_some());
+        assert!(
+            started.len() > 20 && refused.len() > 20,
+            "{} started, {} refused",
+            started.len(),
+            refused.len()
+        );
+        storm
+    }
+
+    /// A program held its slots at least while it says it ran.
+    fn no_cap_was_exceeded(&self) {
+        let ran: Vec<(&Launch, Span)> =
+            self.0.iter().filter_map(|launch| Some((launch, launch.ran?))).collect();
+        for (_, Span(moment, _)) in &ran {
+            let at_once = ran.iter().filter(|(_, span)| span.overlaps(*moment)).map(|(launch, _)| *launch);
+            let mut by_user: BTreeMap<&str, usize> = BTreeMap::new();
+            at_once.clone().for_each(|launch| *by_user.entry(&launch.user).or_default() += 1);
+            assert!(at_once.clone().count() <= 5, "all together");
+            assert!(at_once.filter(|launch| launch.is_student()).count() <= 3, "students");
+            assert!(by_user.values().all(|&count| count <= 2), "one user: {by_user:?}");
+        }
+    }
+
+    /// A student was admitted at some moment between the start of the launcher and that of the program: not every one of
+    /// those moments may have had three others.
+    fn no_student_came_above_the_ceiling(&self) {
+        for (launch, ran) in self.0.iter().filter_map(|launch| Some((launch, launch.ran?))) {
+            let admission = Span(launch.window.0, ran.0);
+            let others: Vec<Span> =
+                self.0.iter().filter_map(|other| other.ran).filter(|span| span.0 != ran.0).collect();
+            // The number of overlapping spans changes downwards only where one ends.
+            let ends = others.iter().map(|span| span.1 + Duration::from_nanos(1));
+            let mut moments = ends.filter(|end| admission.overlaps(*end)).chain([admission.0]);
+            let had_room =
+                moments.any(|moment| others.iter().filter(|span| span.overlaps(moment)).count() < 3);
+            assert!(had_room || !launch.is_student(), "a student was admitted as the fourth");
+        }
+    }
+
+    /// A program held its slots at most from the start of its launcher until its end was seen. A refusal was right if
+    /// at some moment of it so many others may have held what it names.
+    fn every_refusal_was_right(&self) {
+        for refused in self.0.iter().filter(|launch| launch.ran.is_none()) {
+            let names_user = refused.stderr.contains(&format!("matlab-per-user [{}]", refused.user));
+            let names_all = refused.stderr.lines().any(|line| line.starts_with("  matlab "));
+            assert!(names_user || names_all, "it names what was full: {}", refused.stderr);
+            if names_user {
+                assert!(
+                    self.most_others(refused, |other| other.user == refused.user) >= 2,
+                    "{}",
+                    refused.stderr
+                );
+            }
+            if names_all {
+                let ceiling = if refused.is_student() { 3 } else { 5 };
+                assert!(self.most_others(refused, |_| true) >= ceiling, "{}", refused.stderr);
+            }
+        }
+    }
+
+    fn most_others(&self, refused: &Launch, counts: impl Fn(&Launch) -> bool) -> usize {
+        let others: Vec<Span> = self
+            .0
+            .iter()
+            .filter(|other| other.ran.is_some() && counts(other))
+            .map(|other| other.window)
+            .filter(|span| span.0 <= refused.window.1 && refused.window.0 <= span.1)
+            .collect();
+        // The number of overlapping spans changes upwards only where one begins.
+        let moments = others.iter().map(|span| span.0.max(refused.window.0));
+        moments.map(|moment| others.iter().filter(|span| span.overlaps(moment)).count()).max().unwrap_or(0)
+    }
+}

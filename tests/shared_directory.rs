@@ -1,0 +1,86 @@
+//! A system policy with its default modes serves users who share nothing but a sticky directory, whatever the kernel's
+//! `fs.protected_regular` makes of files there that belong to others.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use crate::support::{Account, Site, needs_root, set_mode, skip};
+
+const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";
+
+const SEATS: &str = r#"
+    [repository.seats]
+    limit = 2
+
+    [repository.seats-per-user]
+    per   = "user"
+    limit = 1
+
+    [[rule]]
+    name     = "seats"
+    commands = ["matlab"]
+    acquire  = ["seats", "seats-per-user"]
+"#;
+
+/// The setting of the whole machine, which is put back when the test is over.
+struct ProtectedRegular(String);
+
+impl ProtectedRegular {
+    fn read() -> Self {
+        Self(fs::read_to_string(PROTECTED_REGULAR).expect("the kernel has this setting since 4.19"))
+    }
+}
+
+impl Drop for ProtectedRegular {
+    fn drop(&mut self) {
+        let _ = fs::write(PROTECTED_REGULAR, &self.0);
+    }
+}
+
+#[test]
+fn two_users_share_a_repository_in_a_sticky_directory() {
+    needs_root!();
+    let _before = ProtectedRegular::read();
+    for value in ["0", "1", "2"] {
+        if let Err(error) = fs::write(PROTECTED_REGULAR, value) {
+            return skip(&format!("{PROTECTED_REGULAR} cannot be set: {error}"));
+        }
+        let site = Site::new();
+        site.system_policy(SEATS);
+        site.program("matlab");
+        let matlab = |user| site.test().user(user).groups([]).args(["run", "--", "matlab"]);
+        // Each of them creates files that the other one then uses.
+        let games = matlab("games").spawn();
+        let backup = matlab("backup").spawn();
+        matlab("www-data")
+            .stderr("rungate: matlab: not started: [..]\n  seats [..]2 of 2[..]\n...\n")
+            .status(75);
+        drop(games);
+        matlab("games").status(0);
+        drop(backup);
+        matlab("www-data").status(0);
+
+        let created = fs::metadata(site.repository("seats.lock")).expect("the repository");
+        assert_eq!(created.permissions().mode() & 0o7777, 0o666, "\"exactly, whatever the umask\"");
+        assert_eq!(created.uid(), Account::named("games").uid, "who came first");
+    }
+}
+
+/// "Where the directory is sticky and world-writable, a `{uid}` or `{user}` repository must belong to that user."
+#[test]
+fn a_file_for_one_user_that_another_one_made_is_refused() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(SEATS);
+    site.program("matlab");
+    let games = Account::named("games");
+    let file = format!("seats-per-user.{}.lock", games.uid);
+    site.test().user("backup").program("/bin/touch").args([&format!("$DIR/repositories/{file}")]).status(0);
+    set_mode(&site.repository(&file), 0o666);
+    site.test()
+        .user("games")
+        .args(["run", "--", "matlab"])
+        .stderr(&format!("rungate: [..]$DIR/repositories/{file}[..]belongs to user [..]\n...\n"))
+        .status(74);
+    assert_eq!(site.held("seats.lock"), []);
+}
