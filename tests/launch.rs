@@ -138,6 +138,7 @@ fn a_named_repository_needs_no_policy() {
                   --limit 3, $DIR/repositories/seats
                   PID {} {} matlab, 2 slots, since [time] ([age])
             [..]
+            [..]
             ",
             running.pid(),
             Account::own().name

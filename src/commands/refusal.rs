@@ -275,8 +275,8 @@ fn advice(
         return format!("Ask for fewer slots, or ask your administrator: rungate explain -- {command}");
     }
     if full.iter().any(|(_, _, only_ancestors)| *only_ancestors) {
-        return "Start it outside of the program that holds the slot. Your administrator can let it share the slot:\n\
-                hold = \"descriptor\" in the policy, so that the slot outlives the program that took it."
+        return "Start it outside of the program that holds the slot.\n\
+                An administrator can let it share that slot: nested = \"join\" and hold = \"descriptor\"."
             .to_owned();
     }
     if full.iter().any(|(refused, _, _)| claims[refused.claim].limit == 0) {
