@@ -12,6 +12,7 @@ mod launch;
 mod layers;
 mod limits;
 mod listings;
+mod modules;
 mod nested;
 mod policies;
 mod policy_check;
