@@ -17,6 +17,7 @@ mod nested;
 mod policies;
 mod policy_check;
 mod posix_traps;
+mod properties;
 mod refusal;
 mod semantics;
 mod several_repositories;

@@ -89,13 +89,14 @@ fn a_file_below_a_directory_that_others_can_write_to_is_not_believed_and_the_dir
     site.write("open/policy.toml", POLICY.as_bytes());
     site.mode("open", 0o777);
     let sources = Sources { system: site.path().join("open/policy.toml"), ..site.sources() };
-    site.says(
-        &sources,
-        &format!(
-            "open/policy.toml: cannot be trusted: {}: everybody can write to it (mode 0777); chmod o-w mends that [untrusted-file]",
-            "open"
-        ),
+    let open = site.path().join("open");
+    let said = Policy::load(&sources).expect_err("no trust").to_string();
+    let expected = format!(
+        "{0}/policy.toml: cannot be trusted: {0}: everybody can write to it (mode 0777); chmod o-w mends that \
+         [untrusted-file]",
+        open.display()
     );
+    assert_eq!(said, expected);
 }
 
 #[test]
