@@ -69,7 +69,8 @@ fn a_launch_that_only_its_ancestors_block_is_told_so() {
                       rule [..]
                       PID [pid] [..] matlab, since [time] ([age])
                       held by a process that waits for this command: that ends never
-                Start it outside of the program that holds the slot.
+                Start it outside of the program that holds the slot. Your administrator can let it share the slot:
+                hold = \"descriptor\" in the policy, so that the slot outlives the program that took it.
                 ",
             )
             .status(75);
