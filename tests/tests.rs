@@ -4,6 +4,7 @@
 mod support;
 
 mod damaged_files;
+mod escaping;
 mod exectimes_peer;
 mod exit_status;
 mod faults;
