@@ -450,3 +450,45 @@ fn alternatives(more: &str) -> Site {
     }
     site
 }
+
+/// "`any_of`: the first that can be had, in order" also for one that waits, wherever it stands in the line.
+#[test]
+fn a_waiter_takes_the_alternative_that_is_free_first() {
+    let site = alternatives("");
+    let own = run(&site, "own", &[]).spawn();
+    let common = run(&site, "common", &[]).spawn();
+    let _ahead = {
+        let waiter = run(&site, "own", &["-wforever"]).background();
+        site.stands_in_line("own.lock", &waiter);
+        waiter
+    };
+    let mut either = run(&site, "either", &["-wforever"]).background();
+    site.stands_in_line("own.lock", &either);
+    common.kill();
+    either.wait_for_echo();
+    assert_eq!(pids(&site, "common.lock"), [either.pid()]);
+    assert_eq!(pids(&site, "own.lock"), [own.pid()]);
+    assert_eq!(site.line("own.lock").len(), 1);
+}
+
+/// "The head sleeps on the holders' pidfds, opened before one more look, so that no wake-up is lost": also the one that
+/// arrives just when the slot changes hands, finds it free and the other one ahead, and is slow.
+#[test]
+fn a_launch_that_arrives_in_the_middle_of_a_hand_over_misses_nothing() {
+    needs_strace!();
+    let site = site(1);
+    let holder = matlab(&site).spawn();
+    let mut head = waits(&site, &matlab(&site));
+    let slow = "inject=fcntl:delay_enter=30ms";
+    let (mut late, trace) = Trace::begin(&matlab(&site), "fcntl,poll", &["-e", slow]);
+    eventually("the late one has the mutex", || {
+        site.lock_between("seats.lock", 0, 8).filter(|lock| lock.l_pid == late.pid())
+    });
+    holder.kill();
+    head.wait_for_echo();
+    head.kill();
+    late.wait_for_echo();
+    let calls = trace.calls();
+    let asleep = calls.iter().filter(|call| call.text.contains("poll(") && call.text.contains("Timeout"));
+    assert_eq!(asleep.collect::<Vec<&Call>>(), Vec::<&Call>::new(), "{calls:#?}");
+}

@@ -112,6 +112,10 @@ pub fn acquire_in_turn(
             return Ok(Waited::TimedOut(blocked.refused));
         }
         let (file, limit) = place.stand_in_line(&acquisition, &blocked)?;
+        let number = place.number.unwrap_or(number);
+        // Asked before the mutexes go: whoever leaves the line after this ends a sleep behind him. Asked later, the last one
+        // ahead might be gone, with his slot, and nothing would be left to wake this launch.
+        let ahead = line::nearest_older(acquisition.file(file), limit, number)?;
         drop(mutexes);
         let claim = acquisition.choices().find(|choice| choice.file == file);
         let waiting = Waiting {
@@ -119,29 +123,37 @@ pub fn acquire_in_turn(
             claim: claim.map_or(0, |choice| choice.number),
             file: acquisition.file(file),
             limit,
-            number: place.number.unwrap_or(number),
+            number,
         };
         if watch(&waiting) == Verdict::Stop {
             return Ok(Waited::Interrupted);
         }
-        match line::nearest_older(waiting.file, limit, waiting.number)? {
-            Some(ahead) if sleep_behind(&waiting, &ahead, deadline, watch)? == Verdict::Stop => {
-                return Ok(Waited::Interrupted);
+        // What may happen elsewhere does not wake who sleeps in this line: another alternative may have room, or slots stand
+        // idle because of a place that is kept.
+        let looks_elsewhere =
+            place.idle_since.is_some() || demands.iter().any(|demand| demand.options().len() > 1);
+        match ahead {
+            Some(ahead) => {
+                if sleep_behind(&waiting, &ahead, deadline, looks_elsewhere, watch)? == Verdict::Stop {
+                    return Ok(Waited::Interrupted);
+                }
             }
             // Only the first in line ends whoever is overdue: those behind it would end more than it takes.
             None if !acquisition.end_overdue(&mut blocked)? => {
                 watched.sleep(&blocked.refused, acquisition.file(file), deadline)?;
             }
-            Some(_) | None => {}
+            None => {}
         }
     }
 }
 
-/// Sleeps until the launch ahead is out of the way or the time is over, with a look each second.
+/// Sleeps until the launch ahead is out of the way or the time is over, with a look each second; until the next look at most
+/// where everything has to be looked at again.
 fn sleep_behind(
     waiting: &Waiting<'_>,
     ahead: &line::Waiter,
     deadline: Option<Instant>,
+    looks_elsewhere: bool,
     watch: &mut dyn FnMut(&Waiting<'_>) -> Verdict,
 ) -> Result<Verdict, RepositoryError> {
     loop {
@@ -151,6 +163,7 @@ fn sleep_behind(
         }
         match line::sleep_behind(waiting.file, ahead, longest)? {
             Woken::Left => return Ok(Verdict::Wait),
+            Woken::Time if looks_elsewhere => return Ok(Verdict::Wait),
             Woken::Time if watch(waiting) == Verdict::Stop => return Ok(Verdict::Stop),
             Woken::Time => {}
         }
