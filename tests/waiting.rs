@@ -163,6 +163,19 @@ fn looks_once_a_second(calls: &[Call], sleep: &str, most: usize) {
     }
 }
 
+/// A holder that was killed, and that nobody has reaped yet, is no reason to look more often: its slot may be kept by others.
+#[test]
+fn the_head_sleeps_also_when_a_dead_supervisor_was_not_reaped() {
+    needs_strace!();
+    let site = site(1);
+    let mut supervised = site.test().args(["run", "--hold", "supervisor", "--", "matlab"]).spawn();
+    supervised.signal(Signal::SIGKILL);
+    eventually("the supervisor is dead", || supervised.is_zombie().then_some(()));
+    supervised.wait_for_echo();
+    let (_head, trace) = Trace::begin(&matlab(&site), "all", &[]);
+    looks_once_a_second(&trace.after(4, "poll("), "poll(", 100);
+}
+
 /// "Takes its ticket only in the line of the repository that blocked it, holds no slot while it waits."
 #[test]
 fn a_launch_that_waits_for_two_holds_neither() {
