@@ -413,6 +413,54 @@ fn nobody_overtakes_the_line() {
     behind.wait_for_echo();
 }
 
+/// "The policy may have changed, and then the launch is decided anew": a higher limit lets it start, with a slot that it
+/// keeps, and that also when the new policy lets nobody wait any more.
+#[test]
+fn a_higher_limit_ends_the_wait() {
+    for (wait, hold) in
+        [("forever", "process"), ("0s", "process"), ("0s", "supervisor"), ("1h", "descriptor")]
+    {
+        let site = changing("forever", "process", 1, "");
+        let _holder = run(&site, "matlab", &[]).spawn();
+        let mut waiter = waits(&site, &run(&site, "matlab", &[]));
+        let mut second = waits(&site, &run(&site, "matlab", &[]));
+        change(&site, wait, hold, 3, "");
+        waiter.wait_for_echo();
+        second.wait_for_echo();
+        assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3], "wait = {wait}, hold = {hold}");
+        assert_eq!(site.line("seats.lock"), [], "wait = {wait}, hold = {hold}");
+    }
+}
+
+/// The same, where the new policy refuses the command, lets nobody wait, or lets the command start without a seat.
+#[test]
+fn a_waiter_obeys_the_policy_that_is_in_force() {
+    let site = changing("forever", "process", 1, "");
+    let holder = run(&site, "matlab", &[]).spawn();
+    let mut waiter = waits(&site, &run(&site, "matlab", &[]));
+    change(
+        &site,
+        "forever",
+        "process",
+        1,
+        "[[rule]]\nname = \"closed\"\ncommands = [\"matlab\"]\naction = \"deny\"\n",
+    );
+    assert_eq!(waiter.end().ending, Ending::Status(77));
+
+    change(&site, "forever", "process", 1, "");
+    let mut waiter = waits(&site, &run(&site, "matlab", &[]));
+    change(&site, "0s", "process", 1, "");
+    assert_eq!(waiter.end().ending, Ending::Status(124), "it has waited, and the time is over");
+
+    change(&site, "forever", "process", 1, "");
+    let mut waiter = waits(&site, &run(&site, "matlab", &[]));
+    let everybody = "[[rule]]\nname = \"free\"\ncommands = [\"matlab\"]\naction = \"exempt\"\n";
+    change(&site, "0s", "supervisor", 1, everybody);
+    waiter.wait_for_echo();
+    assert_eq!(pids(&site, "seats.lock"), [holder.pid()]);
+    assert_eq!(site.line("seats.lock"), [], "it has left the line");
+}
+
 fn changing(wait: &str, hold: &str, limit: usize, more: &str) -> Site {
     let site = Site::new();
     change(&site, wait, hold, limit, more);
