@@ -13,12 +13,19 @@ pub struct Error {
     text: String,
     /// What the reader may do next: a sentence of its own.
     advice: Option<String>,
+    /// What speaks.
+    prefix: &'static str,
 }
 
 impl Error {
     /// An error with its status.
     pub fn new(status: ExitStatus, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), advice: None }
+        Self { status, text: text.into(), advice: None, prefix: "rungate: " }
+    }
+
+    /// One whose text speaks for itself: the help that somebody gets who did not say what he wants.
+    pub fn plain(status: ExitStatus, text: impl Into<String>) -> Self {
+        Self { prefix: "", ..Self::new(status, text) }
     }
 
     /// The same, with what to do next.
@@ -43,7 +50,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "rungate: {}", self.text)?;
+        write!(formatter, "{}{}", self.prefix, self.text)?;
         match &self.advice {
             Some(advice) => write!(formatter, "\n{advice}"),
             None => Ok(()),

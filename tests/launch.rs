@@ -96,7 +96,8 @@ fn a_limit_alone_needs_no_policy() {
               matlab  1 of 1 used
                   --limit 1, {file}
                   PID {} {} matlab, since [time] ([age])
-            Close one of yours, or try again later. To see why: rungate explain -- matlab
+            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            To see why: rungate explain -- matlab
             ",
             running.pid(),
             Account::own().name

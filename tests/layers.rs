@@ -96,7 +96,7 @@ fn an_exemption_of_ones_own_is_a_fault() {
     site.write("exempting.toml", EXEMPTING);
     let _running = [matlab(&site).spawn(), matlab(&site).spawn()];
     let exempting = site.test().args(["run", "--policy", "$DIR/exempting.toml", "--", "matlab"]);
-    exempting.clone().user("games").stderr("rungate: the policy has 1 fault; nothing was started\n$DIR/exempting.toml:6:12: [..] [loosens]\n...\n").status(78);
+    exempting.clone().user("games").stderr("rungate: matlab: not started: the policy has 1 fault\n$DIR/exempting.toml:6:12: [..] [loosens]\n...\n").status(78);
     // Root may.
     exempting.user("root").status(0);
 }
@@ -162,9 +162,13 @@ fn a_faulty_drop_in_starts_nothing() {
     matlab(&site)
         .stderr(
             "
-            rungate: the policy has 1 fault; nothing was started
+            rungate: matlab: not started: the policy has 1 fault
             /etc/rungate/policy.d/30-students.toml:4:12: unknown repository \"saets\"; did you mean \"seats\"? [unknown-repository]
-            ...
+              |
+            4 | acquire = [\"saets\"]
+              |            ^^^^^^^
+            /etc/rungate/policy.d/30-students.toml was changed [time] by root (0)
+            Tell your administrator: rungate policy check
             ",
         )
         .status(78);
@@ -175,7 +179,7 @@ fn a_policy_that_is_named_and_missing_starts_nothing() {
     let site = Site::new();
     site.program("matlab");
     let missing =
-        "rungate: the policy has 1 fault; nothing was started\n$DIR/missing.toml: [..] [missing-file]\n...\n";
+        "rungate: matlab: not started: the policy has 1 fault\n$DIR/missing.toml: [..] [missing-file]\n...\n";
     site.test().args(["run", "--policy", "$DIR/missing.toml", "--", "matlab"]).stderr(missing).status(78);
     site.test()
         .env("RUNGATE_POLICY", "$DIR/missing.toml")
@@ -193,7 +197,7 @@ fn a_policy_that_others_could_have_written_starts_nothing() {
     site.write("policies/mine.toml", NARROWER);
     let mine = site.test().args(["run", "--policy", "$DIR/policies/mine.toml", "--", "matlab"]);
     mine.status(0);
-    let refused = "rungate: the policy has 1 fault; nothing was started\n$DIR/policies/mine.toml: [..] [untrusted-file]\n...\n";
+    let refused = "rungate: matlab: not started: the policy has 1 fault\n$DIR/policies/mine.toml: [..] [untrusted-file]\n...\n";
     for (path, trusted, open) in [("policies/mine.toml", 0o644, 0o666), ("policies", 0o755, 0o777)] {
         set_mode(&site.path(path), open);
         mine.clone().stderr(refused).status(78);
@@ -217,6 +221,6 @@ fn a_policy_of_another_user_starts_nothing() {
     theirs.clone().user("backup").status(0);
     theirs
         .user("games")
-                .stderr("rungate: the policy has 1 fault; nothing was started\n[..]belongs to[..] [untrusted-file]\n...\n")
+                .stderr("rungate: matlab: not started: the policy has 1 fault\n[..]belongs to backup (34), neither to root nor to you [untrusted-file]\n...\n")
         .status(78);
 }

@@ -86,7 +86,8 @@ fn quick_start() {
               sleepers  1 of 1 used
                   rule \"one sleeper at a time\", {}:14
                   PID {} {} sleep, since [time] ([age])
-            Close one of yours, or try again later. To see why: rungate explain -- sleep
+            Close one of yours, or stand in line: rungate run --wait 30m -- sleep
+            To see why: rungate explain -- sleep
             ",
             policy.display(),
             running.pid(),

@@ -109,7 +109,7 @@ fn any_fault_starts_nothing() {
     site.write("policy.toml", TEN_MISTAKES);
     site.test()
         .args(["run", "--policy", "$DIR/policy.toml", "--", "matlab"])
-        .stderr("rungate: the policy has 10 faults; nothing was started\n...\n")
+        .stderr("rungate: matlab: not started: the policy has 10 faults\n...\n")
         .status(78);
 }
 
@@ -153,6 +153,43 @@ fn files_are_checked_by_name() {
     check(&["$DIR/none.toml"])
         .stderr("$DIR/none.toml: there is no such file [missing-file]\nrungate: 1 fault\n")
         .status(1);
+}
+
+/// "`policy show`: the merged policy". What it prints is a policy, and it prints that again.
+#[test]
+fn show_prints_a_policy() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [repository.each]
+        per   = "user"
+        limit = 1
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab", "m*"]
+        users    = ["%users", "1000-1999", "0"]
+        except   = [{ users = ["root"], hosts = ["ws*"] }]
+        acquire  = [{ repository = "seats", ceiling = 2 }, { any_of = ["each", "seats"] }]
+        message  = "a \"quoted\" word"
+        "#,
+    );
+    let first = site.test().args(["policy", "show"]).outcome();
+    assert_eq!(first.ending, Ending::Status(0), "{first:?}");
+    assert_eq!(first.stderr, "");
+    for word in ["seats", "each", "limit = 3", "ceiling = 2", "any_of", "1000-1999", "ws*"] {
+        assert!(first.stdout.contains(word), "{word}: {}", first.stdout);
+    }
+    site.write("shown.toml", &first.stdout);
+    let shown = site.test().env_remove("RUNGATE_POLICY");
+    shown.clone().args(["policy", "check", "$DIR/shown.toml"]).status(0);
+    let second = shown.args(["policy", "show", "--policy", "$DIR/shown.toml"]).outcome();
+    let body = |text: &str| {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_eq!(body(&second.stdout), body(&first.stdout));
 }
 
 /// A policy with something of everything, of which nothing lets `tool` start.

@@ -82,7 +82,8 @@ fn every_full_repository_is_named_with_its_rule_and_its_holders() {
                   {}
                   {}
             Two for each of us, please.
-            Close one of yours, or try again later. To see why: rungate explain -- matlab
+            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            To see why: rungate explain -- matlab
             ",
             holder(0, "games"),
             holder(1, "backup"),
@@ -101,7 +102,8 @@ fn every_full_repository_is_named_with_its_rule_and_its_holders() {
                   rule \"matlab seats\", $DIR/policy.toml:18
                   {}
             ...
-            Try again later. To see why: rungate explain -- matlab
+            Try again later, or stand in line: rungate run --wait 30m -- matlab
+            To see why: rungate explain -- matlab
             ",
             holder(0, "games")
         ))
@@ -202,7 +204,8 @@ fn a_ceiling_is_explained() {
                   only up to 1 of 3 for this rule; the rest is kept for others
                   rule \"batch leaves two free\", $DIR/policy.toml:7
                   PID [pid] [..] batch, since [time] ([age])
-            Close one of yours, or try again later. To see why: rungate explain -- batch
+            Close one of yours, or stand in line: rungate run --wait 30m -- batch
+            To see why: rungate explain -- batch
             ",
         )
         .status(75);

@@ -48,8 +48,7 @@ fn case_of_games(rules: &str, groups: &[&'static str], expected: &Expected) {
 
 fn site(rules: &str) -> Site {
     let site = Site::with_policy(&format!("{}{rules}", unindent(REPOSITORIES)));
-    // Without a slot the variable is not there.
-    site.script("tool", "#!/bin/sh\nprintf '%s\\n' \"${RUNGATE_HELD-}\"\n");
+    site.script("tool", "#!/bin/sh\nprintf '%s\\n' \"${RUNGATE_HELD-none}\"\n");
     site
 }
 
@@ -66,6 +65,7 @@ fn judge(site: &Site, groups: Option<&[&'static str]>, words: &[&str], expected:
             let mut held: Vec<&str> = outcome
                 .stdout
                 .split_whitespace()
+                .filter(|word| *word != "none")
                 .map(|entry| entry.split('=').next().unwrap_or(entry))
                 .collect();
             held.sort_unstable();
@@ -166,7 +166,7 @@ fn order_lets_a_drop_in_stand_before_the_main_file() {
         acquire  = ["b"]
     "#;
     site.system_policy(&format!("{}{main}", unindent(REPOSITORIES)));
-    site.script("tool", "#!/bin/sh\nprintf '%s\\n' \"${RUNGATE_HELD-}\"\n");
+    site.script("tool", "#!/bin/sh\nprintf '%s\\n' \"${RUNGATE_HELD-none}\"\n");
     site.system_file("policy.d/50-department.toml", drop_in);
     judge(&site, None, &[], &Holds(&["a"]));
     site.system_file(
@@ -251,6 +251,25 @@ fn a_star_does_not_cross_a_slash_in_commands() {
     case(&rule("$DIR/bin/t{oo,ee}l"), &[], &Holds(&["a"]));
     case(&rule("[st]ool"), &[], &Holds(&["a"]));
     case(&rule("Tool"), &[], &Holds(&[]));
+}
+
+/// "A command entry without `/` is matched against the last component of the command as typed and of its canonical path;
+/// one with `/` against the absolute path that would be executed and against its canonical path."
+#[test]
+fn a_command_is_known_by_its_typed_and_by_its_canonical_name() {
+    let rule = |commands: &str| {
+        format!("\n[[rule]]\nname = \"x\"\ncommands = [\"{commands}\"]\nacquire = [\"a\"]\n")
+    };
+    for (entry, held) in
+        [("link", true), ("tool", true), ("$DIR/bin/link", true), ("$DIR/bin/tool", true), ("bin", false)]
+    {
+        let site = site(&rule(entry));
+        std::os::unix::fs::symlink("tool", site.path("bin/link")).expect("a link");
+        for typed in ["link", "$DIR/bin/link", "../bin/link"] {
+            let expected = if held { "a=[pid]\n" } else { "none\n" };
+            site.test().args(["run", "--", typed]).stdout(expected).status(0);
+        }
+    }
 }
 
 /// "Elsewhere it does": the value of an argument is any text. An entry is matched against each argument.

@@ -80,7 +80,7 @@ fn a_file_for_one_user_that_another_one_made_is_refused() {
     site.test()
         .user("games")
         .args(["run", "--", "matlab"])
-        .stderr(&format!("rungate: [..]$DIR/repositories/{file}[..]belongs to user [..]\n...\n"))
+        .stderr(&format!("rungate: [..]$DIR/repositories/{file}[..] belongs to backup (34)[..]\n...\n"))
         .status(74);
     assert_eq!(site.held("seats.lock"), []);
 }

@@ -30,7 +30,14 @@ pub(super) fn expire(arguments: &ExpireArguments) -> Result<u8, Error> {
     let sweep = Sweep { policy: &policy, uid: situation.credentials.uid, dry_run: arguments.dry_run };
     let mut status = ExitStatus::Success;
     for repository in repositories::wanted(&policy, &situation, &arguments.repositories)? {
-        let Some(expiry) = expiry_of(&policy, &repository.name) else { continue };
+        let Some(expiry) = expiry_of(&policy, &repository.name) else {
+            if arguments.repositories.is_empty() {
+                continue;
+            }
+            let name = visible(&repository.name);
+            let text = format!("{name}: nothing is ever overdue: the policy gives it no expire_after");
+            return Err(Error::new(ExitStatus::Usage, text));
+        };
         for file in &repository.files {
             match sweep.file(file, &expiry) {
                 Ok(true) => {}

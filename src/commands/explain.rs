@@ -25,8 +25,8 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
-    output::{age::age, clock::Clock, json, table::Table, visible::visible},
-    policy::{Policy, Selector, Wait},
+    output::{clock::Clock, json, table::Table, visible::visible},
+    policy::{Policy, Selector, Wait, show_duration},
     repository::{claim::Claim as Wanted, claim::Demand, survey::Survey},
     sys::accounts,
 };
@@ -41,7 +41,9 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
     let Some((command, words)) = arguments.command.split_first() else {
         return Err(Error::new(ExitStatus::Usage, "no command"));
     };
-    let program = find(&policy, command, &situation.directory)?;
+    let found = find(&policy, command, &situation.directory);
+    let is_missing = found.is_err();
+    let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
     let supposed = Supposed::of(arguments, &mut situation)?;
     let typed = arguments.typed_as.as_ref().unwrap_or(command);
     let request = Request {
@@ -56,6 +58,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
         situation: &situation,
         policy: &policy,
         program: &program,
+        is_missing,
         decision: &decision,
         now: supposed.now,
         looks,
@@ -190,6 +193,8 @@ struct Explained<'d, 'p> {
     situation: &'d Situation,
     policy: &'p Policy,
     program: &'d Program,
+    /// The command is not on this machine: rules are judged by its name.
+    is_missing: bool,
     decision: &'d Decision<'p>,
     now: Timestamp,
     looks: Vec<Look<'d, 'p>>,
@@ -221,7 +226,12 @@ impl Explained<'_, '_> {
             .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
             .collect();
         let clock = Clock::now();
-        let mut text = format!("request  {} -> {}\n", visible(command), visible(&self.program.canonical));
+        let program = if self.is_missing {
+            "not found here, judged by its name".to_owned()
+        } else {
+            visible(&self.program.canonical)
+        };
+        let mut text = format!("request  {} -> {program}\n", visible(command));
         let _ = writeln!(
             text,
             "         {}, groups {}, host {}, {}",
@@ -413,6 +423,7 @@ impl Explained<'_, '_> {
             "command": command.to_string_lossy(),
             "path": visible(&self.program.path),
             "canonical": visible(&self.program.canonical),
+            "found": !self.is_missing,
             "uid": credentials.uid,
             "gids": credentials.groups,
             "host": host.to_string_lossy(),
@@ -430,7 +441,7 @@ impl Explained<'_, '_> {
 fn wait_and_hold(terms: &Terms<'_>) -> String {
     let wait = match terms.wait.resolve(None) {
         Wait::For(longest) if longest.is_zero() => "none".to_owned(),
-        Wait::For(longest) => format!("up to {}", age(longest)),
+        Wait::For(longest) => format!("up to {}", show_duration(longest)),
         Wait::Forever => "until it is its turn".to_owned(),
     };
     format!("wait  {wait}\nhold  {}\n", terms.hold.resolve(None))

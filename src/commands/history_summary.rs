@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     log::event::{Event, Kind},
     output::{age::age, table::Table, visible::visible},
+    policy::show_duration,
 };
 
 /// The figures of one repository or one rule.
@@ -152,7 +153,7 @@ impl Figures {
             let twice = (usual * 2.0).max(longest * 1.1);
             suggestions.push(format!(
                 "expire_after = \"{}\": 95 % of {} runs took up to {}, the longest {}",
-                age(round_up(twice)),
+                show_duration(round_up(twice)),
                 self.runs.len(),
                 age(Duration::from_secs_f64(usual)),
                 age(Duration::from_secs_f64(longest)),
@@ -169,7 +170,7 @@ impl Figures {
         {
             suggestions.push(format!(
                 "if_elapsed = \"{}\": starts are {} apart as a rule, but some only {}",
-                age(round_up(usual / 2.0)),
+                show_duration(round_up(usual / 2.0)),
                 age(Duration::from_secs_f64(usual)),
                 age(Duration::from_secs_f64(shortest)),
             ));
@@ -247,7 +248,7 @@ mod tests {
         let figures = &summary.by_repository["nightly"];
         assert_eq!(
             figures.suggestions(),
-            ["expire_after = \"2m00s\": 95 % of 6 runs took up to 1m00s, the longest 1m00s"]
+            ["expire_after = \"2m\": 95 % of 6 runs took up to 1m00s, the longest 1m00s"]
         );
     }
 }

@@ -66,6 +66,9 @@ fn parse(arguments: &[OsString]) -> Result<Option<Action>, Error> {
             print(&error.to_string())?;
             Ok(None)
         }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Error::plain(ExitStatus::Usage, error.to_string().trim_end()))
+        }
         Err(error) => {
             let text = error.to_string();
             let text = text.trim_end().trim_start_matches("error: ");

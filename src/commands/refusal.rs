@@ -13,7 +13,7 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     output::{age::age, clock::Clock, visible::visible},
-    policy::Rule,
+    policy::{Rule, Wait, show_duration},
     repository::{
         claim::Claim,
         holder::Holder,
@@ -24,6 +24,9 @@ use crate::{
 
 /// How many holders a refusal names for each repository.
 const HOLDERS: usize = 4;
+
+/// The wait that is suggested to those who did not ask for one.
+const USUAL_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// A launch that does not get what it needs.
 pub(super) struct Refusal {
@@ -59,14 +62,19 @@ impl Refusal {
         if status == ExitStatus::TooSoon {
             message.too_soon(command, refused, &claims);
         } else {
-            message.lines.push(headline(command, refused.len(), claims.len(), status, waited));
+            let what = if refused.iter().all(|refused| is_behind_others(refused, claims[refused.claim])) {
+                "others stand in line for what is left".to_owned()
+            } else {
+                what_is_full(refused.len(), claims.len(), status)
+            };
+            message.lines.push(headline(command, &what, waited));
             for refused in refused {
                 let judged = judged.get(refused.claim).copied();
                 message.claim(claims[refused.claim], judged, &refused.reason);
             }
         }
         message.words_of_rules(refused.iter().filter_map(|refused| judged.get(refused.claim).copied()));
-        message.lines.push(advice(command, refused, &claims));
+        message.lines.push(advice(command, asked, refused, &claims, waited));
         Self { text: message.lines.join("\n"), status, is_silent }
     }
 
@@ -87,23 +95,29 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn headline(
-    command: &OsStr,
-    refused: usize,
-    all: usize,
-    status: ExitStatus,
-    waited: Option<Duration>,
-) -> String {
-    let command = visible(command);
-    let what = match (status, refused, all) {
+fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {
+    let waited = waited.map_or_else(String::new, |waited| format!("waited {}, and still ", age(waited)));
+    format!("rungate: {}: not started: {waited}{what}", visible(command))
+}
+
+fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
+    match (status, refused, all) {
         (ExitStatus::Policy, _, _) => "it can never have what it needs".to_owned(),
         (_, 1, 1) => "the limit is reached".to_owned(),
         (_, refused, all) if refused == all => format!("all {all} limits are reached"),
         (_, 1, all) => format!("1 of {all} limits is reached"),
         (_, refused, all) => format!("{refused} of {all} limits are reached"),
-    };
-    let waited = waited.map_or_else(String::new, |waited| format!("waited {}, and still ", age(waited)));
-    format!("rungate: {command}: not started: {waited}{what}")
+    }
+}
+
+/// Whether there is room, and only the line of those who came before stands in the way.
+fn is_behind_others(refused: &Refused, claim: &Claim) -> bool {
+    match &refused.reason {
+        Reason::Full { used, waiting, .. } => {
+            !waiting.is_empty() && used + claim.slots.under(claim.limit) <= claim.limit
+        }
+        Reason::Never | Reason::TooSoon { .. } => false,
+    }
 }
 
 struct Message {
@@ -130,7 +144,7 @@ impl Message {
                 "  not before {} (repository {}, if_elapsed = \"{}\")",
                 self.clock.time(*last + *pause),
                 visible(&claims[refused.claim].name),
-                age(*pause)
+                show_duration(*pause)
             ));
         }
     }
@@ -235,7 +249,13 @@ fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
     processes
 }
 
-fn advice(command: &OsStr, refused: &[Refused], claims: &[&Claim]) -> String {
+fn advice(
+    command: &OsStr,
+    asked: &Asked<'_>,
+    refused: &[Refused],
+    claims: &[&Claim],
+    waited: Option<Duration>,
+) -> String {
     let command = visible(command);
     let full: Vec<(&Refused, &[Holder], bool)> = refused
         .iter()
@@ -255,7 +275,9 @@ fn advice(command: &OsStr, refused: &[Refused], claims: &[&Claim]) -> String {
         return format!("Ask for fewer slots, or ask your administrator: rungate explain -- {command}");
     }
     if full.iter().any(|(_, _, only_ancestors)| *only_ancestors) {
-        return "Start it outside of the program that holds the slot.".to_owned();
+        return "Start it outside of the program that holds the slot. Your administrator can let it share the slot:\n\
+                hold = \"descriptor\" in the policy, so that the slot outlives the program that took it."
+            .to_owned();
     }
     if full.iter().any(|(refused, _, _)| claims[refused.claim].limit == 0) {
         return "Nothing new may start there now. Ask your administrator how long.".to_owned();
@@ -264,8 +286,18 @@ fn advice(command: &OsStr, refused: &[Refused], claims: &[&Claim]) -> String {
     let mine = full
         .iter()
         .any(|(_, holders, _)| holders.iter().any(|holder| holder.uid.is_some() && holder.uid == me));
-    let close = if mine { "Close one of yours, or try again later" } else { "Try again later" };
-    format!("{close}. To see why: rungate explain -- {command}")
+    let first = if mine { "Close one of yours" } else { "Try again later" };
+    // What the launch could wait at the most, if it asked for more than it did.
+    let next = match asked.terms.wait.resolve(Some(Wait::Forever)) {
+        _ if waited.is_some() => ", or wait longer".to_owned(),
+        Wait::For(Duration::ZERO) if mine => ", or try again later".to_owned(),
+        Wait::For(Duration::ZERO) => String::new(),
+        most => {
+            let wait = most.min(Wait::For(USUAL_WAIT));
+            format!(", or stand in line: rungate run --wait {wait} -- {command}")
+        }
+    };
+    format!("{first}{next}\nTo see why: rungate explain -- {command}")
 }
 
 /// A rule's name and place.

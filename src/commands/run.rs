@@ -92,9 +92,11 @@ impl<'a> Run<'a> {
     /// Decides, takes and starts. None when the policy changed while the launch stood in line: then all of it is done again.
     fn attempt(&mut self) -> Result<Option<u8>, Error> {
         let Self { arguments, command, words, situation, ancestors, inherited, .. } = self;
-        let policy = situation
-            .load_policy(arguments.policy.policy.clone())
-            .map_err(|error| error.keeps_from_starting(&visible(&**command)))?;
+        let policy = match situation.load_policy(arguments.policy.policy.clone()) {
+            Ok(policy) => policy,
+            Err(_) if self.turn.pause() => return Ok(None),
+            Err(error) => return Err(error.keeps_from_starting(&visible(&**command))),
+        };
         if policy.is_empty() && arguments.limit.is_none() {
             return Err(no_policy(command));
         }

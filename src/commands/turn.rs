@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -18,6 +19,9 @@ use crate::{
     sys::process::NameWhileWaiting,
 };
 
+/// How often a policy that has faults is looked at again.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// What a wait is watched by, and shown with.
 pub(super) struct Watch<'a> {
     /// When it changes, the launch is decided anew.
@@ -31,17 +35,31 @@ pub(super) struct Turn {
     begun: Instant,
     place: Place,
     has_waited: bool,
+    deadline: Option<Instant>,
 }
 
 impl Turn {
     /// The launch has arrived.
     pub(super) fn begin() -> Self {
-        Self { begun: Instant::now(), place: Place::default(), has_waited: false }
+        Self { begun: Instant::now(), place: Place::default(), has_waited: false, deadline: None }
     }
 
     /// Whether it had to stand in line.
     pub(super) fn has_waited(&self) -> bool {
         self.has_waited
+    }
+
+    /// For a launch that stands in line while the policy has faults: nothing may start, but nobody has to lose his place over
+    /// a file that is being edited. Sleeps a little, and says whether there is time left.
+    pub(super) fn pause(&self) -> bool {
+        let left = self
+            .deadline
+            .map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
+        let may_wait = self.has_waited && !left.is_zero();
+        if may_wait {
+            thread::sleep(left);
+        }
+        may_wait
     }
 
     /// How long it has been here.
@@ -68,6 +86,7 @@ impl Turn {
             Wait::For(longest) => self.begun.checked_add(longest),
             Wait::Forever => None,
         };
+        self.deadline = deadline;
         let claims: Vec<&Claim> = demands.iter().flat_map(Demand::options).collect();
         // Others see in the line for which command this process waits. What starts gets a name of its own.
         let _name = NameWhileWaiting::take(launch.command);

@@ -68,6 +68,11 @@ impl Program {
         }
     }
 
+    /// A program that is not here, for those who ask what would be said of it.
+    pub fn supposed(command: &OsStr, directory: &Path) -> Self {
+        Self::at(PathBuf::from(command), directory)
+    }
+
     fn at(file: PathBuf, directory: &Path) -> Self {
         let typed = directory.join(&file);
         let canonical = typed.canonicalize().unwrap_or_else(|_| typed.clone());

@@ -5,10 +5,16 @@ use serde_json::Value;
 
 use crate::output::visible::obeys;
 
-/// Indented, with a newline at the end. Only strings can hold such characters, and there an escape may stand for them.
+/// Indented, with a newline at the end.
 pub fn render(value: &Value) -> String {
-    let mut text = String::new();
-    for character in format!("{value:#}").chars() {
+    escaped(&format!("{value:#}\n"))
+}
+
+/// JSON with every character escaped that a terminal would obey. Only strings can hold such characters, newlines of the layout
+/// aside, and in a string an escape may stand for them.
+pub fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
         if obeys(character) && character != '\n' {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
@@ -18,7 +24,6 @@ pub fn render(value: &Value) -> String {
             text.push(character);
         }
     }
-    text.push('\n');
     text
 }
 

@@ -35,6 +35,8 @@ coded! {
         Missing = "missing-file",
         NotText = "not-utf-8",
         Syntax { reason: String } = "syntax",
+        DuplicateKey { name: String, first: At } = "duplicate-key",
+        UnknownVersion = "unknown-version",
         // Keys and the shape of values.
         UnknownKey { key: String, what: &'static str, nearest: Option<String> } = "unknown-key",
         MissingKey { key: &'static str, what: &'static str } = "missing-key",
@@ -45,7 +47,7 @@ coded! {
         BadDuration { key: String, text: String } = "bad-duration",
         BadMode { text: String } = "bad-mode",
         BadLimit { text: String } = "bad-limit",
-        EmptyList { key: String } = "empty-list",
+        EmptyList { key: String, instead: &'static str } = "empty-list",
         EmptyEntry = "empty-entry",
         Repeated { word: &'static str } = "repeated",
         // Names.
@@ -60,7 +62,7 @@ coded! {
         DuplicateCommand { name: String, first: At } = "duplicate-command",
         ConflictingDefault { key: &'static str, first: At } = "conflicting-default",
         // Entries of selectors.
-        Negation { entry: String } = "negation",
+        Negation { entry: String, key: &'static str } = "negation",
         BadPattern { reason: String } = "bad-pattern",
         IdTooLarge = "id-too-large",
         EmptyRange = "empty-range",
@@ -116,6 +118,8 @@ impl fmt::Display for Fault {
             Fault::Missing => write!(f, "there is no such file"),
             Fault::NotText => write!(f, "is not UTF-8 text"),
             Fault::Syntax { reason } => write!(f, "{reason}"),
+            Fault::DuplicateKey { name, .. } => write!(f, "{} is defined a second time", quoted(name)),
+            Fault::UnknownVersion => write!(f, "this rungate knows version 1 of the language and no other"),
             Fault::UnknownKey { key, what, nearest } => {
                 write!(f, "unknown key {} in {what}{}", quoted(key), suggestion(nearest.as_ref()))
             }
@@ -145,9 +149,7 @@ impl fmt::Display for Fault {
             Fault::BadLimit { text } => {
                 write!(f, "{} is not a limit; write a number or \"2/cpu\"", quoted(text))
             }
-            Fault::EmptyList { key } => {
-                write!(f, "{} is empty and matches nothing; leave it out to match everything", quoted(key))
-            }
+            Fault::EmptyList { key, instead } => write!(f, "{} is empty; {instead}", quoted(key)),
             Fault::Repeated { word } => write!(f, "{} stands here twice", quoted(word)),
             Fault::EmptyEntry => write!(f, "an empty entry matches nothing"),
             Fault::BadName { name } => {
@@ -181,14 +183,9 @@ impl fmt::Display for Fault {
             Fault::ConflictingDefault { key, .. } => {
                 write!(f, "another file gives \"{key}\" a different default")
             }
-            Fault::Negation { entry } => {
-                let without = entry.trim_start_matches('!');
-                write!(
-                    f,
-                    "{} excludes nothing here; write except = [{{ … = [{}] }}]",
-                    quoted(entry),
-                    quoted(without)
-                )
+            Fault::Negation { entry, key } => {
+                let without = quoted(entry.trim_start_matches('!'));
+                write!(f, "{} excludes nothing; write except = [{{ {key} = [{without}] }}]", quoted(entry))
             }
             Fault::BadPattern { reason } => write!(f, "this is no pattern: {reason}"),
             Fault::IdTooLarge => write!(f, "no user or group can have this number"),
@@ -214,7 +211,7 @@ impl fmt::Display for Fault {
             Fault::RelativePath { key } => write!(f, "\"{key}\" must be an absolute path"),
             Fault::EmptyPath => write!(f, "the path names no file"),
             Fault::DotsInPath => write!(f, "\".\" and \"..\" are not allowed in this path"),
-            Fault::LongName { most } => write!(f, "a part of this path is longer than {most} bytes"),
+            Fault::LongName { most } => write!(f, "this name is longer than {most} bytes"),
             Fault::ControlCharacter => write!(f, "control characters are not allowed in a path"),
             Fault::OpenBrace => {
                 write!(f, "\"{{\" opens a placeholder that is not closed, or \"}}\" closes none")
@@ -241,7 +238,7 @@ impl fmt::Display for Fault {
                 write!(f, "repository {} has the same path and other settings", quoted(name))
             }
             Fault::Contradiction { key, other } => write!(f, "\"{key}\" and {other} do not go together"),
-            Fault::NeedsKey { key, needs } => write!(f, "\"{key}\" says nothing without \"{needs}\""),
+            Fault::NeedsKey { key, needs } => write!(f, "\"{key}\" says nothing without {needs}"),
             Fault::NothingToDo => {
                 write!(f, "the rule says nothing to do; write acquire, or action = \"deny\" or \"exempt\"")
             }
@@ -298,7 +295,8 @@ impl Fault {
     /// Another place that belongs to it, and what to say there.
     pub(super) fn second(&self) -> Option<(At, &'static str)> {
         match self {
-            Fault::DuplicateRule { first, .. }
+            Fault::DuplicateKey { first, .. }
+            | Fault::DuplicateRule { first, .. }
             | Fault::AmbiguousRepository { first, .. }
             | Fault::AmbiguousAlias { first, .. }
             | Fault::DuplicateCommand { first, .. }

@@ -3,7 +3,13 @@
 
 use std::{cell::RefCell, path::PathBuf, sync::Arc};
 
-use super::{fault::Fault, faults::Faults, place::At, warning::Warning};
+use super::{
+    fault::Fault,
+    faults::Faults,
+    place::At,
+    syntax::{is_header, next_header},
+    warning::Warning,
+};
 use crate::diagnostic::{Diagnostic, Severity, SourceText};
 
 /// Everything found so far, with its place.
@@ -48,11 +54,9 @@ impl Findings {
 /// misses something that may have stood there, and a second fault of one name at one place are echoes of the first.
 fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let line = |at: &At| files.get(at.file).map_or(0, |file| file.line_column(at.start).0);
-    let broken: Vec<(usize, usize)> = faults
-        .iter()
-        .filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }))
-        .map(|(at, _)| (at.file, line(at)))
-        .collect();
+    let syntax = faults.iter().filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }));
+    let faults_of_syntax: Vec<(usize, usize)> = syntax.clone().map(|(at, _)| (at.file, at.start)).collect();
+    let broken: Vec<(usize, usize)> = syntax.map(|(at, _)| (at.file, line(at))).collect();
     if broken.is_empty() {
         return;
     }
@@ -61,6 +65,14 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
             let text = files.get(*file).and_then(|file| file.text().lines().nth(line - 1));
             text.is_some_and(|text| text.contains(name))
         })
+    };
+    // A header that is none leaves the keys under it in the table before.
+    let strays = |at: &At| {
+        let Some(file) = files.get(at.file) else { return false };
+        let headers = faults_of_syntax
+            .iter()
+            .filter(|(other, start)| *other == at.file && is_header(file.text(), *start));
+        headers.into_iter().any(|(_, start)| (*start..next_header(file.text(), *start)).contains(&at.start))
     };
     let mut shown_lines = Vec::new();
     faults.sort_by_key(|(at, _)| *at);
@@ -79,7 +91,7 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
             | Fault::NothingToDo
             | Fault::NeedsKey { .. } => !in_broken_file,
             Fault::UnknownRepository { name, .. } | Fault::UnknownAlias { name, .. } => !mentioned(name),
-            _ => !broken.contains(&place),
+            _ => !broken.contains(&place) && !strays(at),
         }
     });
 }

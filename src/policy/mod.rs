@@ -31,6 +31,7 @@ mod selectors;
 mod source;
 mod span_of_time;
 mod spelling;
+mod syntax;
 mod template;
 mod toml_text;
 mod unmatched;
@@ -77,7 +78,6 @@ use std::{
 };
 
 use jiff::tz::TimeZone;
-use toml::de::DeTable;
 
 use self::{
     fault::Fault,
@@ -171,7 +171,7 @@ impl Policy {
         let parsed: Vec<_> = files[..read]
             .iter()
             .enumerate()
-            .map(|(index, file)| parse(index, file.text(), &findings))
+            .map(|(index, file)| syntax::parse(index, file.text(), &findings))
             .collect();
         let written: Vec<LayerFile<'_>> = parsed
             .iter()
@@ -257,14 +257,4 @@ impl Policy {
 /// The codes of all faults and warnings.
 pub fn codes() -> impl Iterator<Item = &'static str> {
     Fault::CODES.iter().chain(Warning::CODES).copied()
-}
-
-/// Takes a text apart; what is no TOML is reported and the rest is kept.
-fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        findings.fault(At::new(file, span), Fault::Syntax { reason: error.message().to_owned() });
-    }
-    table.into_inner()
 }

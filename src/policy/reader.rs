@@ -109,7 +109,12 @@ impl<'a> Section<'a> {
 
     /// The tables of a list, as under `[[key]]`.
     pub(super) fn tables(&self, key: &'static str, keys: &'static Keys) -> Vec<Section<'a>> {
-        let list = self.get(key).and_then(|value| value.list("a list of tables"));
+        let expected = match key {
+            "rule" => "a list of tables, each under [[rule]]",
+            "test" => "a list of tables, each under [[test]]",
+            _ => "a list of tables",
+        };
+        let list = self.get(key).and_then(|value| value.list(expected));
         list.map_or_else(Vec::new, |list| list.value.iter().filter_map(|value| value.section(keys)).collect())
     }
 
@@ -121,6 +126,10 @@ impl<'a> Section<'a> {
     pub(super) fn by_name(&self, key: &'static str) -> Vec<(Written<&'a str>, Value<'a>)> {
         let Some(value) = self.get(key) else { return Vec::new() };
         value.by_name().unwrap_or_default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
     }
 
     pub(super) fn fault(&self, at: At, fault: Fault) {

@@ -7,7 +7,8 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     let distance = |candidate: &str| damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase());
     let near = candidates.into_iter().map(|candidate| (distance(candidate), candidate)).min()?;
     // One slip in a short word, one more for every four letters of a longer one.
-    (near.0 <= 1 + word.chars().count() / 4).then(|| near.1.to_owned())
+    let length = word.chars().count();
+    (near.0 <= 1 + length / 4 && near.0 < length).then(|| near.1.to_owned())
 }
 
 #[cfg(test)]
@@ -26,5 +27,6 @@ mod tests {
         case("limt", Some("limit"));
         case("nothing", None);
         case("x", None);
+        assert_eq!(nearest("a", ["b"]), None, "a word of which nothing is left is another word");
     }
 }

@@ -67,7 +67,10 @@ impl Window {
         let is_hours = |word: &str| word.contains(':');
         let days = match words.next_if(|word| !is_hours(word)) {
             None => Days::Every,
-            Some(dates) if dates.starts_with(|c: char| c.is_ascii_digit()) => parse_dates(dates)?,
+            Some(dates) if dates.bytes().take_while(u8::is_ascii_digit).count() == 4 => parse_dates(dates)?,
+            Some(hours) if hours.starts_with(|c: char| c.is_ascii_digit()) => {
+                return Err(WindowProblem::Hours);
+            }
             Some(week) => parse_week(week)?,
         };
         let hours = match words.next() {
@@ -237,6 +240,7 @@ mod tests {
         none("weekdays", WindowProblem::Day);
         none("2026-13-01", WindowProblem::Date);
         none("2026-1-1", WindowProblem::Date);
+        none("08-18", WindowProblem::Hours);
         none("2026-12-24..2026-12-23", WindowProblem::DatesBackwards);
         none("08:00", WindowProblem::Hours);
         none("08:00-25:00", WindowProblem::Hours);

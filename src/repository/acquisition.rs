@@ -475,7 +475,7 @@ impl<'a> Acquisition<'a> {
         let lineage: Vec<i32> = process::own_lineage().collect();
         let mut spans = occupancy.spans().iter();
         Ok(Reason::Full {
-            used: occupancy.held(),
+            used: occupancy.shown(),
             holders: holders(file, &occupancy)?,
             overdue: Vec::new(),
             waiting: line::waiters(file)?

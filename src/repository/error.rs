@@ -64,6 +64,11 @@ pub enum RepositoryError {
         /// Who keeps it, where the kernel can say.
         holder: Option<Process>,
     },
+    /// Nobody can stand in line: somebody has locked the bytes where the places are.
+    LineLocked {
+        /// The file.
+        path: PathBuf,
+    },
     /// A lock that was proved to be free could not be taken, again and again: somebody locks slots without the mutex.
     LockedMeanwhile {
         /// The file.
@@ -111,6 +116,11 @@ impl fmt::Display for RepositoryError {
                     None => formatter.write_str(" by a process that cannot be seen from here"),
                 }
             }
+            Self::LineLocked { path } => write!(
+                formatter,
+                "{} is full, and some other program's lock on it leaves no place to stand in line",
+                path.display()
+            ),
             Self::LockedMeanwhile { path } => write!(
                 formatter,
                 "slots of {} are being locked by a program that does not take the file's mutex",

@@ -11,7 +11,7 @@ use crate::{
     repository::{
         error::RepositoryError,
         file::{LockFile, call},
-        layout::{ticket_at, ticket_byte, tickets_from, tickets_up_to},
+        layout::{LAST_SLOT, ticket_at, ticket_byte, tickets_from, tickets_up_to},
     },
     sys::{
         alarm::Alarm,
@@ -23,6 +23,9 @@ use crate::{
 
 /// Units of a number in a second.
 const UNITS: u32 = 1 << 14;
+
+/// So many launches cannot have come in so short a time: if none of these numbers is free, somebody has locked the line.
+const MOST_NUMBERS: usize = 10_000;
 
 /// A launch's number: smaller is older.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -103,10 +106,13 @@ impl Ticket {
     /// Takes a place. The number is the next free one from `number` on, which then is the launch's number everywhere.
     pub fn take(file: &Rc<LockFile>, limit: u64, number: Number) -> Result<Self, RepositoryError> {
         let mut ticket = Self { file: Rc::clone(file), limit, number };
-        while !file.try_lock(&ticket.byte())? {
+        for _ in 0..MOST_NUMBERS {
+            if file.try_lock(&ticket.byte())? {
+                return Ok(ticket);
+            }
             ticket.number = ticket.number.next();
         }
-        Ok(ticket)
+        Err(RepositoryError::LineLocked { path: file.path().to_owned() })
     }
 
     /// The number that it got.
@@ -137,23 +143,37 @@ pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     let mut found = Vec::new();
     let mut todo = vec![tickets_from(1)];
     while let Some(range) = todo.pop() {
-        if range.is_empty() {
-            continue;
-        }
-        let Some(conflict) = file.conflict(&range)? else { continue };
-        let (first, last) =
-            (*conflict.bytes.start().max(range.start()), *conflict.bytes.end().min(range.end()));
-        todo.extend([last.saturating_add(1)..=*range.end(), *range.start()..=first - 1]);
-        found.push(Waiter::of(&Conflict { bytes: first..=last, pid: conflict.pid }));
+        let Some(ticket) = ticket_within(file, &range)? else { continue };
+        let byte = *ticket.bytes.start();
+        todo.extend([byte + 1..=*range.end(), *range.start()..=byte - 1]);
+        found.push(Waiter::of(&ticket));
     }
     found.sort_by_key(|waiter| waiter.number);
     Ok(found)
 }
 
+/// Some ticket among these bytes. A ticket is a lock of one byte; whatever covers more is somebody's lock of the whole file,
+/// say, and nobody's place in a line.
+fn ticket_within(file: &LockFile, bytes: &Bytes) -> Result<Option<Conflict>, RepositoryError> {
+    let mut todo = vec![bytes.clone()];
+    while let Some(range) = todo.pop() {
+        if range.is_empty() {
+            continue;
+        }
+        let Some(conflict) = file.conflict(&range)? else { continue };
+        if conflict.bytes.start() == conflict.bytes.end() {
+            return Ok(Some(conflict));
+        }
+        todo.push(*range.start()..=conflict.bytes.start().saturating_sub(1));
+        todo.push(conflict.bytes.end().saturating_add(1)..=*range.end());
+    }
+    Ok(None)
+}
+
 /// The youngest of those whom a launch with this limit and number has to let go first; none when it is first.
 pub fn nearest_older(file: &LockFile, limit: u64, number: Number) -> Result<Option<Waiter>, RepositoryError> {
     let Some(last) = number.0.checked_sub(1) else { return Ok(None) };
-    if file.conflict(&tickets_from(limit))?.is_none() {
+    if ticket_within(file, &tickets_from(limit))?.is_none() {
         return Ok(None);
     }
     let mut nearest: Option<Waiter> = None;
@@ -173,11 +193,11 @@ pub fn nearest_older(file: &LockFile, limit: u64, number: Number) -> Result<Opti
 fn next_limit(file: &LockFile, from: u64) -> Result<Option<u64>, RepositoryError> {
     let mut lowest = None;
     let mut range = tickets_from(from);
-    if from > crate::repository::layout::LAST_SLOT {
+    if from > LAST_SLOT {
         return Ok(None);
     }
-    while let Some(conflict) = file.conflict(&range)? {
-        let (limit, _) = ticket_at(*conflict.bytes.start().max(range.start()));
+    while let Some(ticket) = ticket_within(file, &range)? {
+        let (limit, _) = ticket_at(*ticket.bytes.start());
         lowest = Some(limit);
         if limit <= from {
             break;
@@ -192,12 +212,12 @@ fn next_limit(file: &LockFile, from: u64) -> Result<Option<u64>, RepositoryError
 fn nearest_with_limit(file: &LockFile, limit: u64, last: u64) -> Result<Option<Waiter>, RepositoryError> {
     let mut last = last;
     loop {
-        if file.conflict(&tickets_up_to(limit, last))?.is_none() {
+        if ticket_within(file, &tickets_up_to(limit, last))?.is_none() {
             return Ok(None);
         }
         let (mut low, mut step) = (last, 1_u64);
         let mut found = loop {
-            if let Some(conflict) = file.conflict(&between(limit, low, last))? {
+            if let Some(conflict) = ticket_within(file, &between(limit, low, last))? {
                 break conflict;
             }
             if low == 0 {
@@ -213,15 +233,15 @@ fn nearest_with_limit(file: &LockFile, limit: u64, last: u64) -> Result<Option<W
                 break;
             }
             let middle = number + 1 + (last - number) / 2;
-            match file.conflict(&between(limit, middle.min(last), last))? {
+            match ticket_within(file, &between(limit, middle.min(last), last))? {
                 Some(conflict) => found = conflict,
-                None => match file.conflict(&between(limit, number + 1, middle.min(last)))? {
+                None => match ticket_within(file, &between(limit, number + 1, middle.min(last)))? {
                     Some(conflict) => found = conflict,
                     None => break,
                 },
             }
         }
-        let waiter = Waiter::of(&Conflict { bytes: *found.bytes.end()..=*found.bytes.end(), pid: found.pid });
+        let waiter = Waiter::of(&found);
         if !waiter.is_stopped() {
             return Ok(Some(waiter));
         }

@@ -9,7 +9,7 @@ use crate::{
     repository::{
         error::RepositoryError,
         file::LockFile,
-        layout::{MUTEX, slot_at, slot_byte, slot_bytes_above},
+        layout::{LAST_SLOT, MUTEX, slot_at, slot_byte, slot_bytes_above},
     },
     sys::{
         kernel_locks,
@@ -60,6 +60,12 @@ impl Occupancy {
     /// How many slots are held.
     pub fn held(&self) -> u64 {
         self.spans.iter().map(Span::count).sum()
+    }
+
+    /// The same for people: slots that no limit can reach are not counted.
+    pub fn shown(&self) -> u64 {
+        let within = |span: &Span| (span.slots.end().min(&LAST_SLOT) + 1).saturating_sub(*span.slots.start());
+        self.spans.iter().map(within).sum()
     }
 
     /// The highest held slot.

@@ -1,18 +1,18 @@
 //! What a holder writes about itself, for people. A record admits nobody, and is believed only while its slot is locked and
 //! the kernel's word on the holder agrees. It names the command and never its arguments: others can read it.
 
-use std::{
-    io::Write,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::repository::{
-    error::RepositoryError,
-    file::LockFile,
-    hold::Hold,
-    layout::{RECORD_SIZE, record_at},
+use crate::{
+    output::json,
+    repository::{
+        error::RepositoryError,
+        file::LockFile,
+        hold::Hold,
+        layout::{RECORD_SIZE, record_at},
+    },
 };
 
 /// The record of one slot.
@@ -62,8 +62,16 @@ impl Record {
         bytes
     }
 
-    fn write_into(&self, mut room: &mut [u8]) -> bool {
-        serde_json::to_writer(&mut room, self).is_ok() && room.flush().is_ok()
+    fn write_into(&self, room: &mut [u8]) -> bool {
+        let Ok(text) = serde_json::to_string(self) else { return false };
+        let text = json::escaped(&text);
+        match room.get_mut(..text.len()) {
+            Some(room) => {
+                room.copy_from_slice(text.as_bytes());
+                true
+            }
+            None => false,
+        }
     }
 
     /// What a slot's record says; none for an empty place or garbage.
@@ -145,6 +153,9 @@ mod tests {
         let bytes = record("seats", &"\u{1b}\n".repeat(100)).encode();
         assert!(bytes[..RECORD_SIZE - 1].iter().all(|byte| *byte >= b' '));
         assert!(Record::decode(&bytes).expect("it reads back").command.starts_with("\u{1b}\n"));
+        let bytes = record("seats", "\u{9b}31m\u{202e}").encode();
+        assert!(bytes.is_ascii());
+        assert_eq!(Record::decode(&bytes).expect("it reads back").command, "\u{9b}31m\u{202e}");
     }
 
     #[test]

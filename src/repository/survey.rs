@@ -45,7 +45,7 @@ impl Survey {
     fn of_file(file: &LockFile) -> Result<Self, RepositoryError> {
         let occupancy = Occupancy::scan(file)?;
         Ok(Self {
-            used: occupancy.held(),
+            used: occupancy.shown(),
             holders: holders_with_search(file, &occupancy)?,
             waiting: line::waiters(file)?,
             last_start: Header::read(file)?.last_start,

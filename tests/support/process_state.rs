@@ -55,7 +55,7 @@ impl ProcessState {
                 .lines()
                 .filter_map(|line| line.split_once(":\t"))
                 .filter(|(name, _)| kept.contains(name))
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .map(|(name, value)| (name.to_owned(), without_internal_signals(name, value)))
                 .collect(),
             limits: text("limits").lines().map(str::to_owned).collect(),
             // The fields after the name begin with the third.
@@ -67,6 +67,14 @@ impl ProcessState {
     #[track_caller]
     pub(crate) fn signals(&self, name: &str) -> u64 {
         u64::from_str_radix(&self.status[name], 16).expect("a hexadecimal number")
+    }
+}
+
+/// Signals 32 and 33 are the C library's own, and `posix_spawn` ignores them for whatever it starts.
+fn without_internal_signals(name: &str, value: &str) -> String {
+    match u64::from_str_radix(value, 16) {
+        Ok(signals) if name.starts_with("Sig") => format!("{:016x}", signals & !(0b11 << 31)),
+        _ => value.to_owned(),
     }
 }
 

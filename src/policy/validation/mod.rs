@@ -79,9 +79,7 @@ fn executables(book: &Book<'_>) -> HashMap<String, (usize, PathBuf)> {
                         Fault::DuplicateCommand { name: command.name.value.to_owned(), first: first.at };
                     book.findings.fault(command.name.at, fault);
                 } else if !book.layers[file.layer].may_loosen {
-                    let fault = Fault::Loosens {
-                        what: "another program for a command that the system's policy names",
-                    };
+                    let fault = Fault::Loosens { what: "another program for this command" };
                     book.findings.fault(command.name.at, fault);
                 }
             }

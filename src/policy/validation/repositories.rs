@@ -169,10 +169,10 @@ impl Reading<'_, '_> {
         };
         let elapses = written.if_elapsed.is_some();
         let expires = written.expire_after.is_some();
-        needs(written.if_elapsed_from.map(|from| from.at), elapses, "if_elapsed_from", "if_elapsed");
-        needs(written.too_soon.map(|too_soon| too_soon.at), elapses, "too_soon", "if_elapsed");
-        needs(written.expire_grace.map(|grace| grace.at), expires, "expire_grace", "expire_after");
-        needs(written.expire_kill.map(|kill| kill.at), expires, "expire_kill", "expire_after");
+        needs(written.if_elapsed_from.map(|from| from.at), elapses, "if_elapsed_from", "\"if_elapsed\"");
+        needs(written.too_soon.map(|too_soon| too_soon.at), elapses, "too_soon", "\"if_elapsed\"");
+        needs(written.expire_grace.map(|grace| grace.at), expires, "expire_grace", "\"expire_after\"");
+        needs(written.expire_kill.map(|kill| kill.at), expires, "expire_kill", "\"expire_after\"");
         let pace = Pace {
             if_elapsed: written.if_elapsed.map(|written| written.value),
             if_elapsed_from: written.if_elapsed_from.map(|written| written.value).unwrap_or_default(),

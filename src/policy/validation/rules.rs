@@ -142,7 +142,10 @@ impl Reading<'_, '_> {
             self.fault(family.at, Fault::ExemptInFamily);
         }
         if let Some(from) = written.from.as_ref().filter(|from| from.value.is_empty()) {
-            self.fault(from.at, Fault::EmptyList { key: "from".into() });
+            self.fault(
+                from.at,
+                Fault::EmptyList { key: "from".into(), instead: "leave it out to exempt from everything" },
+            );
         }
     }
 

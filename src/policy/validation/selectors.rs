@@ -17,19 +17,19 @@ use crate::policy::{
 pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -> Selectors {
     let findings = book.findings;
     Selectors {
-        commands: list(book, written.commands.as_ref(), command),
+        commands: list("commands", book, written.commands.as_ref(), command),
         arguments: written.arguments.as_ref().map(|arguments| {
             arguments.value.iter().flat_map(|argument| argument_entries(book, argument)).collect()
         }),
         users: written.users.as_ref().map(|users| parse_principals(book, &book.entries(&users.entries))),
         groups: written.groups.as_ref().map(|groups| {
             let group = |entry: &Entry<'_>| {
-                let group = parse(entry, findings, GroupEntry::parse);
+                let group = parse("groups", entry, findings, GroupEntry::parse);
                 group.inspect(|group| warn_of_unknown_group(book, entry, group))
             };
             book.entries(&groups.entries).into_iter().filter_map(group).collect()
         }),
-        hosts: list(book, written.hosts.as_ref(), |text| pattern(text, Subject::Host)),
+        hosts: list("hosts", book, written.hosts.as_ref(), |text| pattern(text, Subject::Host)),
         directories: written.directories.as_ref().map(|directories| {
             let entries = book.entries(&directories.entries);
             entries.into_iter().flat_map(|entry| directory_entries(entry, findings)).collect()
@@ -49,7 +49,7 @@ pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -
                 EnvironmentEntry { variable: variable.value.to_owned(), value }
             })
             .collect(),
-        when: list(book, written.when.as_ref(), |text| {
+        when: list("when", book, written.when.as_ref(), |text| {
             Window::parse(text).map_err(|problem| Fault::BadWindow { reason: problem.to_string() })
         }),
     }
@@ -58,7 +58,7 @@ pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -
 /// The entries of `users`, or of `for` in a reservation.
 pub(super) fn parse_principals(book: &Book<'_>, entries: &[&Entry<'_>]) -> Vec<Principal> {
     let principal = |entry: &&Entry<'_>| {
-        let principal = parse(entry, book.findings, Principal::parse)?;
+        let principal = parse("users", entry, book.findings, Principal::parse)?;
         match &principal {
             Principal::User(name) => warn_of_unknown(book, entry, name, |names, name| {
                 names
@@ -99,17 +99,23 @@ fn warn_of_unknown(
 }
 
 fn list<'w, T>(
+    key: &'static str,
     book: &Book<'w>,
     list: Option<&'w WrittenList<'w>>,
     parse_one: impl Fn(&str) -> Result<T, Fault>,
 ) -> Option<Vec<T>> {
     let entries = book.entries(&list?.entries);
-    Some(entries.into_iter().filter_map(|entry| parse(entry, book.findings, &parse_one)).collect())
+    Some(entries.into_iter().filter_map(|entry| parse(key, entry, book.findings, &parse_one)).collect())
 }
 
-fn parse<T>(entry: &Entry<'_>, findings: &Findings, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<T> {
+fn parse<T>(
+    key: &'static str,
+    entry: &Entry<'_>,
+    findings: &Findings,
+    parse: impl Fn(&str) -> Result<T, Fault>,
+) -> Option<T> {
     let parsed = if entry.value.starts_with('!') {
-        Err(Fault::Negation { entry: entry.value.to_string() })
+        Err(Fault::Negation { entry: entry.value.to_string(), key })
     } else if entry.value.is_empty() {
         Err(Fault::EmptyEntry)
     } else {
@@ -149,7 +155,7 @@ fn directory_entries(entry: &Entry<'_>, findings: &Findings) -> Vec<Pattern> {
         let texts = [Some(text), itself];
         texts.into_iter().flatten().map(|text| pattern(text, Subject::Path)).collect()
     };
-    parse(entry, findings, directory).unwrap_or_default()
+    parse("directories", entry, findings, directory).unwrap_or_default()
 }
 
 /// Whether a pattern can match a text that begins with `/`.

@@ -48,12 +48,12 @@ impl<'a> WrittenAcquisition<'a> {
         };
         for key in ["repository", "ceiling", "leave", "slots", "slots_from"] {
             if let Some(beside) = section.get(key) {
-                beside.fault(Fault::Contradiction { key, other: "any_of" });
+                beside.fault(Fault::Contradiction { key, other: "\"any_of\"" });
             }
         }
         let list = alternatives.list("a list of repositories")?;
         if list.value.is_empty() {
-            alternatives.fault(Fault::EmptyList { key: "any_of".into() });
+            alternatives.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
         }
         Some(WrittenAcquisition::AnyOf(
             list.value.into_iter().filter_map(WrittenClaim::alternative).collect(),
@@ -88,7 +88,7 @@ impl<'a> WrittenClaim<'a> {
         let ceiling = section.count("ceiling", 0, HIGHEST_LIMIT);
         let leave = section.count("leave", 0, HIGHEST_LIMIT);
         if let (Some(_), Some(leave)) = (ceiling, leave) {
-            section.fault(leave.at, Fault::Contradiction { key: "leave", other: "ceiling" });
+            section.fault(leave.at, Fault::Contradiction { key: "leave", other: "\"ceiling\"" });
         }
         let slots = section.get("slots").and_then(slots);
         let slots_from = section.section("slots_from", &SLOTS_FROM);

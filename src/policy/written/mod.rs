@@ -50,7 +50,11 @@ pub(super) struct WrittenLog {
 impl<'a> WrittenFile<'a> {
     /// Reads a file.
     pub(super) fn read(file: &Section<'a>) -> Self {
-        file.number("version", 1, 1);
+        if let Some(version) = file.number("version", i64::MIN, i64::MAX)
+            && version.value != 1
+        {
+            file.fault(version.at, Fault::UnknownVersion);
+        }
         let aliases = file.by_name("alias").into_iter();
         let repositories = file.by_name("repository").into_iter();
         let commands = file.by_name("command").into_iter();
@@ -94,10 +98,10 @@ impl WrittenLog {
     }
 }
 
-/// A key whose value must not be empty.
-fn filled<T>(value: Value<'_>, list: Vec<T>, at: At) -> Option<Written<Vec<T>>> {
+/// A key whose value must not be empty; what to do instead.
+fn filled<T>(value: Value<'_>, list: Vec<T>, at: At, instead: &'static str) -> Option<Written<Vec<T>>> {
     if list.is_empty() {
-        value.fault(Fault::EmptyList { key: value.key.to_owned() });
+        value.fault(Fault::EmptyList { key: value.key.to_owned(), instead });
         return None;
     }
     Some(Written { value: list, at })

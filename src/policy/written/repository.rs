@@ -109,5 +109,5 @@ fn per(value: Value<'_>) -> Option<Written<Vec<Per>>> {
         }
         members.push(member);
     }
-    filled(value, members, list.at)
+    filled(value, members, list.at, "leave it out for one file that all share")
 }

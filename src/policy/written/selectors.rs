@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use super::filled;
 use crate::policy::{
-    keys::SELECTORS,
     place::{At, Written},
     reader::{Section, Value},
 };
+
+/// What to write instead of a list that nothing matches.
+const MATCH_ALL: &str = "leave it out to match everything";
 
 /// An entry of a list; a number is kept as its digits.
 pub(in crate::policy) type Entry<'a> = Written<Cow<'a, str>>;
@@ -53,7 +55,7 @@ impl<'a> WrittenList<'a> {
         if entries.is_empty() && value.has_elements() {
             return None;
         }
-        filled(value, entries, list.at).map(|list| WrittenList { entries: list.value })
+        filled(value, entries, list.at, MATCH_ALL).map(|list| WrittenList { entries: list.value })
     }
 }
 
@@ -82,7 +84,7 @@ impl<'a> WrittenSelectors<'a> {
                 .filter_map(|(name, value)| Some((name, variable(value)?)))
                 .collect(),
             when: list("when"),
-            any: SELECTORS.iter().any(|key| section.get(key.name).is_some()),
+            any: !section.is_empty(),
         }
     }
 }
@@ -93,7 +95,7 @@ fn arguments(value: Value<'_>) -> Option<Written<Vec<WrittenArgument<'_>>>> {
     if arguments.is_empty() && value.has_elements() {
         return None;
     }
-    filled(value, arguments, list.at)
+    filled(value, arguments, list.at, MATCH_ALL)
 }
 
 fn argument(value: Value<'_>) -> Option<WrittenArgument<'_>> {

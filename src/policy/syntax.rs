@@ -1,0 +1,101 @@
+//! From text to a tree of TOML. What is no TOML is reported in words that say what to write, where the parser's own are
+//! about its grammar; the rest is kept, so that the next fault can be found too.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, Error};
+
+use super::{fault::Fault, findings::Findings, place::At};
+
+/// Takes a text apart.
+pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
+    let (table, mut errors) = DeTable::parse_recoverable(text);
+    let table = table.into_inner();
+    errors.sort_by_key(|error| span(error).start);
+    let mut second_table = 0..0;
+    for error in &errors {
+        let span = span(error);
+        if error.message() != "duplicate key" {
+            findings.fault(At::new(file, span.clone()), Fault::Syntax { reason: reason(error, text, &span) });
+            continue;
+        }
+        // What stands in the second of two tables with one name is no fault of its own.
+        if second_table.contains(&span.start) {
+            continue;
+        }
+        let name = text.get(span.clone()).unwrap_or_default();
+        let first = if is_header(text, span.start) {
+            second_table = span.end..next_header(text, span.end);
+            first_header(text, &span)
+        } else {
+            first_key(&table, name, &span)
+        };
+        let fault = match first {
+            Some(first) => Fault::DuplicateKey { name: name.to_owned(), first: At::new(file, first) },
+            None => Fault::Syntax { reason: "this key stands here twice".into() },
+        };
+        findings.fault(At::new(file, span), fault);
+    }
+    table
+}
+
+fn span(error: &Error) -> Range<usize> {
+    error.span().unwrap_or(0..0)
+}
+
+fn reason(error: &Error, text: &str, span: &Range<usize>) -> String {
+    let message = error.message();
+    let found = text.get(span.start..).unwrap_or_default().trim_start_matches([' ', '\t']);
+    if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") {
+        let missing = found.is_empty() || found.starts_with(['\n', '\r', '#']);
+        return if missing { "a value is missing" } else { "a string must stand in quotes" }.into();
+    }
+    if message.contains("non-double-quote visible characters") && !found.starts_with(['\n', '\r']) {
+        return "a control character must be written as an escape, such as \\u001B".into();
+    }
+    message.replace('`', "")
+}
+
+/// Where the line begins that an offset lies in.
+fn line_start(text: &str, offset: usize) -> usize {
+    text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
+}
+
+/// Whether an offset lies in a line that opens a table.
+pub(super) fn is_header(text: &str, offset: usize) -> bool {
+    text[line_start(text, offset)..].trim_start_matches([' ', '\t']).starts_with('[')
+}
+
+/// Where the next line begins that opens a table, or the text ends.
+pub(super) fn next_header(text: &str, offset: usize) -> usize {
+    let lines = text.match_indices('\n').map(|(newline, _)| newline + 1).filter(|line| *line > offset);
+    let mut headers = lines.filter(|line| is_header(text, *line));
+    headers.next().unwrap_or(text.len())
+}
+
+/// The name in the first line that opens a table as the line of this span does. The tree has only the second table.
+fn first_header(text: &str, second: &Range<usize>) -> Option<Range<usize>> {
+    let header = text.get(line_start(text, second.start)..second.end)?;
+    let first =
+        text.find(header).filter(|first| *first == line_start(text, *first) && *first < second.start)?;
+    Some(first + header.len() - second.len()..first + header.len())
+}
+
+/// The key that a second one repeats: the last before it with that name.
+fn first_key(table: &DeTable<'_>, name: &str, second: &Range<usize>) -> Option<Range<usize>> {
+    let mut found: Option<Range<usize>> = None;
+    let mut tables = vec![table];
+    while let Some(table) = tables.pop() {
+        for (key, value) in table {
+            let span = key.span();
+            let later = found.as_ref().is_none_or(|found| found.start < span.start);
+            if *key.get_ref() == name && span.end <= second.start && later {
+                found = Some(span);
+            }
+            let array = value.get_ref().as_array().into_iter().flatten();
+            let values = std::iter::once(value).chain(array);
+            tables.extend(values.filter_map(|value| value.get_ref().as_table()));
+        }
+    }
+    found
+}

@@ -1,0 +1,64 @@
+//! One case: the files of a policy, and everything that is said about them, to the letter.
+
+use rungate::{
+    diagnostic::SourceText,
+    policy::{LayerKind, LayerText, LookupError, Names, Policy},
+};
+
+/// A policy with something wrong, and what is shown of it.
+pub(super) struct Case {
+    pub(super) about: &'static str,
+    /// Paths and texts, in the order in which they count. What lies below `/home` is the caller's own.
+    pub(super) files: &'static [(&'static str, &'static str)],
+    pub(super) shown: &'static str,
+}
+
+impl Case {
+    /// What is shown, and the codes of it.
+    pub(super) fn check(&self) -> (String, Vec<&'static str>) {
+        let layer = |kind, own: bool| {
+            let files = self.files.iter().filter(|(path, _)| path.starts_with("/home") == own);
+            let text = |(path, text): &(&str, &str)| SourceText::new(*path, text.trim_start_matches('\n'));
+            LayerText { kind, files: files.map(text).collect() }
+        };
+        let mut layers = vec![layer(LayerKind::System, false), layer(LayerKind::Own, true)];
+        layers.retain(|layer| !layer.files.is_empty());
+        let diagnostics = match Policy::check_layers(layers, false, &Databases) {
+            Ok(policy) => policy.warnings().to_vec(),
+            Err(faults) => faults.iter().cloned().collect(),
+        };
+        let shown: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        (shown.join("\n\n"), diagnostics.iter().map(|diagnostic| diagnostic.code).collect())
+    }
+}
+
+/// A site with two users and two groups, and a group whose database does not answer.
+pub(super) struct Databases;
+
+impl Names for Databases {
+    fn user_name(&self, _: u32) -> Result<Option<String>, LookupError> {
+        Ok(None)
+    }
+
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        Ok(["ann", "bob"].contains(&name).then_some(4711))
+    }
+
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        match name {
+            "broken" => {
+                let error = "Connection timed out".into();
+                Err(LookupError { call: "getgrnam(\"broken\")".into(), error })
+            }
+            name => Ok(["cad", "sim"].contains(&name).then_some(201)),
+        }
+    }
+
+    fn group_name(&self, _: u32) -> Result<Option<String>, LookupError> {
+        Ok(None)
+    }
+
+    fn in_netgroup(&self, _: &str, _: &str, _: &str) -> Result<bool, LookupError> {
+        Ok(false)
+    }
+}

@@ -1,0 +1,192 @@
+//! Files that cannot be read or must not be believed, and what lies in the drop-in directory without being a drop-in.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
+
+use rungate::policy::{Policy, Sources};
+use tempfile::TempDir;
+
+use super::case::Databases;
+use crate::support::is_root;
+
+/// The codes that need files to be shown.
+pub(super) const CODES: [&str; 5] =
+    ["unreadable-file", "untrusted-file", "missing-file", "not-utf-8", "skipped-file"];
+
+const POLICY: &str = "[[rule]]\nacquire = []\n";
+
+struct Site {
+    folder: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let site = Site { folder: TempDir::new().expect("a temporary directory") };
+        fs::create_dir(site.path().join("policy.d")).expect("a directory");
+        site.write("policy.toml", POLICY.as_bytes());
+        site
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        fs::write(self.path().join(name), content).expect("a file");
+        self.mode(name, 0o644);
+    }
+
+    fn mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path().join(name), Permissions::from_mode(mode)).expect("chmod");
+    }
+
+    fn sources(&self) -> Sources {
+        let caller = fs::metadata(self.path()).map(|status| std::os::unix::fs::MetadataExt::uid(&status));
+        Sources {
+            system: self.path().join("policy.toml"),
+            given: None,
+            own: None,
+            caller: caller.expect("the folder's owner"),
+        }
+    }
+
+    /// What is said, with the folder's name left out.
+    #[track_caller]
+    fn says(&self, sources: &Sources, expected: &str) {
+        let said = match Policy::check(sources, &Databases) {
+            Err(faults) => faults.to_string(),
+            Ok(policy) => policy.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+        };
+        let folder = format!("{}/", self.path().display());
+        assert_eq!(said.replace(&folder, ""), expected);
+    }
+}
+
+#[test]
+fn a_file_that_others_can_write_to_is_not_believed() {
+    let site = Site::new();
+    site.mode("policy.toml", 0o664);
+    site.says(
+        &site.sources(),
+        "policy.toml: cannot be trusted: its group can write to it (mode 0664) [untrusted-file]",
+    );
+    site.mode("policy.toml", 0o644);
+    site.write("policy.d/10.toml", POLICY.as_bytes());
+    site.mode("policy.d", 0o777);
+    site.says(
+        &site.sources(),
+        "policy.d: cannot be trusted: everybody can write to it (mode 0777) [untrusted-file]",
+    );
+}
+
+#[test]
+fn a_file_below_a_directory_that_others_can_write_to_is_not_believed_and_the_directory_is_named() {
+    let site = Site::new();
+    fs::create_dir(site.path().join("open")).expect("a directory");
+    site.write("open/policy.toml", POLICY.as_bytes());
+    site.mode("open", 0o777);
+    let sources = Sources { system: site.path().join("open/policy.toml"), ..site.sources() };
+    site.says(
+        &sources,
+        &format!(
+            "open/policy.toml: cannot be trusted: {}: everybody can write to it (mode 0777) [untrusted-file]",
+            "open"
+        ),
+    );
+}
+
+#[test]
+fn a_file_of_somebody_else_is_not_believed() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    std::os::unix::fs::chown(site.path().join("policy.toml"), Some(4711), None).expect("chown");
+    site.says(
+        &site.sources(),
+        "policy.toml: cannot be trusted: belongs to uid 4711, neither to root nor to you [untrusted-file]",
+    );
+}
+
+#[test]
+fn what_is_no_file_or_no_text_is_no_policy() {
+    let site = Site::new();
+    site.write("policy.d/10.toml", b"name = \"\xff\"\n");
+    fs::create_dir(site.path().join("policy.d/20.toml")).expect("a directory");
+    symlink("nowhere", site.path().join("policy.d/30.toml")).expect("a link");
+    site.says(
+        &site.sources(),
+        "policy.d/10.toml: is not UTF-8 text [not-utf-8]\n\n\
+         policy.d/20.toml: cannot be read: is not a regular file [unreadable-file]\n\n\
+         policy.d/30.toml: there is no such file [missing-file]",
+    );
+}
+
+#[test]
+fn a_policy_that_is_given_must_exist_and_ones_own_need_not() {
+    let site = Site::new();
+    let missing = Some(site.path().join("missing.toml"));
+    site.says(&Sources { own: missing.clone(), ..site.sources() }, "");
+    site.says(
+        &Sources { given: missing, ..site.sources() },
+        "missing.toml: there is no such file [missing-file]",
+    );
+}
+
+#[test]
+fn what_is_no_drop_in_is_skipped_and_named() {
+    let site = Site::new();
+    site.write("policy.d/10.toml", POLICY.as_bytes());
+    site.write("policy.d/20.toml~", b"no TOML");
+    site.write("policy.d/.30.toml", b"no TOML");
+    site.says(
+        &site.sources(),
+        "policy.d: warning: \".30.toml\" is skipped: drop-ins end in \".toml\" and do not begin with \".\" \
+         [skipped-file]\n\
+         policy.d: warning: \"20.toml~\" is skipped: drop-ins end in \".toml\" and do not begin with \".\" \
+         [skipped-file]",
+    );
+}
+
+#[test]
+fn drop_ins_count_in_byte_order_of_their_names_after_the_file() {
+    let site = Site::new();
+    for name in ["b", "a", "10", "9", "B"] {
+        site.write(&format!("policy.d/{name}.toml"), POLICY.as_bytes());
+    }
+    let policy = Policy::load(&site.sources()).expect("a policy");
+    let names: Vec<_> =
+        policy.files().map(|file| file.path().file_name().expect("a name").to_owned()).collect();
+    assert_eq!(names, ["policy.toml", "10.toml", "9.toml", "B.toml", "a.toml", "b.toml"]);
+}
+
+#[test]
+fn a_policy_is_stale_when_a_file_of_it_came_went_or_changed() {
+    let site = Site::new();
+    site.write("policy.d/10.toml", POLICY.as_bytes());
+    let sources = Sources { own: Some(site.path().join("own.toml")), ..site.sources() };
+    let load = || Policy::load(&sources).expect("a policy");
+    let policy = load();
+    assert!(!policy.is_stale());
+    site.write("policy.d/20.toml", POLICY.as_bytes());
+    assert!(policy.is_stale());
+    let policy = load();
+    fs::remove_file(site.path().join("policy.d/10.toml")).expect("remove");
+    assert!(policy.is_stale());
+    let policy = load();
+    site.write("policy.toml", b"version = 1\n");
+    assert!(policy.is_stale());
+    let policy = load();
+    site.write("own.toml", POLICY.as_bytes());
+    assert!(policy.is_stale());
+}
+
+#[test]
+fn where_there_is_no_file_the_policy_is_empty() {
+    let site = Site::new();
+    let sources = Sources { system: site.path().join("none.toml"), ..site.sources() };
+    assert!(Policy::load(&sources).expect("no policy").is_empty());
+}
