@@ -397,11 +397,12 @@ fn nobody_overtakes_the_line() {
     run(&site, "small", &[])
         .stderr(&format!(
             "
-            rungate: small: not started: the limit is reached
+            rungate: small: not started: others stand in line for what is left
               seats  2 of 3 used, 1 waiting
                   rule \"one seat\", $DIR/policy.toml:[..]
                   PID {} [..] large, 2 slots, since [time] ([age])
-            Close one of yours, or try again later. To see why: rungate explain -- small
+            Close one of yours, or stand in line: rungate run --wait 30m -- small
+            To see why: rungate explain -- small
             ",
             holder.pid()
         ))
@@ -530,6 +531,74 @@ fn a_waiter_takes_the_alternative_that_is_free_first() {
     assert_eq!(pids(&site, "common.lock"), [either.pid()]);
     assert_eq!(pids(&site, "own.lock"), [own.pid()]);
     assert_eq!(site.line("own.lock").len(), 1);
+}
+
+/// "Too soon … is never waited for": but for an alternative that is full one can wait.
+#[test]
+fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
+    let site = alternatives("if_elapsed = \"1h\"");
+    run(&site, "own", &[]).status(0);
+    let common = run(&site, "common", &[]).spawn();
+    run(&site, "either", &[])
+        .stderr(
+            "
+            rungate: either: not started: all 2 limits are reached
+              own  too soon: not before [time] (if_elapsed = \"1h\")
+                  rule \"either\", $DIR/policy.toml:[..]
+              common  1 of 1 used
+                  rule \"either\", $DIR/policy.toml:[..]
+                  PID [pid] [..] common, since [time] ([age])
+            Close one of yours, or stand in line: rungate run --wait 30m -- either
+            To see why: rungate explain -- either
+            ",
+        )
+        .status(75);
+    let mut either = run(&site, "either", &["-wforever"]).background();
+    site.stands_in_line("common.lock", &either);
+    assert_eq!(site.line("own.lock"), []);
+    common.kill();
+    either.wait_for_echo();
+    assert_eq!(pids(&site, "common.lock"), [either.pid()]);
+}
+
+/// Two choices that could each be had, and not both: the claims on one file are one claim.
+#[test]
+fn alternatives_that_exclude_each_other_can_be_waited_for() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 10
+
+        [repository.spare]
+        limit = 0
+
+        [[rule]]
+        name     = "holder"
+        commands = ["holder"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name     = "one of few"
+        commands = ["matlab"]
+        acquire  = [{ any_of = [{ repository = "seats", ceiling = 2 }, "spare"] }]
+
+        [[rule]]
+        name     = "two of many"
+        commands = ["matlab"]
+        acquire  = [{ any_of = [{ repository = "seats", slots = 2 }, "spare"] }]
+        "#,
+    );
+    site.program("matlab");
+    site.program("holder");
+    let holder = run(&site, "holder", &[]).spawn();
+    run(&site, "matlab", &[])
+        .stderr("rungate: matlab: not started: all 4 limits are reached\n  seats  1 of 2 used\n...\n")
+        .status(75);
+    let mut waiter = run(&site, "matlab", &["-wforever"]).background();
+    site.stands_in_line("seats.lock", &waiter);
+    holder.kill();
+    waiter.wait_for_echo();
+    assert_eq!(site.held_numbers("seats.lock").len(), 2);
 }
 
 /// "The head sleeps on the holders' pidfds, opened before one more look, so that no wake-up is lost": also the one that
