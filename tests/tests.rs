@@ -25,3 +25,4 @@ mod several_repositories;
 mod shared_directory;
 mod sigkill;
 mod transparency;
+mod waiting;
