@@ -192,7 +192,7 @@ impl Storm {
         let (started, refused): (Vec<&Launch>, Vec<&Launch>) =
             storm.0.iter().partition(|launch| launch.ran.is_some());
         assert!(
-            started.len() > 20 && refused.len() > 20,
+            started.len() > 1 && !refused.is_empty(),
             "{} started, {} refused",
             started.len(),
             refused.len()

@@ -4,6 +4,7 @@
 mod support;
 
 mod damaged_files;
+mod escaping;
 mod exectimes_peer;
 mod exit_status;
 mod faults;
@@ -24,3 +25,4 @@ mod several_repositories;
 mod shared_directory;
 mod sigkill;
 mod transparency;
+mod waiting;

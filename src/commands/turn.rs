@@ -76,7 +76,8 @@ impl Turn {
         watch: &Watch<'_>,
     ) -> Result<Waited, RepositoryError> {
         let deadline = match wait {
-            Wait::For(Duration::ZERO) => {
+            // One that stood in line already, when the policy still let it, keeps its turn or has run out of time.
+            Wait::For(Duration::ZERO) if !self.has_waited => {
                 return Ok(match acquisition::acquire(demands, launch)? {
                     Outcome::Admitted(admitted) => Waited::Admitted(admitted),
                     Outcome::Refused(refused) => Waited::Refused(refused),

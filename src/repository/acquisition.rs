@@ -99,10 +99,27 @@ pub(super) enum Decided {
 pub(super) struct Blocked {
     /// Every claim that stands in the way.
     pub(super) refused: Vec<Refused>,
-    /// The files in which it is blocked, each with the limit that counts there.
-    pub(super) files: Vec<(FileId, u64)>,
+    /// The lines in which it may stand: never none, unless it makes no sense to wait.
+    pub(super) files: Vec<Line>,
     /// Whether it makes no sense to wait: something that is needed can never be had, or not in this way.
     pub(super) is_final: bool,
+}
+
+impl Blocked {
+    /// Whether nothing but older launches, or nothing that could be found, is in the way.
+    fn by_the_line_alone(&self) -> bool {
+        !self.is_final && self.files.iter().all(|line| line.is_behind)
+    }
+}
+
+/// A file in which a launch is blocked, and as whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) file: FileId,
+    /// The limit that counts for it there.
+    pub(super) limit: u64,
+    /// Whether it was not asked if there is room, because older launches wait.
+    pub(super) is_behind: bool,
 }
 
 /// Why an attempt has to start over.
@@ -233,10 +250,23 @@ impl<'a> Acquisition<'a> {
         }
         let mut picked = Vec::new();
         if self.choose(&mut views, &mut picked)? {
-            self.take(views, joined, &picked)
-        } else {
-            self.blocked(&mut views).map(|blocked| Ok(Decided::Blocked(blocked)))
+            return self.take(views, joined, &picked);
         }
+        let blocked = self.blocked(&mut views, false)?;
+        if !blocked.by_the_line_alone() {
+            return Ok(Ok(Decided::Blocked(blocked)));
+        }
+        // A line is left without the mutex: whoever was ahead may have gone since. Nobody joins it meanwhile.
+        picked.clear();
+        if self.choose(&mut views, &mut picked)? {
+            return self.take(views, joined, &picked);
+        }
+        // What is free by itself, and not to be had, is in the way of something else.
+        let blocked = self.blocked(&mut views, true)?;
+        Ok(match self.files.values().next() {
+            Some(file) if blocked.refused.is_empty() => Err(Disturbance::Locked(Rc::clone(file))),
+            _ => Ok(Decided::Blocked(blocked)),
+        })
     }
 
     /// The files whose every claim is met by slots of an ancestor.
@@ -263,14 +293,8 @@ impl<'a> Acquisition<'a> {
         for choices in &self.demands {
             let mut reasons = Vec::new();
             for choice in choices {
-                let (Some(pause), Some(view)) = (enforced_pause(choice.claim), views.get(&choice.file))
-                else {
-                    continue;
-                };
-                if let Some(last) = too_soon(pause, view.header(), now) {
-                    let uid = holder::who_started(self.file(choice.file), view.header(), last)?;
-                    let Pause { length, from_end, silent } = pause;
-                    let reason = Reason::TooSoon { last, uid, pause: length, from_end, silent };
+                let Some(view) = views.get(&choice.file) else { continue };
+                if let Some(reason) = self.too_soon_for(choice, view, now)? {
                     reasons.push(Refused { claim: choice.number, reason });
                 }
             }
@@ -279,6 +303,19 @@ impl<'a> Acquisition<'a> {
             }
         }
         Ok(refused)
+    }
+
+    fn too_soon_for(
+        &self,
+        choice: &Choice<'_>,
+        view: &View<'_>,
+        now: SystemTime,
+    ) -> Result<Option<Reason>, RepositoryError> {
+        let Some(pause) = enforced_pause(choice.claim) else { return Ok(None) };
+        let Some(last) = too_soon(pause, view.header(), now) else { return Ok(None) };
+        let uid = holder::who_started(self.file(choice.file), view.header(), last)?;
+        let Pause { length, from_end, silent } = pause;
+        Ok(Some(Reason::TooSoon { last, uid, pause: length, from_end, silent }))
     }
 
     /// Finds the first combination, in the order of preference, that can be had as a whole.
@@ -308,7 +345,7 @@ impl<'a> Acquisition<'a> {
             .is_some_and(|pause| too_soon(pause, view.header(), SystemTime::now()).is_some());
         Ok(match view.room(&terms_on(choice.file, picked))? {
             Room::Free(_) => !paused,
-            Room::Full | Room::Never => choice.claim.admit == Admit::Unenforced,
+            Room::Full | Room::Behind | Room::Never => choice.claim.admit == Admit::Unenforced,
         })
     }
 
@@ -396,13 +433,19 @@ impl<'a> Acquisition<'a> {
         }
     }
 
-    /// Every claim that stands in the way. A hint that would mislead an exectimes peer is mended on the way.
-    fn blocked(&self, views: &mut BTreeMap<FileId, View<'_>>) -> Result<Blocked, RepositoryError> {
+    /// Every claim that stands in the way. A hint that would mislead an exectimes peer is mended on the way. With `choices`,
+    /// alternatives count that could be had alone and cannot be had together.
+    fn blocked(
+        &self,
+        views: &mut BTreeMap<FileId, View<'_>>,
+        choices_too: bool,
+    ) -> Result<Blocked, RepositoryError> {
         let needed: Vec<Choice<'a>> = self
             .demands
             .iter()
             .filter_map(|choices| if let [only] = choices.as_slice() { Some(*only) } else { None })
             .collect();
+        let now = SystemTime::now();
         let mut blocked = Blocked { refused: Vec::new(), files: Vec::new(), is_final: false };
         for choices in &self.demands {
             let mut refusals = Vec::new();
@@ -412,14 +455,26 @@ impl<'a> Acquisition<'a> {
                 together.push(*choice);
                 let Some(view) = views.get_mut(&choice.file) else { continue };
                 let terms = terms_on(choice.file, &together);
-                let reason = match view.room(&terms)? {
-                    Room::Free(_) => continue,
-                    Room::Full | Room::Never if choice.claim.admit == Admit::Unenforced => continue,
-                    Room::Full => self.full(choice, view)?,
+                let room = view.room(&terms)?;
+                let reason = match room {
+                    Room::Free(_) => match self.too_soon_for(choice, view, now)? {
+                        Some(reason) => reason,
+                        None if choices_too && choices.len() > 1 => self.full(choice, view)?,
+                        None => continue,
+                    },
+                    _ if choice.claim.admit == Admit::Unenforced => continue,
+                    Room::Full | Room::Behind => self.full(choice, view)?,
                     Room::Never => Reason::Never,
                 };
-                refusals.push(Refused { claim: choice.number, reason });
-                files.push((choice.file, terms.limit));
+                let refused = Refused { claim: choice.number, reason };
+                if !refused.is_final() {
+                    files.push(Line {
+                        file: choice.file,
+                        limit: terms.limit,
+                        is_behind: room == Room::Behind,
+                    });
+                }
+                refusals.push(refused);
             }
             if refusals.len() == choices.len() {
                 blocked.is_final |= refusals.iter().all(Refused::is_final);

@@ -34,8 +34,10 @@ pub struct Terms {
 pub enum Room {
     /// These slots are free, and taking them keeps the limit.
     Free(Vec<u64>),
-    /// The limit is reached, or older launches wait for what is left.
+    /// The limit is reached.
     Full,
+    /// Older launches wait for what is left.
+    Behind,
     /// More slots than the limit are wanted: they can never be had.
     Never,
 }
@@ -116,10 +118,13 @@ impl<'file> View<'file> {
         if terms.slots > terms.limit && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
         }
-        if terms.admit != Admit::Always
-            && (drained || line::nearest_older(self.file, terms.limit, self.number)?.is_some())
-        {
-            return Ok(Room::Full);
+        if terms.admit != Admit::Always {
+            if drained {
+                return Ok(Room::Full);
+            }
+            if line::nearest_older(self.file, terms.limit, self.number)?.is_some() {
+                return Ok(Room::Behind);
+            }
         }
         if self.occupancy.is_none()
             && let Some(beyond) = self.held_beyond(terms.limit)?

@@ -65,6 +65,11 @@ impl Test {
         }
     }
 
+    /// Where it runs.
+    pub(super) fn site(&self) -> &Site {
+        &self.site
+    }
+
     /// Another program than rungate.
     pub(crate) fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
