@@ -83,7 +83,7 @@ impl<'a> Acquisition<'a> {
                 if !refused.is_final() {
                     files.push(Line {
                         file: choice.file,
-                        limit: terms.limit,
+                        limit: terms.line(),
                         is_behind: room == Room::Behind,
                     });
                 }
