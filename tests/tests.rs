@@ -14,6 +14,7 @@ mod limits;
 mod listings;
 mod modules;
 mod nested;
+mod nested_forks;
 mod policies;
 mod policy_check;
 mod posix_traps;

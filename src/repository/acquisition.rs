@@ -21,8 +21,8 @@ use crate::{
         header::Header,
         held::Held,
         hold::Hold,
-        holder::{self, holders},
-        layout::record_at,
+        holder::{self, Holder, holders},
+        layout::{record_at, slot_bytes},
         line::{self, Number, Ticket},
         mutex::MutexGuard,
         nested,
@@ -527,19 +527,32 @@ impl<'a> Acquisition<'a> {
         {
             Header::write_hint(file, hint)?;
         }
-        let lineage: Vec<i32> = process::own_lineage().collect();
-        let mut spans = occupancy.spans().iter();
+        let holders = holders(file, &occupancy)?;
+        let only_ancestors = !holders.is_empty() && self.are_ancestors(file, &holders)?;
         Ok(Reason::Full {
             used: occupancy.shown(),
-            holders: holders(file, &occupancy)?,
+            only_ancestors,
+            holders,
             overdue: Vec::new(),
             waiting: line::waiters(file)?
                 .into_iter()
                 .filter(|waiter| waiter.pid != Some(process::own_pid()))
                 .collect(),
-            only_ancestors: !occupancy.spans().is_empty()
-                && spans.all(|span| span.pid.is_some_and(|pid| lineage.contains(&pid))),
         })
+    }
+
+    /// Whether this process and its ancestors keep all of these slots. One that goes with a description is kept by whoever has a
+    /// descriptor of it, this process included.
+    fn are_ancestors(&self, file: &LockFile, holders: &[Holder]) -> Result<bool, RepositoryError> {
+        let lineage: Vec<i32> = process::own_lineage().collect();
+        for Holder { keeper, slots: (first, last), .. } in holders {
+            if !keeper.is_some_and(|keeper| lineage.contains(&keeper))
+                && !nested::is_inherited(file, &slot_bytes(*first, *last), self.launch)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

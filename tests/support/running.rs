@@ -40,6 +40,11 @@ impl Running {
             .unwrap_or_else(|error| panic!("{}: {error}", self.command));
     }
 
+    /// Closes its standard input, at which a program that reads it ends.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
     /// Writes a line and waits until it comes back.
     #[track_caller]
     pub(crate) fn wait_for_echo(&mut self) {
