@@ -7,6 +7,7 @@ mod damaged_files;
 mod exectimes_peer;
 mod exit_status;
 mod faults;
+mod holds;
 mod instruments;
 mod launch;
 mod layers;
