@@ -5,7 +5,8 @@ use std::fs;
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Call, Ending, Observed, Observer, Running, Site, Test, Trace, eventually, needs_strace, storm_size,
+    Call, Ending, Observed, Observer, Running, Site, Test, Trace, eventually, needs_root, needs_strace,
+    storm_size,
 };
 
 /// One seat, and a command that says that it runs by appending its argument to `$DIR/order`.
@@ -621,4 +622,74 @@ fn a_launch_that_arrives_in_the_middle_of_a_hand_over_misses_nothing() {
     let calls = trace.calls();
     let asleep = calls.iter().filter(|call| call.text.contains("poll(") && call.text.contains("Timeout"));
     assert_eq!(asleep.collect::<Vec<&Call>>(), Vec::<&Call>::new(), "{calls:#?}");
+}
+
+/// "`reserve` keeps slots 1…n of the file for the members of `for`": also from a line of those who may not use them.
+#[test]
+fn whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        [repository.seats]
+        limit   = 3
+        reserve = [{ for = ["games"], slots = 1 }]
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    let matlab = |user| site.test().user(user).args(["run", "--wait", "forever", "--", "matlab"]);
+    let first = matlab("backup").spawn();
+    let _second = matlab("backup").spawn();
+    let mut waiter = matlab("backup").background();
+    eventually("it stands in line", || (site.line("seats.lock").len() == 1).then_some(()));
+    let member = matlab("games").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+    // A member who has to wait for what is not reserved stands in line like everybody.
+    let mut second_member = matlab("games").background();
+    eventually("it stands in line", || (site.line("seats.lock").len() == 2).then_some(()));
+    drop(member);
+    second_member.wait_for_echo();
+    first.kill();
+    waiter.wait_for_echo();
+}
+
+/// "One that has been sent back eight times keeps its tickets in all its lines, so that it cannot starve; but where it is
+/// first and there is room, for ten seconds at most, so that no cap stands idle."
+#[test]
+fn a_launch_that_was_sent_back_eight_times_keeps_both_places() {
+    let site = pair();
+    let mut holders = vec![run(&site, "first", &[]).spawn()];
+    let mut waiter = run(&site, "both", &["-wforever"]).background();
+    site.stands_in_line("first.lock", &waiter);
+    let lines = |site: &Site| {
+        let is_mine = |line: &str| site.line(line).iter().any(|ticket| ticket.pid == waiter.pid());
+        (is_mine("first.lock"), is_mine("second.lock"))
+    };
+    for moves in 1..=8 {
+        let (next, line) = if moves % 2 == 1 { ("second", "second.lock") } else { ("first", "first.lock") };
+        // Where it does not stand in line yet, anybody may come in between.
+        holders.push(run(&site, next, &[]).spawn());
+        holders.remove(0).kill();
+        site.stands_in_line(line, &waiter);
+        let expected = (moves % 2 == 0 || moves == 8, moves % 2 == 1 || moves == 8);
+        if moves < 8 {
+            assert_eq!(lines(&site), expected, "after {moves} moves");
+        }
+    }
+    // It has kept its place in the second line, where there is room: whoever comes now does not overtake it …
+    assert_eq!(lines(&site), (true, true));
+    let refused = "rungate: second: not started: others stand in line for what is left\n...\n";
+    run(&site, "second", &[]).stderr(refused).status(75);
+    // … but after ten seconds the slot does not stand idle any more.
+    let mut patient = run(&site, "second", &["-wforever"]).background();
+    patient.wait_for_echo();
+    assert_eq!(lines(&site), (true, false));
+    drop(patient);
+    drop(holders);
+    waiter.wait_for_echo();
 }

@@ -64,6 +64,17 @@ impl Terms {
         Self { limit, slots: claim.slots.under(limit), zones: claim.zones.clone(), admit: claim.admit }
     }
 
+    /// The limit that counts in the line: how many slots there are for this launch at all. Who may not use what is reserved for
+    /// others must not hold them up.
+    pub fn line(&self) -> u64 {
+        if self.zones.is_empty() {
+            return self.limit;
+        }
+        let within =
+            |zone: &RangeInclusive<u64>| (zone.end().min(&self.limit) + 1).saturating_sub(*zone.start());
+        self.zones.iter().map(within).sum()
+    }
+
     /// The slots to look at, in order, each once.
     fn search_order(&self, cursor: u64) -> Vec<RangeInclusive<u64>> {
         let mut order = if self.zones.is_empty() {
@@ -115,14 +126,14 @@ impl<'file> View<'file> {
     /// Whether these terms can be met now.
     pub fn room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
         let drained = terms.limit == 0;
-        if terms.slots > terms.limit && !drained && terms.admit != Admit::Always {
+        if terms.slots > terms.line() && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
         }
         if terms.admit != Admit::Always {
             if drained {
                 return Ok(Room::Full);
             }
-            if line::nearest_older(self.file, terms.limit, self.number)?.is_some() {
+            if line::nearest_older(self.file, terms.line(), self.number)?.is_some() {
                 return Ok(Room::Behind);
             }
         }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::{
     repository::{
-        acquisition::{Acquisition, Blocked, Decided, Launch, Line},
+        acquisition::{Acquisition, Decided, Launch},
         admitted::Admitted,
+        blocking::{Blocked, Line},
         claim::Demand,
         error::RepositoryError,
         file::{LockFile, call},
