@@ -129,11 +129,11 @@ fn a_second_descendant_with_a_limit_of_one_is_refused() {
     let fifo = site.path("fifo");
     mkfifo(&fifo, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
     let mut running = site.test().args(["run", "--", "matlab"]).background();
-    let _first = OpenOptions::new().write(true).open(&fifo).expect("the first descendant reads");
+    let first = OpenOptions::new().write(true).open(&fifo).expect("the first descendant reads");
     eventually("the first has joined", || is_shared(&site, 1).then_some(()));
     running.write_line("go");
     assert_eq!(running.read_line(), "75\n");
-    drop(_first);
+    drop(first);
     let outcome = running.end();
     assert!(outcome.stderr.contains("held by a process that waits for this command"), "{}", outcome.stderr);
 }

@@ -4,6 +4,7 @@
 mod support;
 
 mod damaged_files;
+mod escaping;
 mod exectimes_peer;
 mod exit_status;
 mod faults;
@@ -13,12 +14,15 @@ mod launch;
 mod layers;
 mod limits;
 mod listings;
+mod manual;
 mod modules;
 mod nested;
 mod nested_forks;
 mod policies;
 mod policy_check;
 mod posix_traps;
+mod properties;
+mod readme;
 mod refusal;
 mod semantics;
 mod several_repositories;

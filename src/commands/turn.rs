@@ -112,6 +112,10 @@ fn describe(command: &OsStr, waiting: &Waiting<'_>, claim: &Claim, waited: Durat
         .iter()
         .find(|refused| refused.claim == waiting.claim)
         .and_then(|refused| match refused.reason {
+            // A ceiling is lower than what others may use.
+            Reason::Full { used, .. } if used > claim.limit => {
+                Some(format!(" ({used} used, up to {} for this rule)", claim.limit))
+            }
             Reason::Full { used, .. } => Some(format!(" ({used} of {} used)", claim.limit)),
             _ => None,
         })

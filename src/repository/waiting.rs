@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::{
     repository::{
-        acquisition::{Acquisition, Blocked, Decided, Launch, Line},
+        acquisition::{Acquisition, Decided, Launch},
         admitted::Admitted,
+        blocking::{Blocked, Line},
         claim::Demand,
         error::RepositoryError,
         file::{LockFile, call},
@@ -130,10 +131,10 @@ pub fn acquire_in_turn(
         let looks_elsewhere =
             place.idle_since.is_some() || demands.iter().any(|demand| demand.options().len() > 1);
         match ahead {
-            Some(ahead) => {
-                if sleep_behind(&waiting, &ahead, deadline, looks_elsewhere, watch)? == Verdict::Stop {
-                    return Ok(Waited::Interrupted);
-                }
+            Some(ahead)
+                if sleep_behind(&waiting, &ahead, deadline, looks_elsewhere, watch)? == Verdict::Stop =>
+            {
+                return Ok(Waited::Interrupted);
             }
             // Whoever was ahead has left, and with him the only reason not to look whether there is room.
             None if is_behind => {}
@@ -141,7 +142,7 @@ pub fn acquire_in_turn(
             None if !acquisition.end_overdue(&mut blocked)? => {
                 watched.sleep(&blocked.refused, acquisition.file(file), deadline)?;
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
 }
