@@ -28,5 +28,7 @@ mod semantics;
 mod several_repositories;
 mod shared_directory;
 mod sigkill;
+mod supervision;
+mod terminal;
 mod transparency;
 mod waiting;
