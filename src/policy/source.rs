@@ -10,7 +10,7 @@ use std::{
 use super::{fault::Fault, layer::LayerKind};
 use crate::{
     diagnostic::{Change, SourceText},
-    sys::trusted_file::{Distrust, Stamp, TrustedDirectory, TrustedFile},
+    sys::{distrust::Distrust, stamp::Stamp, trusted_directory::TrustedDirectory, trusted_file::TrustedFile},
 };
 
 /// The system's policy.
