@@ -44,6 +44,11 @@ impl Distrust {
     pub fn is_about_trust(&self) -> bool {
         matches!(self.reason, Reason::Owner(_) | Reason::GroupWritable(_) | Reason::WorldWritable(_))
     }
+
+    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it.
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(self.reason, Reason::System(_, Errno::EACCES))
+    }
 }
 
 impl fmt::Display for Reason {

@@ -19,6 +19,11 @@ impl Stamp {
     pub fn of(path: &Path) -> Option<Stamp> {
         stat(path).ok().as_ref().map(Stamp::from)
     }
+
+    /// Whether it is of the same file, changed or not.
+    pub fn is_of_same_file(&self, other: &Stamp) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
 }
 
 impl From<&FileStat> for Stamp {
