@@ -14,6 +14,7 @@ mod site;
 mod storm;
 mod test;
 mod unindent;
+mod witness;
 
 pub(crate) use accounts::{Account, is_root, skip};
 pub(crate) use deadline::eventually;
@@ -25,6 +26,7 @@ pub(crate) use site::{Site, set_mode};
 pub(crate) use storm::storm_size;
 pub(crate) use test::Test;
 pub(crate) use unindent::unindent;
+pub(crate) use witness::Witness;
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.
 macro_rules! needs_root {
