@@ -18,6 +18,7 @@ mod policies;
 mod policy_check;
 mod posix_traps;
 mod refusal;
+mod reservations;
 mod semantics;
 mod several_repositories;
 mod shared_directory;

@@ -99,7 +99,7 @@ pub(super) enum Decided {
 pub(super) struct Blocked {
     /// Every claim that stands in the way.
     pub(super) refused: Vec<Refused>,
-    /// The files in which it is blocked, each with the limit that counts there.
+    /// The files in which it is blocked, each with what counts as its limit in the line there.
     pub(super) files: Vec<(FileId, u64)>,
     /// Whether it makes no sense to wait: something that is needed can never be had, or not in this way.
     pub(super) is_final: bool,
@@ -419,7 +419,7 @@ impl<'a> Acquisition<'a> {
                     Room::Never => Reason::Never,
                 };
                 refusals.push(Refused { claim: choice.number, reason });
-                files.push((choice.file, terms.limit));
+                files.push((choice.file, terms.reach()));
             }
             if refusals.len() == choices.len() {
                 blocked.is_final |= refusals.iter().all(Refused::is_final);
