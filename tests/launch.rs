@@ -137,7 +137,8 @@ fn a_named_repository_needs_no_policy() {
               seats  2 of 3 used, 2 more wanted
                   --limit 3, $DIR/repositories/seats
                   PID {} {} matlab, 2 slots, since [time] ([age])
-            [..]
+            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            To see why: rungate explain -- matlab
             ",
             running.pid(),
             Account::own().name

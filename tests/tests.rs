@@ -4,6 +4,7 @@
 mod support;
 
 mod damaged_files;
+mod escaping;
 mod exectimes_peer;
 mod exit_status;
 mod faults;
@@ -12,11 +13,14 @@ mod launch;
 mod layers;
 mod limits;
 mod listings;
+mod manual;
 mod modules;
 mod nested;
 mod policies;
 mod policy_check;
 mod posix_traps;
+mod properties;
+mod readme;
 mod refusal;
 mod reservations;
 mod semantics;
@@ -24,3 +28,4 @@ mod several_repositories;
 mod shared_directory;
 mod sigkill;
 mod transparency;
+mod waiting;

@@ -11,6 +11,7 @@ mod history;
 mod history_summary;
 mod journal;
 mod list;
+mod look;
 mod names;
 mod policy_check;
 mod policy_show;
@@ -21,6 +22,7 @@ mod reset;
 mod run;
 mod situation;
 mod status;
+mod supposed;
 mod turn;
 mod wishes;
 

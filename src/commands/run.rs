@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
         journal: &Journal<'_>,
     ) -> Result<u8, Error> {
         if self.arguments.verbose {
-            report(self.command, &admitted);
+            report(self.command, asked, &admitted);
         }
         if self.turn.has_waited() {
             journal.waited(self.turn.waited());
@@ -258,10 +258,17 @@ fn judge<'d, 'p>(
     }
 }
 
-fn report(command: &OsStr, admitted: &Admitted) {
+fn report(command: &OsStr, asked: &Asked<'_>, admitted: &Admitted) {
     let held: Vec<String> = admitted.slots().iter().map(described).collect();
     let what = if held.is_empty() { "no slot".to_owned() } else { held.join(", ") };
-    stream::complain(&format!("rungate: {}: starts with {what}", visible(command)));
+    let claims = asked.claims();
+    let without: Vec<String> = admitted
+        .unenforced()
+        .iter()
+        .filter_map(|number| claims.get(*number))
+        .map(|claim| format!("; {} is full, but not enforced", visible(&claim.name)))
+        .collect();
+    stream::complain(&format!("rungate: {}: starts with {what}{}", visible(command), without.concat()));
 }
 
 fn described(held: &NamedSlots) -> String {

@@ -84,25 +84,22 @@ impl<'a> Matcher<'a> {
 
     /// The first selector that does not match, of those that need no look-up.
     pub(super) fn mismatch(&self, selectors: &Selectors, layer: usize) -> Option<Selector> {
-        let fails = |selector, matches: bool| (!matches).then_some(selector);
-        let listed = |entries: &Option<Vec<Pattern>>, matches: &dyn Fn(&Pattern) -> bool| {
-            entries.as_ref().is_none_or(|entries| entries.iter().any(matches))
-        };
-        fails(Selector::Commands, self.is_command(selectors.commands.as_deref()))
-            .or_else(|| fails(Selector::Arguments, self.has_arguments(selectors.arguments.as_deref())))
-            .or_else(|| fails(Selector::Hosts, listed(&selectors.hosts, &|host| self.is_host(host))))
-            .or_else(|| {
-                let here = self.request.directory.as_os_str().as_bytes();
-                fails(Selector::Directories, listed(&selectors.directories, &|entry| entry.matches(here)))
-            })
-            .or_else(|| {
-                let environment = selectors.environment.iter().all(|entry| self.has_variable(entry));
-                fails(Selector::Environment, environment)
-            })
-            .or_else(|| {
-                let now = |windows: &Vec<_>| windows.iter().any(|window| self.is_now(window, layer));
-                fails(Selector::When, selectors.when.as_ref().is_none_or(now))
-            })
+        let here = self.request.directory.as_os_str().as_bytes();
+        if !any_of(selectors.commands.as_ref(), |entry| self.is_command(entry)) {
+            Some(Selector::Commands)
+        } else if !any_of(selectors.arguments.as_ref(), |entry| self.has_arguments(entry)) {
+            Some(Selector::Arguments)
+        } else if !any_of(selectors.hosts.as_ref(), |entry| self.is_host(entry)) {
+            Some(Selector::Hosts)
+        } else if !any_of(selectors.directories.as_ref(), |entry| entry.matches(here)) {
+            Some(Selector::Directories)
+        } else if !selectors.environment.iter().all(|entry| self.has_variable(entry)) {
+            Some(Selector::Environment)
+        } else if !any_of(selectors.when.as_ref(), |window| self.is_now(window, layer)) {
+            Some(Selector::When)
+        } else {
+            None
+        }
     }
 
     /// The first selector that does not match, of those that ask who the caller is.
@@ -121,30 +118,16 @@ impl<'a> Matcher<'a> {
         users.and(groups).map(|_| None)
     }
 
-    fn is_command(&self, entries: Option<&[CommandEntry]>) -> bool {
+    fn is_command(&self, entry: &CommandEntry) -> bool {
         let paths = [self.request.path, self.request.canonical].map(|path| path.as_os_str().as_bytes());
-        entries.is_none_or(|entries| {
-            entries.iter().any(|entry| {
-                let values = if entry.is_path { &paths } else { &self.names };
-                entry.pattern.matches(values[0])
-                    || (values[1] != values[0] && entry.pattern.matches(values[1]))
-            })
-        })
+        let values = if entry.is_path { &paths } else { &self.names };
+        entry.pattern.matches(values[0]) || (values[1] != values[0] && entry.pattern.matches(values[1]))
     }
 
-    fn has_arguments(&self, entries: Option<&[ArgumentEntry]>) -> bool {
-        let matches = |pattern: &Pattern, argument: &OsString| pattern.matches(argument.as_bytes());
-        entries.is_none_or(|entries| {
-            entries.iter().any(|entry| {
-                self.request.arguments.windows(entry.patterns.len().max(1)).any(|consecutive| {
-                    entry
-                        .patterns
-                        .iter()
-                        .zip(consecutive)
-                        .all(|(pattern, argument)| matches(pattern, argument))
-                })
-            })
-        })
+    fn has_arguments(&self, entry: &ArgumentEntry) -> bool {
+        let matches = |(pattern, argument): (&Pattern, &OsString)| pattern.matches(argument.as_bytes());
+        let mut windows = self.request.arguments.windows(entry.patterns.len().max(1));
+        windows.any(|consecutive| entry.patterns.iter().zip(consecutive).all(matches))
     }
 
     fn is_host(&self, entry: &Pattern) -> bool {
@@ -189,6 +172,11 @@ impl<'a> Matcher<'a> {
             format!("command \"{name}\"")
         })
     }
+}
+
+/// Whether any entry of a selector matches; one that is missing matches everything.
+fn any_of<T>(entries: Option<&Vec<T>>, matches: impl Fn(&T) -> bool) -> bool {
+    entries.is_none_or(|entries| entries.iter().any(matches))
 }
 
 fn asks_for_names(selectors: &Selectors) -> bool {

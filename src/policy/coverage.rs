@@ -4,7 +4,7 @@
 use super::{
     pattern::Pattern,
     principal::{GroupEntry, Principal},
-    selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors},
+    selectors::{ArgumentEntry, CommandEntry, DirectoryEntry, EnvironmentEntry, EnvironmentValue, Selectors},
     window::Window,
 };
 
@@ -48,6 +48,13 @@ impl Covers for Pattern {
 impl Covers for CommandEntry {
     fn covers(&self, other: &Self) -> bool {
         self.is_path == other.is_path && self.pattern.covers(&other.pattern)
+    }
+}
+
+impl Covers for DirectoryEntry {
+    fn covers(&self, other: &Self) -> bool {
+        self.pattern.text() == other.pattern.text()
+            || other.pattern.literal().is_some_and(|directory| self.matches(directory.as_bytes()))
     }
 }
 

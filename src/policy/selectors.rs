@@ -60,7 +60,7 @@ pub(crate) struct Selectors {
     pub(crate) users: Option<Vec<Principal>>,
     pub(crate) groups: Option<Vec<GroupEntry>>,
     pub(crate) hosts: Option<Vec<Pattern>>,
-    pub(crate) directories: Option<Vec<Pattern>>,
+    pub(crate) directories: Option<Vec<DirectoryEntry>>,
     pub(crate) environment: Vec<EnvironmentEntry>,
     pub(crate) when: Option<Vec<Window>>,
 }
@@ -84,6 +84,21 @@ impl CommandEntry {
 #[derive(Debug)]
 pub(crate) struct ArgumentEntry {
     pub(crate) patterns: Vec<Pattern>,
+}
+
+/// An entry of `directories`.
+#[derive(Debug)]
+pub(crate) struct DirectoryEntry {
+    pub(crate) pattern: Pattern,
+    /// What `/proj/**` means beside all that is below it.
+    pub(crate) itself: Option<Pattern>,
+}
+
+impl DirectoryEntry {
+    pub(crate) fn matches(&self, directory: &[u8]) -> bool {
+        self.pattern.matches(directory)
+            || self.itself.as_ref().is_some_and(|itself| itself.matches(directory))
+    }
 }
 
 /// A variable and what it must be.
@@ -127,7 +142,9 @@ impl Selectors {
             Selector::Users => shown(self.users.as_ref(), ToString::to_string),
             Selector::Groups => shown(self.groups.as_ref(), ToString::to_string),
             Selector::Hosts => shown(self.hosts.as_ref(), |pattern| pattern.text().to_owned()),
-            Selector::Directories => shown(self.directories.as_ref(), |pattern| pattern.text().to_owned()),
+            Selector::Directories => {
+                shown(self.directories.as_ref(), |entry| entry.pattern.text().to_owned())
+            }
             Selector::Environment => self.environment.iter().map(|entry| entry.variable.clone()).collect(),
             Selector::When => shown(self.when.as_ref(), ToString::to_string),
         }

@@ -175,7 +175,11 @@ impl Reading {
         } else {
             Fault::Unreadable { reason }
         };
-        self.found.faults.push((path.to_owned(), fault));
+        // A directory above a file and its drop-ins is wrong once, not twice.
+        let elsewhere = distrust.path != path;
+        if !elsewhere || !self.found.faults.iter().any(|(_, known)| *known == fault) {
+            self.found.faults.push((path.to_owned(), fault));
+        }
     }
 
     fn layer(&mut self, kind: LayerKind, files: Vec<SourceText>) {

@@ -34,8 +34,10 @@ pub struct Terms {
 pub enum Room {
     /// These slots are free, and taking them keeps the limit.
     Free(Vec<u64>),
-    /// The limit is reached, or older launches wait for what is left.
+    /// The limit is reached.
     Full,
+    /// Older launches wait for what is left.
+    Behind,
     /// More slots than the limit are wanted: they can never be had.
     Never,
 }
@@ -60,9 +62,9 @@ impl Terms {
         Self { limit, slots: claim.slots.under(limit), zones: claim.zones.clone(), admit: claim.admit }
     }
 
-    /// What counts as its limit in the line. Who may not use what is kept for others waits for less than they do, and must
-    /// not hold them up: their slots would stand idle for him.
-    pub fn reach(&self) -> u64 {
+    /// The limit that counts in the line: how many slots there are for this launch at all. Who may not use what is reserved for
+    /// others must not hold them up.
+    pub fn line(&self) -> u64 {
         claim::reach(self.limit, self.zones.as_deref())
     }
 
@@ -120,14 +122,16 @@ impl<'file> View<'file> {
     /// Whether these terms can be met now.
     pub fn room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
         let drained = terms.limit == 0;
-        let reach = terms.reach();
-        if terms.slots > reach && !drained && terms.admit != Admit::Always {
+        if terms.slots > terms.line() && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
         }
-        if terms.admit != Admit::Always
-            && (drained || line::nearest_older(self.file, reach, self.number)?.is_some())
-        {
-            return Ok(Room::Full);
+        if terms.admit != Admit::Always {
+            if drained {
+                return Ok(Room::Full);
+            }
+            if line::nearest_older(self.file, terms.line(), self.number)?.is_some() {
+                return Ok(Room::Behind);
+            }
         }
         if self.occupancy.is_none()
             && let Some(beyond) = self.held_beyond(terms.limit)?

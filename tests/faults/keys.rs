@@ -24,11 +24,11 @@ acquire = []
         about: "a key that is near to nothing",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [[rule]]
 quota = 5
 acquire = []
-"#,
+",
         )],
         shown: r#"
 /etc/rungate/policy.toml:2:1: unknown key "quota" in a rule [unknown-key]
@@ -41,10 +41,10 @@ acquire = []
         about: "a table that nobody knows",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [repositories.a]
 limit = 1
-"#,
+",
         )],
         shown: r#"
 /etc/rungate/policy.toml:1:2: unknown key "repositories" in a policy; did you mean "repository"? [unknown-key]
@@ -95,16 +95,16 @@ except = [{ user = ["ann"] }]
         about: "another version",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 version = 2
-"#,
+",
         )],
-        shown: r#"
+        shown: r"
 /etc/rungate/policy.toml:1:11: this rungate knows version 1 of the language and no other [unknown-version]
   |
 1 | version = 2
   |           ^
-"#,
+",
     },
     Case {
         about: "a repository without a limit",
@@ -164,9 +164,9 @@ acquire = ["a"]
         about: "a command without a program",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [command.matlab]
-"#,
+",
         )],
         shown: r#"
 /etc/rungate/policy.toml:1:1: a command needs "exec" [missing-key]
@@ -273,10 +273,10 @@ enabled = "no"
         about: "a table where a list of tables is needed",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [rule]
 acquire = []
-"#,
+",
         )],
         shown: r#"
 /etc/rungate/policy.toml:1:1: "rule" is a table; it must be a list of tables, each under [[rule]] [wrong-type]
@@ -548,10 +548,10 @@ acquire = ["a"]
         about: "a mode that is a number",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [defaults]
 create_mode = 666
-"#,
+",
         )],
         shown: r#"
 /etc/rungate/policy.toml:2:15: "create_mode" is a whole number; it must be a string such as "0666" [wrong-type]

@@ -88,12 +88,12 @@ acquire = ["a"]
 "#,
             ),
         ],
-        shown: r#"
+        shown: r"
 /home/ann/.config/rungate/policy.toml:2:11: enforce = false would loosen the system's policy; a policy added to it may only tighten [loosens]
   |
 2 | enforce = false
   |           ^^^^^
-"#,
+",
     },
     Case {
         about: "limits that are not enforced, added for himself",
@@ -112,18 +112,18 @@ exec = "/opt/matlab"
             ),
             (
                 "/home/ann/.config/rungate/policy.toml",
-                r#"
+                r"
 [defaults]
 enforce = false
-"#,
+",
             ),
         ],
-        shown: r#"
+        shown: r"
 /home/ann/.config/rungate/policy.toml:2:11: enforce = false would loosen the system's policy; a policy added to it may only tighten [loosens]
   |
 2 | enforce = false
   |           ^^^^^
-"#,
+",
     },
     Case {
         about: "another program for a command of the system's policy",
@@ -148,11 +148,11 @@ exec = "/tmp/matlab"
 "#,
             ),
         ],
-        shown: r#"
+        shown: r"
 /home/ann/.config/rungate/policy.toml:1:10: another program for this command would loosen the system's policy; a policy added to it may only tighten [loosens]
   |
 1 | [command.matlab]
   |          ^^^^^^
-"#,
+",
     },
 ];

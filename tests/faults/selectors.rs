@@ -316,12 +316,12 @@ acquire = ["a"]
 except = [{}]
 "#,
         )],
-        shown: r#"
+        shown: r"
 /etc/rungate/policy.toml:5:11: an exception without selectors would take the rule out altogether [empty-exception]
   |
 5 | except = [{}]
   |           ^^
-"#,
+",
     },
     Case {
         about: "a moment of a test that is none",

@@ -7,33 +7,33 @@ pub(super) const CASES: &[Case] = &[
         about: "what is no TOML",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [[rule]
 acquire = []
-"#,
+",
         )],
-        shown: r#"
+        shown: r"
 /etc/rungate/policy.toml:1:8: unclosed array table, expected ] [syntax]
   |
 1 | [[rule]
   |        ^
-"#,
+",
     },
     Case {
         about: "a value that is missing",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [[rule]]
 acquire =
-"#,
+",
         )],
-        shown: r#"
+        shown: r"
 /etc/rungate/policy.toml:2:10: a value is missing [syntax]
   |
 2 | acquire =
   |          ^
-"#,
+",
     },
     Case {
         about: "a string that is not closed",
@@ -138,16 +138,16 @@ acquire = ["b"]
         about: "a string without quotes",
         files: &[(
             "/etc/rungate/policy.toml",
-            r#"
+            r"
 [defaults]
 hold = tree
-"#,
+",
         )],
-        shown: r#"
+        shown: r"
 /etc/rungate/policy.toml:2:8: a string must stand in quotes [syntax]
   |
 2 | hold = tree
   |        ^^^^
-"#,
+",
     },
 ];

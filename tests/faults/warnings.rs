@@ -112,12 +112,12 @@ users = ["ann", "bob"]
 except = [{ users = ["*"] }]
 "#,
         )],
-        shown: r#"
+        shown: r"
 /etc/rungate/policy.toml:3:1: warning: the rule can never match: an exception matches whatever its selectors match [never-matches]
   |
 3 | [[rule]]
   | ^^^^^^^^
-"#,
+",
     },
     Case {
         about: "a rule that is shadowed in its family",

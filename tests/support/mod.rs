@@ -4,6 +4,7 @@
 mod accounts;
 mod deadline;
 mod held_slots;
+mod line;
 mod lock_range;
 mod observer;
 mod outcome;
@@ -13,6 +14,7 @@ mod running;
 mod site;
 mod storm;
 mod test;
+mod trace;
 mod unindent;
 mod witness;
 
@@ -25,6 +27,7 @@ pub(crate) use running::Running;
 pub(crate) use site::{Site, set_mode};
 pub(crate) use storm::storm_size;
 pub(crate) use test::Test;
+pub(crate) use trace::{Call, Trace};
 pub(crate) use unindent::unindent;
 pub(crate) use witness::Witness;
 

@@ -1,5 +1,6 @@
 //! A command in the background. It ends with its guard: no test leaves a process behind, however it fails.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -74,6 +75,13 @@ impl Running {
     #[track_caller]
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).expect("a child that was not reaped can be signalled");
+    }
+
+    /// Whether it has ended and was not reaped yet.
+    pub(crate) fn is_zombie(&self) -> bool {
+        let stat =
+            fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a child that was not reaped");
+        stat.contains(") Z ")
     }
 
     /// Kills it, and returns when it is gone.

@@ -8,7 +8,7 @@ use crate::policy::{
     names::{LookupError, Names},
     pattern::{Pattern, Subject},
     principal::{GroupEntry, Principal},
-    selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors},
+    selectors::{ArgumentEntry, CommandEntry, DirectoryEntry, EnvironmentEntry, EnvironmentValue, Selectors},
     warning::Warning,
     window::Window,
     written::{Entry, WrittenArgument, WrittenList, WrittenSelectors, WrittenVariable},
@@ -30,10 +30,7 @@ pub(super) fn validate<'w>(book: &Book<'w>, written: &'w WrittenSelectors<'w>) -
             book.entries(&groups.entries).into_iter().filter_map(group).collect()
         }),
         hosts: list("hosts", book, written.hosts.as_ref(), |text| pattern(text, Subject::Host)),
-        directories: written.directories.as_ref().map(|directories| {
-            let entries = book.entries(&directories.entries);
-            entries.into_iter().flat_map(|entry| directory_entries(entry, findings)).collect()
-        }),
+        directories: list("directories", book, written.directories.as_ref(), directory),
         environment: written
             .environment
             .iter()
@@ -145,17 +142,16 @@ fn command(text: &str) -> Result<CommandEntry, Fault> {
 }
 
 /// `/proj/apollo/**` means the directory itself too; that pattern alone would only match what is below.
-fn directory_entries(entry: &Entry<'_>, findings: &Findings) -> Vec<Pattern> {
-    let directory = |text: &str| {
-        let text = if text.len() > 1 { text.trim_end_matches('/') } else { text };
-        if !can_be_absolute(text) {
-            return Err(Fault::RelativeDirectory { entry: text.to_owned() });
-        }
-        let itself = text.strip_suffix("/**").filter(|itself| !itself.is_empty());
-        let texts = [Some(text), itself];
-        texts.into_iter().flatten().map(|text| pattern(text, Subject::Path)).collect()
-    };
-    parse("directories", entry, findings, directory).unwrap_or_default()
+fn directory(text: &str) -> Result<DirectoryEntry, Fault> {
+    let text = if text.len() > 1 { text.trim_end_matches('/') } else { text };
+    if !can_be_absolute(text) {
+        return Err(Fault::RelativeDirectory { entry: text.to_owned() });
+    }
+    let itself = text.strip_suffix("/**").filter(|itself| !itself.is_empty());
+    Ok(DirectoryEntry {
+        pattern: pattern(text, Subject::Path)?,
+        itself: itself.map(|itself| pattern(itself, Subject::Path)).transpose()?,
+    })
 }
 
 /// Whether a pattern can match a text that begins with `/`.
