@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::ExplainArguments,
     commands::{
-        look::{Look, looks_of},
+        look::{Look, Prospect, looks_of},
         names::{SystemNames, failed},
         print,
         run::find,
@@ -197,17 +197,18 @@ impl Explained<'_, '_> {
     }
 
     fn claims(&self) -> String {
+        let clock = Clock::now();
         let mut table = Table::new(&["CLAIM", ">WANT", ">USED", ">LIMIT", ">WAITING", "VERDICT"]);
         for look in &self.looks {
             let unknown = || "?".to_owned();
             let survey = look.survey.as_ref();
             table.row([
                 look.title(),
-                look.wanted.to_string(),
+                look.slots().to_string(),
                 survey.map_or_else(|_| unknown(), |survey| survey.used.to_string()),
                 look.claim.effective_limit().to_string(),
                 survey.map_or_else(|_| unknown(), |survey| survey.waiting.len().to_string()),
-                look.verdict(),
+                look.verdict(&clock),
             ]);
         }
         table.render()
@@ -253,20 +254,25 @@ impl Explained<'_, '_> {
             return ("starts, with no slot: nothing limits it".to_owned(), None);
         }
         let mut looks = self.looks.iter();
-        let mut full = Vec::new();
-        let mut never = Vec::new();
+        let mut refused: Vec<&Look<'_, '_>> = Vec::new();
         for demand in &terms.demands {
             let options: Vec<&Look<'_, '_>> = looks.by_ref().take(demand.claims().len()).collect();
-            let passes =
-                |look: &&Look<'_, '_>| look.has_room() || look.claim.admit_always || !look.claim.enforce;
-            if options.iter().any(passes) {
-                continue;
+            let passes = |look: &&Look<'_, '_>| {
+                look.prospect() == Prospect::Room || look.claim.admit_always || !look.claim.enforce
+            };
+            if !options.iter().any(passes) {
+                refused.extend(options);
             }
-            for look in options {
-                let limit = look.claim.effective_limit();
-                let is_never = limit > 0 && look.wanted > u64::from(limit);
-                if is_never { never.push(look.title()) } else { full.push(look.title()) }
-            }
+        }
+        let titles = |wanted: &dyn Fn(Prospect) -> bool| -> Vec<String> {
+            refused.iter().filter(|look| wanted(look.prospect())).map(|look| look.title()).collect()
+        };
+        let too_soon = titles(&|prospect| matches!(prospect, Prospect::TooSoon(_)));
+        let never = titles(&|prospect| prospect == Prospect::Never);
+        let full = titles(&|prospect| !matches!(prospect, Prospect::TooSoon(_) | Prospect::Never));
+        if !too_soon.is_empty() {
+            let text = format!("too soon after the last launch ({})", too_soon.join(", "));
+            return (text, Some(ExitStatus::TooSoon));
         }
         match (full.as_slice(), never.as_slice()) {
             ([], []) => ("starts".to_owned(), None),
@@ -305,12 +311,12 @@ impl Explained<'_, '_> {
                     "repository": look.claim.repository.shown_name(),
                     "member": look.claim.member_name(&SystemNames),
                     "path": visible(&look.claim.path),
-                    "wanted": look.wanted,
+                    "wanted": look.slots(),
                     "limit": look.claim.effective_limit(),
                     "used": survey.ok().map(|survey| survey.used),
                     "waiting": survey.ok().map(|survey| survey.waiting.len()),
                     "error": survey.err(),
-                    "has_room": look.has_room(),
+                    "has_room": look.prospect() == Prospect::Room,
                     "rules": look.claim.rules.iter().map(|rule| rule.shown_name()).collect::<Vec<_>>(),
                 })
             })

@@ -295,7 +295,10 @@ fn advice(
         return format!("To start it now all the same: rungate reset {name}");
     }
     if full.is_empty() {
-        return format!("Ask for fewer slots, or ask your administrator: rungate explain -- {command}");
+        return format!(
+            "Ask for fewer slots, or ask your administrator: rungate explain{} -- {command}",
+            asked.options.explain
+        );
     }
     if full.iter().any(|(_, _, only_ancestors)| *only_ancestors) {
         return "Start it outside of the program that holds the slot.\n\
@@ -317,10 +320,16 @@ fn advice(
         Wait::For(Duration::ZERO) => String::new(),
         most => {
             let wait = most.min(Wait::For(USUAL_WAIT));
-            format!(", or stand in line: rungate run --wait {wait} -- {command}")
+            format!(", or stand in line: rungate run --wait {wait}{} -- {command}", asked.options.run)
         }
     };
-    format!("{first}{next}\nTo see why: rungate explain -- {command}")
+    // A claim of the command line is all there in the message already.
+    let why = if full.iter().any(|(refused, _, _)| refused.claim < asked.judged.len()) {
+        format!("\nTo see why: rungate explain{} -- {command}", asked.options.explain)
+    } else {
+        String::new()
+    };
+    format!("{first}{next}{why}")
 }
 
 /// A rule's name and place.
