@@ -170,11 +170,11 @@ fn what_is_kept_as_a_whole_is_for_nobody_else() {
     refused(&matlab(&site, MEMBER).outcome(), 75, "2 of 2 used");
 }
 
-/// Three kinds of users at once, in 3,000 launches when RUNGATE_STORM is 5: whoever is seen in a slot may be there.
+/// Three kinds of users at once, in 3,000 launches when `RUNGATE_STORM` is 5: whoever is seen in a slot may be there.
 #[test]
 fn a_storm_of_members_strangers_and_students_breaks_no_reservation() {
-    needs_root!();
     const WORKERS: usize = 8;
+    needs_root!();
     let site = Site::with_policy(POLICY);
     site.copy_of("/bin/sleep", "matlab");
     site.script(
