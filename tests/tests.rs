@@ -8,6 +8,7 @@ mod escaping;
 mod exectimes_peer;
 mod exit_status;
 mod faults;
+mod hours;
 mod instruments;
 mod launch;
 mod layers;
