@@ -10,9 +10,11 @@ use crate::{
         claim::Admit,
         error::RepositoryError,
         expiry::{self, Fate},
+        file::LockFile,
         header::Header,
-        holder::holders,
-        line,
+        holder::{Holder, holders},
+        layout::slot_bytes,
+        line, nested,
         refused::{Reason, Refused},
     },
     sys::{descriptor::FileId, process},
@@ -140,18 +142,31 @@ impl<'a> Acquisition<'a> {
         {
             Header::write_hint(file, hint)?;
         }
-        let lineage: Vec<i32> = process::own_lineage().collect();
-        let mut spans = occupancy.spans().iter();
+        let holders = holders(file, &occupancy)?;
+        let only_ancestors = !holders.is_empty() && self.are_ancestors(file, &holders)?;
         Ok(Reason::Full {
             used: occupancy.shown(),
-            holders: holders(file, &occupancy)?,
+            holders,
+            only_ancestors,
             overdue: Vec::new(),
             waiting: line::waiters(file)?
                 .into_iter()
                 .filter(|waiter| waiter.pid != Some(process::own_pid()))
                 .collect(),
-            only_ancestors: !occupancy.spans().is_empty()
-                && spans.all(|span| span.pid.is_some_and(|pid| lineage.contains(&pid))),
         })
+    }
+
+    /// Whether this process and its ancestors keep all of these slots. One that goes with a description is kept by whoever has a
+    /// descriptor of it, this process included.
+    fn are_ancestors(&self, file: &LockFile, holders: &[Holder]) -> Result<bool, RepositoryError> {
+        let lineage: Vec<i32> = process::own_lineage().collect();
+        for Holder { keeper, slots: (first, last), .. } in holders {
+            if !keeper.is_some_and(|keeper| lineage.contains(&keeper))
+                && !nested::is_inherited(file, &slot_bytes(*first, *last), self.launch)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use deadline::eventually;
 pub(crate) use observer::{Observed, Observer};
 pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use process_state::ProcessState;
-pub(crate) use running::Running;
+pub(crate) use running::{Running, state_of};
 pub(crate) use site::{Site, set_mode};
 pub(crate) use storm::storm_size;
 pub(crate) use test::Test;
