@@ -266,10 +266,14 @@ fn launches_that_wait_for_the_same_two_do_not_wait_for_each_other() {
                 pids(&site, "first.lock").into_iter().find(|pid| [x.pid(), y.pid()].contains(pid))
             });
             let [mut first, mut then] = if first == y.pid() { [y, x] } else { [x, y] };
-            first.wait_for_echo();
-            first.kill();
-            then.wait_for_echo();
-            then.kill();
+            for running in [&mut first, &mut then] {
+                running.wait_for_echo();
+                // Whoever starts has both: also when it was decided while the other one was stopped, and taken when not.
+                for repository in ["first.lock", "second.lock"] {
+                    assert_eq!(pids(&site, repository), [running.pid()], "{repository}");
+                }
+                running.kill();
+            }
             for trace in [trace_of_x, trace_of_y] {
                 let calls = trace.calls();
                 assert!(calls.iter().any(|call| call.text.contains("F_SETLK")), "{calls:#?}");
