@@ -7,6 +7,7 @@ mod damaged_files;
 mod escaping;
 mod exectimes_peer;
 mod exit_status;
+mod expiry;
 mod faults;
 mod holds;
 mod instruments;
