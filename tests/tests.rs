@@ -19,6 +19,7 @@ mod manual;
 mod modules;
 mod nested;
 mod nested_forks;
+mod pace;
 mod policies;
 mod policy_check;
 mod posix_traps;
