@@ -3,6 +3,7 @@
 
 mod support;
 
+mod adaptive_locks;
 mod damaged_files;
 mod escaping;
 mod exectimes_peer;
