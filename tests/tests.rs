@@ -3,10 +3,12 @@
 
 mod support;
 
+mod adaptive_locks;
 mod damaged_files;
 mod escaping;
 mod exectimes_peer;
 mod exit_status;
+mod expiry;
 mod faults;
 mod holds;
 mod hours;
@@ -19,6 +21,7 @@ mod manual;
 mod modules;
 mod nested;
 mod nested_forks;
+mod pace;
 mod policies;
 mod policy_check;
 mod posix_traps;

@@ -404,6 +404,7 @@ impl<'a> Acquisition<'a> {
             since: now
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0)),
+            taken: process::since_boot().and_then(|since| u64::try_from(since.as_millis()).ok()),
             hold: self.launch.opening.hold,
             boot: process::boot_id().map(|id| short_boot_id(&id)).unwrap_or_default(),
             host: self.launch.host.to_owned(),
