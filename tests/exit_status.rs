@@ -174,6 +174,20 @@ fn set_user_id() {
                 "rungate: rungate is installed set-user-id or set-group-id, and will not run that way\n...\n",
             )
             .status(78);
+        // Nor by the other name: whatever it starts would have the rights.
+        site.test()
+            .program("/usr/bin/install")
+            .args(["-m", mode])
+            .args([site.rungate(), &site.path("bin/exectimes")])
+            .status(0);
+        site.test()
+            .program(site.path("bin/exectimes"))
+            .user("games")
+            .args(["$DIR/repositories/other.lock", "1", "id"])
+            .stderr(
+                "rungate: rungate is installed set-user-id or set-group-id, and will not run that way\n...\n",
+            )
+            .status(78);
     }
     assert_eq!(site.held("seats.lock"), []);
 }

@@ -96,8 +96,7 @@ fn a_limit_alone_needs_no_policy() {
               matlab  1 of 1 used
                   --limit 1, {file}
                   PID {} {} matlab, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
-            To see why: rungate explain -- matlab
+            Close one of yours, or stand in line: rungate run --wait 30m --limit 1 -- matlab
             ",
             running.pid(),
             Account::own().name
@@ -137,7 +136,7 @@ fn a_named_repository_needs_no_policy() {
               seats  2 of 3 used, 2 more wanted
                   --limit 3, $DIR/repositories/seats
                   PID {} {} matlab, 2 slots, since [time] ([age])
-            [..]
+            Close one of yours, or stand in line: [..] run --wait 30m --repository $DIR/repositories/seats [..]
             ",
             running.pid(),
             Account::own().name

@@ -224,3 +224,18 @@ fn a_policy_of_another_user_starts_nothing() {
                 .stderr("rungate: matlab: not started: the policy has 1 fault\n[..]belongs to backup (34), neither to root nor to you [untrusted-file]\n...\n")
         .status(78);
 }
+
+/// "The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`": where the environment leads to somebody else's directory, as
+/// it may after su(1), there is no policy of his.
+#[test]
+fn a_directory_of_somebody_else_holds_no_policy_of_the_caller() {
+    needs_root!();
+    let site = site();
+    let backup = Account::named("backup");
+    site.own_policy(&backup, NARROWER);
+    let his = format!("$DIR/config/{}", backup.uid);
+    let matlab = site.test().args(["run", "--", "matlab"]);
+    matlab.clone().env("XDG_CONFIG_HOME", &his).user("games").status(0);
+    matlab.clone().env_remove("XDG_CONFIG_HOME").env("HOME", &his).user("games").status(0);
+    assert!(!site.path("repositories/mine.lock").exists());
+}

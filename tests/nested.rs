@@ -70,6 +70,7 @@ fn a_launch_that_only_its_ancestors_block_is_told_so() {
                       PID [pid] [..] matlab, since [time] ([age])
                       held by a process that waits for this command: that ends never
                 Start it outside of the program that holds the slot.
+                An administrator can let it share that slot: nested = \"join\" and hold = \"descriptor\".
                 ",
             )
             .status(75);

@@ -94,6 +94,61 @@ fn looking_at_a_file_does_not_drop_the_slot_that_this_process_holds_there() {
     }
 }
 
+/// The two together: a launch in the process of a holder that reaches the holder's file by two paths opens it twice, and
+/// needs one of the two no more.
+#[test]
+fn a_launch_in_the_process_of_a_holder_may_reach_the_file_by_two_paths() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit  = 3
+        nested = "take"
+
+        [repository.other-name]
+        path   = "again/seats.lock"
+        limit  = 3
+        nested = "take"
+
+        [[rule]]
+        name     = "outer"
+        commands = ["outer"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name     = "inner"
+        commands = ["inner"]
+        acquire  = ["seats", "other-name"]
+        "#,
+    );
+    symlink(".", site.repository("again")).expect("a symlink to the directory itself");
+    site.program("inner");
+    let rungate = site.rungate().to_str().expect("a plain path").to_owned();
+    site.script("outer", &format!("#!/bin/sh\nexec {rungate} run -- inner\n"));
+    let running = site.test().args(["run", "--", "outer"]).spawn();
+    assert_eq!(site.held("seats.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid(); 2]);
+}
+
+/// A nested launch that is refused, or that finds nothing to execute, ends its process: nothing of it remains.
+#[test]
+fn a_nested_launch_that_fails_leaves_nothing() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit  = 1
+        nested = "take"
+
+        [[rule]]
+        name     = "one seat"
+        commands = ["outer", "missing"]
+        acquire  = ["seats"]
+        "#,
+    );
+    let rungate = site.rungate().to_str().expect("a plain path").to_owned();
+    site.script("outer", &format!("#!/bin/sh\nexec {rungate} run -- missing\n"));
+    site.test().args(["run", "--", "outer"]).stderr("rungate: [..]\n...\n").status(127);
+    assert_eq!(site.held("seats.lock"), []);
+}
+
 /// "A query over a range returns the first conflicting lock in the *kernel's list order*, not the lowest."
 #[test]
 fn locks_that_were_taken_in_any_order_are_all_counted() {

@@ -1,10 +1,8 @@
 //! `rungate explain`: what the policy says of a command, and why. The same evaluator as `run`; nothing is taken.
 
 use std::{
-    env,
     ffi::{OsStr, OsString},
     fmt::Write as _,
-    os::unix::ffi::OsStrExt,
     path::Path,
 };
 
@@ -14,20 +12,20 @@ use serde_json::{Value, json};
 use crate::{
     cli::ExplainArguments,
     commands::{
-        claims::Claims,
+        look::{Look, Prospect, looks_of},
         names::{SystemNames, failed},
         print,
         run::find,
         situation::Situation,
+        supposed::Supposed,
     },
-    decision::{self, Claim, Decision, Outcome, Request, Terms, Verdict, decide},
+    decision::{Decision, Outcome, Request, Terms, Verdict, decide},
     diagnostic::SourceText,
     error::Error,
     exit_status::ExitStatus,
     launch::program::Program,
     output::{clock::Clock, json, table::Table, visible::visible},
     policy::{Policy, Selector, Wait, show_duration},
-    repository::{claim::Claim as Wanted, claim::Demand, survey::Survey},
     sys::accounts,
 };
 
@@ -67,54 +65,6 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
     print(&text)
 }
 
-/// What the command line supposes instead of what is.
-struct Supposed {
-    now: Timestamp,
-    /// Variables with their values; without one they are not set.
-    environment: Vec<(String, Option<OsString>)>,
-}
-
-impl Supposed {
-    fn of(arguments: &ExplainArguments, situation: &mut Situation) -> Result<Self, Error> {
-        let now = match &arguments.at {
-            None => Timestamp::now(),
-            Some(text) => Clock::now().read(text).ok_or_else(|| {
-                let text = format!(
-                    "--at takes a time such as 14:02 or \"2026-11-20 14:02\", not \"{}\"",
-                    visible(text)
-                );
-                Error::new(ExitStatus::Usage, text)
-            })?,
-        };
-        if let Some(host) = &arguments.host {
-            situation.host.clone_from(host);
-        }
-        if let Some(directory) = &arguments.directory {
-            situation.directory = situation.directory.join(directory);
-        }
-        let environment = arguments.environment.iter().map(|entry| variable(entry)).collect();
-        Ok(Self { now, environment })
-    }
-
-    fn variable(&self, name: &str) -> Option<OsString> {
-        match self.environment.iter().rev().find(|(known, _)| known == name) {
-            Some((_, value)) => value.clone(),
-            None => env::var_os(name),
-        }
-    }
-}
-
-fn variable(entry: &OsStr) -> (String, Option<OsString>) {
-    let bytes = entry.as_bytes();
-    match bytes.iter().position(|byte| *byte == b'=') {
-        Some(at) => {
-            let name = String::from_utf8_lossy(&bytes[..at]).into_owned();
-            (name, Some(OsStr::from_bytes(&bytes[at + 1..]).to_owned()))
-        }
-        None => (entry.to_string_lossy().into_owned(), None),
-    }
-}
-
 /// Another user's groups are those of the database: there is no process of his to ask.
 fn become_user(situation: &mut Situation, user: &str) -> Result<(), Error> {
     let account = match user.parse() {
@@ -132,60 +82,6 @@ fn become_user(situation: &mut Situation, user: &str) -> Result<(), Error> {
         situation.forget_caller();
     }
     Ok(())
-}
-
-/// A claim, and how its repository looks now.
-struct Look<'d, 'p> {
-    claim: &'d Claim<'p>,
-    wanted: u64,
-    survey: Result<Survey, String>,
-}
-
-fn looks_of<'d, 'p>(decision: &'d Decision<'p>, situation: &Situation) -> Vec<Look<'d, 'p>> {
-    let Verdict::Start(terms) = &decision.verdict else { return Vec::new() };
-    let claims = Claims::of(&terms.demands, &situation.runtime);
-    let wanted: Vec<&Wanted> = claims.demands.iter().flat_map(Demand::options).collect();
-    let judged = terms.demands.iter().flat_map(decision::Demand::claims);
-    judged
-        .zip(wanted)
-        .map(|(claim, wanted)| Look {
-            claim,
-            wanted: wanted.slots.under(wanted.limit),
-            survey: Survey::of(&claim.path).map_err(|error| error.to_string()),
-        })
-        .collect()
-}
-
-impl Look<'_, '_> {
-    fn title(&self) -> String {
-        let member = self.claim.member_name(&SystemNames).map(|member| format!(" [{member}]"));
-        visible(format!("{}{}", self.claim.repository.shown_name(), member.unwrap_or_default()))
-    }
-
-    fn verdict(&self) -> String {
-        let limit = u64::from(self.claim.effective_limit());
-        match &self.survey {
-            Err(error) => visible(error),
-            Ok(_) if limit == 0 => "CLOSED: its limit is 0".to_owned(),
-            Ok(_) if self.wanted > limit => "NEVER: more than the limit".to_owned(),
-            Ok(survey) if survey.used + self.wanted > limit => {
-                let pids: Vec<String> = survey
-                    .holders
-                    .iter()
-                    .take(4)
-                    .map(|holder| holder.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string()))
-                    .collect();
-                let more = if survey.holders.len() > 4 { " …" } else { "" };
-                format!("FULL: PID {}{more}", pids.join(" "))
-            }
-            Ok(_) => "ok".to_owned(),
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        let limit = u64::from(self.claim.effective_limit());
-        self.survey.as_ref().is_ok_and(|survey| survey.used + self.wanted <= limit)
-    }
 }
 
 struct Explained<'d, 'p> {
@@ -301,17 +197,18 @@ impl Explained<'_, '_> {
     }
 
     fn claims(&self) -> String {
+        let clock = Clock::now();
         let mut table = Table::new(&["CLAIM", ">WANT", ">USED", ">LIMIT", ">WAITING", "VERDICT"]);
         for look in &self.looks {
             let unknown = || "?".to_owned();
             let survey = look.survey.as_ref();
             table.row([
                 look.title(),
-                look.wanted.to_string(),
+                look.slots().to_string(),
                 survey.map_or_else(|_| unknown(), |survey| survey.used.to_string()),
                 look.claim.effective_limit().to_string(),
                 survey.map_or_else(|_| unknown(), |survey| survey.waiting.len().to_string()),
-                look.verdict(),
+                look.verdict(&clock),
             ]);
         }
         table.render()
@@ -357,20 +254,25 @@ impl Explained<'_, '_> {
             return ("starts, with no slot: nothing limits it".to_owned(), None);
         }
         let mut looks = self.looks.iter();
-        let mut full = Vec::new();
-        let mut never = Vec::new();
+        let mut refused: Vec<&Look<'_, '_>> = Vec::new();
         for demand in &terms.demands {
             let options: Vec<&Look<'_, '_>> = looks.by_ref().take(demand.claims().len()).collect();
-            let passes =
-                |look: &&Look<'_, '_>| look.has_room() || look.claim.admit_always || !look.claim.enforce;
-            if options.iter().any(passes) {
-                continue;
+            let passes = |look: &&Look<'_, '_>| {
+                look.prospect() == Prospect::Room || look.claim.admit_always || !look.claim.enforce
+            };
+            if !options.iter().any(passes) {
+                refused.extend(options);
             }
-            for look in options {
-                let limit = look.claim.effective_limit();
-                let is_never = limit > 0 && look.wanted > u64::from(limit);
-                if is_never { never.push(look.title()) } else { full.push(look.title()) }
-            }
+        }
+        let titles = |wanted: &dyn Fn(Prospect) -> bool| -> Vec<String> {
+            refused.iter().filter(|look| wanted(look.prospect())).map(|look| look.title()).collect()
+        };
+        let too_soon = titles(&|prospect| matches!(prospect, Prospect::TooSoon(_)));
+        let never = titles(&|prospect| prospect == Prospect::Never);
+        let full = titles(&|prospect| !matches!(prospect, Prospect::TooSoon(_) | Prospect::Never));
+        if !too_soon.is_empty() {
+            let text = format!("too soon after the last launch ({})", too_soon.join(", "));
+            return (text, Some(ExitStatus::TooSoon));
         }
         match (full.as_slice(), never.as_slice()) {
             ([], []) => ("starts".to_owned(), None),
@@ -409,12 +311,12 @@ impl Explained<'_, '_> {
                     "repository": look.claim.repository.shown_name(),
                     "member": look.claim.member_name(&SystemNames),
                     "path": visible(&look.claim.path),
-                    "wanted": look.wanted,
+                    "wanted": look.slots(),
                     "limit": look.claim.effective_limit(),
                     "used": survey.ok().map(|survey| survey.used),
                     "waiting": survey.ok().map(|survey| survey.waiting.len()),
                     "error": survey.err(),
-                    "has_room": look.has_room(),
+                    "has_room": look.prospect() == Prospect::Room,
                     "rules": look.claim.rules.iter().map(|rule| rule.shown_name()).collect::<Vec<_>>(),
                 })
             })

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use crate::{
-    commands::run::Asked,
+    commands::{refusal::is_too_soon, run::Asked},
     decision::Unenforced,
     log::{
         event::{Event, Kind},
@@ -14,7 +14,7 @@ use crate::{
         admitted::Admitted,
         claim::Claim,
         expiry::{Fate, Overdue},
-        refused::{Reason, Refused},
+        refused::Refused,
     },
     sys::child::Ending,
 };
@@ -87,8 +87,7 @@ impl<'a> Journal<'a> {
     /// Some claims could not be met. `waited` says for how long it was tried.
     pub(super) fn refused(&self, asked: &Asked<'_>, refused: &[Refused], waited: Option<Duration>) {
         let claims = asked.claims();
-        let is_too_soon = refused.iter().any(|refused| matches!(refused.reason, Reason::TooSoon { .. }));
-        let mut event = self.event(if is_too_soon { Kind::TooSoon } else { Kind::Refused });
+        let mut event = self.event(if is_too_soon(refused) { Kind::TooSoon } else { Kind::Refused });
         for refused in refused {
             event.repositories.extend(claims.get(refused.claim).map(|claim| claim.name.clone()));
             event.rules.extend(

@@ -11,6 +11,7 @@ mod history;
 mod history_summary;
 mod journal;
 mod list;
+mod look;
 mod names;
 mod policy_check;
 mod policy_show;
@@ -21,6 +22,7 @@ mod reset;
 mod run;
 mod situation;
 mod status;
+mod supposed;
 mod turn;
 mod wishes;
 
@@ -38,20 +40,33 @@ use crate::{
     exit_status::ExitStatus,
     output::{json, stream},
     policy,
+    sys::credentials,
 };
 
 /// Does what the arguments of this process ask for, and answers with the status to end with. When the program was started
 /// it does not come back.
 pub fn main() -> u8 {
     let arguments: Vec<OsString> = env::args_os().collect();
-    let ended = match arguments.split_first() {
-        Some((name, rest)) if is_called(name, "exectimes") => return exectimes::main(rest),
-        _ => parse(&arguments).and_then(|action| action.map_or(Ok(ExitStatus::Success as u8), act)),
-    };
+    let ended = refuse_set_id().and_then(|()| match arguments.split_first() {
+        Some((name, rest)) if is_called(name, "exectimes") => Ok(exectimes::main(rest)),
+        _ => parse(&arguments)?.map_or(Ok(ExitStatus::Success as u8), act),
+    });
     ended.unwrap_or_else(|error| {
         stream::complain(&error.to_string());
         error.status() as u8
     })
+}
+
+/// A launcher that runs with another one's rights would start every program with them.
+fn refuse_set_id() -> Result<(), Error> {
+    if !credentials::is_set_id() {
+        return Ok(());
+    }
+    let text = "rungate is installed set-user-id or set-group-id, and will not run that way";
+    Err(Error::new(ExitStatus::Policy, text).advise(
+        "It needs no privilege, and a program started so loses part of its environment. Remove the bit: chmod ug-s"
+            .to_owned(),
+    ))
 }
 
 fn is_called(name: &OsStr, wanted: &str) -> bool {

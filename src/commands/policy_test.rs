@@ -37,10 +37,9 @@ pub(super) fn test(files: &[PathBuf], named: Option<PathBuf>) -> Result<u8, Erro
     Ok(ExitStatus::Success as u8)
 }
 
-/// The files that were named, whose paths are relative to the working directory.
+/// The files that were named, which messages name as they were typed.
 pub(super) fn load_files(situation: &Situation, files: &[PathBuf]) -> Result<Policy, Faults> {
-    let files: Vec<PathBuf> = files.iter().map(|file| situation.directory.join(file)).collect();
-    Policy::check_files(&files, situation.credentials.uid, &SystemNames)
+    Policy::check_files(files, situation.credentials.uid, &SystemNames)
 }
 
 /// What was expected, what came out, and what became of every rule.

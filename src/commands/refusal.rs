@@ -46,20 +46,18 @@ impl Refusal {
         let Asked { judged, .. } = asked;
         let claims = asked.claims();
         let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
-        let mut is_silent = false;
         let mut status = ExitStatus::Policy;
         for refused in refused {
             match &refused.reason {
-                Reason::TooSoon { silent, .. } => {
-                    is_silent = *silent;
-                    status = ExitStatus::TooSoon;
-                }
                 Reason::Full { .. } if waited.is_some() => status = ExitStatus::TimedOut,
                 Reason::Full { .. } if status == ExitStatus::Policy => status = ExitStatus::Full,
                 _ => {}
             }
         }
-        if status == ExitStatus::TooSoon {
+        // Among several alternatives one may be too soon, and another one full: that is what there is to wait for.
+        let is_too_soon = is_too_soon(refused);
+        if is_too_soon {
+            status = ExitStatus::TooSoon;
             message.too_soon(command, refused, &claims);
         } else {
             let what = if refused.iter().all(|refused| is_behind_others(refused, claims[refused.claim])) {
@@ -75,6 +73,8 @@ impl Refusal {
         }
         message.words_of_rules(refused.iter().filter_map(|refused| judged.get(refused.claim).copied()));
         message.lines.push(advice(command, asked, refused, &claims, waited));
+        let is_silent = is_too_soon
+            && refused.iter().all(|refused| matches!(refused.reason, Reason::TooSoon { silent: true, .. }));
         Self { text: message.lines.join("\n"), status, is_silent }
     }
 
@@ -93,6 +93,11 @@ impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
+}
+
+/// Whether everything that refuses does so because the last start, or end, was too short a time ago.
+pub(super) fn is_too_soon(refused: &[Refused]) -> bool {
+    !refused.is_empty() && refused.iter().all(|refused| matches!(refused.reason, Reason::TooSoon { .. }))
 }
 
 fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {
@@ -156,7 +161,12 @@ impl Message {
         let name = format!("{}{member}", visible(&claim.name));
         let wanted = claim.slots.under(claim.limit);
         let numbers = match reason {
-            Reason::Never | Reason::TooSoon { .. } => format!("{wanted} slots wanted of {}", claim.limit),
+            Reason::Never => format!("{wanted} slots wanted of {}", claim.limit),
+            Reason::TooSoon { last, pause, .. } => format!(
+                "too soon: not before {} (if_elapsed = \"{}\")",
+                self.clock.time(*last + *pause),
+                show_duration(*pause)
+            ),
             Reason::Full { .. } if claim.limit == 0 => "closed: its limit is 0".to_owned(),
             Reason::Full { used, waiting, .. } => {
                 let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
@@ -266,17 +276,19 @@ fn advice(
             Reason::Never | Reason::TooSoon { .. } => None,
         })
         .collect();
-    let too_soon = |refused: &&Refused| matches!(refused.reason, Reason::TooSoon { .. });
-    if let Some(refused) = refused.iter().find(too_soon) {
+    if let Some(refused) = refused.first().filter(|_| is_too_soon(refused)) {
         let name = visible(&claims[refused.claim].name);
         return format!("To start it now all the same: rungate reset {name}");
     }
     if full.is_empty() {
-        return format!("Ask for fewer slots, or ask your administrator: rungate explain -- {command}");
+        return format!(
+            "Ask for fewer slots, or ask your administrator: rungate explain{} -- {command}",
+            asked.options.explain
+        );
     }
     if full.iter().any(|(_, _, only_ancestors)| *only_ancestors) {
-        return "Start it outside of the program that holds the slot. Your administrator can let it share the slot:\n\
-                hold = \"descriptor\" in the policy, so that the slot outlives the program that took it."
+        return "Start it outside of the program that holds the slot.\n\
+                An administrator can let it share that slot: nested = \"join\" and hold = \"descriptor\"."
             .to_owned();
     }
     if full.iter().any(|(refused, _, _)| claims[refused.claim].limit == 0) {
@@ -294,10 +306,16 @@ fn advice(
         Wait::For(Duration::ZERO) => String::new(),
         most => {
             let wait = most.min(Wait::For(USUAL_WAIT));
-            format!(", or stand in line: rungate run --wait {wait} -- {command}")
+            format!(", or stand in line: rungate run --wait {wait}{} -- {command}", asked.options.run)
         }
     };
-    format!("{first}{next}\nTo see why: rungate explain -- {command}")
+    // A claim of the command line is all there in the message already.
+    let why = if full.iter().any(|(refused, _, _)| refused.claim < asked.judged.len()) {
+        format!("\nTo see why: rungate explain{} -- {command}", asked.options.explain)
+    } else {
+        String::new()
+    };
+    format!("{first}{next}{why}")
 }
 
 /// A rule's name and place.

@@ -71,9 +71,6 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn prepare(arguments: &'a RunArguments) -> Result<Self, Error> {
         let situation = Situation::of_this_process()?;
-        if situation.credentials.set_id {
-            return Err(set_id());
-        }
         let Some((command, words)) = arguments.command.split_first() else {
             return Err(Error::new(ExitStatus::Usage, "no command"));
         };
@@ -115,7 +112,8 @@ impl<'a> Run<'a> {
         let claims = Claims::of(&terms.demands, &situation.runtime);
         let mut demands = claims.demands;
         demands.extend(ad_hoc::claim(arguments, command, situation).map(Demand::One));
-        let asked = Asked { terms, demands: &demands, judged: &claims.judged };
+        let options = options(arguments);
+        let asked = Asked { terms, demands: &demands, judged: &claims.judged, options: &options };
 
         let hold = self.wishes.hold(terms);
         let launch = Launch {
@@ -152,7 +150,7 @@ impl<'a> Run<'a> {
         journal: &Journal<'_>,
     ) -> Result<u8, Error> {
         if self.arguments.verbose {
-            report(self.command, &admitted);
+            report(self.command, asked, &admitted);
         }
         if self.turn.has_waited() {
             journal.waited(self.turn.waited());
@@ -204,6 +202,39 @@ pub(super) struct Asked<'a> {
     pub(super) terms: &'a Terms<'a>,
     pub(super) demands: &'a [Demand],
     pub(super) judged: &'a [&'a Claim<'a>],
+    /// What of the command line another call has to repeat, with a blank in front.
+    pub(super) options: &'a Options,
+}
+
+/// Options that have to be repeated for the same result.
+pub(super) struct Options {
+    /// For `run`.
+    pub(super) run: String,
+    /// For `explain`, which knows nothing of `--limit`.
+    pub(super) explain: String,
+}
+
+fn options(arguments: &RunArguments) -> Options {
+    let option = |name: &str, value: Option<String>| {
+        value.map_or_else(String::new, |value| format!(" --{name} {}", quoted(&value)))
+    };
+    let typed_as = option("as", arguments.typed_as.as_ref().map(visible));
+    let policy = option("policy", arguments.policy.policy.as_ref().map(visible));
+    let explain = format!("{policy}{typed_as}");
+    let repository = option("repository", arguments.repository.as_ref().map(visible));
+    let limit = option("limit", arguments.limit.map(|limit| limit.to_string()));
+    let slots = option("slots", arguments.slots.map(|slots| slots.to_string()));
+    Options { run: format!("{explain}{repository}{limit}{slots}"), explain }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 impl Asked<'_> {
@@ -258,10 +289,17 @@ fn judge<'d, 'p>(
     }
 }
 
-fn report(command: &OsStr, admitted: &Admitted) {
+fn report(command: &OsStr, asked: &Asked<'_>, admitted: &Admitted) {
     let held: Vec<String> = admitted.slots().iter().map(described).collect();
     let what = if held.is_empty() { "no slot".to_owned() } else { held.join(", ") };
-    stream::complain(&format!("rungate: {}: starts with {what}", visible(command)));
+    let claims = asked.claims();
+    let without: Vec<String> = admitted
+        .unenforced()
+        .iter()
+        .filter_map(|number| claims.get(*number))
+        .map(|claim| format!("; {} is full, but not enforced", visible(&claim.name)))
+        .collect();
+    stream::complain(&format!("rungate: {}: starts with {what}{}", visible(command), without.concat()));
 }
 
 fn described(held: &NamedSlots) -> String {
@@ -294,15 +332,4 @@ fn no_policy(command: &OsString) -> Error {
         "Give one with --policy FILE, or a cap without one: rungate run --limit 1 -- {}",
         visible(command)
     ))
-}
-
-fn set_id() -> Error {
-    Error::new(
-        ExitStatus::Policy,
-        "rungate is installed set-user-id or set-group-id, and will not run that way",
-    )
-    .advise(
-        "It needs no privilege, and a program started so loses part of its environment. Remove the bit: chmod ug-s"
-            .to_owned(),
-    )
 }

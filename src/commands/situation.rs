@@ -123,14 +123,21 @@ impl Situation {
             system: PathBuf::from(SYSTEM_POLICY),
             given: named
                 .or_else(|| env::var_os(POLICY_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)),
-            own: own_policy(),
+            own: own_policy(self.credentials.uid),
             caller: self.credentials.uid,
         }
     }
 }
 
-fn own_policy() -> Option<PathBuf> {
-    let directory = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+/// The caller's own policy, where the environment leads to a directory of his: after `su` or `sudo` it may lead to somebody
+/// else's, whose policy is not the caller's.
+fn own_policy(uid: u32) -> Option<PathBuf> {
+    let belongs =
+        |directory: &PathBuf| regular_file::status_of_target(directory).is_ok_and(|status| status.uid == uid);
+    let directory = match absolute("XDG_CONFIG_HOME") {
+        Some(directory) => Some(directory).filter(belongs)?,
+        None => absolute("HOME").filter(belongs)?.join(".config"),
+    };
     Some(directory.join("rungate/policy.toml"))
 }
 

@@ -76,7 +76,8 @@ impl Turn {
         watch: &Watch<'_>,
     ) -> Result<Waited, RepositoryError> {
         let deadline = match wait {
-            Wait::For(Duration::ZERO) => {
+            // One that stood in line already, when the policy still let it, keeps its turn or has run out of time.
+            Wait::For(Duration::ZERO) if !self.has_waited => {
                 return Ok(match acquisition::acquire(demands, launch)? {
                     Outcome::Admitted(admitted) => Waited::Admitted(admitted),
                     Outcome::Refused(refused) => Waited::Refused(refused),
@@ -111,6 +112,10 @@ fn describe(command: &OsStr, waiting: &Waiting<'_>, claim: &Claim, waited: Durat
         .iter()
         .find(|refused| refused.claim == waiting.claim)
         .and_then(|refused| match refused.reason {
+            // A ceiling is lower than what others may use.
+            Reason::Full { used, .. } if used > claim.limit => {
+                Some(format!(" ({used} used, up to {} for this rule)", claim.limit))
+            }
             Reason::Full { used, .. } => Some(format!(" ({used} of {} used)", claim.limit)),
             _ => None,
         })

@@ -14,16 +14,17 @@ use crate::{
     repository::{
         admission::{Room, Terms, View},
         admitted::Admitted,
+        blocking::Blocked,
         claim::{Admit, Claim, Demand, NamedSlots, Pause},
         error::RepositoryError,
-        expiry::{self, Fate, Overdue},
+        expiry::{Fate, Overdue},
         file::{LockFile, Opening},
         header::Header,
         held::Held,
         hold::Hold,
-        holder::{self, holders},
+        holder,
         layout::record_at,
-        line::{self, Number, Ticket},
+        line::{Number, Ticket},
         mutex::MutexGuard,
         nested,
         record::{Record, short_boot_id},
@@ -95,16 +96,6 @@ pub(super) enum Decided {
     Blocked(Blocked),
 }
 
-/// A launch that has to wait, or is refused.
-pub(super) struct Blocked {
-    /// Every claim that stands in the way.
-    pub(super) refused: Vec<Refused>,
-    /// The files in which it is blocked, each with the limit that counts there.
-    pub(super) files: Vec<(FileId, u64)>,
-    /// Whether it makes no sense to wait: something that is needed can never be had, or not in this way.
-    pub(super) is_final: bool,
-}
-
 /// Why an attempt has to start over.
 enum Disturbance {
     /// The path leads to another file now.
@@ -124,12 +115,12 @@ impl From<Disturbance> for RepositoryError {
 
 /// The claims of a launch, and the files that they lead to, open.
 pub(super) struct Acquisition<'a> {
-    launch: &'a Launch<'a>,
+    pub(super) launch: &'a Launch<'a>,
     wanted: &'a [Demand],
-    demands: Vec<Vec<Choice<'a>>>,
+    pub(super) demands: Vec<Vec<Choice<'a>>>,
     files: BTreeMap<FileId, Rc<LockFile>>,
     /// Overdue holders that were tried to end once: nobody is sent signals again and again.
-    tried: Vec<i32>,
+    pub(super) tried: Vec<i32>,
 }
 
 /// The mutexes of all files, held.
@@ -233,10 +224,23 @@ impl<'a> Acquisition<'a> {
         }
         let mut picked = Vec::new();
         if self.choose(&mut views, &mut picked)? {
-            self.take(views, joined, &picked)
-        } else {
-            self.blocked(&mut views).map(|blocked| Ok(Decided::Blocked(blocked)))
+            return self.take(views, joined, &picked);
         }
+        let blocked = self.blocked(&mut views, false)?;
+        if !blocked.by_the_line_alone() {
+            return Ok(Ok(Decided::Blocked(blocked)));
+        }
+        // A line is left without the mutex: whoever was ahead may have gone since. Nobody joins it meanwhile.
+        picked.clear();
+        if self.choose(&mut views, &mut picked)? {
+            return self.take(views, joined, &picked);
+        }
+        // What is free by itself, and not to be had, is in the way of something else.
+        let blocked = self.blocked(&mut views, true)?;
+        Ok(match self.files.values().next() {
+            Some(file) if blocked.refused.is_empty() => Err(Disturbance::Locked(Rc::clone(file))),
+            _ => Ok(Decided::Blocked(blocked)),
+        })
     }
 
     /// The files whose every claim is met by slots of an ancestor.
@@ -263,14 +267,8 @@ impl<'a> Acquisition<'a> {
         for choices in &self.demands {
             let mut reasons = Vec::new();
             for choice in choices {
-                let (Some(pause), Some(view)) = (enforced_pause(choice.claim), views.get(&choice.file))
-                else {
-                    continue;
-                };
-                if let Some(last) = too_soon(pause, view.header(), now) {
-                    let uid = holder::who_started(self.file(choice.file), view.header(), last)?;
-                    let Pause { length, from_end, silent } = pause;
-                    let reason = Reason::TooSoon { last, uid, pause: length, from_end, silent };
+                let Some(view) = views.get(&choice.file) else { continue };
+                if let Some(reason) = self.too_soon_for(choice, view, now)? {
                     reasons.push(Refused { claim: choice.number, reason });
                 }
             }
@@ -279,6 +277,19 @@ impl<'a> Acquisition<'a> {
             }
         }
         Ok(refused)
+    }
+
+    pub(super) fn too_soon_for(
+        &self,
+        choice: &Choice<'_>,
+        view: &View<'_>,
+        now: SystemTime,
+    ) -> Result<Option<Reason>, RepositoryError> {
+        let Some(pause) = enforced_pause(choice.claim) else { return Ok(None) };
+        let Some(last) = too_soon(pause, view.header(), now) else { return Ok(None) };
+        let uid = holder::who_started(self.file(choice.file), view.header(), last)?;
+        let Pause { length, from_end, silent } = pause;
+        Ok(Some(Reason::TooSoon { last, uid, pause: length, from_end, silent }))
     }
 
     /// Finds the first combination, in the order of preference, that can be had as a whole.
@@ -308,7 +319,7 @@ impl<'a> Acquisition<'a> {
             .is_some_and(|pause| too_soon(pause, view.header(), SystemTime::now()).is_some());
         Ok(match view.room(&terms_on(choice.file, picked))? {
             Room::Free(_) => !paused,
-            Room::Full | Room::Never => choice.claim.admit == Admit::Unenforced,
+            Room::Full | Room::Behind | Room::Never => choice.claim.admit == Admit::Unenforced,
         })
     }
 
@@ -395,101 +406,10 @@ impl<'a> Acquisition<'a> {
             command: self.launch.command.to_owned(),
         }
     }
-
-    /// Every claim that stands in the way. A hint that would mislead an exectimes peer is mended on the way.
-    fn blocked(&self, views: &mut BTreeMap<FileId, View<'_>>) -> Result<Blocked, RepositoryError> {
-        let needed: Vec<Choice<'a>> = self
-            .demands
-            .iter()
-            .filter_map(|choices| if let [only] = choices.as_slice() { Some(*only) } else { None })
-            .collect();
-        let mut blocked = Blocked { refused: Vec::new(), files: Vec::new(), is_final: false };
-        for choices in &self.demands {
-            let mut refusals = Vec::new();
-            let mut files = Vec::new();
-            for choice in choices {
-                let mut together: Vec<Choice<'a>> = needed.clone();
-                together.push(*choice);
-                let Some(view) = views.get_mut(&choice.file) else { continue };
-                let terms = terms_on(choice.file, &together);
-                let reason = match view.room(&terms)? {
-                    Room::Free(_) => continue,
-                    Room::Full | Room::Never if choice.claim.admit == Admit::Unenforced => continue,
-                    Room::Full => self.full(choice, view)?,
-                    Room::Never => Reason::Never,
-                };
-                refusals.push(Refused { claim: choice.number, reason });
-                files.push((choice.file, terms.limit));
-            }
-            if refusals.len() == choices.len() {
-                blocked.is_final |= refusals.iter().all(Refused::is_final);
-                blocked.refused.append(&mut refusals);
-                blocked.files.append(&mut files);
-            }
-        }
-        Ok(blocked)
-    }
-
-    /// Ends holders that are overdue, where that makes room for everything that blocks the launch: nobody is ended in vain. Says
-    /// whether any has gone. The mutexes must not be held.
-    pub(super) fn end_overdue(&mut self, blocked: &mut Blocked) -> Result<bool, RepositoryError> {
-        let now = SystemTime::now();
-        let mut to_end = Vec::new();
-        for (index, refused) in blocked.refused.iter().enumerate() {
-            let Some(choice) = self.choices().find(|choice| choice.number == refused.claim) else {
-                return Ok(false);
-            };
-            let (Some(expiry), Reason::Full { holders, .. }) = (choice.claim.expiry, &refused.reason) else {
-                return Ok(false);
-            };
-            let mut overdue = expiry::overdue(holders, &expiry, now);
-            let wanted = choice.claim.slots.under(choice.claim.limit);
-            overdue.retain(|overdue| !self.tried.contains(&overdue.pid));
-            overdue.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
-            if overdue.is_empty() {
-                return Ok(false);
-            }
-            to_end.extend(overdue.into_iter().map(|overdue| (index, *choice, expiry, overdue)));
-        }
-        let mut has_ended = false;
-        for (index, choice, expiry, overdue) in to_end {
-            self.tried.push(overdue.pid);
-            let fate = expiry::end(self.file(choice.file), &overdue, &expiry)?;
-            has_ended |= matches!(fate, Fate::Ended(_) | Fate::HadLeft);
-            (self.launch.on_expired)(choice.claim, &overdue, fate);
-            if let Reason::Full { overdue: left, .. } = &mut blocked.refused[index].reason {
-                left.push((overdue, fate));
-            }
-        }
-        Ok(has_ended)
-    }
-
-    fn full(&self, choice: &Choice<'a>, view: &mut View<'_>) -> Result<Reason, RepositoryError> {
-        let file = self.file(choice.file);
-        let occupancy = view.occupancy()?.clone();
-        if view.hint_misleads()?
-            && let Some(hint) = view.new_hint(&[])?
-        {
-            Header::write_hint(file, hint)?;
-        }
-        let lineage: Vec<i32> = process::own_lineage().collect();
-        let mut spans = occupancy.spans().iter();
-        Ok(Reason::Full {
-            used: occupancy.shown(),
-            holders: holders(file, &occupancy)?,
-            overdue: Vec::new(),
-            waiting: line::waiters(file)?
-                .into_iter()
-                .filter(|waiter| waiter.pid != Some(process::own_pid()))
-                .collect(),
-            only_ancestors: !occupancy.spans().is_empty()
-                && spans.all(|span| span.pid.is_some_and(|pid| lineage.contains(&pid))),
-        })
-    }
 }
 
 /// The claims on one file are one claim.
-fn terms_on(file: FileId, picked: &[Choice<'_>]) -> Terms {
+pub(super) fn terms_on(file: FileId, picked: &[Choice<'_>]) -> Terms {
     let claims = picked.iter().filter(|choice| choice.file == file).map(|choice| choice.claim);
     Terms::merge(claims).unwrap_or_default()
 }

@@ -34,8 +34,10 @@ pub struct Terms {
 pub enum Room {
     /// These slots are free, and taking them keeps the limit.
     Free(Vec<u64>),
-    /// The limit is reached, or older launches wait for what is left.
+    /// The limit is reached.
     Full,
+    /// Older launches wait for what is left.
+    Behind,
     /// More slots than the limit are wanted: they can never be had.
     Never,
 }
@@ -60,6 +62,17 @@ impl Terms {
     fn of(claim: &Claim) -> Self {
         let limit = claim.limit.min(LAST_SLOT);
         Self { limit, slots: claim.slots.under(limit), zones: claim.zones.clone(), admit: claim.admit }
+    }
+
+    /// The limit that counts in the line: how many slots there are for this launch at all. Who may not use what is reserved for
+    /// others must not hold them up.
+    pub fn line(&self) -> u64 {
+        if self.zones.is_empty() {
+            return self.limit;
+        }
+        let within =
+            |zone: &RangeInclusive<u64>| (zone.end().min(&self.limit) + 1).saturating_sub(*zone.start());
+        self.zones.iter().map(within).sum()
     }
 
     /// The slots to look at, in order, each once.
@@ -113,13 +126,16 @@ impl<'file> View<'file> {
     /// Whether these terms can be met now.
     pub fn room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
         let drained = terms.limit == 0;
-        if terms.slots > terms.limit && !drained && terms.admit != Admit::Always {
+        if terms.slots > terms.line() && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
         }
-        if terms.admit != Admit::Always
-            && (drained || line::nearest_older(self.file, terms.limit, self.number)?.is_some())
-        {
-            return Ok(Room::Full);
+        if terms.admit != Admit::Always {
+            if drained {
+                return Ok(Room::Full);
+            }
+            if line::nearest_older(self.file, terms.line(), self.number)?.is_some() {
+                return Ok(Room::Behind);
+            }
         }
         if self.occupancy.is_none()
             && let Some(beyond) = self.held_beyond(terms.limit)?

@@ -106,7 +106,7 @@ fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>, boot: O
         return Holder {
             slots,
             pid: Some(record.pid),
-            keeper: record.supervisor.filter(|pid| Process::find(*pid).is_some()).or(Some(record.pid)),
+            keeper: live_supervisor(&record).or(Some(record.pid)),
             uid: Some(record.uid),
             since: Some(record.since()),
             host: Some(record.host),
@@ -135,12 +135,17 @@ fn agrees(record: &Record, pid: Option<i32>) -> bool {
     if let Some(pid) = pid {
         return record.hold == Hold::Process && record.pid == pid;
     }
-    let lives = |pid: i32, started: &dyn Fn(u64) -> bool| {
-        Process::find(pid).is_some_and(|process| started(process.started) && !process.is_zombie())
-    };
     record.hold != Hold::Process
-        && (lives(record.pid, &|started| started == record.start)
-            || record.supervisor.is_some_and(|pid| lives(pid, &|started| started <= record.start)))
+        && (lives(record.pid, |started| started == record.start) || live_supervisor(record).is_some())
+}
+
+/// The supervisor, if it lives. One that was killed keeps nothing, also before its parent has reaped it.
+fn live_supervisor(record: &Record) -> Option<i32> {
+    record.supervisor.filter(|pid| lives(*pid, |started| started <= record.start))
+}
+
+fn lives(pid: i32, started: impl Fn(u64) -> bool) -> bool {
+    Process::find(pid).is_some_and(|process| started(process.started) && !process.is_zombie())
 }
 
 /// Reads records through a window, because thousands of them stand next to each other.

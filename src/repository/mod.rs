@@ -5,6 +5,7 @@
 pub mod acquisition;
 pub mod admission;
 pub mod admitted;
+pub mod blocking;
 pub mod claim;
 pub mod error;
 pub mod expiry;

@@ -15,7 +15,10 @@ use crate::{
         layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_bytes},
         record::Record,
     },
-    sys::{process::own_pid, record_lock},
+    sys::{
+        process::own_pid,
+        record_lock::{self, Bytes},
+    },
 };
 
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no such slots, when
@@ -56,8 +59,19 @@ fn is_ours(file: &LockFile, slot: u64, launch: &Launch<'_>) -> Result<bool, Repo
     if let Some(pid) = holder.pid {
         return Ok(pid == own_pid());
     }
+    is_inherited(file, &bytes, launch)
+}
+
+/// Whether these slots are held by a description that this process inherited. In this order: what is free for the description
+/// and held all the same is its own, and does not go away meanwhile.
+pub(super) fn is_inherited(
+    file: &LockFile,
+    bytes: &Bytes,
+    launch: &Launch<'_>,
+) -> Result<bool, RepositoryError> {
     let mut inherited = launch.opening.inherited.of(file.id());
-    Ok(inherited.any(|descriptor| matches!(record_lock::conflict(descriptor, &bytes), Ok(None))))
+    Ok(inherited.any(|descriptor| matches!(record_lock::conflict(descriptor, bytes), Ok(None)))
+        && file.conflict(bytes)?.is_some())
 }
 
 fn is_for(file: &LockFile, slot: u64, command: &str) -> Result<bool, RepositoryError> {

@@ -1,10 +1,11 @@
 //! Looking at a repository without taking anything: for listings, and for people who want to know why. Nothing is created,
 //! and a file that is not there is a repository that nobody uses.
 
-use std::{path::Path, time::SystemTime};
+use std::{ops::RangeInclusive, path::Path, time::SystemTime};
 
 use crate::{
     repository::{
+        claim::Pause,
         error::RepositoryError,
         file::{LockFile, call},
         header::Header,
@@ -26,6 +27,8 @@ pub struct Survey {
     pub waiting: Vec<Waiter>,
     /// When a program was last started under it.
     pub last_start: Option<SystemTime>,
+    /// When one was last seen to end under it.
+    pub last_end: Option<SystemTime>,
 }
 
 impl Survey {
@@ -43,13 +46,30 @@ impl Survey {
     }
 
     fn of_file(file: &LockFile) -> Result<Self, RepositoryError> {
+        let header = Header::read(file)?;
         let occupancy = Occupancy::scan(file)?;
         Ok(Self {
             used: occupancy.shown(),
             holders: holders_with_search(file, &occupancy)?,
             waiting: line::waiters(file)?,
-            last_start: Header::read(file)?.last_start,
+            last_start: header.last_start,
+            last_end: header.last_end,
         })
+    }
+
+    /// When the pause that keeps the next launch from starting is over; none where there is no such pause.
+    pub fn paused_until(&self, pause: Option<Pause>, now: SystemTime) -> Option<SystemTime> {
+        let pause = pause?;
+        let last = if pause.from_end { self.last_end } else { self.last_start }?;
+        let ago = now.duration_since(last).ok()?;
+        (ago < pause.length).then(|| last + pause.length)
+    }
+
+    /// How many of `slots` are free.
+    pub fn free_among(&self, slots: &RangeInclusive<u64>) -> u64 {
+        let held =
+            |slot: &u64| self.holders.iter().any(|holder| (holder.slots.0..=holder.slots.1).contains(slot));
+        slots.clone().filter(|slot| !held(slot)).count() as u64
     }
 
     /// The holder that has held its slot for longest.

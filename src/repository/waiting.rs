@@ -7,18 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::{
     repository::{
-        acquisition::{Acquisition, Blocked, Decided, Launch},
+        acquisition::{Acquisition, Decided, Launch},
         admitted::Admitted,
+        blocking::{Blocked, Line},
         claim::Demand,
         error::RepositoryError,
         file::{LockFile, call},
         line::{self, Number, Ticket, Woken},
         refused::{Reason, Refused},
     },
-    sys::{
-        descriptor::FileId,
-        pidfd::{self, PidFd},
-    },
+    sys::pidfd::{self, PidFd},
 };
 
 /// How often a waiter looks around when nothing wakes it.
@@ -111,7 +109,11 @@ pub fn acquire_in_turn(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Ok(Waited::TimedOut(blocked.refused));
         }
-        let (file, limit) = place.stand_in_line(&acquisition, &blocked)?;
+        let Line { file, limit, is_behind } = place.stand_in_line(&acquisition, &blocked)?;
+        let number = place.number.unwrap_or(number);
+        // Asked before the mutexes go: whoever leaves the line after this ends a sleep behind him. Asked later, the last one
+        // ahead might be gone, with his slot, and nothing would be left to wake this launch.
+        let ahead = line::nearest_older(acquisition.file(file), limit, number)?;
         drop(mutexes);
         let claim = acquisition.choices().find(|choice| choice.file == file);
         let waiting = Waiting {
@@ -119,15 +121,23 @@ pub fn acquire_in_turn(
             claim: claim.map_or(0, |choice| choice.number),
             file: acquisition.file(file),
             limit,
-            number: place.number.unwrap_or(number),
+            number,
         };
         if watch(&waiting) == Verdict::Stop {
             return Ok(Waited::Interrupted);
         }
-        match line::nearest_older(waiting.file, limit, waiting.number)? {
-            Some(ahead) if sleep_behind(&waiting, &ahead, deadline, watch)? == Verdict::Stop => {
+        // What may happen elsewhere does not wake who sleeps in this line: another alternative may have room, or slots stand
+        // idle because of a place that is kept.
+        let looks_elsewhere =
+            place.idle_since.is_some() || demands.iter().any(|demand| demand.options().len() > 1);
+        match ahead {
+            Some(ahead)
+                if sleep_behind(&waiting, &ahead, deadline, looks_elsewhere, watch)? == Verdict::Stop =>
+            {
                 return Ok(Waited::Interrupted);
             }
+            // Whoever was ahead has left, and with him the only reason not to look whether there is room.
+            None if is_behind => {}
             // Only the first in line ends whoever is overdue: those behind it would end more than it takes.
             None if !acquisition.end_overdue(&mut blocked)? => {
                 watched.sleep(&blocked.refused, acquisition.file(file), deadline)?;
@@ -137,11 +147,13 @@ pub fn acquire_in_turn(
     }
 }
 
-/// Sleeps until the launch ahead is out of the way or the time is over, with a look each second.
+/// Sleeps until the launch ahead is out of the way or the time is over, with a look each second; until the next look at most
+/// where everything has to be looked at again.
 fn sleep_behind(
     waiting: &Waiting<'_>,
     ahead: &line::Waiter,
     deadline: Option<Instant>,
+    looks_elsewhere: bool,
     watch: &mut dyn FnMut(&Waiting<'_>) -> Verdict,
 ) -> Result<Verdict, RepositoryError> {
     loop {
@@ -151,6 +163,7 @@ fn sleep_behind(
         }
         match line::sleep_behind(waiting.file, ahead, longest)? {
             Woken::Left => return Ok(Verdict::Wait),
+            Woken::Time if looks_elsewhere => return Ok(Verdict::Wait),
             Woken::Time if watch(waiting) == Verdict::Stop => return Ok(Verdict::Stop),
             Woken::Time => {}
         }
@@ -167,31 +180,31 @@ impl Place {
         &mut self,
         acquisition: &Acquisition<'_>,
         blocked: &Blocked,
-    ) -> Result<(FileId, u64), RepositoryError> {
-        let has_ticket = |place: &Self, (file, limit): &(FileId, u64)| {
-            place.tickets.iter().any(|ticket| ticket.is_for(acquisition.file(*file), *limit))
+    ) -> Result<Line, RepositoryError> {
+        let has_ticket = |place: &Self, line: &Line| {
+            place.tickets.iter().any(|ticket| ticket.is_for(acquisition.file(line.file), line.limit))
         };
-        let stays = blocked.files.iter().find(|file| has_ticket(self, file)).copied();
+        let stays = blocked.files.iter().find(|line| has_ticket(self, line)).copied();
         let here = stays.unwrap_or(blocked.files[0]);
         if stays.is_none() && !self.tickets.is_empty() {
             self.moves += 1;
         }
         if self.moves < MOVES {
-            self.tickets.retain(|ticket| ticket.is_for(acquisition.file(here.0), here.1));
+            self.tickets.retain(|ticket| ticket.is_for(acquisition.file(here.file), here.limit));
             self.take_ticket(acquisition, here)?;
             return Ok(here);
         }
-        for file in &blocked.files {
-            self.take_ticket(acquisition, *file)?;
+        for line in &blocked.files {
+            self.take_ticket(acquisition, *line)?;
         }
         // With all its tickets kept, a file that does not block it has room that nobody behind it can use.
         let idle = self.tickets.iter().any(|ticket| {
-            blocked.files.iter().all(|(file, limit)| !ticket.is_for(acquisition.file(*file), *limit))
+            blocked.files.iter().all(|line| !ticket.is_for(acquisition.file(line.file), line.limit))
         });
         if !idle {
             self.idle_since = None;
         } else if self.idle_since.get_or_insert_with(Instant::now).elapsed() > LONGEST_IDLE {
-            self.tickets.retain(|ticket| ticket.is_for(acquisition.file(here.0), here.1));
+            self.tickets.retain(|ticket| ticket.is_for(acquisition.file(here.file), here.limit));
             self.idle_since = None;
             self.moves = 0;
         }
@@ -201,7 +214,7 @@ impl Place {
     fn take_ticket(
         &mut self,
         acquisition: &Acquisition<'_>,
-        (file, limit): (FileId, u64),
+        Line { file, limit, .. }: Line,
     ) -> Result<(), RepositoryError> {
         let file = acquisition.file(file);
         if self.tickets.iter().any(|ticket| ticket.is_for(file, limit)) {

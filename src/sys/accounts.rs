@@ -104,6 +104,16 @@ pub fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
     }
 }
 
+/// Whether a group is that of one user alone: he logs in with it, it has his name, and nobody else is listed in it.
+pub fn is_private_group(uid: u32, gid: u32) -> bool {
+    let (Ok(Some(user)), Ok(Some(group))) =
+        (User::from_uid(Uid::from_raw(uid)), Group::from_gid(Gid::from_raw(gid)))
+    else {
+        return false;
+    };
+    user.gid == group.gid && user.name == group.name && group.mem.iter().all(|member| *member == user.name)
+}
+
 /// A user in a message: `backup (34)`, or `user 3434` where there is no name.
 pub fn shown(uid: u32) -> String {
     match user_name(uid) {

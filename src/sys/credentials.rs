@@ -14,8 +14,6 @@ pub struct Credentials {
     pub gid: u32,
     /// The real group and the supplementary groups, each once, the real one first.
     pub groups: Vec<u32>,
-    /// Whether the program was started set-user-id or set-group-id.
-    pub set_id: bool,
 }
 
 impl Credentials {
@@ -28,7 +26,11 @@ impl Credentials {
                 groups.push(group.as_raw());
             }
         }
-        let set_id = getuid() != geteuid() || getgid() != getegid();
-        Ok(Self { uid: getuid().as_raw(), gid, groups, set_id })
+        Ok(Self { uid: getuid().as_raw(), gid, groups })
     }
+}
+
+/// Whether this program was started set-user-id or set-group-id.
+pub fn is_set_id() -> bool {
+    getuid() != geteuid() || getgid() != getegid()
 }

@@ -14,7 +14,7 @@ use std::{
 use nix::{
     errno::Errno,
     fcntl::{OFlag, open},
-    sys::stat::{FileStat, Mode, SFlag, fstat, lstat, umask},
+    sys::stat::{FileStat, Mode, SFlag, fstat, lstat, stat, umask},
     unistd::Uid,
 };
 
@@ -104,6 +104,11 @@ impl Status {
 /// What the path leads to now, links not followed.
 pub fn status_of_path(path: &Path) -> Result<Status, Errno> {
     lstat(path).map(Status::from)
+}
+
+/// What the path leads to now, links followed.
+pub fn status_of_target(path: &Path) -> Result<Status, Errno> {
+    stat(path).map(Status::from)
 }
 
 /// What an open descriptor leads to.

@@ -13,7 +13,7 @@ use nix::{errno::Errno, fcntl::OFlag, libc, sys::stat::FileStat};
 use crate::sys::{
     distrust::{Distrust, LONGEST, Reason},
     stamp::Stamp,
-    trusted_walk::{Found, Walk, judge_owner, kind},
+    trusted_walk::{Found, Walk, is_private_group, judge_owner, kind},
 };
 
 /// A file that was judged and not yet read.
@@ -48,7 +48,7 @@ impl TrustedFile {
         if mode & 0o002 != 0 {
             return Err(blame(Reason::WorldWritable(mode)));
         }
-        if mode & 0o020 != 0 {
+        if mode & 0o020 != 0 && !is_private_group(&status) {
             return Err(blame(Reason::GroupWritable(mode)));
         }
         Ok(TrustedFile { file: descriptor.into(), path, status })

@@ -18,7 +18,10 @@ use nix::{
     sys::stat::{FileStat, Mode, fstat},
 };
 
-use crate::sys::distrust::{Distrust, Reason};
+use crate::sys::{
+    accounts,
+    distrust::{Distrust, Reason},
+};
 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: u32 = 40;
@@ -165,6 +168,12 @@ pub(super) fn judge_owner(status: &FileStat, caller: u32) -> Result<(), Reason> 
     if status.st_uid == 0 || status.st_uid == caller { Ok(()) } else { Err(Reason::Owner(status.st_uid)) }
 }
 
+/// Whether the group is the owner's alone, as distributions set it up that give every user a group of his name: what such
+/// a group can write, only he can. Root's is none, because others are put into it.
+pub(super) fn is_private_group(status: &FileStat) -> bool {
+    status.st_uid != 0 && accounts::is_private_group(status.st_uid, status.st_gid)
+}
+
 /// A sticky directory is as good as one that is not writable: others can add names, but not replace ours. Group 0 is
 /// root's, and some distributions let it write to system directories.
 pub(super) fn judge_directory(status: &FileStat, caller: u32) -> Result<(), Reason> {
@@ -176,7 +185,7 @@ pub(super) fn judge_directory(status: &FileStat, caller: u32) -> Result<(), Reas
     if mode & 0o002 != 0 {
         return Err(Reason::WorldWritable(mode));
     }
-    if mode & 0o020 != 0 && status.st_gid != 0 {
+    if mode & 0o020 != 0 && status.st_gid != 0 && !is_private_group(status) {
         return Err(Reason::GroupWritable(mode));
     }
     Ok(())

@@ -4,6 +4,7 @@
 mod accounts;
 mod deadline;
 mod held_slots;
+mod line;
 mod lock_range;
 mod observer;
 mod outcome;
@@ -13,6 +14,7 @@ mod running;
 mod site;
 mod storm;
 mod test;
+mod trace;
 mod unindent;
 
 pub(crate) use accounts::{Account, is_root, skip};
@@ -20,10 +22,11 @@ pub(crate) use deadline::eventually;
 pub(crate) use observer::{Observed, Observer};
 pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use process_state::ProcessState;
-pub(crate) use running::Running;
+pub(crate) use running::{Running, state_of};
 pub(crate) use site::{Site, set_mode};
 pub(crate) use storm::storm_size;
 pub(crate) use test::Test;
+pub(crate) use trace::{Call, Trace};
 pub(crate) use unindent::unindent;
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.

@@ -1,5 +1,6 @@
 //! A command in the background. It ends with its guard: no test leaves a process behind, however it fails.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -9,6 +10,12 @@ use nix::unistd::Pid;
 
 use super::deadline::{DEADLINE, ends_in_time, readable_in_time};
 use super::outcome::{Ending, Outcome};
+
+/// The state of a process; none when it is gone.
+pub(crate) fn state_of(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
 
 /// The guard of a command in the background.
 #[must_use = "the command is killed when its guard is dropped"]
@@ -37,6 +44,11 @@ impl Running {
         let pipe = self.stdin.as_mut().expect("standard input is open");
         pipe.write_all(format!("{line}\n").as_bytes())
             .unwrap_or_else(|error| panic!("{}: {error}", self.command));
+    }
+
+    /// Closes its standard input, at which a program that reads it ends.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
     }
 
     /// Writes a line and waits until it comes back.
@@ -74,6 +86,16 @@ impl Running {
     #[track_caller]
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).expect("a child that was not reaped can be signalled");
+    }
+
+    /// Its state as the kernel has it: `R`, `S`, `T` when it is stopped, `Z` when it has ended.
+    pub(crate) fn state(&self) -> char {
+        state_of(self.pid()).expect("a child that was not reaped")
+    }
+
+    /// Whether it has ended and was not reaped yet.
+    pub(crate) fn is_zombie(&self) -> bool {
+        self.state() == 'Z'
     }
 
     /// Kills it, and returns when it is gone.

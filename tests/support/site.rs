@@ -145,9 +145,17 @@ impl Site {
         }
     }
 
-    /// Whether commands of this site see an `/etc` of their own.
-    pub(super) fn has_own_etc(&self) -> bool {
-        self.path("etc").exists()
+    /// Has commands of this site see a `/run` of their own, with the directory of the system's repositories.
+    pub(crate) fn directory_over_run(&self) {
+        let directory = self.path("system-run/rungate");
+        fs::create_dir_all(&directory).expect("create system-run");
+        set_mode(&directory, 0o1777);
+    }
+
+    /// The directories of this site that its commands see in the place of the machine's, and what they stand for.
+    pub(super) fn own_directories(&self) -> Vec<(PathBuf, &'static str)> {
+        let directories = [(self.path("etc"), "/etc"), (self.path("system-run"), "/run")];
+        directories.into_iter().filter(|(path, _)| path.exists()).collect()
     }
 
     /// Writes the policy of that user's own, `$XDG_CONFIG_HOME/rungate/policy.toml`.

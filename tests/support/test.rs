@@ -65,6 +65,11 @@ impl Test {
         }
     }
 
+    /// Where it runs.
+    pub(super) fn site(&self) -> &Site {
+        &self.site
+    }
+
     /// Another program than rungate.
     pub(crate) fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
@@ -214,12 +219,12 @@ impl Test {
     /// Each of the words in front becomes the next by exec, so that the child's process id is the command's.
     fn command(&self) -> Command {
         let mut words: Vec<OsString> = Vec::new();
-        if self.site.has_own_etc() {
-            let mount = "mount --bind \"$0\" /etc && exec \"$@\"";
+        for (directory, over) in self.site.own_directories() {
+            let mount = format!("mount --bind \"$0\" {over} && exec \"$@\"");
             words.extend(
-                ["unshare", "--mount", "--propagation", "private", "sh", "-c", mount].map(OsString::from),
+                ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount].map(OsString::from),
             );
-            words.push(self.site.path("etc").into());
+            words.push(directory.into());
         }
         if is_root() {
             words.extend(["setpriv".into(), format!("--reuid={}", self.user.uid).into()]);

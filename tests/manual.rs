@@ -1,0 +1,169 @@
+//! The manual pages are written by hand, and kept complete by these tests: each option, subcommand, key and exit status of
+//! the code stands in its page, and no page tells of an option that there is not.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::CommandFactory;
+use rungate::cli::CommandLine;
+
+use crate::support::skip;
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A page as a reader sees it, without overstriking and with single blanks.
+fn page(name: &str) -> String {
+    let path = package().join("man").join(name);
+    let output = Command::new("mandoc").args(["-T", "ascii"]).arg(&path).output().expect("mandoc runs");
+    let text = String::from_utf8(output.stdout).expect("ASCII");
+    assert!(!text.is_empty(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+    let mut plain = String::new();
+    for c in text.chars() {
+        // Bold is a letter, a backspace, and the letter again.
+        if c == '\u{8}' {
+            plain.pop();
+        } else {
+            plain.push(c);
+        }
+    }
+    plain.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+fn has_mandoc() -> bool {
+    Command::new("mandoc").arg("-V").output().is_ok()
+}
+
+/// The words of a page, without the punctuation around them.
+fn words(page: &str) -> BTreeSet<&str> {
+    page.split(|c: char| c.is_whitespace() || "[](){}|,;:\"'`=".contains(c))
+        .map(|word| word.trim_end_matches('.'))
+        .collect()
+}
+
+/// Every command of the tree with its path: `policy check`.
+fn commands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
+    let mut found = vec![(path.to_owned(), command.clone())];
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        found.extend(commands(inner, format!("{path} {}", inner.get_name()).trim_start()));
+    }
+    found
+}
+
+#[test]
+fn every_command_and_option_is_in_the_manual() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let page = page("rungate.1");
+    let words = words(&page);
+    let mut missing = Vec::new();
+    for (path, command) in commands(&CommandLine::command(), "") {
+        if !path.is_empty() && !page.contains(&format!("rungate {path}")) {
+            missing.push(format!("rungate {path}"));
+        }
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let long = argument.get_long().map(|long| format!("--{long}"));
+            let short = argument.get_short().map(|short| format!("-{short}"));
+            let names = [long, short];
+            missing.extend(
+                names
+                    .into_iter()
+                    .flatten()
+                    .filter(|name| !words.contains(name.as_str()))
+                    .map(|name| format!("{path} {name}")),
+            );
+        }
+    }
+    assert!(missing.is_empty(), "not in rungate(1): {missing:#?}");
+}
+
+#[test]
+fn every_option_in_the_manual_exists() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let known: BTreeSet<String> = commands(&CommandLine::command(), "")
+        .iter()
+        .flat_map(|(_, command)| {
+            command
+                .get_arguments()
+                .filter_map(|argument| argument.get_long().map(str::to_owned))
+                .collect::<Vec<String>>()
+        })
+        .chain(["help", "version"].map(str::to_owned))
+        .collect();
+    for name in ["rungate.1", "rungate-policy.5"] {
+        let page = page(name);
+        let is_option = |word: &&str| word.len() > 2 && word.starts_with("--") && !word.starts_with("---");
+        for word in words(&page).into_iter().filter(is_option) {
+            assert!(known.contains(&word[2..]), "{name} tells of {word}");
+        }
+    }
+}
+
+/// The keys are those that the reader of policies knows, from the one table that it takes them from.
+#[test]
+fn every_key_of_a_policy_is_in_the_manual() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let source = fs::read_to_string(package().join("src/policy/keys.rs")).expect("the table of keys");
+    let keys: BTreeSet<&str> = source
+        .split(" key(")
+        .skip(1)
+        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+        .collect();
+    assert!(keys.contains("limit") && keys.contains("commands") && keys.len() > 30, "{keys:?}");
+    let page = page("rungate-policy.5");
+    let words = words(&page);
+    let missing: Vec<&&str> = keys.iter().filter(|key| !words.contains(**key)).collect();
+    assert!(missing.is_empty(), "not in rungate-policy(5): {missing:?}");
+}
+
+#[test]
+fn every_placeholder_is_in_the_manual() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let page = page("rungate-policy.5");
+    for name in
+        ["runtime", "user", "uid", "group", "gid", "command", "host", "cwd", "arg1", "args", "env.NAME"]
+    {
+        assert!(page.contains(&format!("{{{name}}}")), "{{{name}}} is not in rungate-policy(5)");
+    }
+}
+
+#[test]
+fn every_exit_status_is_in_the_manual() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let source = fs::read_to_string(package().join("src/exit_status.rs")).expect("the statuses");
+    let statuses: Vec<&str> =
+        source.lines().filter_map(|line| line.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
+    assert!(statuses.contains(&"75") && statuses.len() > 9, "{statuses:?}");
+    let page = page("rungate.1");
+    let section = page.split("EXIT STATUS").nth(1).expect("a section on exit statuses");
+    let words = words(section);
+    let missing: Vec<&&str> = statuses.iter().filter(|status| !words.contains(**status)).collect();
+    assert!(missing.is_empty(), "not in rungate(1): {missing:?}");
+}
+
+/// Nothing that mandoc would rather have otherwise.
+#[test]
+fn the_pages_are_well_formed() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let pages: Vec<PathBuf> = fs::read_dir(package().join("man"))
+        .expect("man")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    assert!(pages.len() >= 2, "{pages:?}");
+    let output = Command::new("mandoc").args(["-T", "lint"]).args(&pages).output().expect("mandoc runs");
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+}

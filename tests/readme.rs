@@ -1,0 +1,299 @@
+//! The README, executed: every policy in it is checked, every script in it is installed, and every command in it is run
+//! by the user at whose prompt it stands, in the order of the page, and must print what the page shows.
+//!
+//! What the page cannot know is made alike on both sides before they are compared: times and ages, the name of the
+//! host, and numbers of three digits and more, which are known by the order in which they come up, so that a process
+//! that is named twice is the same one. Counts, limits, slots and statuses are compared as they stand.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Ending, Outcome, Running, Site, Test, needs_root};
+
+/// One fenced block, and the heading above it.
+struct Block {
+    heading: String,
+    language: String,
+    text: String,
+}
+
+fn blocks() -> Vec<Block> {
+    let page = fs::read_to_string(package().join("README.md")).expect("the README");
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut heading, mut inside) = (String::new(), false);
+    for line in page.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            inside = !inside;
+            if inside {
+                blocks.push(Block {
+                    heading: heading.clone(),
+                    language: language.into(),
+                    text: String::new(),
+                });
+            }
+        } else if inside {
+            let block = blocks.last_mut().expect("an open block");
+            block.text.push_str(line);
+            block.text.push('\n');
+        } else if line.starts_with('#') {
+            heading = line.trim_start_matches(['#', ' ', '…']).into();
+        }
+    }
+    blocks
+}
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A command of a console block, who types it, and what the page shows below it.
+struct Step {
+    user: String,
+    command: String,
+    shown: String,
+}
+
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for line in text.lines() {
+        let prompt =
+            line.split_once("$ ").filter(|(user, _)| user.chars().all(|c| c.is_ascii_alphanumeric()));
+        match (prompt, steps.last_mut()) {
+            (Some((user, command)), _) => {
+                let user = if user.is_empty() { "ann" } else { user };
+                steps.push(Step { user: user.into(), command: command.into(), shown: String::new() });
+            }
+            (None, Some(step)) => step.shown = format!("{}{line}\n", step.shown),
+            (None, None) => panic!("a console block begins with a command: {line:?}"),
+        }
+    }
+    steps
+}
+
+/// The machine of one story of the page, and what runs on it in the background.
+struct Scene {
+    site: Site,
+    last_status: i32,
+    running: Vec<Running>,
+    page_numbers: Numbers,
+    our_numbers: Numbers,
+    /// What was printed otherwise than the page shows: all of it is told at once.
+    differences: Vec<String>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let site = Site::new();
+        site.directory_over_run();
+        for (name, groups) in [
+            ("ann", &["cad"][..]),
+            ("bob", &[]),
+            ("cid", &["students"]),
+            ("stu07", &["students"]),
+            ("dana", &[]),
+        ] {
+            site.account(name, groups);
+        }
+        site.copy_of(site.rungate().to_str().expect("a plain path"), "rungate");
+        for program in ["matlab", "terraform"] {
+            site.program(program);
+        }
+        site.script("nightly-sync", "#!/bin/sh\n");
+        // As in a clone, whose own place other users need not be able to enter.
+        fs::create_dir(site.path("work/policies")).expect("a directory");
+        let quick_start =
+            fs::read_to_string(package().join("policies/quick-start.toml")).expect("the first policy");
+        site.write("work/policies/quick-start.toml", &quick_start);
+        Self {
+            site,
+            last_status: 0,
+            running: Vec::new(),
+            page_numbers: Numbers::default(),
+            our_numbers: Numbers::default(),
+            differences: Vec::new(),
+        }
+    }
+
+    fn shell(&self, user: &str, command: &str) -> Test {
+        // The README's first command, with the program that is being tested instead of one that cargo builds.
+        let command = command.replace("cargo run --quiet --", "rungate");
+        let command = format!("(exit {}); {command}", self.last_status);
+        self.site.test().user(user).program("/bin/bash").args(["-c", &command])
+    }
+
+    fn play(&mut self, block: &Block) {
+        match block.language.as_str() {
+            "toml" => self.write_policy(&block.text),
+            "sh" => {
+                let name = block
+                    .text
+                    .lines()
+                    .nth(1)
+                    .and_then(|line| line.strip_prefix("# "))
+                    .expect("the script's name");
+                self.site.script(name, &block.text);
+            }
+            "console" => steps(&block.text).iter().for_each(|step| self.perform(step)),
+            // What root types to install it for everybody is not tried out on the machine that runs the tests.
+            "text" => assert!(block.text.lines().all(|line| line.starts_with("# ")), "{}", block.text),
+            other => panic!("nothing is known of a block of {other:?}"),
+        }
+    }
+
+    /// Every policy of the page begins with the name of its file, and has neither faults nor anything doubtful.
+    fn write_policy(&self, text: &str) {
+        let name = text.lines().next().and_then(|line| line.strip_prefix("# ")).expect("the policy's name");
+        match name.strip_prefix("/etc/rungate/") {
+            Some(name) => self.site.system_file(name, text),
+            None => self.site.write(Path::new("work").join(name), text),
+        }
+        self.shell("ann", &format!("rungate policy check --strict {name}")).status(0);
+    }
+
+    fn perform(&mut self, step: &Step) {
+        if step.command == "cargo test" {
+            return;
+        }
+        let (background, shown) = (step.command.strip_suffix(" &"), &step.shown);
+        let waits = step.command.contains(" -w ");
+        let printed = if background.is_some() || waits {
+            let command = background.unwrap_or(&step.command);
+            let mut running = self.shell(&step.user, &format!("exec {command} 2>&1")).background();
+            let printed = shown.lines().map(|_| running.read_line()).collect();
+            self.running.push(running);
+            printed
+        } else {
+            let Outcome { stdout, ending, .. } =
+                self.shell(&step.user, &format!("{{ {}; }} 2>&1", step.command)).outcome();
+            let Ending::Status(status) = ending else { panic!("{}: {ending:?}", step.command) };
+            self.last_status = status;
+            stdout
+        };
+        let host = nix::unistd::gethostname().expect("a host name").into_string().expect("a plain name");
+        let printed = printed
+            .replace(&format!("host {host}"), "host ws17")
+            .replace(&format!(" {host} "), " ws17 ")
+            .replace(self.site.path("bin/matlab").to_str().expect("a plain path"), "/opt/matlab/bin/matlab");
+        let (ours, pages) = (self.our_numbers.alike(&printed), self.page_numbers.alike(shown));
+        if ours != pages {
+            self.differences
+                .push(format!("$ {}\n--- the page shows\n{shown}--- printed was\n{printed}", step.command));
+        }
+    }
+}
+
+/// Numbers of three digits and more, by the order of their first appearance.
+#[derive(Default)]
+struct Numbers(BTreeMap<String, usize>);
+
+impl Numbers {
+    /// A text with single blanks, and without what differs from run to run.
+    fn alike(&mut self, text: &str) -> String {
+        let lines = text.lines().map(|line| {
+            let words = line.split(' ').filter(|word| !word.is_empty()).map(|word| self.word(word));
+            words.collect::<Vec<String>>().join(" ")
+        });
+        lines.collect::<Vec<String>>().join("\n")
+    }
+
+    fn word(&mut self, word: &str) -> String {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == ':';
+        let mut alike = String::new();
+        let mut rest = word;
+        while !rest.is_empty() {
+            let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len()).max(1);
+            let length = if rest.is_char_boundary(length) {
+                length
+            } else {
+                rest.chars().next().map_or(1, char::len_utf8)
+            };
+            let (part, after) = rest.split_at(length);
+            alike += &self.part(part);
+            rest = after;
+        }
+        alike
+    }
+
+    fn part(&mut self, part: &str) -> String {
+        const NAMES: [&str; 19] = [
+            "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul",
+            "Aug", "Sep", "Oct", "Nov", "Dec",
+        ];
+        let starts_with_digit = part.starts_with(|c: char| c.is_ascii_digit());
+        let is_age = starts_with_digit && part.ends_with(['d', 'h', 'm', 's']);
+        let is_time = starts_with_digit && part.trim_end_matches(':').contains(':');
+        if is_age || is_time || NAMES.contains(&part) {
+            return "TIME".into();
+        }
+        if part.len() >= 3 && part.chars().all(|c| c.is_ascii_digit()) {
+            let next = self.0.len();
+            return format!("#{}", self.0.entry(part.to_owned()).or_insert(next));
+        }
+        part.to_owned()
+    }
+}
+
+#[test]
+fn what_the_page_shows_is_what_happens() {
+    needs_root!();
+    let blocks = blocks();
+    let play = |scene: &mut Scene, heading: &str| {
+        let found: Vec<&Block> = blocks.iter().filter(|block| block.heading.starts_with(heading)).collect();
+        assert!(!found.is_empty(), "there is no block below {heading:?}");
+        for block in &found {
+            scene.play(block);
+        }
+        found.len()
+    };
+
+    // "Six are running: three of Ann's, two of Bob's, and one of Cid's, who is a student."
+    let mut story = Scene::new();
+    let policy = blocks.iter().find(|block| block.language == "toml").expect("a policy");
+    story.play(policy);
+    for user in ["ann", "bob", "ann", "cid", "ann", "bob"] {
+        story.running.push(story.site.test().user(user).args(["run", "--", "matlab"]).spawn());
+    }
+    let mut played = 0;
+    for heading in STORY {
+        played += play(&mut story, heading);
+    }
+
+    let mut alone = Scene::new();
+    alone.site.write("work/broken.toml", BROKEN);
+    let rest: Vec<&Block> =
+        blocks.iter().filter(|block| !STORY.iter().any(|story| block.heading.starts_with(story))).collect();
+    for block in &rest {
+        alone.play(block);
+    }
+    assert_eq!(played + rest.len(), blocks.len(), "every block belongs to one of the two scenes");
+    let differences = [story.differences, alone.differences].concat();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// The headings whose blocks tell one story, with the six holders.
+const STORY: [&str; 3] = ["rungate", "wait for my turn", "see why it does not start"];
+
+/// The policy of which the page shows what is wrong with it.
+const BROKEN: &str = r#"version = 1
+repository.matlab.limit = 1
+[[rule]]
+name = "matlab"
+comands = ["matlab"]
+acquire = ["matalb"]
+"#;
+
+#[test]
+fn blocks_are_found_with_their_headings() {
+    let blocks = blocks();
+    assert!(blocks.len() > 8, "{}", blocks.len());
+    assert_eq!((blocks[0].heading.as_str(), blocks[0].language.as_str()), ("rungate", "toml"));
+}
+
+#[test]
+fn numbers_that_come_up_again_are_the_same() {
+    let mut numbers = Numbers::default();
+    assert_eq!(numbers.alike("PID 8123 (6d04h), 8130 (2h)  8123"), "PID #0 (TIME), #1 (TIME) #0");
+    assert_eq!(numbers.alike("4 of 4 used since 22:14"), "4 of 4 used since TIME");
+    assert_eq!(numbers.alike("policy.toml:11:3: x"), "policy.toml:11:3: x");
+}
