@@ -168,8 +168,8 @@ pub(super) fn judge_owner(status: &FileStat, caller: u32) -> Result<(), Reason> 
     if status.st_uid == 0 || status.st_uid == caller { Ok(()) } else { Err(Reason::Owner(status.st_uid)) }
 }
 
-/// Whether the group is the owner's alone, as distributions set it up that give every user a group of his name: what such
-/// a group can write, only he can. Root's is none, because others are put into it.
+/// Whether the group is the owner's alone, as distributions set it up that give every user a group of his name: what such a
+/// group can write, only he can. Root's is none, because others are put into it.
 pub(super) fn is_private_group(status: &FileStat) -> bool {
     status.st_uid != 0 && accounts::is_private_group(status.st_uid, status.st_gid)
 }
