@@ -28,10 +28,13 @@ impl Clock {
         if let Ok(moment) = text.parse::<Timestamp>() {
             return Some(moment);
         }
-        let today = self.now.to_zoned(self.zone.clone()).date();
-        let local = match text.parse::<Time>() {
-            Ok(time) => today.to_datetime(time),
-            Err(_) => text.parse::<DateTime>().ok()?,
+        // The date first: what is read as a time of day may have one, and loses it.
+        let local = match text.parse::<DateTime>() {
+            Ok(local) => local,
+            Err(_) => {
+                let today = self.now.to_zoned(self.zone.clone()).date();
+                today.to_datetime(text.parse::<Time>().ok()?)
+            }
         };
         Some(local.to_zoned(self.zone.clone()).ok()?.timestamp())
     }
