@@ -42,7 +42,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
     let found = find(&policy, command, &situation.directory);
     let is_missing = found.is_err();
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
-    let supposed = Supposed::of(arguments, &mut situation)?;
+    let supposed = Supposed::of(arguments, &policy, &mut situation)?;
     let typed = arguments.typed_as.as_ref().unwrap_or(command);
     let request = Request {
         environment: &|name| supposed.variable(name),
@@ -121,7 +121,8 @@ impl Explained<'_, '_> {
             .iter()
             .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
             .collect();
-        let clock = Clock::now();
+        let clock = Clock::in_zone(self.policy.time_zone());
+        let zone = self.policy.time_zone_name().map_or_else(String::new, |name| format!(" {name}"));
         let program = if self.is_missing {
             "not found here, judged by its name".to_owned()
         } else {
@@ -130,11 +131,12 @@ impl Explained<'_, '_> {
         let mut text = format!("request  {} -> {program}\n", visible(command));
         let _ = writeln!(
             text,
-            "         {}, groups {}, host {}, {}",
+            "         {}, groups {}, host {}, {}{}",
             visible(user),
             visible(groups.join(" ")),
             visible(host),
-            clock.day_and_time(self.now.into())
+            clock.day_and_time(self.now.into()),
+            visible(zone)
         );
         let files: Vec<String> = self.policy.files().map(SourceText::shown_path).collect();
         let _ = match files.as_slice() {

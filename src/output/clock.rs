@@ -23,6 +23,11 @@ impl Clock {
         Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
     }
 
+    /// This moment, in another zone.
+    pub fn in_zone(zone: TimeZone) -> Self {
+        Self { zone, now: Timestamp::now() }
+    }
+
     /// Reads a moment as people write it: `14:02` for today, `2026-11-20 14:02`, or RFC 3339 with a zone of its own.
     pub fn read(&self, text: &str) -> Option<Timestamp> {
         if let Ok(moment) = text.parse::<Timestamp>() {
