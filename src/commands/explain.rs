@@ -257,31 +257,36 @@ impl Explained<'_, '_> {
         }
         let mut looks = self.looks.iter();
         let mut refused: Vec<&Look<'_, '_>> = Vec::new();
+        let mut never: Vec<String> = Vec::new();
         for demand in &terms.demands {
             let options: Vec<&Look<'_, '_>> = looks.by_ref().take(demand.claims().len()).collect();
             let passes = |look: &&Look<'_, '_>| {
                 look.prospect() == Prospect::Room || look.claim.admit_always || !look.claim.enforce
             };
-            if !options.iter().any(passes) {
-                refused.extend(options);
+            if options.iter().any(passes) {
+                continue;
             }
+            if options.iter().all(|look| look.prospect() == Prospect::Never) {
+                never.extend(options.iter().map(|look| look.title()));
+            }
+            refused.extend(options);
         }
         let titles = |wanted: &dyn Fn(Prospect) -> bool| -> Vec<String> {
             refused.iter().filter(|look| wanted(look.prospect())).map(|look| look.title()).collect()
         };
         let too_soon = titles(&|prospect| matches!(prospect, Prospect::TooSoon(_)));
-        let never = titles(&|prospect| prospect == Prospect::Never);
         let full = titles(&|prospect| !matches!(prospect, Prospect::TooSoon(_) | Prospect::Never));
         if !too_soon.is_empty() {
             let text = format!("too soon after the last launch ({})", too_soon.join(", "));
             return (text, Some(ExitStatus::TooSoon));
         }
-        match (full.as_slice(), never.as_slice()) {
-            ([], []) => ("starts".to_owned(), None),
-            ([], never) => {
-                (format!("{} can never give that many slots", never.join(", ")), Some(ExitStatus::Policy))
-            }
-            (full, _) => {
+        if !never.is_empty() {
+            let text = format!("{} can never give that many slots", never.join(", "));
+            return (text, Some(ExitStatus::Policy));
+        }
+        match full.as_slice() {
+            [] => ("starts".to_owned(), None),
+            full => {
                 let are = if full.len() == 1 { "is" } else { "are" };
                 (format!("{} {are} full", full.join(", ")), Some(ExitStatus::Full))
             }
