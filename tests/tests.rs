@@ -30,5 +30,6 @@ mod semantics;
 mod several_repositories;
 mod shared_directory;
 mod sigkill;
+mod sites;
 mod transparency;
 mod waiting;
