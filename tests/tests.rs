@@ -31,5 +31,7 @@ mod several_repositories;
 mod shared_directory;
 mod sigkill;
 mod sites;
+mod supervision;
+mod terminal;
 mod transparency;
 mod waiting;

@@ -16,7 +16,7 @@ use crate::{
         expiry::{Fate, Overdue},
         refused::Refused,
     },
-    sys::child::Ending,
+    sys::{child::Ending, signal},
 };
 
 /// Where systemd's journal listens, where it runs.
@@ -113,7 +113,7 @@ impl<'a> Journal<'a> {
         event.seconds = Some(ran.as_secs_f64());
         event.status = Some(match ending {
             Ending::Exited(status) => status.to_string(),
-            Ending::Killed(signal) => signal.as_str().to_owned(),
+            Ending::Killed(number) => signal::name(number),
         });
         self.write(&event);
     }

@@ -32,7 +32,7 @@ pub fn supervise(
     admitted: &mut Admitted,
 ) -> Result<Ending, NotSpawned> {
     let failed = |call: &'static str| move |errno: Errno| NotSpawned::Call(Failure { call, errno });
-    let signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
+    let mut signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
     if hold == Hold::Tree {
         child::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
     }
@@ -49,7 +49,7 @@ pub fn supervise(
     };
     // A record is for people: the slots are held whether it could be written or not.
     let _ = admitted.record_command(command);
-    let ending = wait(command, hold, &signals, admitted).map_err(failed("waitid"))?;
+    let ending = wait(command, hold, &mut signals, admitted).map_err(failed("waitid"))?;
     let _ = signals.restore();
     Ok(ending)
 }
@@ -57,7 +57,7 @@ pub fn supervise(
 fn wait(
     command: i32,
     hold: Hold,
-    signals: &SupervisedSignals,
+    signals: &mut SupervisedSignals,
     admitted: &mut Admitted,
 ) -> Result<Ending, Errno> {
     let mut ending = None;
@@ -76,8 +76,8 @@ fn wait(
                 child::reap(command)?;
             }
             Ok(Some(Change::Ended(pid, _))) => child::reap(pid)?,
-            Ok(Some(Change::Stopped(pid))) if pid == command => supervised_signals::stop_too(),
-            Ok(Some(Change::Stopped(_))) => {}
+            Ok(Some(Change::Stopped(pid, signal))) if pid == command => supervised_signals::stop_too(signal),
+            Ok(Some(Change::Stopped(..))) => {}
             Ok(None) => {
                 if let Event::Forward(signal) = signals.next()?
                     && ending.is_none()

@@ -7,23 +7,19 @@ use nix::{
     errno::Errno,
     fcntl::OFlag,
     libc,
-    sys::{
-        resource::{Resource, setrlimit},
-        signal::{Signal, raise},
-        wait::{Id, WaitPidFlag, WaitStatus, waitid},
-    },
-    unistd::{Pid, pipe2},
+    sys::resource::{Resource, setrlimit},
+    unistd::pipe2,
 };
 
-use crate::sys::unsafe_calls;
+use crate::sys::unsafe_calls::{self, ChildChange};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ending {
     /// It exited with this status.
     Exited(u8),
-    /// A signal ended it.
-    Killed(Signal),
+    /// The signal of this number ended it: real-time signals have no other name.
+    Killed(i32),
 }
 
 /// What happened to a child.
@@ -31,8 +27,8 @@ pub enum Ending {
 pub enum Change {
     /// It ended, and waits to be reaped.
     Ended(i32, Ending),
-    /// It was stopped.
-    Stopped(i32),
+    /// It was stopped, by the signal of this number.
+    Stopped(i32, i32),
 }
 
 /// Makes a child that runs `become_program`, which comes back only when it failed. Answers with its process id, or with why the
@@ -70,29 +66,29 @@ fn why_not(reader: &OwnedFd) -> Option<Errno> {
 /// The next thing that happened to a child, or to an orphan that became one, without waiting for it. `ECHILD` when there is no
 /// child left.
 pub fn next_change() -> Result<Option<Change>, Errno> {
-    let ended = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT)?;
-    if let Some(change) = change_of(ended) {
+    let ended = unsafe_calls::wait_for_child(None, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)?;
+    if let Some(change) = ended.and_then(change_of) {
         return Ok(Some(change));
     }
-    let stopped = waitid(Id::All, WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG)?;
-    Ok(change_of(stopped))
+    let stopped = unsafe_calls::wait_for_child(None, libc::WSTOPPED | libc::WNOHANG)?;
+    Ok(stopped.and_then(change_of))
 }
 
-fn change_of(status: WaitStatus) -> Option<Change> {
-    match status {
-        WaitStatus::Exited(pid, code) => {
-            // The kernel keeps the low eight bits.
-            Some(Change::Ended(pid.as_raw(), Ending::Exited(u8::try_from(code & 0xff).unwrap_or(u8::MAX))))
+fn change_of(ChildChange { pid, code, status }: ChildChange) -> Option<Change> {
+    match code {
+        // The kernel keeps the low eight bits.
+        libc::CLD_EXITED => {
+            Some(Change::Ended(pid, Ending::Exited(u8::try_from(status & 0xff).unwrap_or(u8::MAX))))
         }
-        WaitStatus::Signaled(pid, signal, _) => Some(Change::Ended(pid.as_raw(), Ending::Killed(signal))),
-        WaitStatus::Stopped(pid, _) => Some(Change::Stopped(pid.as_raw())),
+        libc::CLD_KILLED | libc::CLD_DUMPED => Some(Change::Ended(pid, Ending::Killed(status))),
+        libc::CLD_STOPPED => Some(Change::Stopped(pid, status)),
         _ => None,
     }
 }
 
 /// Takes an ended child away.
 pub fn reap(pid: i32) -> Result<(), Errno> {
-    waitid(Id::Pid(Pid::from_raw(pid)), WaitPidFlag::WEXITED).map(drop)
+    unsafe_calls::wait_for_child(Some(pid), libc::WEXITED).map(drop)
 }
 
 /// Makes this process the parent of every orphan among its descendants.
@@ -102,12 +98,8 @@ pub fn adopt_orphans() -> Result<(), Errno> {
 
 /// Ends this process by the signal that ended its child, so that whoever waits for it sees the same. Comes back only for a
 /// signal that cannot end it. The child has left its core already; this process has nothing to add.
-pub fn die_of(signal: Signal) -> u8 {
+pub fn die_of(signal: i32) -> u8 {
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
-    let _ = unsafe_calls::set_default(signal);
-    let mut only = nix::sys::signal::SigSet::empty();
-    only.add(signal);
-    let _ = only.thread_unblock();
-    let _ = raise(signal);
-    128_u8.saturating_add(u8::try_from(signal as libc::c_int).unwrap_or(0))
+    unsafe_calls::die_of(signal);
+    128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))
 }

@@ -53,11 +53,16 @@ impl SupervisedSignals {
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)
     }
 
-    /// Lets signals end this process again, when there is no program left to pass them on to.
-    pub fn let_through(&self) -> Result<(), Errno> {
-        let mut ending = SigSet::empty();
-        ending.extend([Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT]);
-        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&ending), None)
+    /// Lets signals end this process again, when there is no program left to pass them on to. What came before was for the
+    /// program, and it has dealt with it in its way.
+    pub fn let_through(&mut self) -> Result<(), Errno> {
+        let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+        ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
+        // Whoever sleeps for a signal gets it even where it is not blocked, if its default is to leave a core.
+        for signal in ending {
+            self.taken.remove(signal);
+        }
+        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&SigSet::from_iter(ending)), None)
     }
 
     /// Sleeps until there is something to deal with.
@@ -77,7 +82,21 @@ pub fn forward(signal: Signal, child: i32) {
     let _ = kill(Pid::from_raw(child), signal);
 }
 
-/// Stops this process as its child was stopped, until somebody continues it.
-pub fn stop_too() {
-    let _ = raise(Signal::SIGSTOP);
+/// Stops this process by the signal that stopped its child, so that whoever waits for it sees the same, until somebody
+/// continues it.
+pub fn stop_too(signal: i32) {
+    match Signal::try_from(signal) {
+        Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
+            let only = SigSet::from(signal);
+            let Ok(before) = unsafe_calls::set_default(signal) else { return };
+            // It waits until it is let through.
+            let _ = raise(signal);
+            let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+            let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
+            let _ = unsafe_calls::restore(signal, &before);
+        }
+        _ => {
+            let _ = raise(Signal::SIGSTOP);
+        }
+    }
 }

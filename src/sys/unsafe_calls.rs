@@ -63,6 +63,51 @@ pub(super) fn fork() -> Result<Option<i32>, Errno> {
     }
 }
 
+/// What `waitid(2)` says of a child, in its own numbers: nix has no word for a child that a real-time signal ended.
+pub(super) struct ChildChange {
+    pub(super) pid: i32,
+    /// `CLD_EXITED` and its like.
+    pub(super) code: libc::c_int,
+    /// The exit status, or the signal.
+    pub(super) status: libc::c_int,
+}
+
+/// Waits for a change of this child, or of any. None when there was none, with `WNOHANG`.
+pub(super) fn wait_for_child(pid: Option<i32>, options: libc::c_int) -> Result<Option<ChildChange>, Errno> {
+    let (kind, id) = match pid {
+        Some(pid) => (libc::P_PID, pid.cast_unsigned()),
+        None => (libc::P_ALL, 0),
+    };
+    // SAFETY: it is a plain structure for which zeros are a value, and the call writes to nothing else.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    Errno::result(unsafe { libc::waitid(kind, id, &raw mut info, options) })?;
+    // SAFETY: the kernel has filled in the fields of a SIGCHLD, or left all of them zero.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    Ok((pid != 0).then_some(ChildChange { pid, code: info.si_code, status }))
+}
+
+/// Lets a signal of any number end this process. Comes back when it cannot.
+pub(super) fn die_of(signal: libc::c_int) {
+    // SAFETY: the default disposition runs no code; the set is initialized before it is used; raising a signal that has its
+    // default ends the process or does nothing.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut only: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut only);
+        libc::sigaddset(&raw mut only, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
+/// Forgets what is pending of a signal: ignoring it for a moment does.
+pub(super) fn forget_pending(signal: Signal) -> Result<(), Errno> {
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed, and the one that was in force is put back.
+    unsafe { sigaction(signal, &ignore).and_then(|before| sigaction(signal, &before)).map(drop) }
+}
+
 /// Ends this process at once, without anything that would be done at exit: for a child that could not become the program.
 pub(super) fn exit_now(status: u8) -> ! {
     // SAFETY: ending is always allowed.

@@ -13,6 +13,7 @@ mod process_state;
 mod running;
 mod site;
 mod storm;
+mod terminal;
 mod test;
 mod trace;
 mod unindent;
@@ -26,6 +27,7 @@ pub(crate) use process_state::ProcessState;
 pub(crate) use running::{Running, state_of};
 pub(crate) use site::{Site, set_mode};
 pub(crate) use storm::storm_size;
+pub(crate) use terminal::Terminal;
 pub(crate) use test::Test;
 pub(crate) use trace::{Call, Trace};
 pub(crate) use unindent::unindent;
@@ -50,3 +52,13 @@ macro_rules! needs_strace {
     };
 }
 pub(crate) use needs_strace;
+
+/// Ends a test early, and loudly, where there is no terminal to be had.
+macro_rules! needs_tmux {
+    () => {
+        if !std::path::Path::new("/usr/bin/tmux").exists() {
+            return crate::support::skip("tmux(1) is not installed");
+        }
+    };
+}
+pub(crate) use needs_tmux;

@@ -1,4 +1,4 @@
-//! The witness beside a storm: see `tests/programs/witness.rs` for what it sees and how it knows.
+//! The witness beside a storm: see `tests/programs/slot_witness.rs` for what it sees and how it knows.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Witness {
     #[track_caller]
     pub(crate) fn watch(site: &Site, repository: &str) -> Self {
         let running =
-            site.test().program(site.helper("witness")).args([site.repository(repository)]).background();
+            site.test().program(site.helper("slot_witness")).args([site.repository(repository)]).background();
         let mut witness = Self { running };
         witness.report();
         witness

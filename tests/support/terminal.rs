@@ -1,0 +1,91 @@
+//! A real terminal, with somebody who types: a shell in tmux(1).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::deadline::eventually;
+use super::site::Site;
+use super::test::Test;
+
+/// A terminal with an interactive shell, whose prompt is `$ `.
+pub(crate) struct Terminal {
+    tmux: Test,
+}
+
+impl Terminal {
+    /// Opens one, 100 characters wide, in the environment of the site's commands.
+    #[track_caller]
+    pub(crate) fn open(site: &Site) -> Self {
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let socket = format!("$DIR/work/terminal-{}", OPENED.fetch_add(1, Ordering::Relaxed));
+        let tmux = site
+            .test()
+            .program("/usr/bin/tmux")
+            .args(["-S", &socket, "-f", "/dev/null"])
+            .env("PS1", "$ ")
+            .env("LC_ALL", "C.UTF-8");
+        let size = ["new-session", "-d", "-x", "100", "-y", "40"];
+        tmux.clone().args(size).args(["bash", "--norc", "--noprofile", "-i"]).status(0);
+        let terminal = Self { tmux };
+        terminal.shows("$");
+        terminal
+    }
+
+    /// Types a line and ends it.
+    #[track_caller]
+    pub(crate) fn enter(&self, line: &str) {
+        self.tmux.clone().args(["send-keys", "-l", line]).status(0);
+        self.press("Enter");
+    }
+
+    /// Presses a key, by its name in tmux(1): `C-c`, `Enter`.
+    #[track_caller]
+    pub(crate) fn press(&self, key: &str) {
+        self.tmux.clone().args(["send-keys", key]).status(0);
+    }
+
+    /// Types lines until a program that repeats what it reads has repeated one: what is typed while the shell still has the
+    /// terminal never reaches it.
+    #[track_caller]
+    pub(crate) fn is_repeated(&self, word: &str) {
+        let mut looks = 0;
+        self.shows_when(&format!("a program repeats {word:?}"), |screen| {
+            let tries = looks / 20;
+            if looks % 20 == 0 {
+                self.enter(&format!("{word}-{tries}"));
+            }
+            looks += 1;
+            screen.contains(&format!("\n{word}-{tries}\n{word}-{tries}\n"))
+        });
+    }
+
+    /// What is on the screen.
+    #[track_caller]
+    pub(crate) fn screen(&self) -> String {
+        self.tmux.clone().args(["capture-pane", "-p"]).outcome().stdout
+    }
+
+    /// Returns when the screen shows this text.
+    #[track_caller]
+    pub(crate) fn shows(&self, text: &str) -> String {
+        self.shows_when(&format!("the screen shows {text:?}"), |screen| screen.contains(text))
+    }
+
+    /// Returns when the screen is as it must be.
+    #[track_caller]
+    pub(crate) fn shows_when(&self, what: &str, mut is_right: impl FnMut(&str) -> bool) -> String {
+        let mut last = String::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually(what, || {
+                last = self.screen();
+                is_right(&last).then(|| last.clone())
+            })
+        }));
+        found.unwrap_or_else(|_| panic!("{what}:\n{last}"))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux.clone().args(["kill-server"]).outcome();
+    }
+}

@@ -1,0 +1,138 @@
+//! A terminal and somebody who types: under every hold Ctrl-C, Ctrl-Z, `fg` and `bg` behave as without rungate.
+
+use crate::support::{Site, Terminal, needs_tmux};
+
+/// The ways to start a program: without rungate, and with each hold.
+fn ways(site: &Site) -> Vec<String> {
+    let rungate = site.rungate().display().to_string();
+    let holds = ["process", "descriptor", "supervisor", "tree"];
+    let with_hold = holds.iter().map(|hold| format!("{rungate} run --hold {hold} -- "));
+    std::iter::once(String::new()).chain(with_hold).collect()
+}
+
+fn site() -> Site {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab", "patient"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    site.script(
+        "patient",
+        "#!/bin/bash\ntrap 'echo interrupted; exit 3' INT\necho up\nread -r line\nread -r line\n",
+    );
+    site
+}
+
+#[test]
+fn ctrl_c_ends_the_program() {
+    needs_tmux!();
+    let site = site();
+    for way in ways(&site) {
+        let terminal = Terminal::open(&site);
+        terminal.enter(&format!("{way}matlab"));
+        terminal.is_repeated("word");
+        terminal.press("C-c");
+        terminal.enter("echo status $?");
+        terminal.shows("\nstatus 130\n");
+        assert_eq!(site.held("seats.lock"), []);
+        // A program that deals with it, and ends in its own way.
+        terminal.enter(&format!("{way}patient"));
+        terminal.shows("\nup\n");
+        terminal.press("C-c");
+        terminal.shows("interrupted");
+        terminal.enter("echo status $?");
+        terminal.shows("\nstatus 3\n");
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+#[test]
+fn ctrl_z_stops_the_program_and_fg_continues_it() {
+    needs_tmux!();
+    let site = site();
+    for way in ways(&site) {
+        let terminal = Terminal::open(&site);
+        terminal.enter(&format!("{way}matlab"));
+        terminal.is_repeated("one");
+        for word in ["two", "three"] {
+            terminal.press("C-z");
+            terminal.shows("Stopped");
+            terminal.enter("clear; jobs -l");
+            let screen = terminal.shows("Stopped");
+            // Stopped as the program was, by the key, and not by a signal of somebody's.
+            assert!(!screen.contains("Stopped ("), "{way}: {screen}");
+            assert_eq!(site.held_numbers("seats.lock").len(), usize::from(!way.is_empty()), "{way}");
+            terminal.enter("clear; fg");
+            terminal.is_repeated(word);
+        }
+        terminal.press("C-d");
+        terminal.enter("echo status $?");
+        terminal.shows("\nstatus 0\n");
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// A program in the background that wants to read is stopped, and the shell is told so.
+#[test]
+fn a_program_in_the_background_stops_when_it_reads() {
+    needs_tmux!();
+    let site = site();
+    for way in ways(&site) {
+        let terminal = Terminal::open(&site);
+        terminal.enter(&format!("{way}matlab &"));
+        terminal.shows_when("the shell says that it is stopped", |screen| {
+            if screen.contains("tty input") {
+                return true;
+            }
+            terminal.enter("clear; jobs -l");
+            false
+        });
+        terminal.enter("clear; fg");
+        terminal.is_repeated("one");
+        terminal.press("C-c");
+        terminal.enter("echo status $?");
+        terminal.shows("\nstatus 130\n");
+    }
+}
+
+/// "A wait shows one living line on a terminal (repository, use/limit, place in the line, time)", which is gone when the
+/// command starts; and Ctrl-C and Ctrl-Z work there too.
+#[test]
+fn a_wait_shows_one_living_line() {
+    needs_tmux!();
+    let site = site();
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let ahead = site.test().args(["run", "--wait", "forever", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &ahead);
+    let terminal = Terminal::open(&site);
+    let rungate = site.rungate().display().to_string();
+    terminal.enter(&format!("clear; {rungate} run -w forever -- matlab"));
+    terminal.shows("rungate: matlab: waits for seats (1 of 1 used), 1 ahead, 0s");
+    let screen = terminal.shows("1 ahead, 2s");
+    assert_eq!(screen.matches("waits for").count(), 1, "{screen}");
+    ahead.kill();
+    terminal.shows("waits for seats (1 of 1 used), first in line,");
+
+    terminal.press("C-z");
+    terminal.shows("Stopped");
+    terminal.enter("clear; fg");
+    terminal.shows("waits for seats (1 of 1 used), first in line,");
+    terminal.press("C-c");
+    terminal.enter("echo status $?");
+    terminal.shows("\nstatus 130\n");
+    assert_eq!(site.line("seats.lock"), []);
+
+    terminal.enter(&format!("clear; {rungate} run -w forever -- matlab"));
+    terminal.shows("waits for seats (1 of 1 used), first in line,");
+    holder.kill();
+    terminal.is_repeated("one");
+    let screen = terminal.screen();
+    assert!(!screen.contains("waits for"), "{screen}");
+}
