@@ -5,11 +5,11 @@ use std::{
     fmt,
     ops::Range,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::SystemTime,
 };
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
 
 /// The text of a file, kept so that faults can show its lines.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct SourceText {
     path: PathBuf,
     text: String,
     changed: Option<Change>,
+    /// Where lines begin, counted when somebody asks for the first time.
+    lines: OnceLock<Vec<usize>>,
 }
 
 /// When a file was last written, and whose it is: whom to tell about a fault in it.
@@ -31,7 +33,7 @@ pub struct Change {
 impl SourceText {
     /// A text that stands for a file, wherever it came from.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        SourceText { path: path.into(), text: text.into(), changed: None }
+        SourceText { path: path.into(), text: text.into(), changed: None, lines: OnceLock::new() }
     }
 
     /// The same, of a file that was changed then.
@@ -62,9 +64,11 @@ impl SourceText {
 
     /// Line and column of an offset in bytes, both counted from 1, the column in characters.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let before = self.text.get(..offset).unwrap_or(&self.text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+        let offset = boundary(&self.text, offset);
+        let newlines = || self.text.match_indices('\n').map(|(newline, _)| newline + 1);
+        let lines = self.lines.get_or_init(|| std::iter::once(0).chain(newlines()).collect());
+        let line = lines.partition_point(|start| *start <= offset);
+        (line, self.text[lines[line - 1]..offset].chars().count() + 1)
     }
 
     /// The part of a span that stands on its first line: a label is never longer than what it is drawn under.
@@ -140,26 +144,55 @@ impl Diagnostic {
     /// The lines with their carets; empty when the file as a whole is meant.
     fn excerpt(&self) -> String {
         let Some(label) = &self.label else { return String::new() };
-        let text = without_c1(&label.source.text);
-        let first =
-            AnnotationKind::Primary.span(label.source.first_line(&label.span)).label(shown_note(label));
-        let mut snippet = Snippet::source(text.as_str()).annotation(first);
-        let mut elsewhere = None;
-        if let Some(second) = &self.second {
-            let annotation = AnnotationKind::Context.span(second.source.first_line(&second.span));
-            if Arc::ptr_eq(&second.source, &label.source) {
-                snippet = snippet.annotation(annotation.label(shown_note(second)));
-            } else {
-                elsewhere = Some((second, without_c1(&second.source.text), annotation));
-            }
-        }
-        let mut group = Group::with_level(Level::ERROR).element(snippet);
-        if let Some((second, text, annotation)) = &elsewhere {
-            let other = Snippet::source(text.as_str()).path(second.source.shown_path());
-            group = group.element(other.annotation(annotation.clone().label(shown_note(second))));
+        let (beside, elsewhere): (Vec<_>, Vec<_>) =
+            self.second.iter().partition(|second| Arc::ptr_eq(&second.source, &label.source));
+        let here = Excerpt::new(label, &beside);
+        let snippet = here.snippet().annotation(here.annotation(AnnotationKind::Primary, label));
+        let contexts = beside.iter().map(|second| here.annotation(AnnotationKind::Context, second));
+        let mut group = Group::with_level(Level::ERROR).element(snippet.annotations(contexts));
+        let others: Vec<(&Label, Excerpt)> =
+            elsewhere.into_iter().map(|second| (second, Excerpt::new(second, &[]))).collect();
+        for (second, there) in &others {
+            let snippet = there.snippet().path(second.source.shown_path());
+            group = group.element(snippet.annotation(there.annotation(AnnotationKind::Context, second)));
         }
         Renderer::plain().decor_style(DecorStyle::Ascii).render(&[group])
     }
+}
+
+/// The lines that labels of one file stand on, and what is between them: a file can be long, and a fault is not.
+struct Excerpt {
+    text: String,
+    start: usize,
+    first_line: usize,
+}
+
+impl Excerpt {
+    fn new(label: &Label, beside: &[&Label]) -> Self {
+        let text = label.source.text.as_str();
+        let labels = || std::iter::once(label).chain(beside.iter().copied());
+        let within = |offset: usize| boundary(text, offset);
+        let first = labels().map(|label| label.span.start).min().map_or(0, within);
+        let last = labels().map(|label| label.source.first_line(&label.span).end).max().map_or(0, within);
+        let start = text[..first].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[last..].find('\n').map_or(text.len(), |newline| last + newline);
+        Excerpt { text: without_c1(&text[start..end]), start, first_line: label.source.line_column(first).0 }
+    }
+
+    fn snippet<T: Clone>(&self) -> Snippet<'_, T> {
+        Snippet::source(self.text.as_str()).line_start(self.first_line)
+    }
+
+    fn annotation(&self, kind: AnnotationKind, label: &Label) -> Annotation<'static> {
+        let span = label.source.first_line(&label.span);
+        let within = |offset: usize| boundary(&self.text, offset.saturating_sub(self.start));
+        kind.span(within(span.start)..within(span.end)).label(shown_note(label))
+    }
+}
+
+/// The offset itself, or where the character begins that it lies in; never beyond the end.
+fn boundary(text: &str, offset: usize) -> usize {
+    (0..=offset.min(text.len())).rev().find(|offset| text.is_char_boundary(*offset)).unwrap_or(0)
 }
 
 fn shown_note(label: &Label) -> Option<&'static str> {

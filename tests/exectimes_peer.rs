@@ -54,7 +54,7 @@ fn storm_of_both_sides_keeps_the_limit() {
         let workers: Vec<_> = commands
             .iter()
             .flat_map(|command| [command; 3])
-            .map(|command| scope.spawn(move || (0..starts / 3).filter(|_| admitted(command)).count()))
+            .map(|command| scope.spawn(move || (0..starts.div_ceil(3)).filter(|_| admitted(command)).count()))
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker")).collect()
     });

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::support::{Observed, Observer, ProcessState, Site, Test};
+use crate::support::{Account, Observed, Observer, ProcessState, Site, Test, Witness, needs_root};
 
 #[test]
 fn a_test_compares_what_it_does_not_mention() {
@@ -65,4 +65,21 @@ fn peers_among_themselves_keep_their_maximum() {
     drop(holders);
     peer.args(["check"]).stdout("0\n").status(0);
     assert_eq!(observer.report()[0], Observed { most: 2, violations: 0 });
+}
+
+#[test]
+fn the_witness_sees_who_is_where() {
+    needs_root!();
+    let site = Site::with_policy("rule = []");
+    let mut witness = Witness::watch(&site, "seats");
+    assert_eq!(witness.report().most, 0);
+    let _first = site.holder("seats", ["posix", "write", "9:2"]);
+    crate::support::set_mode(&site.repository("seats"), 0o666);
+    let words = ["$DIR/repositories/seats", "posix", "write", "8:1", "19:1"];
+    let mut second = site.test().user("games").program(site.helper("holder")).args(words).background();
+    assert_eq!(second.read_line(), "ready\n");
+    let seen = witness.report();
+    assert_eq!(seen.most, 4);
+    assert_eq!(seen.users[&0], (2, vec![2, 3]));
+    assert_eq!(seen.users[&Account::named("games").uid], (2, vec![1, 12]));
 }

@@ -185,6 +185,25 @@ fn every_file_opens_with_a_paragraph() {
     }
 }
 
+/// CONTRIBUTING.md: "Each has a reason. A new one needs a row here."
+#[test]
+fn every_dependency_has_its_reason() {
+    let read = |name: &str| fs::read_to_string(package().join(name)).expect("a file of the package");
+    let (manifest, reasons) = (read("Cargo.toml"), read("CONTRIBUTING.md"));
+    let rows: Vec<&str> = reasons.lines().filter(|line| line.starts_with("| ")).collect();
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if let ("[dependencies]" | "[dev-dependencies]", Some((name, _))) =
+            (section, line.split_once(" = "))
+        {
+            let has_row = |row: &&str| row.split('|').nth(1).is_some_and(|cell| cell.contains(name));
+            assert!(rows.iter().any(has_row), "{name} has no row in CONTRIBUTING.md");
+        }
+    }
+}
+
 #[test]
 fn names_are_found_wherever_they_stand() {
     assert_eq!(names_after("crate::", "use crate::policy::Rule;"), ["policy"]);

@@ -146,7 +146,7 @@ fn files_are_checked_by_name() {
     site.write("good.toml", "version = 1\n");
     site.write("bad.toml", "version = 2\n");
     let check = |files: &[&str]| site.test().args(["policy", "check"]).args(files);
-    let version = "$DIR/bad.toml:1:11: [..] [unknown-version]\n...\nrungate: 1 fault\n";
+    let version = "$DIR/bad.toml:1:11: this rungate knows version 1 of the language and no other [unknown-version]\n...\nrungate: 1 fault\n";
     check(&["$DIR/good.toml"]).status(0);
     check(&["$DIR/bad.toml"]).stderr(version).status(1);
     check(&["$DIR/good.toml", "$DIR/bad.toml"]).stderr(version).status(1);

@@ -49,7 +49,7 @@ pub(super) fn claim(arguments: &RunArguments, command: &OsStr, situation: &Situa
         owner: None,
         limit,
         slots: Slots::Number(u64::from(arguments.slots.unwrap_or(1))),
-        zones: Vec::new(),
+        zones: None,
         admit: Admit::WithinLimit,
         nested: Nested::Join,
         rule: "--limit".to_owned(),

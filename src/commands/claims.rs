@@ -94,10 +94,11 @@ pub(super) fn expiry(pace: &Pace) -> Option<Expiry> {
     })
 }
 
-/// A single zone from the first slot to the limit is none at all: the search may then begin anywhere.
-fn zones(judged: &decision::Claim<'_>, limit: u64) -> Vec<std::ops::RangeInclusive<u64>> {
+/// A single zone from the first slot to the limit is none at all: the search may then begin anywhere. Without any zone
+/// everything is kept for others, which is something else.
+fn zones(judged: &decision::Claim<'_>, limit: u64) -> Option<Vec<std::ops::RangeInclusive<u64>>> {
     match judged.zones.as_slice() {
-        [zone] if zone.first == 1 && u64::from(zone.last) >= limit => Vec::new(),
-        zones => zones.iter().map(|zone| u64::from(zone.first)..=u64::from(zone.last)).collect(),
+        [zone] if zone.first == 1 && u64::from(zone.last) >= limit => None,
+        zones => Some(zones.iter().map(|zone| u64::from(zone.first)..=u64::from(zone.last)).collect()),
     }
 }

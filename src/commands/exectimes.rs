@@ -100,7 +100,7 @@ fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> 
         owner: None,
         limit: u64::from(limit),
         slots: Slots::Number(1),
-        zones: Vec::new(),
+        zones: None,
         admit: Admit::WithinLimit,
         nested: Nested::Take,
         rule: "exectimes".to_owned(),

@@ -74,23 +74,20 @@ impl Look<'_, '_> {
     /// Whether it could be met now, as far as can be seen without taking anything.
     pub(super) fn prospect(&self) -> Prospect {
         let Ok(survey) = &self.survey else { return Prospect::Unknown };
-        let (limit, slots) = (self.wanted.limit, self.slots());
-        let zones = &self.wanted.zones;
-        let usable = |count: &dyn Fn(&RangeInclusive<u64>) -> u64| {
-            if zones.is_empty() { u64::MAX } else { zones.iter().map(count).sum() }
-        };
+        let (limit, slots, reach) = (self.wanted.limit, self.slots(), self.wanted.reach());
+        let free = |zones: &Vec<RangeInclusive<u64>>| zones.iter().map(|zone| survey.free_among(zone)).sum();
         if let Some(until) = survey.paused_until(self.wanted.pause, SystemTime::now()) {
             Prospect::TooSoon(until)
         } else if limit == 0 {
             Prospect::Closed
-        } else if slots > limit || slots > usable(&|zone| zone.end() + 1 - zone.start()) {
+        } else if slots > reach {
             Prospect::Never
         } else if survey.used + slots > limit {
             Prospect::Full
-        } else if slots > usable(&|zone| survey.free_among(zone)) {
+        } else if slots > self.wanted.zones.as_ref().map_or(u64::MAX, free) {
             Prospect::Kept
         } else {
-            match survey.waiting.iter().filter(|waiter| waiter.limit >= limit).count() {
+            match survey.waiting.iter().filter(|waiter| waiter.limit >= reach).count() {
                 0 => Prospect::Room,
                 ahead => Prospect::Behind(ahead),
             }

@@ -119,7 +119,7 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 fn is_behind_others(refused: &Refused, claim: &Claim) -> bool {
     match &refused.reason {
         Reason::Full { used, waiting, .. } => {
-            !waiting.is_empty() && used + claim.slots.under(claim.limit) <= claim.limit
+            !waiting.is_empty() && used + claim.slots.under(claim.limit) <= claim.reach()
         }
         Reason::Never | Reason::TooSoon { .. } => false,
     }
@@ -161,7 +161,10 @@ impl Message {
         let name = format!("{}{member}", visible(&claim.name));
         let wanted = claim.slots.under(claim.limit);
         let numbers = match reason {
-            Reason::Never => format!("{wanted} slots wanted of {}", claim.limit),
+            Reason::Never => {
+                let slots = if wanted == 1 { "slot" } else { "slots" };
+                format!("{wanted} {slots} wanted of {}", claim.limit)
+            }
             Reason::TooSoon { last, pause, .. } => format!(
                 "too soon: not before {} (if_elapsed = \"{}\")",
                 self.clock.time(*last + *pause),
@@ -181,6 +184,7 @@ impl Message {
         match judged {
             Some(judged) => {
                 self.ceiling(judged);
+                self.kept(claim);
                 for rule in &judged.rules {
                     self.lines.push(format!("      rule {}", Origin(rule)));
                 }
@@ -202,6 +206,16 @@ impl Message {
                 "      only up to {ceiling} of {} for this rule; the rest is kept for others",
                 judged.limit
             ));
+        }
+    }
+
+    fn kept(&mut self, claim: &Claim) {
+        match claim.reach() {
+            reach if reach >= claim.limit => {}
+            0 => self.lines.push("      all of them are kept for others".to_owned()),
+            reach => self
+                .lines
+                .push(format!("      only {reach} of {} for you; the rest is kept for others", claim.limit)),
         }
     }
 

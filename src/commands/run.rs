@@ -86,7 +86,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Decides, takes and starts. None when the policy changed while the launch stood in line: then all of it is done again.
+    /// Decides, takes and starts. None when the policy, or the time that it asks for, changed while the launch stood in line:
+    /// then all of it is done again.
     fn attempt(&mut self) -> Result<Option<u8>, Error> {
         let Self { arguments, command, words, situation, ancestors, inherited, .. } = self;
         let policy = match situation.load_policy(arguments.policy.policy.clone()) {
@@ -99,7 +100,8 @@ impl<'a> Run<'a> {
         }
         let typed = arguments.typed_as.as_ref().unwrap_or(command);
         let program = find(&policy, command, &situation.directory)?;
-        let decision = decide(&policy, &situation.request(typed, words, &program));
+        let request = situation.request(typed, words, &program);
+        let decision = decide(&policy, &request);
         let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
         let journal = Journal::open(&policy, &name, situation.credentials.uid);
         let terms = match judge(command, &decision, &journal) {
@@ -129,7 +131,7 @@ impl<'a> Run<'a> {
                 journal.expired(claim, overdue, fate);
             },
         };
-        let watch = Watch { policy: &policy, command, is_quiet: arguments.quiet };
+        let watch = Watch { policy: &policy, decided: request.now, command, is_quiet: arguments.quiet };
         let waited = self.turn.take(&demands, &launch, self.wishes.wait(terms), &watch);
         match waited.map_err(|error| cannot_take(command, &error))? {
             Waited::Interrupted => Ok(None),

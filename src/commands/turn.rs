@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     output::{age::age, living_line::LivingLine, visible::visible},
     policy::{Policy, Wait},
@@ -26,6 +28,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Watch<'a> {
     /// When it changes, the launch is decided anew.
     pub(super) policy: &'a Policy,
+    /// When that was. Once the policy says of an hour that it is over, or that it has come, the launch is decided anew too.
+    pub(super) decided: Timestamp,
     pub(super) command: &'a OsStr,
     pub(super) is_quiet: bool,
 }
@@ -93,12 +97,17 @@ impl Turn {
         let mut line = LivingLine::default();
         let mut shown = false;
         let begun = self.begun;
+        let times = watch.policy.times_at(watch.decided);
         let waited = acquire_in_turn(demands, launch, &mut self.place, deadline, &mut |waiting| {
             if !watch.is_quiet && (line.is_living() || !shown) {
                 line.show(&describe(watch.command, waiting, claims[waiting.claim], begun.elapsed()));
             }
             shown = true;
-            if watch.policy.is_stale() { Verdict::Stop } else { Verdict::Wait }
+            if watch.policy.is_stale() || watch.policy.times_at(Timestamp::now()) != times {
+                Verdict::Stop
+            } else {
+                Verdict::Wait
+            }
         });
         self.has_waited |= shown;
         waited

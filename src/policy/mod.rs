@@ -77,7 +77,7 @@ use std::{
     sync::Arc,
 };
 
-use jiff::tz::TimeZone;
+use jiff::{Timestamp, tz::TimeZone};
 
 use self::{
     fault::Fault,
@@ -222,6 +222,21 @@ impl Policy {
     pub fn time_zone(&self) -> TimeZone {
         let named = self.layers.iter().find(|layer| layer.zone_name.is_some());
         named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
+    }
+
+    /// Of every rule and exception that asks for the time, whether it is its time. As long as this stays the same, so does what
+    /// comes out of a request.
+    pub fn times_at(&self, now: Timestamp) -> Vec<bool> {
+        let asked = self.rules.iter().flat_map(|rule| {
+            let tables = [&rule.selectors].into_iter().chain(&rule.except);
+            tables.filter_map(|table| Some((self.layers[rule.layer].zone.as_ref()?, table.when.as_ref()?)))
+        });
+        asked
+            .map(|(zone, when)| {
+                let local = zone.to_datetime(now);
+                when.iter().any(|window| window.contains(local))
+            })
+            .collect()
     }
 
     /// The program that `[command.NAME] exec` names for a command.

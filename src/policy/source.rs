@@ -10,7 +10,7 @@ use std::{
 use super::{fault::Fault, layer::LayerKind};
 use crate::{
     diagnostic::{Change, SourceText},
-    sys::trusted_file::{Distrust, Stamp, TrustedDirectory, TrustedFile},
+    sys::{distrust::Distrust, stamp::Stamp, trusted_directory::TrustedDirectory, trusted_file::TrustedFile},
 };
 
 /// The system's policy.
@@ -59,6 +59,10 @@ impl Stamps {
         self.0.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
     }
 
+    fn has(&self, file: Stamp) -> bool {
+        self.0.iter().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
+    }
+
     fn push(&mut self, stamp: (PathBuf, Option<Stamp>)) {
         self.0.push(stamp);
     }
@@ -77,15 +81,15 @@ impl Sources {
 
     pub(super) fn read(&self) -> Found {
         let mut reading = Reading { caller: self.caller, found: Found::default() };
-        let mut system = reading.file(&self.system, false);
+        let mut system = reading.file(&self.system, Need::May);
         reading.drop_ins(&self.drop_ins(), &mut system);
         reading.layer(LayerKind::System, system);
         if let Some(given) = &self.given {
-            let files = reading.file(given, true);
+            let files = reading.file(given, Need::Must);
             reading.layer(LayerKind::Given, files);
         }
         if let Some(own) = &self.own {
-            let files = reading.file(own, false);
+            let files = reading.file(own, Need::WhereReached);
             reading.layer(LayerKind::Own, files);
         }
         reading.found
@@ -95,9 +99,19 @@ impl Sources {
 /// Files that were named one by one, judged together as a system policy.
 pub(super) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
     let mut reading = Reading { caller, found: Found::default() };
-    let files = paths.iter().flat_map(|path| reading.file(path, true)).collect();
+    let files = paths.iter().flat_map(|path| reading.file(path, Need::Must)).collect();
     reading.layer(LayerKind::System, files);
     reading.found
+}
+
+/// Whether a file has to be there.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Need {
+    Must,
+    May,
+    /// It may be missing, and its directory may be closed: whoever changes the user and keeps `HOME` has somebody
+    /// else's, and no policy of his own.
+    WhereReached,
 }
 
 struct Reading {
@@ -107,18 +121,22 @@ struct Reading {
 
 impl Reading {
     /// A file, where it exists and can be used.
-    fn file(&mut self, path: &Path, must_exist: bool) -> Vec<SourceText> {
+    fn file(&mut self, path: &Path, need: Need) -> Vec<SourceText> {
         match TrustedFile::open(path, self.caller) {
             Ok(None) => {
                 self.found.stamps.push((path.to_owned(), None));
-                if must_exist {
+                if need == Need::Must {
                     self.found.faults.push((path.to_owned(), Fault::Missing));
                 }
                 Vec::new()
             }
+            // The system's policy, given once more, is not added to itself.
+            Ok(Some(file)) if self.found.stamps.has(file.stamp()) => Vec::new(),
             Ok(Some(file)) => self.text(path, file).into_iter().collect(),
             Err(distrust) => {
-                self.distrust(path, &distrust);
+                if !(need == Need::WhereReached && distrust.is_out_of_reach()) {
+                    self.distrust(path, &distrust);
+                }
                 Vec::new()
             }
         }

@@ -7,11 +7,15 @@ use toml::de::{DeTable, Error};
 
 use super::{fault::Fault, findings::Findings, place::At};
 
+/// A file with more of them is no TOML at all, and nobody reads on.
+const MOST: usize = 100;
+
 /// Takes a text apart.
 pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
     let (table, mut errors) = DeTable::parse_recoverable(text);
     let table = table.into_inner();
     errors.sort_by_key(|error| span(error).start);
+    errors.truncate(MOST);
     let mut second_table = 0..0;
     for error in &errors {
         let span = span(error);

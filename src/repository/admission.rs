@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use crate::repository::{
-    claim::{Admit, Claim},
+    claim::{self, Admit, Claim},
     error::RepositoryError,
     file::LockFile,
     header::Header,
@@ -23,8 +23,8 @@ pub struct Terms {
     pub limit: u64,
     /// The largest number of slots.
     pub slots: u64,
-    /// The slots that may be taken, in order of preference; empty for any within the limit.
-    pub zones: Vec<RangeInclusive<u64>>,
+    /// The slots that may be taken, in order of preference; any within the limit where nothing is kept for anybody.
+    pub zones: Option<Vec<RangeInclusive<u64>>>,
     /// The strictest.
     pub admit: Admit,
 }
@@ -52,9 +52,7 @@ impl Terms {
             terms.limit = terms.limit.min(other.limit);
             terms.slots = terms.slots.max(other.slots);
             terms.admit = terms.admit.min(other.admit);
-            if !other.zones.is_empty() {
-                terms.zones = other.zones;
-            }
+            terms.zones = other.zones.or(terms.zones.take());
             terms
         })
     }
@@ -67,24 +65,22 @@ impl Terms {
     /// The limit that counts in the line: how many slots there are for this launch at all. Who may not use what is reserved for
     /// others must not hold them up.
     pub fn line(&self) -> u64 {
-        if self.zones.is_empty() {
-            return self.limit;
-        }
-        let within =
-            |zone: &RangeInclusive<u64>| (zone.end().min(&self.limit) + 1).saturating_sub(*zone.start());
-        self.zones.iter().map(within).sum()
+        claim::reach(self.limit, self.zones.as_deref())
     }
 
-    /// The slots to look at, in order, each once.
+    /// The slots to look at, in order, each once. A limit that is lower than the repository's says how many slots may be held
+    /// and not which of them, so zones go on above it.
     fn search_order(&self, cursor: u64) -> Vec<RangeInclusive<u64>> {
-        let mut order = if self.zones.is_empty() {
-            let start = if (1..=self.limit).contains(&cursor) { cursor } else { 1 };
-            vec![start..=self.limit, 1..=start - 1]
-        } else {
-            self.zones.iter().map(|zone| *zone.start()..=*zone.end().min(&self.limit)).collect()
+        let mut order: Vec<RangeInclusive<u64>> = match &self.zones {
+            None => {
+                let start = if (1..=self.limit).contains(&cursor) { cursor } else { 1 };
+                vec![start..=self.limit, 1..=start - 1]
+            }
+            Some(zones) => zones.clone(),
         };
         if self.admit == Admit::Always {
-            order.push(self.limit + 1..=LAST_SLOT);
+            let highest = order.iter().map(|range| *range.end()).max().unwrap_or(0);
+            order.push(highest.max(self.limit) + 1..=LAST_SLOT);
         }
         order
     }
@@ -98,6 +94,9 @@ pub struct View<'file> {
     number: Number,
     occupancy: Option<Occupancy>,
     hint_holds: bool,
+    /// Where there was room. What the mutex guards stays true while it is held, but whether an older launch is stopped, and so is
+    /// passed over, may change at any moment: what was promised once is kept.
+    promised: Vec<(Terms, Vec<u64>)>,
 }
 
 /// As many queries at most before everything is looked at.
@@ -107,7 +106,7 @@ impl<'file> View<'file> {
     /// Looks at a file whose mutex this process holds.
     pub fn of(file: &'file LockFile, number: Number) -> Result<Self, RepositoryError> {
         let header = Header::read(file)?;
-        Ok(Self { file, header, number, occupancy: None, hint_holds: false })
+        Ok(Self { file, header, number, occupancy: None, hint_holds: false, promised: Vec::new() })
     }
 
     /// What the content says.
@@ -123,8 +122,19 @@ impl<'file> View<'file> {
         Ok(self.occupancy.get_or_insert_default())
     }
 
-    /// Whether these terms can be met now.
+    /// Whether these terms can be met now. Once they could, the answer stays the same.
     pub fn room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
+        if let Some((_, slots)) = self.promised.iter().find(|(promised, _)| promised == terms) {
+            return Ok(Room::Free(slots.clone()));
+        }
+        let room = self.look_for_room(terms)?;
+        if let Room::Free(slots) = &room {
+            self.promised.push((terms.clone(), slots.clone()));
+        }
+        Ok(room)
+    }
+
+    fn look_for_room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
         let drained = terms.limit == 0;
         if terms.slots > terms.line() && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
@@ -181,7 +191,11 @@ impl<'file> View<'file> {
 
     /// Free slots in the order of the terms, and as many more within the limit as are held beyond it.
     fn search(&self, terms: &Terms, beyond: u64) -> Result<Option<Vec<u64>>, RepositoryError> {
-        if beyond > 0 && !(terms.zones.is_empty() && terms.admit == Admit::WithinLimit) {
+        if beyond > 0 && !(terms.zones.is_none() && terms.admit == Admit::WithinLimit) {
+            return Ok(None);
+        }
+        // A free slot above the limit proves nothing, and a less preferred one below it is not to be taken for that.
+        if terms.zones.iter().flatten().any(|zone| *zone.end() > terms.limit) {
             return Ok(None);
         }
         let wanted = terms.slots.saturating_add(beyond);

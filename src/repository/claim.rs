@@ -19,8 +19,8 @@ pub struct Claim {
     pub limit: u64,
     /// How many slots are wanted.
     pub slots: Slots,
-    /// The slots that may be taken, in order of preference; empty for any within the limit.
-    pub zones: Vec<RangeInclusive<u64>>,
+    /// The slots that may be taken, in order of preference; any within the limit where nothing is kept for anybody.
+    pub zones: Option<Vec<RangeInclusive<u64>>>,
     /// What happens when there is no room.
     pub admit: Admit,
     /// What a launch below a holder of this repository does.
@@ -31,6 +31,19 @@ pub struct Claim {
     pub pause: Option<Pause>,
     /// When a holder is overdue.
     pub expiry: Option<Expiry>,
+}
+
+impl Claim {
+    /// How many slots may be held at the most for this launch to start: its limit, or fewer where some are kept for others.
+    pub fn reach(&self) -> u64 {
+        reach(self.limit, self.zones.as_deref())
+    }
+}
+
+/// The same of any limit and zones.
+pub(super) fn reach(limit: u64, zones: Option<&[RangeInclusive<u64>]>) -> u64 {
+    let open = zones.map(|zones| zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum());
+    open.map_or(limit, |open: u64| open.min(limit))
 }
 
 /// A time that has to pass between two launches (`IfElapsed` of adaptive locks).

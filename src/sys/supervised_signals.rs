@@ -59,7 +59,9 @@ impl SupervisedSignals {
         let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
         ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
         // Whoever sleeps for a signal gets it even where it is not blocked, if its default is to leave a core.
-        ending.into_iter().for_each(|signal| self.taken.remove(signal));
+        for signal in ending {
+            self.taken.remove(signal);
+        }
         pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&SigSet::from_iter(ending)), None)
     }
 

@@ -138,6 +138,15 @@ fn a_policy_that_is_given_must_exist_and_ones_own_need_not() {
 }
 
 #[test]
+fn the_same_file_given_twice_counts_once() {
+    let site = Site::new();
+    site.write("policy.toml", b"[[rule]]\naction = \"exempt\"\n");
+    symlink("policy.toml", site.path().join("link.toml")).expect("a link");
+    let sources = Sources { given: Some(site.path().join("link.toml")), ..site.sources() };
+    assert_eq!(Policy::load(&sources).expect("a policy").rules().len(), 1);
+}
+
+#[test]
 fn what_is_no_drop_in_is_skipped_and_named() {
     let site = Site::new();
     site.write("policy.d/10.toml", POLICY.as_bytes());

@@ -17,6 +17,7 @@ mod terminal;
 mod test;
 mod trace;
 mod unindent;
+mod witness;
 
 pub(crate) use accounts::{Account, is_root, skip};
 pub(crate) use deadline::eventually;
@@ -30,6 +31,7 @@ pub(crate) use terminal::Terminal;
 pub(crate) use test::Test;
 pub(crate) use trace::{Call, Trace};
 pub(crate) use unindent::unindent;
+pub(crate) use witness::Witness;
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.
 macro_rules! needs_root {

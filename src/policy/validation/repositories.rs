@@ -145,7 +145,10 @@ impl Reading<'_, '_> {
             }
             reserved = reserved.saturating_add(slots);
             // Drained is drained, reserved or not.
-            if let Some(limit) = limit.fixed().filter(|limit| *limit > 0 && reserved > *limit) {
+            let limits = self.written.limits.iter().map(|(_, own)| own.value).chain([limit]);
+            if let Some(limit) =
+                limits.filter_map(Limit::fixed).filter(|limit| *limit > 0 && reserved > *limit).min()
+            {
                 self.fault(written.slots.at, Fault::ReservedAboveLimit { reserved, limit });
             }
             let entries = self.book.entries(&written.principals);

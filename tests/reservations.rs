@@ -1,0 +1,234 @@
+//! "`reserve` keeps slots 1…n of the file for the members of `for`, who take those first and then others; everybody else
+//! takes only slots above them, save the last `lend` of them while they are idle."
+
+use std::thread;
+
+use crate::support::{
+    Account, Ending, Outcome, Running, Site, Test, Witness, eventually, needs_root, storm_size,
+};
+
+/// Members are in the group audio, students in the group video.
+const POLICY: &str = r#"
+    [repository.seats]
+    limit   = 12
+    reserve = [{ for = ["%audio"], slots = 5, lend = 2 }]
+
+    [[rule]]
+    name     = "twelve seats"
+    commands = ["matlab"]
+    acquire  = ["seats"]
+
+    [[rule]]
+    name     = "students leave half of them"
+    commands = ["matlab"]
+    groups   = ["video"]
+    acquire  = [{ repository = "seats", ceiling = 6 }]
+"#;
+
+const MEMBER: &str = "games";
+const STRANGER: &str = "backup";
+const STUDENT: &str = "news";
+
+fn site() -> Site {
+    let site = Site::with_policy(POLICY);
+    site.program("matlab");
+    site
+}
+
+/// A command of one of the three, in the groups that make him what he is.
+fn by(site: &Site, user: &str) -> Test {
+    let groups = match user {
+        MEMBER => &["audio"][..],
+        STUDENT => &["video"],
+        _ => &[],
+    };
+    site.test().user(user).groups(groups.iter().copied())
+}
+
+fn matlab(site: &Site, user: &str) -> Test {
+    by(site, user).args(["run", "--", "matlab"])
+}
+
+/// Starts one after the other; each must get the slot that is foretold.
+#[track_caller]
+fn take(site: &Site, user: &str, slots: impl IntoIterator<Item = i64>) -> Vec<Running> {
+    let slots = slots.into_iter();
+    slots
+        .map(|slot| {
+            let running = matlab(site, user).spawn();
+            let held = site.held("seats.lock").into_iter().find(|held| held.pid == running.pid());
+            assert_eq!(held.map(|held| held.number), Some(slot), "{user}");
+            running
+        })
+        .collect()
+}
+
+#[track_caller]
+fn refused(outcome: &Outcome, status: i32, seats: &str) {
+    assert_eq!(outcome.ending, Ending::Status(status), "{outcome:?}");
+    assert!(outcome.stderr.contains(&format!("\n  seats  {seats}\n")), "{}", outcome.stderr);
+}
+
+#[test]
+fn members_take_their_own_first_and_others_what_is_lent_last() {
+    needs_root!();
+    let site = site();
+    let mut common = take(&site, STRANGER, 6..=12);
+    let mut lent = take(&site, STRANGER, 4..=5);
+    let outcome = matlab(&site, STRANGER).outcome();
+    refused(&outcome, 75, "9 of 12 used");
+    assert!(
+        outcome.stderr.contains("only 9 of 12 for you; the rest is kept for others"),
+        "{}",
+        outcome.stderr
+    );
+    let members = take(&site, MEMBER, 1..=3);
+    refused(&matlab(&site, MEMBER).outcome(), 75, "12 of 12 used");
+    // What was lent comes back when its borrower has ended, and is then a member's before it is lent again.
+    lent.remove(0).kill();
+    let _returned = take(&site, MEMBER, [4]);
+    refused(&matlab(&site, STRANGER).outcome(), 75, "12 of 12 used");
+    common.remove(0).kill();
+    let _again = take(&site, STRANGER, [6]);
+    // A kept slot that is idle is nobody's but a member's.
+    drop(members);
+    refused(&matlab(&site, STRANGER).outcome(), 75, "9 of 12 used");
+}
+
+/// "A member takes those first and then others."
+#[test]
+fn members_take_others_when_their_own_are_used_up() {
+    needs_root!();
+    let site = site();
+    let _all = take(&site, MEMBER, 1..=12);
+    refused(&matlab(&site, STRANGER).outcome(), 75, "12 of 12 used");
+}
+
+/// "Only while everybody's use together, this launch included, stays at or below" the ceiling: how many slots are held
+/// counts, not which of them. The slots from 1 to the ceiling were the only ones that a student got, so that three took
+/// all that he could have of six.
+#[test]
+fn a_ceiling_says_how_many_slots_and_not_which() {
+    needs_root!();
+    let site = site();
+    let students = take(&site, STUDENT, 6..=11);
+    refused(&matlab(&site, STUDENT).outcome(), 75, "6 of 6 used");
+    drop(students);
+    let _members = take(&site, MEMBER, 1..=2);
+    let _students = take(&site, STUDENT, 6..=9);
+    refused(&matlab(&site, STUDENT).outcome(), 75, "6 of 6 used");
+    let _stranger = take(&site, STRANGER, [10]);
+}
+
+/// "A student who waits below his ceiling must not hold up staff", and whoever waits for a slot that is not kept for
+/// others must not keep those others from theirs.
+#[test]
+fn a_stranger_in_line_keeps_no_member_from_what_is_kept_for_him() {
+    needs_root!();
+    let site = site();
+    let mut running = take(&site, STRANGER, (6..=12).chain(4..=5));
+    let waiting = by(&site, STRANGER).args(["run", "--quiet", "--wait", "1h", "--", "matlab"]).background();
+    eventually("a place in the line", || site.lock_between("seats.lock", 1 << 43, i64::MAX));
+    // Another stranger does not overtake him.
+    refused(&matlab(&site, STRANGER).outcome(), 75, "9 of 12 used, 1 waiting");
+    let _members = take(&site, MEMBER, 1..=3);
+    running.remove(0).kill();
+    eventually("the first in line gets the slot that was given back", || {
+        site.held("seats.lock").into_iter().find(|held| held.pid == waiting.pid() && held.number == 6)
+    });
+}
+
+/// A repository may be kept as a whole. What has no slot for somebody at all can never be had; it used to have any.
+#[test]
+fn what_is_kept_as_a_whole_is_for_nobody_else() {
+    needs_root!();
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit   = 2
+        reserve = [{ for = ["%audio"], slots = 2 }]
+
+        [[rule]]
+        name     = "two seats"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    matlab(&site, STRANGER)
+        .stderr(
+            "
+            rungate: matlab: not started: it can never have what it needs
+              seats  1 slot wanted of 2
+                  all of them are kept for others
+                  rule \"two seats\", $DIR/policy.toml:[..]
+            ...
+            ",
+        )
+        .status(78);
+    let _members = take(&site, MEMBER, 1..=2);
+    refused(&matlab(&site, MEMBER).outcome(), 75, "2 of 2 used");
+}
+
+/// Three kinds of users at once, in 3,000 launches when `RUNGATE_STORM` is 5: whoever is seen in a slot may be there.
+#[test]
+fn a_storm_of_members_strangers_and_students_breaks_no_reservation() {
+    const WORKERS: usize = 8;
+    needs_root!();
+    let site = Site::with_policy(POLICY);
+    site.copy_of("/bin/sleep", "matlab");
+    site.script(
+        "storm",
+        &format!(
+            "#!/bin/sh
+            started=0 refused=0 left=$1
+            while [ $left -gt 0 ]; do
+                left=$((left - 1))
+                {} run --quiet -- matlab 0.0$((left % 10))5
+                case $? in
+                    0) started=$((started + 1)) ;;
+                    75) refused=$((refused + 1)) ;;
+                    *) exit 1 ;;
+                esac
+            done
+            echo $started $refused
+            ",
+            site.rungate().display()
+        ),
+    );
+    let users = [MEMBER, STRANGER, STUDENT];
+    let launches = storm_size(600).div_ceil(WORKERS * users.len());
+    let mut witness = Witness::watch(&site, "seats.lock");
+    let storms: Vec<_> = users
+        .iter()
+        .flat_map(|user| std::iter::repeat_n(*user, WORKERS))
+        .map(|user| {
+            let storm = by(&site, user).program(site.path("bin/storm")).args([launches.to_string()]);
+            (user, thread::spawn(move || storm.outcome()))
+        })
+        .collect();
+    let mut started = [0; 3];
+    let mut refused = [0; 3];
+    for (user, storm) in storms {
+        let outcome = storm.join().expect("a storm ends");
+        assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+        let mut counts =
+            outcome.stdout.split_whitespace().map(|word| word.parse::<usize>().expect("a count"));
+        let class = users.iter().position(|other| *other == user).expect("one of the three");
+        started[class] += counts.next().expect("started");
+        refused[class] += counts.next().expect("refused");
+    }
+    let seen = witness.report();
+    let of = |user: &str| seen.users[&Account::named(user).uid].clone();
+    let tale = format!("{seen:?}, started {started:?}, refused {refused:?}");
+    assert!(seen.most <= 12, "{tale}");
+    assert!(of(STRANGER).1.iter().chain(&of(STUDENT).1).all(|slot| (4..=12).contains(slot)), "{tale}");
+    assert!(of(MEMBER).1.iter().all(|slot| (1..=12).contains(slot)), "{tale}");
+    assert!(of(STUDENT).0 <= 6, "{tale}");
+    assert_eq!(seen.users.len(), 3, "{tale}");
+    // It was a storm: more was held than strangers may have, slots were lent, and everybody got some.
+    assert!(seen.most >= 10, "{tale}");
+    assert!(of(STRANGER).1.contains(&4) || of(STRANGER).1.contains(&5), "{tale}");
+    assert!(started.iter().chain(&refused[1..]).all(|count| *count > 0), "{tale}");
+    assert_eq!(started.iter().chain(&refused).sum::<usize>(), launches * WORKERS * users.len());
+}
