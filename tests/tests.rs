@@ -39,3 +39,4 @@ mod supervision;
 mod terminal;
 mod transparency;
 mod waiting;
+mod waiting_policies;

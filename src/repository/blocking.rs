@@ -117,8 +117,10 @@ impl<'a> Acquisition<'a> {
             let (Some(expiry), Reason::Full { used, holders, .. }) = (claim.expiry, &refused.reason) else {
                 return Ok(false);
             };
-            let in_reach =
-                |slot: u64| claim.zones.is_empty() || claim.zones.iter().any(|zone| zone.contains(&slot));
+            let in_reach = |slot: u64| {
+                let zones = claim.zones.as_ref();
+                zones.is_none_or(|zones| zones.iter().any(|zone| zone.contains(&slot)))
+            };
             let mut missing = (used + claim.slots.under(claim.limit)).saturating_sub(claim.limit).max(1);
             for overdue in expiry::overdue(holders, &expiry, now) {
                 if missing > 0 && in_reach(overdue.holder.slots.0) && !self.tried.contains(&overdue.pid) {
