@@ -103,13 +103,13 @@ fn the_time_may_count_from_the_end() {
         first.close_stdin();
         assert_eq!(first.end().ending, Ending::Status(0));
         sync(&site)
-            .stderr(&format!(
+            .stderr(
                 "
                 rungate: sync: too soon: ended at [time][..], [age] ago;
                   not before [time] (repository sync, if_elapsed = \"1h\")
                 To start it now all the same: rungate reset sync
-                "
-            ))
+                ",
+            )
             .status(69);
         second.wait_for_echo();
         set_field(&site, LAST_END, now() - 60 * 60_000);

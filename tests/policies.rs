@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use crate::support::{Account, Ending, ProcessState, Running, Site, Test, needs_root};
 
-fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policies")
 }
 
 /// The text of one of the policies, changed in one place as its comment says.
-fn shared(policy: &str) -> String {
+pub(crate) fn shared(policy: &str) -> String {
     let text = fs::read_to_string(directory().join(policy)).expect("a policy");
     assert!(text.contains("directory = \"{runtime}\""), "{policy} must run for whoever has cloned it");
     text.replace("{runtime}", "$DIR/repositories")
@@ -28,13 +28,13 @@ fn shared_site(policy: &str) -> Site {
     site
 }
 
-fn run(site: &Site, user: &str, command: &[&str]) -> Test {
+pub(crate) fn run(site: &Site, user: &str, command: &[&str]) -> Test {
     site.test().user(user).args(["run", "--"]).args(command)
 }
 
 /// The launch is refused, and the message names exactly these repositories, each with its use and limit.
 #[track_caller]
-fn full(test: &Test, repositories: &[(&str, &str)]) {
+pub(crate) fn full(test: &Test, repositories: &[(&str, &str)]) {
     let outcome = test.outcome();
     assert_eq!(outcome.ending, Ending::Status(75), "{outcome:?}");
     let named = outcome
@@ -47,7 +47,7 @@ fn full(test: &Test, repositories: &[(&str, &str)]) {
 }
 
 /// The policies that stand alone; `departments` is a site's file with its drop-ins.
-fn policies() -> Vec<Vec<PathBuf>> {
+pub(crate) fn policies() -> Vec<Vec<PathBuf>> {
     let files_of = |directory: PathBuf| -> Vec<PathBuf> {
         let entries = fs::read_dir(directory).expect("a directory of policies");
         let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();

@@ -35,6 +35,7 @@ mod semantics;
 mod several_repositories;
 mod shared_directory;
 mod sigkill;
+mod sites;
 mod supervision;
 mod terminal;
 mod transparency;

@@ -265,8 +265,8 @@ fn launches_that_wait_for_the_same_two_do_not_wait_for_each_other() {
             let first = eventually("one of them starts", || {
                 pids(&site, "first.lock").into_iter().find(|pid| [x.pid(), y.pid()].contains(pid))
             });
-            let [mut first, mut then] = if first == y.pid() { [y, x] } else { [x, y] };
-            for running in [&mut first, &mut then] {
+            let in_order = if first == y.pid() { [y, x] } else { [x, y] };
+            for mut running in in_order {
                 running.wait_for_echo();
                 // Whoever starts has both: also when it was decided while the other one was stopped, and taken when not.
                 for repository in ["first.lock", "second.lock"] {

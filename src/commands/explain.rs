@@ -42,7 +42,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
     let found = find(&policy, command, &situation.directory);
     let is_missing = found.is_err();
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
-    let supposed = Supposed::of(arguments, &mut situation)?;
+    let supposed = Supposed::of(arguments, &policy, &mut situation)?;
     let typed = arguments.typed_as.as_ref().unwrap_or(command);
     let request = Request {
         environment: &|name| supposed.variable(name),
@@ -121,7 +121,8 @@ impl Explained<'_, '_> {
             .iter()
             .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
             .collect();
-        let clock = Clock::now();
+        let clock = Clock::in_zone(self.policy.time_zone());
+        let zone = self.policy.time_zone_name().map_or_else(String::new, |name| format!(" {name}"));
         let program = if self.is_missing {
             "not found here, judged by its name".to_owned()
         } else {
@@ -130,11 +131,12 @@ impl Explained<'_, '_> {
         let mut text = format!("request  {} -> {program}\n", visible(command));
         let _ = writeln!(
             text,
-            "         {}, groups {}, host {}, {}",
+            "         {}, groups {}, host {}, {}{}",
             visible(user),
             visible(groups.join(" ")),
             visible(host),
-            clock.day_and_time(self.now.into())
+            clock.day_and_time(self.now.into()),
+            visible(zone)
         );
         let files: Vec<String> = self.policy.files().map(SourceText::shown_path).collect();
         let _ = match files.as_slice() {
@@ -255,31 +257,36 @@ impl Explained<'_, '_> {
         }
         let mut looks = self.looks.iter();
         let mut refused: Vec<&Look<'_, '_>> = Vec::new();
+        let mut never: Vec<String> = Vec::new();
         for demand in &terms.demands {
             let options: Vec<&Look<'_, '_>> = looks.by_ref().take(demand.claims().len()).collect();
             let passes = |look: &&Look<'_, '_>| {
                 look.prospect() == Prospect::Room || look.claim.admit_always || !look.claim.enforce
             };
-            if !options.iter().any(passes) {
-                refused.extend(options);
+            if options.iter().any(passes) {
+                continue;
             }
+            if options.iter().all(|look| look.prospect() == Prospect::Never) {
+                never.extend(options.iter().map(|look| look.title()));
+            }
+            refused.extend(options);
         }
         let titles = |wanted: &dyn Fn(Prospect) -> bool| -> Vec<String> {
             refused.iter().filter(|look| wanted(look.prospect())).map(|look| look.title()).collect()
         };
         let too_soon = titles(&|prospect| matches!(prospect, Prospect::TooSoon(_)));
-        let never = titles(&|prospect| prospect == Prospect::Never);
         let full = titles(&|prospect| !matches!(prospect, Prospect::TooSoon(_) | Prospect::Never));
         if !too_soon.is_empty() {
             let text = format!("too soon after the last launch ({})", too_soon.join(", "));
             return (text, Some(ExitStatus::TooSoon));
         }
-        match (full.as_slice(), never.as_slice()) {
-            ([], []) => ("starts".to_owned(), None),
-            ([], never) => {
-                (format!("{} can never give that many slots", never.join(", ")), Some(ExitStatus::Policy))
-            }
-            (full, _) => {
+        if !never.is_empty() {
+            let text = format!("{} can never give that many slots", never.join(", "));
+            return (text, Some(ExitStatus::Policy));
+        }
+        match full.as_slice() {
+            [] => ("starts".to_owned(), None),
+            full => {
                 let are = if full.len() == 1 { "is" } else { "are" };
                 (format!("{} {are} full", full.join(", ")), Some(ExitStatus::Full))
             }

@@ -46,14 +46,11 @@ impl Refusal {
         let Asked { judged, .. } = asked;
         let claims = asked.claims();
         let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
-        let mut status = ExitStatus::Policy;
-        for refused in refused {
-            match &refused.reason {
-                Reason::Full { .. } if waited.is_some() => status = ExitStatus::TimedOut,
-                Reason::Full { .. } if status == ExitStatus::Policy => status = ExitStatus::Full,
-                _ => {}
-            }
-        }
+        let mut status = match waited {
+            _ if is_hopeless(asked, refused) => ExitStatus::Policy,
+            Some(_) => ExitStatus::TimedOut,
+            None => ExitStatus::Full,
+        };
         // Among several alternatives one may be too soon, and another one full: that is what there is to wait for.
         let is_too_soon = is_too_soon(refused);
         if is_too_soon {
@@ -98,6 +95,21 @@ impl fmt::Display for Refusal {
 /// Whether everything that refuses does so because the last start, or end, was too short a time ago.
 pub(super) fn is_too_soon(refused: &[Refused]) -> bool {
     !refused.is_empty() && refused.iter().all(|refused| matches!(refused.reason, Reason::TooSoon { .. }))
+}
+
+/// Whether something that is needed can never be had, whatever falls free: none of its alternatives.
+fn is_hopeless(asked: &Asked<'_>, refused: &[Refused]) -> bool {
+    let never: Vec<usize> = refused
+        .iter()
+        .filter(|refused| matches!(refused.reason, Reason::Never))
+        .map(|refused| refused.claim)
+        .collect();
+    let mut next = 0;
+    asked.demands.iter().any(|demand| {
+        let mut options = next..next + demand.options().len();
+        next = options.end;
+        !options.is_empty() && options.all(|option| never.contains(&option))
+    })
 }
 
 fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {
@@ -294,7 +306,7 @@ fn advice(
         let name = visible(&claims[refused.claim].name);
         return format!("To start it now all the same: rungate reset {name}");
     }
-    if full.is_empty() {
+    if is_hopeless(asked, refused) {
         return format!(
             "Ask for fewer slots, or ask your administrator: rungate explain{} -- {command}",
             asked.options.explain

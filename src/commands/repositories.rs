@@ -9,15 +9,13 @@ use std::{
 };
 
 use crate::{
-    commands::{
-        names::SystemNames,
-        situation::{Situation, processors},
-    },
+    commands::{names::SystemNames, situation::Situation},
     error::Error,
     exit_status::ExitStatus,
     output::visible::visible,
     policy::{self, Member, Policy},
     repository::{error::RepositoryError, survey::Survey},
+    sys::host,
 };
 
 /// A repository of the policy, or a lock file that was named, and the files that there are of it.
@@ -71,7 +69,7 @@ pub(super) fn wanted(
 
 fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFiles {
     let name = known.shown_name().to_owned();
-    let limit = u64::from(known.limit().resolve(processors));
+    let limit = u64::from(known.limit().resolve(host::processors));
     if let Some(path) = known.fixed_path(&situation.runtime) {
         let file = LockFileOf { name: name.clone(), member: None, path, limit: Some(limit), is_named: false };
         return RepositoryFiles { name, limit: Some(limit), of_members: false, files: vec![file] };
@@ -82,7 +80,7 @@ fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFile
         .into_iter()
         .map(|(path, members)| {
             let member: Vec<String> = members.iter().map(|member| member.name(&SystemNames)).collect();
-            let limit = known.limit_of(&known_as(&members)).resolve(processors);
+            let limit = known.limit_of(&known_as(&members)).resolve(host::processors);
             LockFileOf {
                 name: name.clone(),
                 member: Some(member.join(" ")),

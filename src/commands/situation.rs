@@ -3,9 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    num::NonZero,
     path::{Path, PathBuf},
-    thread,
 };
 
 use jiff::Timestamp;
@@ -70,7 +68,7 @@ impl Situation {
             directory: &self.directory,
             environment: &|name| env::var_os(name),
             now: Timestamp::now(),
-            cpus: &processors,
+            cpus: &host::processors,
             runtime: &self.runtime,
             names: &SystemNames,
         }
@@ -156,12 +154,4 @@ fn is_own(directory: &Path) -> bool {
 
 fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
-}
-
-/// How many processors this process may use.
-pub(super) fn processors() -> u32 {
-    thread::available_parallelism()
-        .ok()
-        .and_then(|count| u32::try_from(NonZero::get(count)).ok())
-        .unwrap_or(1)
 }

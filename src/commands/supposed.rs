@@ -14,6 +14,7 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     output::{clock::Clock, visible::visible},
+    policy::Policy,
 };
 
 /// What the command line supposes instead of what is.
@@ -24,11 +25,15 @@ pub(super) struct Supposed {
 }
 
 impl Supposed {
-    /// Reads it, and puts host and directory in their place.
-    pub(super) fn of(arguments: &ExplainArguments, situation: &mut Situation) -> Result<Self, Error> {
+    /// Reads it, and puts host and directory in their place. A time is that of the policy's zone, as in a rule's `when`.
+    pub(super) fn of(
+        arguments: &ExplainArguments,
+        policy: &Policy,
+        situation: &mut Situation,
+    ) -> Result<Self, Error> {
         let now = match &arguments.at {
             None => Timestamp::now(),
-            Some(text) => Clock::now().read(text).ok_or_else(|| {
+            Some(text) => Clock::in_zone(policy.time_zone()).read(text).ok_or_else(|| {
                 let text = format!(
                     "--at takes a time such as 14:02 or \"2026-11-20 14:02\", not \"{}\"",
                     visible(text)

@@ -23,15 +23,23 @@ impl Clock {
         Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
     }
 
+    /// This moment, in another zone.
+    pub fn in_zone(zone: TimeZone) -> Self {
+        Self { zone, now: Timestamp::now() }
+    }
+
     /// Reads a moment as people write it: `14:02` for today, `2026-11-20 14:02`, or RFC 3339 with a zone of its own.
     pub fn read(&self, text: &str) -> Option<Timestamp> {
         if let Ok(moment) = text.parse::<Timestamp>() {
             return Some(moment);
         }
-        let today = self.now.to_zoned(self.zone.clone()).date();
-        let local = match text.parse::<Time>() {
-            Ok(time) => today.to_datetime(time),
-            Err(_) => text.parse::<DateTime>().ok()?,
+        // The date first: what is read as a time of day may have one, and loses it.
+        let local = match text.parse::<DateTime>() {
+            Ok(local) => local,
+            Err(_) => {
+                let today = self.now.to_zoned(self.zone.clone()).date();
+                today.to_datetime(text.parse::<Time>().ok()?)
+            }
         };
         Some(local.to_zoned(self.zone.clone()).ok()?.timestamp())
     }

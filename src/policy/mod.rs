@@ -224,6 +224,11 @@ impl Policy {
         named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
     }
 
+    /// What that zone is called, where a layer names one.
+    pub fn time_zone_name(&self) -> Option<&str> {
+        self.layers.iter().find_map(|layer| layer.zone_name.as_deref())
+    }
+
     /// Of every rule and exception that asks for the time, whether it is its time. As long as this stays the same, so does what
     /// comes out of a request.
     pub fn times_at(&self, now: Timestamp) -> Vec<bool> {

@@ -136,7 +136,6 @@ impl Job {
         let has_lock = |pid| open_files::has_lock(pid, file.id(), slot_byte(slot));
         let holder = match (conflict.pid, supervisor, command) {
             (Some(holder), _, Ok(process)) if holder == pid => JobHolder::Process { pid, process },
-            (Some(_), ..) => return Ok(None),
             (None, Some((supervisor, process)), _)
                 if hold == Some(Hold::Tree)
                     && process::runs_this_program(supervisor)
@@ -152,7 +151,7 @@ impl Job {
                 JobHolder::Supervised { command, supervisor, process }
             }
             (None, _, Ok(process)) if has_lock(pid) => JobHolder::Process { pid, process },
-            (None, ..) => return Ok(None),
+            _ => return Ok(None),
         };
         Ok(Some(Self { slot, holder }))
     }

@@ -35,6 +35,7 @@ pub(crate) struct Test {
     arguments: Vec<OsString>,
     user: Account,
     groups: Option<Vec<String>>,
+    host: Option<String>,
     environment: Vec<(OsString, Option<OsString>)>,
     through: Vec<OsString>,
     directory: PathBuf,
@@ -56,6 +57,7 @@ impl Test {
             arguments: Vec::new(),
             user: Account::own(),
             groups: None,
+            host: None,
             environment: Vec::new(),
             through: Vec::new(),
             directory: site.path("work"),
@@ -98,6 +100,12 @@ impl Test {
     /// The supplementary groups, instead of those in the group database.
     pub(crate) fn groups<'name>(mut self, names: impl IntoIterator<Item = &'name str>) -> Self {
         self.groups = Some(names.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    /// Runs on a host of this name, which is this one all the same. Only root can have that.
+    pub(crate) fn host(mut self, name: &str) -> Self {
+        self.host = Some(name.to_owned());
         self
     }
 
@@ -225,6 +233,10 @@ impl Test {
                 ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount].map(OsString::from),
             );
             words.push(directory.into());
+        }
+        if let Some(host) = &self.host {
+            let rename = "hostname \"$0\" && exec \"$@\"";
+            words.extend(["unshare", "--uts", "sh", "-c", rename, host].map(OsString::from));
         }
         // Nothing has to change for the account that runs the tests.
         if self.user != Account::own() || self.groups.is_some() {
