@@ -24,6 +24,7 @@ mod modules;
 mod nested;
 mod nested_forks;
 mod pace;
+mod packaging;
 mod policies;
 mod policy_check;
 mod posix_traps;
