@@ -146,7 +146,7 @@ fn each_event_says_what_happened() {
     let mut waiting =
         site.test().args(["run", "-qw", "forever", "--hold", "supervisor", "--", "matlab"]).background();
     site.stands_in_line("seats.lock", &waiting);
-    assert_eq!(events(&site), [json!({}); 0], "that it waits is said when that is over");
+    assert_eq!(events(&site), Vec::<serde_json::Value>::new(), "that it waits is said when that is over");
     holder.kill();
     waiting.wait_for_echo();
     let mut both = events(&site);
@@ -185,7 +185,11 @@ fn each_event_says_what_happened() {
     assert_eq!(both[1]["event"], "started");
 
     run(&site, "unknown-to-the-policy").outcome();
-    assert_eq!(events(&site), [json!({}); 0], "what was not found was neither started nor refused");
+    assert_eq!(
+        events(&site),
+        Vec::<serde_json::Value>::new(),
+        "what was not found was neither started nor refused"
+    );
 }
 
 /// "`events = \"refusals\" | \"all\"`".
@@ -193,7 +197,7 @@ fn each_event_says_what_happened() {
 fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
     let site = site_with("$DIR/work/log.jsonl", "refusals");
     run(&site, "nightly").status(0);
-    assert_eq!(events(&site), [json!({}); 0]);
+    assert_eq!(events(&site), Vec::<serde_json::Value>::new());
     run(&site, "nightly").status(69);
     run(&site, "novel").status(0);
     run(&site, "forbidden").status(77);
