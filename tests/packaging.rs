@@ -72,9 +72,8 @@ fn the_service_keeps_the_capabilities_that_it_needs() {
             expire.clone().through(["setpriv", "--inh-caps=-all", &bounds])
         };
         // Each of them is needed by one hold at least, and together they are enough.
-        assert_ne!(
-            with("+kill").outcome().stderr.contains("ended"),
-            true,
+        assert!(
+            !with("+kill").outcome().stderr.contains("ended"),
             "{hold}: the file can be read by its user alone"
         );
         with(&all)
