@@ -10,6 +10,7 @@ mod exectimes_peer;
 mod exit_status;
 mod expiry;
 mod faults;
+mod hand_over;
 mod history;
 mod holds;
 mod hours;
