@@ -68,7 +68,6 @@ fn storm_of_opposite_orders_never_blocks() {
     for name in ["this", "that"] {
         site.copy_of("/bin/true", name);
     }
-    let mut observer = Observer::watch(&site, [("first.lock", 4), ("second.lock", 4)]);
     let starts = storm_size(10_000);
     thread::scope(|scope| {
         for name in ["this", "that", "this", "that"] {
@@ -76,8 +75,8 @@ fn storm_of_opposite_orders_never_blocks() {
             scope.spawn(move || (0..starts / 4).for_each(|_| command.status(0)));
         }
     });
-    for seen in observer.report() {
-        assert!(seen.violations == 0 && seen.most >= 1, "{seen:?}");
+    for file in ["first.lock", "second.lock"] {
+        assert_eq!(site.held(file), []);
     }
 }
 

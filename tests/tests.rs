@@ -3,11 +3,14 @@
 
 mod support;
 
+mod adaptive_locks;
 mod damaged_files;
 mod escaping;
 mod exectimes_peer;
 mod exit_status;
+mod expiry;
 mod faults;
+mod history;
 mod holds;
 mod hours;
 mod instruments;
@@ -15,10 +18,13 @@ mod launch;
 mod layers;
 mod limits;
 mod listings;
+mod log;
 mod manual;
 mod modules;
 mod nested;
 mod nested_forks;
+mod pace;
+mod packaging;
 mod policies;
 mod policy_check;
 mod posix_traps;
@@ -35,3 +41,4 @@ mod supervision;
 mod terminal;
 mod transparency;
 mod waiting;
+mod waiting_policies;

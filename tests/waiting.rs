@@ -251,20 +251,29 @@ fn launches_that_wait_for_the_same_two_do_not_wait_for_each_other() {
         for [x, y] in [[both[0], both[1]], [both[1], both[0]], [both[0], both[0]]] {
             let site = pair();
             let holder_of_b = run(&site, b, &[]).spawn();
-            let (mut y, trace_of_y) = Trace::begin(&run(&site, y, &["-wforever"]), "fcntl", &[]);
+            let (y, trace_of_y) = Trace::begin(&run(&site, y, &["-wforever"]), "fcntl", &[]);
             site.stands_in_line(&format!("{b}.lock"), &y);
             let holder_of_a = run(&site, a, &[]).spawn();
-            let (mut x, trace_of_x) = Trace::begin(&run(&site, x, &["-wforever"]), "fcntl", &[]);
+            let (x, trace_of_x) = Trace::begin(&run(&site, x, &["-wforever"]), "fcntl", &[]);
             eventually("x stands in a line", || {
                 let lines = [site.line("first.lock"), site.line("second.lock")].concat();
                 lines.iter().any(|waiter| waiter.pid == x.pid()).then_some(())
             });
             holder_of_a.kill();
             holder_of_b.kill();
-            y.wait_for_echo();
-            y.kill();
-            x.wait_for_echo();
-            x.kill();
+            // Y is the older one; but the tracer stops both again and again, and whoever is stopped is passed over.
+            let first = eventually("one of them starts", || {
+                pids(&site, "first.lock").into_iter().find(|pid| [x.pid(), y.pid()].contains(pid))
+            });
+            let in_order = if first == y.pid() { [y, x] } else { [x, y] };
+            for mut running in in_order {
+                running.wait_for_echo();
+                // Whoever starts has both: also when it was decided while the other one was stopped, and taken when not.
+                for repository in ["first.lock", "second.lock"] {
+                    assert_eq!(pids(&site, repository), [running.pid()], "{repository}");
+                }
+                running.kill();
+            }
             for trace in [trace_of_x, trace_of_y] {
                 let calls = trace.calls();
                 assert!(calls.iter().any(|call| call.text.contains("F_SETLK")), "{calls:#?}");

@@ -335,7 +335,12 @@ impl<'a> Acquisition<'a> {
                 continue;
             }
             let file = self.file(*id);
-            let Room::Free(slots) = view.room(&terms_on(*id, picked))? else { continue };
+            let slots = match view.room(&terms_on(*id, picked))? {
+                Room::Free(slots) => slots,
+                _ if is_unenforced(*id, picked) => continue,
+                // It was there when the claim was chosen. Whatever has changed since: no launch starts without its slots.
+                _ => return Ok(Err(Disturbance::Locked(Rc::clone(file)))),
+            };
             let mut taken = Held::nothing_of(file, self.launch.opening.hold);
             if !taken.take(&slots)? {
                 return Ok(Err(Disturbance::Locked(Rc::clone(file))));
@@ -399,6 +404,7 @@ impl<'a> Acquisition<'a> {
             since: now
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0)),
+            taken: process::since_boot().and_then(|since| u64::try_from(since.as_millis()).ok()),
             hold: self.launch.opening.hold,
             boot: process::boot_id().map(|id| short_boot_id(&id)).unwrap_or_default(),
             host: self.launch.host.to_owned(),
@@ -406,6 +412,11 @@ impl<'a> Acquisition<'a> {
             command: self.launch.command.to_owned(),
         }
     }
+}
+
+/// Whether a launch may start without what it wants of a file.
+fn is_unenforced(file: FileId, picked: &[Choice<'_>]) -> bool {
+    picked.iter().filter(|choice| choice.file == file).all(|choice| choice.claim.admit == Admit::Unenforced)
 }
 
 /// The claims on one file are one claim.

@@ -94,6 +94,9 @@ pub struct View<'file> {
     number: Number,
     occupancy: Option<Occupancy>,
     hint_holds: bool,
+    /// Where there was room. What the mutex guards stays true while it is held, but whether an older launch is stopped, and so is
+    /// passed over, may change at any moment: what was promised once is kept.
+    promised: Vec<(Terms, Vec<u64>)>,
 }
 
 /// As many queries at most before everything is looked at.
@@ -103,7 +106,7 @@ impl<'file> View<'file> {
     /// Looks at a file whose mutex this process holds.
     pub fn of(file: &'file LockFile, number: Number) -> Result<Self, RepositoryError> {
         let header = Header::read(file)?;
-        Ok(Self { file, header, number, occupancy: None, hint_holds: false })
+        Ok(Self { file, header, number, occupancy: None, hint_holds: false, promised: Vec::new() })
     }
 
     /// What the content says.
@@ -119,8 +122,19 @@ impl<'file> View<'file> {
         Ok(self.occupancy.get_or_insert_default())
     }
 
-    /// Whether these terms can be met now.
+    /// Whether these terms can be met now. Once they could, the answer stays the same.
     pub fn room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
+        if let Some((_, slots)) = self.promised.iter().find(|(promised, _)| promised == terms) {
+            return Ok(Room::Free(slots.clone()));
+        }
+        let room = self.look_for_room(terms)?;
+        if let Room::Free(slots) = &room {
+            self.promised.push((terms.clone(), slots.clone()));
+        }
+        Ok(room)
+    }
+
+    fn look_for_room(&mut self, terms: &Terms) -> Result<Room, RepositoryError> {
         let drained = terms.limit == 0;
         if terms.slots > terms.line() && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);

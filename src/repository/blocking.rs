@@ -103,23 +103,34 @@ impl<'a> Acquisition<'a> {
     /// Ends holders that are overdue, where that makes room for everything that blocks the launch: nobody is ended in vain. Says
     /// whether any has gone. The mutexes must not be held.
     pub(super) fn end_overdue(&mut self, blocked: &mut Blocked) -> Result<bool, RepositoryError> {
+        // Where older launches wait, the first of them does it, and what becomes free is theirs.
+        if blocked.is_final || blocked.files.iter().any(|line| line.is_behind) {
+            return Ok(false);
+        }
         let now = SystemTime::now();
         let mut to_end = Vec::new();
         for (index, refused) in blocked.refused.iter().enumerate() {
             let Some(choice) = self.choices().find(|choice| choice.number == refused.claim) else {
                 return Ok(false);
             };
-            let (Some(expiry), Reason::Full { holders, .. }) = (choice.claim.expiry, &refused.reason) else {
+            let Choice { claim, .. } = choice;
+            let (Some(expiry), Reason::Full { used, holders, .. }) = (claim.expiry, &refused.reason) else {
                 return Ok(false);
             };
-            let mut overdue = expiry::overdue(holders, &expiry, now);
-            let wanted = choice.claim.slots.under(choice.claim.limit);
-            overdue.retain(|overdue| !self.tried.contains(&overdue.pid));
-            overdue.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
-            if overdue.is_empty() {
+            let in_reach = |slot: u64| {
+                let zones = claim.zones.as_ref();
+                zones.is_none_or(|zones| zones.iter().any(|zone| zone.contains(&slot)))
+            };
+            let mut missing = (used + claim.slots.under(claim.limit)).saturating_sub(claim.limit).max(1);
+            for overdue in expiry::overdue(holders, &expiry, now) {
+                if missing > 0 && in_reach(overdue.holder.slots.0) && !self.tried.contains(&overdue.pid) {
+                    missing = missing.saturating_sub(overdue.slots);
+                    to_end.push((index, *choice, expiry, overdue));
+                }
+            }
+            if missing > 0 {
                 return Ok(false);
             }
-            to_end.extend(overdue.into_iter().map(|overdue| (index, *choice, expiry, overdue)));
         }
         let mut has_ended = false;
         for (index, choice, expiry, overdue) in to_end {

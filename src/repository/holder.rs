@@ -33,8 +33,10 @@ pub struct Holder {
     pub uid: Option<u32>,
     /// The node name that it wrote down.
     pub host: Option<String>,
-    /// Since when it holds the slot or, for a program that keeps no records, since when it runs.
+    /// Since when it holds the slot or, for a program that keeps no records, since when it runs: by the clock as it was set then.
     pub since: Option<SystemTime>,
+    /// The same as time since boot, where it wrote that down.
+    pub taken: Option<Duration>,
     /// What keeps the slot.
     pub hold: Option<Hold>,
     /// The command.
@@ -44,8 +46,12 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// How long it has held the slot; a clock that was set back makes it zero.
+    /// How long it has held the slot, however the clock was set meanwhile; for one that wrote down nothing but the time of day
+    /// a clock that was set back makes it zero.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        if let (Some(taken), Some(now)) = (self.taken, process::since_boot()) {
+            return Some(now.saturating_sub(taken));
+        }
         self.since.map(|since| now.duration_since(since).unwrap_or_default())
     }
 }
@@ -109,6 +115,7 @@ fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>, boot: O
             keeper: live_supervisor(&record).or(Some(record.pid)),
             uid: Some(record.uid),
             since: Some(record.since()),
+            taken: record.taken.map(Duration::from_millis),
             host: Some(record.host),
             hold: Some(record.hold),
             command: Some(record.command),
@@ -123,6 +130,7 @@ fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>, boot: O
         uid: pid.and_then(process::owner),
         host: None,
         since: process.as_ref().and_then(Process::start_time),
+        taken: None,
         hold: None,
         command: process.map(|process| process.name),
         rule: None,

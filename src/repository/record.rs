@@ -29,6 +29,9 @@ pub struct Record {
     pub uid: u32,
     /// When the slot was taken, in milliseconds since 1970.
     pub since: u64,
+    /// The same in milliseconds since boot: nobody sets that clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<u64>,
     /// What keeps it.
     pub hold: Hold,
     /// The first eight digits of the boot id: process ids and start times mean nothing in another boot.
@@ -121,6 +124,7 @@ mod tests {
             start: u64::MAX,
             uid: u32::MAX,
             since: 1_790_000_000_000,
+            taken: Some(1_000_000_000),
             hold: Hold::Supervisor,
             boot: "01234567".to_owned(),
             host: "ws17".to_owned(),

@@ -9,9 +9,10 @@ use std::{
 };
 
 use nix::{
-    sys::prctl,
+    errno::Errno,
+    sys::{prctl, signal::kill},
     time::{ClockId, clock_gettime},
-    unistd::{SysconfVar, sysconf},
+    unistd::{Pid, SysconfVar, sysconf},
 };
 
 use crate::sys::proc_file;
@@ -113,6 +114,11 @@ pub fn owner(pid: i32) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|directory| directory.uid())
 }
 
+/// Whether this user may send a process signals; one that is gone does no harm.
+pub fn may_be_signalled(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None) != Err(Errno::EPERM)
+}
+
 /// Whether a process runs the same executable file as this one, where that can be seen.
 pub fn runs_this_program(pid: i32) -> bool {
     let executable = |process: &str| {
@@ -132,6 +138,25 @@ pub fn own_lineage() -> impl Iterator<Item = i32> {
     std::iter::successors(Some(own_pid()), |pid| {
         Process::find(*pid).map(|process| process.parent).filter(|parent| *parent > 0)
     })
+}
+
+/// All children of a process, their children, and so on, each with its parent, as they are now.
+pub fn descendants(ancestor: i32) -> Vec<(i32, i32)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let processes: Vec<(i32, i32)> = entries
+        .filter_map(|entry| Process::find(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .map(|process| (process.pid, process.parent))
+        .collect();
+    let mut found: Vec<(i32, i32)> = Vec::new();
+    let mut next = vec![ancestor];
+    while let Some(parent) = next.pop() {
+        let children = processes.iter().filter(|(_, other)| *other == parent);
+        for child in children.filter(|child| !found.contains(child)).copied().collect::<Vec<_>>() {
+            found.push(child);
+            next.push(child.0);
+        }
+    }
+    found
 }
 
 /// The id of this boot, 32 hexadecimal digits and 4 hyphens. A process start time means nothing in another boot.

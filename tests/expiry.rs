@@ -1,0 +1,513 @@
+//! "`expire_after`: when a repository refuses and a holder is older than this, and only then, it is ended: pidfd opened, then
+//! checked that this very process still holds the slot, then CONT, INT, TERM, KILL, `expire_grace` apart."
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Ending, Running, Site, Test, Trace, eventually, needs_root, needs_strace, state_of};
+
+/// A repository with this limit, and more of its keys; `job` wants one slot of it, `large` wants two.
+fn site(limit: u32, keys: &str) -> Site {
+    let site = Site::with_policy(&policy(limit, keys));
+    site.program("job");
+    site
+}
+
+fn policy(limit: u32, keys: &str) -> String {
+    format!(
+        r#"
+        [repository.seats]
+        limit = {limit}
+        {keys}
+
+        [[rule]]
+        name     = "seats"
+        commands = ["job"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name     = "two seats"
+        commands = ["large"]
+        acquire  = [{{ repository = "seats", slots = {} }}]
+        "#,
+        limit.min(2)
+    )
+}
+
+/// Whatever holds a slot is overdue by the time that a test has seen it run.
+const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"150ms\"";
+
+fn job(site: &Site) -> Test {
+    site.test().args(["run", "--", "job"])
+}
+
+/// Does not end when it is asked to, and writes down each signal in `$DIR/work/signals`.
+#[track_caller]
+fn stubborn(site: &Site, options: &[&str]) -> Running {
+    let witness = site.helper("witness");
+    let job = site.test().args(["run", "--as", "job"]).args(options).args(["--"]).args([&witness]);
+    job.args(["$DIR/work/signals"]).through(["env", "--default-signal"]).spawn()
+}
+
+/// It was continued and asked twice. The first two signals come at once, so that either may be seen first; a supervisor that
+/// was stopped passes the first one on.
+#[track_caller]
+fn was_asked(site: &Site) {
+    let mut seen = signals(site);
+    assert_eq!(seen.pop().as_deref(), Some("SIGTERM"));
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen, ["SIGCONT", "SIGINT"]);
+}
+
+fn signals(site: &Site) -> Vec<String> {
+    let text = fs::read_to_string(site.path("work/signals")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The process id of the command that this launch holds its slot for. A supervisor writes it down when the command runs.
+#[track_caller]
+fn command_of(site: &Site, launch: &Running) -> i32 {
+    eventually("the record names the command", || {
+        let record = record(site);
+        let pid = i32::try_from(record["pid"].as_i64()?).ok()?;
+        (pid != launch.pid() || record["supervisor"].is_null()).then_some(pid)
+    })
+}
+
+const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
+
+/// "A program that ignores INT and TERM and is overdue is ended in CONT, INT, TERM, KILL order by the next launch, which then
+/// starts", although that does not wait.
+#[test]
+fn an_overdue_holder_is_ended_in_order_by_the_next_launch() {
+    for hold in HOLDS {
+        let site = site(1, OVERDUE);
+        let mut holder = stubborn(&site, &["--hold", hold]);
+        let pid = command_of(&site, &holder);
+        job(&site)
+            .stderr(&format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n"))
+            .status(0);
+        was_asked(&site);
+        assert_eq!(holder.end().ending, Ending::Signal(9), "{hold}");
+    }
+}
+
+/// The order itself, as the launcher sends them: "CONT, INT, TERM, KILL".
+#[test]
+fn the_signals_are_sent_in_this_order() {
+    needs_strace!();
+    for hold in HOLDS {
+        let site = site(1, OVERDUE);
+        let _holder = stubborn(&site, &["--hold", hold]);
+        let (mut next, trace) = Trace::begin(&job(&site), "pidfd_send_signal,kill", &[]);
+        next.wait_for_echo();
+        let calls = trace.calls();
+        let sent = calls.iter().filter_map(|call| {
+            let is_sent = call.text.starts_with("pidfd_send_signal") && call.text.ends_with(" = 0");
+            let name = call.text.split([',', ' ', ')']).find(|word| word.starts_with("SIG"));
+            name.filter(|_| is_sent).map(str::to_owned)
+        });
+        let mut sent: Vec<String> = sent.collect();
+        sent.dedup();
+        assert_eq!(sent, ["SIGCONT", "SIGINT", "SIGTERM", "SIGKILL"], "{hold}: {calls:#?}");
+        let apart = |first: usize| calls[first + 1].begun - calls[first].begun;
+        let first = calls.iter().position(|call| call.text.contains("SIGINT")).expect("it was sent");
+        assert!(apart(first) > 0.14 && apart(first + 1) > 0.14, "{hold}: {calls:#?}");
+    }
+}
+
+/// One that ends when it is asked to is not asked twice.
+#[test]
+fn an_overdue_holder_may_end_by_itself() {
+    let site = site(1, OVERDUE);
+    for hold in HOLDS {
+        let job = site.test().args(["run", "--hold", hold, "--", "job"]).through(["env", "--default-signal"]);
+        let mut holder = job.spawn();
+        let pid = command_of(&site, &holder);
+        let said = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGINT\n");
+        job.clone().stderr(&said).status(0);
+        assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
+        let mut holder = job.through(["env", "--ignore-signal=INT"]).spawn();
+        let pid = command_of(&site, &holder);
+        let said = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGTERM\n");
+        self::job(&site).stderr(&said).status(0);
+        assert_eq!(holder.end().ending, Ending::Signal(15), "{hold}");
+    }
+}
+
+/// "One that is stopped is continued": also the supervisor that stopped with its command, for it has to give the slot back.
+#[test]
+fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
+    for hold in HOLDS {
+        let site = site(1, OVERDUE);
+        let mut holder = stubborn(&site, &["--hold", hold]);
+        let pid = command_of(&site, &holder);
+        kill(Pid::from_raw(pid), Signal::SIGSTOP).expect("a process of ours");
+        eventually("the command is stopped", || (state_of(pid) == Some('T')).then_some(()));
+        eventually("who stands for it is stopped", || (holder.state() == 'T').then_some(()));
+        job(&site)
+            .stderr(&format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n"))
+            .status(0);
+        was_asked(&site);
+        assert_eq!(holder.end().ending, Ending::Signal(9), "{hold}");
+    }
+}
+
+/// "One that is not overdue is left alone", and so is one that nobody has to make room for.
+#[test]
+fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
+    for (limit, keys, status) in [(1, "expire_after = \"1h\"", 75), (2, OVERDUE, 0)] {
+        let site = site(limit, keys);
+        let mut holder = stubborn(&site, &[]);
+        assert_eq!(job(&site).outcome().ending, Ending::Status(status));
+        holder.wait_for_echo();
+        assert_eq!(signals(&site), [""; 0]);
+    }
+}
+
+/// "Nobody is ended in vain": two slots are wanted, and only one of the two holders is overdue.
+#[test]
+fn nobody_is_ended_in_vain() {
+    let site = site(2, "expire_after = \"3s\"\nexpire_grace = \"150ms\"");
+    site.program("large");
+    let mut old = stubborn(&site, &[]);
+    let dry = site.test().args(["expire", "--dry-run"]);
+    eventually("the first is overdue", || dry.outcome().stdout.contains("would end").then_some(()));
+    let mut young = job(&site).spawn();
+    let refused =
+        "rungate: large: not started: the limit is reached\n  seats  2 of 2 used, 2 more wanted\n...\n";
+    site.test().args(["run", "--", "large"]).stderr(refused).status(75);
+    old.wait_for_echo();
+    young.wait_for_echo();
+    assert_eq!(signals(&site), [""; 0]);
+    // One slot is enough for one: the longest overdue goes, and nobody else.
+    let said = "rungate: seats: ended PID [pid] (job), overdue by [age], with SIGKILL\n";
+    job(&site).stderr(said).status(0);
+    young.wait_for_echo();
+    assert_eq!(old.end().ending, Ending::Signal(9));
+}
+
+/// A holder of several slots is one holder.
+#[test]
+fn a_holder_of_several_slots_is_ended_once() {
+    let site = site(2, OVERDUE);
+    site.program("large");
+    let large = site.test().args(["run", "--", "large"]).through(["env", "--default-signal"]);
+    let holder = large.spawn();
+    let said = format!("rungate: seats: ended PID {} (large), overdue by [age], with SIGINT\n", holder.pid());
+    large.stderr(&said).status(0);
+}
+
+/// "The head also wakes when a holder becomes overdue", and ends as many as it takes; those behind it end nobody.
+#[test]
+fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
+    let site = site(2, "expire_after = \"1s\"\nexpire_grace = \"150ms\"");
+    let job = job(&site).through(["env", "--default-signal"]);
+    let holders = [job.spawn(), job.spawn()];
+    let waiting = site.test().args(["run", "-w", "forever", "--", "job"]);
+    let mut first = waiting.background();
+    site.stands_in_line("seats.lock", &first);
+    let mut second = waiting.background();
+    site.stands_in_line("seats.lock", &second);
+    first.wait_for_echo();
+    second.wait_for_echo();
+    for mut holder in holders {
+        assert_eq!(holder.end().ending, Ending::Signal(2));
+    }
+    for waiter in [&mut first, &mut second] {
+        waiter.close_stdin();
+        let outcome = waiter.end();
+        assert_eq!(outcome.ending, Ending::Status(0));
+        assert_eq!(outcome.stderr.matches("ended PID").count(), 1, "{}", outcome.stderr);
+    }
+}
+
+/// `tree` is all descendants, also when the command itself has ended.
+#[test]
+fn an_overdue_tree_is_ended_with_all_its_branches() {
+    for trunk in ["cat", "exit"] {
+        let site = site(1, &format!("hold = \"tree\"\n{OVERDUE}"));
+        let script = format!("setsid bash -c 'echo $$; exec 200>&- 201>&-; exec cat' <&0 & {trunk}");
+        let mut holder = site
+            .test()
+            .args(["run", "--as", "job", "--", "bash", "-c", &script])
+            .through(["env", "--default-signal"])
+            .background();
+        let branch = holder.read_line().trim_end().parse().expect("a process id");
+        let trunk = command_of(&site, &holder);
+        if script.ends_with("exit") {
+            eventually("the trunk has ended", || state_of(trunk).is_none().then_some(()));
+        }
+        job(&site)
+            .stderr(&format!("rungate: seats: ended PID {trunk} (job), overdue by [age], with SIG[..]\n"))
+            .status(0);
+        eventually("the branch has ended", || state_of(branch).is_none().then_some(()));
+        holder.end();
+    }
+}
+
+/// "A launch below a holder": nobody ends the job that started him, however late it is.
+#[test]
+fn nobody_ends_his_own_ancestor() {
+    for hold in HOLDS {
+        let site = site(1, &format!("hold = \"{hold}\"\nnested = \"take\"\n{OVERDUE}"));
+        let script = format!("{} run -- job; echo $?; cat", site.rungate().display());
+        let mut holder = site.test().args(["run", "--as", "job", "--", "bash", "-c", &script]).background();
+        assert_eq!(holder.read_line(), "75\n", "{hold}");
+        holder.wait_for_echo();
+    }
+}
+
+/// "Without permission to signal it, the refusal says so and names it."
+#[test]
+fn an_overdue_holder_of_another_user_goes_on_and_is_named() {
+    needs_root!();
+    let site = site(1, OVERDUE);
+    let witness = site.helper("witness");
+    let holder = site.test().user("games").args(["run", "--as", "job", "--"]).args([&witness]);
+    let mut holder = holder.spawn();
+    let pid = holder.pid();
+    site.test()
+        .user("backup")
+        .args(["run", "--", "job"])
+        .stderr(&format!(
+            "
+            rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and goes on
+            rungate: job: not started: the limit is reached
+              seats  1 of 1 used
+                  rule \"seats\", $DIR/policy.toml:[..]
+                  PID {pid} games job, since [time] ([age])
+            ...
+            "
+        ))
+        .status(75);
+    let goes_on =
+        format!("rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and goes on\n");
+    site.test().user("backup").args(["expire"]).stderr(&goes_on).status(71);
+    holder.wait_for_echo();
+    // Root may, as from a timer.
+    let ended = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n");
+    site.test().args(["expire"]).stderr(&ended).status(0);
+    assert!(holder.end().stdout.ends_with("\nSIGTERM\n"), "it was asked");
+}
+
+/// "`rungate expire` does the same sweep for all repositories", `--dry-run` tells who would be ended, and one that was named
+/// is swept alone.
+#[test]
+fn expire_sweeps_all_repositories() {
+    let site = Site::with_policy(&format!(
+        r#"
+        [repository.one]
+        limit = 5
+        {OVERDUE}
+
+        [repository.each]
+        per   = "user"
+        limit = 5
+        {OVERDUE}
+
+        [repository.patient]
+        limit        = 5
+        expire_after = "1h"
+
+        [repository.endless]
+        limit = 5
+
+        [[rule]]
+        name     = "one"
+        commands = ["one"]
+        acquire  = ["one"]
+
+        [[rule]]
+        name     = "each"
+        commands = ["each"]
+        acquire  = ["each"]
+
+        [[rule]]
+        name     = "others"
+        commands = ["patient"]
+        acquire  = ["patient", "endless"]
+        "#
+    ));
+    for name in ["one", "each", "patient"] {
+        site.program(name);
+    }
+    let run = |name: &str| site.test().args(["run", "--", name]).through(["env", "--default-signal"]).spawn();
+    let (mut one, mut each, mut patient) = (run("one"), run("each"), run("patient"));
+    let expire = |arguments: &[&str]| site.test().args(["expire"]).args(arguments);
+    let would = |name: &str, running: &Running| {
+        format!(
+            "{name}: would end PID {} ({}), overdue by [age]\n",
+            running.pid(),
+            &name[..name.find(' ').unwrap_or(name.len())]
+        )
+    };
+    let user = crate::support::Account::own().name;
+    let each_title = format!("each [{user}]");
+    expire(&["--dry-run"]).stdout(&(would("one", &one) + &would(&each_title, &each))).status(0);
+    expire(&["--dry-run", "patient"]).status(0);
+    for running in [&mut one, &mut each, &mut patient] {
+        running.wait_for_echo();
+    }
+    let ended = |name: &str, running: &Running| {
+        format!(
+            "rungate: {}",
+            would(name, running).replace(": would end", ": ended").replace("[age]\n", "[age], with SIGINT\n")
+        )
+    };
+    expire(&["each"]).stderr(&ended(&each_title, &each)).status(0);
+    expire(&[]).stderr(&ended("one", &one)).status(0);
+    for running in [&mut one, &mut each] {
+        assert_eq!(running.end().ending, Ending::Signal(2));
+    }
+    patient.wait_for_echo();
+    expire(&[]).status(0);
+}
+
+/// "`expire_kill = "process" | "group"`".
+#[test]
+fn the_group_is_ended_where_the_policy_says_so() {
+    for (kill, child_lives) in [("process", true), ("group", false)] {
+        let site = site(1, &format!("expire_kill = \"{kill}\"\n{OVERDUE}"));
+        // A session of its own is a group of its own.
+        let script = "env --default-signal cat <&0 >/dev/null & echo $!; trap 'exit 1' INT; wait";
+        let mut holder = site
+            .test()
+            .args(["run", "--as", "job", "--", "bash", "-c", script])
+            .through(["env", "--default-signal", "setsid"])
+            .background();
+        let child: i32 = holder.read_line().trim_end().parse().expect("a process id");
+        let said = "rungate: seats: ended PID [pid] (job), overdue by [age], with SIG[..]\n";
+        job(&site).stderr(said).status(0);
+        if child_lives {
+            assert!(matches!(state_of(child), Some('S' | 'R')));
+        } else {
+            eventually("the child is gone", || matches!(state_of(child), None | Some('Z')).then_some(()));
+        }
+        holder.close_stdin();
+        holder.end();
+    }
+}
+
+const RECORDS: u64 = 8192;
+
+/// The record of the first slot.
+fn record(site: &Site) -> Value {
+    let file = File::open(site.repository("seats.lock")).expect("the repository");
+    let mut bytes = [0; 256];
+    file.read_exact_at(&mut bytes, RECORDS).expect("a record");
+    serde_json::from_slice(&bytes).expect("a record")
+}
+
+/// Writes that record as anybody can who may open the file.
+fn forge(site: &Site, record: &Value) {
+    let file = OpenOptions::new().write(true).open(site.repository("seats.lock")).expect("the repository");
+    let text = format!("{:<255}\n", record.to_string());
+    assert_eq!(text.len(), 256);
+    file.write_all_at(text.as_bytes(), RECORDS).expect("the file is ours");
+}
+
+fn start_of(pid: i32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that has not ended");
+    stat.rsplit_once(") ").expect("a name").1.split(' ').nth(19).expect("field 22").parse().expect("a number")
+}
+
+/// "The kernel must vouch for the holder … a record alone, which whoever can open the file can forge, ends nobody": one that
+/// names an innocent process, with root expiring (where root runs the tests).
+#[test]
+fn a_record_that_lies_ends_nobody() {
+    for hold in HOLDS {
+        let site = site(1, OVERDUE);
+        job(&site).status(0);
+        let mut innocent = site.test().program(site.helper("witness")).args(["$DIR/work/signals"]).spawn();
+        // A supervisor of another repository, which the record names as its own.
+        let mut other = site
+            .test()
+            .args(["run", "--limit", "1", "--hold", "tree", "--"])
+            .args([site.helper("witness")])
+            .args(["$DIR/work/signals"])
+            .spawn();
+        let honest = record(&site);
+        for (owner, kind) in [("posix", "write"), ("ofd", "read")] {
+            let mut holder = site.holder("seats.lock", [owner, kind, "8:1"]);
+            let of_other = fs::read_to_string(format!("/proc/{0}/task/{0}/children", other.pid()));
+            let of_other: i32 = of_other.expect("a running process").trim_end().parse().expect("one child");
+            for (pid, supervisor) in
+                [(innocent.pid(), None), (innocent.pid(), Some(other.pid())), (of_other, Some(other.pid()))]
+            {
+                let mut lie = honest.clone();
+                lie["hold"] = json!(hold);
+                lie["pid"] = json!(pid);
+                lie["start"] = json!(start_of(pid));
+                lie["since"] = json!(1_000_000_000_000_u64);
+                lie["taken"] = json!(1);
+                if let Some(supervisor) = supervisor {
+                    lie["supervisor"] = json!(supervisor);
+                }
+                forge(&site, &lie);
+                assert_eq!(job(&site).outcome().ending, Ending::Status(75), "{hold} {owner}");
+                site.test().args(["expire"]).outcome();
+            }
+            for running in [&mut innocent, &mut other] {
+                running.wait_for_echo();
+            }
+            assert_eq!(signals(&site), [""; 0], "{hold} {owner}");
+            holder.close_stdin();
+            holder.end();
+        }
+    }
+}
+
+/// "A PID that was reused is never signalled": a record whose process has gone, and whose number another one has, is not
+/// believed at all.
+#[test]
+fn a_number_that_another_process_has_got_is_not_signalled() {
+    let site = site(1, OVERDUE);
+    job(&site).status(0);
+    let mut innocent = site.test().program(site.helper("witness")).args(["$DIR/work/signals"]).spawn();
+    let _holder = site.holder("seats.lock", ["ofd", "read", "8:1"]);
+    let mut stale = record(&site);
+    stale["hold"] = json!("descriptor");
+    stale["pid"] = json!(innocent.pid());
+    stale["start"] = json!(start_of(innocent.pid()) - 1);
+    forge(&site, &stale);
+    job(&site)
+        .stderr(
+            "
+            rungate: job: not started: the limit is reached
+              seats  1 of 1 used
+                  rule [..]
+                  slot 1: a holder that cannot be seen from here
+            ...
+            ",
+        )
+        .status(75);
+    site.test().args(["expire"]).status(0);
+    innocent.wait_for_echo();
+    assert_eq!(signals(&site), [""; 0]);
+}
+
+/// "No job is locked out for ever" by a clock that was set back: how long a holder has its slot is counted on a clock that
+/// nobody sets.
+#[test]
+fn a_holder_from_the_future_is_overdue_all_the_same() {
+    for hold in HOLDS {
+        let site = site(1, OVERDUE);
+        let job = site.test().args(["run", "--hold", hold, "--", "job"]).through(["env", "--default-signal"]);
+        let mut holder = job.spawn();
+        let pid = command_of(&site, &holder);
+        let mut ahead = record(&site);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs();
+        ahead["since"] = json!((now + 10 * 365 * 86400) * 1000);
+        forge(&site, &ahead);
+        let said = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGINT\n");
+        job.stderr(&said).status(0);
+        assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
+    }
+}

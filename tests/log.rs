@@ -1,0 +1,329 @@
+//! "**The log** (`[log] to = …`): one event for each started, refused, waited, ended (supervised), expired, too-soon, with
+//! repositories, slots, rule, user, command, times. A log that cannot be written never stops a launch."
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::{Value, json};
+
+use crate::support::{Account, Ending, Running, Site, Test, needs_root, set_mode};
+
+fn policy(to: &str, events: &str) -> String {
+    format!(
+        r#"
+        [log]
+        to     = "{to}"
+        events = "{events}"
+
+        [repository.seats]
+        limit        = 1
+        expire_after = "1h"
+
+        [repository.spare]
+        limit = 1
+
+        [repository.nightly]
+        limit      = 1
+        if_elapsed = "1h"
+
+        [repository.trial]
+        limit   = 0
+        enforce = false
+
+        [[rule]]
+        name     = "seats for all"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name     = "and a spare one"
+        commands = ["matlab"]
+        acquire  = ["spare"]
+
+        [[rule]]
+        name     = "nightly"
+        commands = ["nightly"]
+        acquire  = ["nightly"]
+
+        [[rule]]
+        name     = "tried out"
+        commands = ["novel"]
+        acquire  = ["trial"]
+
+        [[rule]]
+        name     = "nobody"
+        commands = ["forbidden"]
+        action   = "deny"
+        "#
+    )
+}
+
+fn site_with(to: &str, events: &str) -> Site {
+    let site = Site::with_policy(&policy(to, events));
+    for name in ["matlab", "nightly", "novel", "forbidden"] {
+        site.program(name);
+    }
+    site
+}
+
+fn site() -> Site {
+    site_with("$DIR/work/log.jsonl", "all")
+}
+
+fn run(site: &Site, command: &str) -> Test {
+    site.test().args(["run", "--quiet", "--", command])
+}
+
+/// The events of the log, and the log begins anew.
+fn events(site: &Site) -> Vec<Value> {
+    let path = site.path("work/log.jsonl");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let _ = fs::remove_file(path);
+    text.lines().map(|line| serde_json::from_str(line).expect("one JSON object on each line")).collect()
+}
+
+/// One event, without its time, which is now.
+#[track_caller]
+fn event(site: &Site) -> Value {
+    let mut events = events(site);
+    assert_eq!(events.len(), 1, "{events:#?}");
+    without_time(events.remove(0))
+}
+
+#[track_caller]
+fn without_time(mut event: Value) -> Value {
+    let time = event["time"].as_u64().expect("a time");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+    let now = u64::try_from(now.as_millis()).expect("a number");
+    assert!(time <= now && now - time < 120_000, "{event}");
+    event.as_object_mut().expect("an object").remove("time");
+    event
+}
+
+#[test]
+fn each_event_says_what_happened() {
+    let site = site();
+    let uid = Account::own().uid;
+    // Arguments may be secret: the log names the command and no more.
+    let holder = site.test().args(["run", "--", "matlab", "-"]).spawn();
+    let rules = json!(["seats for all", "and a spare one"]);
+    assert_eq!(
+        event(&site),
+        json!({
+            "event": "started", "command": "matlab", "uid": uid, "pid": holder.pid(),
+            "repositories": ["seats=1", "spare=1"], "rules": rules,
+        })
+    );
+
+    let mut refused = run(&site, "matlab").background();
+    assert_eq!(refused.end().ending, Ending::Status(75));
+    assert_eq!(
+        event(&site),
+        json!({
+            "event": "refused", "command": "matlab", "uid": uid, "pid": refused.pid(),
+            "repositories": ["seats", "spare"], "rules": rules,
+        })
+    );
+
+    let mut timed_out = site.test().args(["run", "-qw", "100ms", "--", "matlab"]).background();
+    assert_eq!(timed_out.end().ending, Ending::Status(124));
+    let mut logged = event(&site);
+    let seconds = logged.as_object_mut().expect("an object").remove("seconds").expect("how long");
+    assert!((0.1..60.0).contains(&seconds.as_f64().expect("a number")), "{seconds}");
+    assert_eq!(
+        logged,
+        json!({
+            "event": "refused", "command": "matlab", "uid": uid, "pid": timed_out.pid(),
+            "repositories": ["seats", "spare"], "rules": rules, "status": "timed out",
+        })
+    );
+
+    let mut waiting =
+        site.test().args(["run", "-qw", "forever", "--hold", "supervisor", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &waiting);
+    assert_eq!(events(&site), [json!({}); 0], "that it waits is said when that is over");
+    holder.kill();
+    waiting.wait_for_echo();
+    let mut both = events(&site);
+    assert_eq!(both.len(), 2, "{both:#?}");
+    let mut waited = without_time(both.remove(0));
+    let seconds = waited.as_object_mut().expect("an object").remove("seconds").expect("how long");
+    assert!((0.0..60.0).contains(&seconds.as_f64().expect("a number")), "{seconds}");
+    assert_eq!(waited, json!({ "event": "waited", "command": "matlab", "uid": uid, "pid": waiting.pid() }));
+    assert_eq!(both[0]["event"], "started");
+    waiting.signal(Signal::SIGTERM);
+    assert_eq!(waiting.end().ending, Ending::Signal(15));
+    let mut ended = event(&site);
+    let seconds = ended.as_object_mut().expect("an object").remove("seconds").expect("how long");
+    assert!((0.0..60.0).contains(&seconds.as_f64().expect("a number")), "{seconds}");
+    assert_eq!(
+        ended,
+        json!({ "event": "ended", "command": "matlab", "uid": uid, "pid": waiting.pid(), "status": "SIGTERM" })
+    );
+
+    run(&site, "nightly").status(0);
+    run(&site, "nightly").status(69);
+    let both = events(&site);
+    assert_eq!(both[1]["event"], "too-soon");
+    assert_eq!((&both[1]["repositories"], &both[1]["rules"]), (&json!(["nightly"]), &json!(["nightly"])));
+
+    run(&site, "forbidden").status(77);
+    let denied = event(&site);
+    assert_eq!(
+        (&denied["event"], &denied["status"], &denied["rules"]),
+        (&json!("refused"), &json!("denied"), &json!(["nobody"]))
+    );
+
+    run(&site, "novel").status(0);
+    let both = events(&site);
+    assert_eq!((&both[0]["event"], &both[0]["repositories"]), (&json!("would-refuse"), &json!(["trial"])));
+    assert_eq!(both[1]["event"], "started");
+
+    run(&site, "unknown-to-the-policy").outcome();
+    assert_eq!(events(&site), [json!({}); 0], "what was not found was neither started nor refused");
+}
+
+/// "`events = \"refusals\" | \"all\"`".
+#[test]
+fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
+    let site = site_with("$DIR/work/log.jsonl", "refusals");
+    run(&site, "nightly").status(0);
+    assert_eq!(events(&site), [json!({}); 0]);
+    run(&site, "nightly").status(69);
+    run(&site, "novel").status(0);
+    run(&site, "forbidden").status(77);
+    let holder = run(&site, "matlab").spawn();
+    run(&site, "matlab").status(75);
+    drop(holder);
+    let logged = events(&site);
+    let names: Vec<&str> = logged.iter().map(|event| event["event"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["too-soon", "would-refuse", "refused", "refused"]);
+}
+
+/// "A log that cannot be written never stops a launch", nor does one at which somebody has put a trap.
+#[test]
+fn a_log_that_cannot_be_written_stops_nobody() {
+    let site = site();
+    let log = site.path("work/log.jsonl");
+    mkfifo(&log, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
+    run(&site, "matlab").status(0);
+    fs::remove_file(&log).expect("the FIFO");
+    let victim = site.path("work/victim");
+    fs::write(&victim, "").expect("a new file");
+    symlink(&victim, &log).expect("a new link");
+    run(&site, "matlab").status(0);
+    assert_eq!(fs::read(&victim).expect("the file"), b"", "nobody writes through a link");
+    fs::remove_file(&log).expect("the link");
+    fs::create_dir(&log).expect("a new directory");
+    run(&site, "matlab").status(0);
+    fs::remove_dir(&log).expect("the directory");
+    symlink("/dev/full", &log).expect("a new link");
+    run(&site, "matlab").status(0);
+    fs::remove_file(&log).expect("the link");
+    let site = site_with("$DIR/nowhere/log.jsonl", "all");
+    run(&site, "matlab").status(0);
+    for to in ["journald", "syslog", "off"] {
+        let site = site_with(to, "all");
+        run(&site, "matlab").status(0);
+    }
+}
+
+/// "A line is appended by one write, so that those of launches that happen at the same moment do not run into each other."
+#[test]
+fn lines_of_many_launches_stay_whole() {
+    let site = site();
+    let launches: Vec<Running> = (0..100).map(|_| run(&site, "matlab").background()).collect();
+    for mut launch in launches {
+        launch.close_stdin();
+        launch.end();
+    }
+    assert_eq!(events(&site).len(), 100);
+}
+
+/// What the daemon of a log receives.
+struct Receiver {
+    socket: UnixDatagram,
+}
+
+impl Receiver {
+    fn bind(site: &Site, path: &str) -> Self {
+        let path = site.path(path);
+        let socket = UnixDatagram::bind(&path).expect("a new socket");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        set_mode(&path, 0o666);
+        Self { socket }
+    }
+
+    #[track_caller]
+    fn next(&self) -> String {
+        let mut bytes = [0; 8192];
+        let length = self.socket.recv(&mut bytes).expect("a datagram in time");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+}
+
+/// `to = "journald"`: the native protocol of the journal, with the fields named.
+#[test]
+fn the_journal_gets_named_fields() {
+    needs_root!();
+    let site = site_with("journald", "all");
+    fs::create_dir(site.path("journal")).expect("a new directory");
+    let journal = Receiver::bind(&site, "journal/socket");
+    let mount = format!(
+        "mount -t tmpfs none /run && mkdir -p /run/systemd && mkdir /run/systemd/journal && \
+         mount --bind {} /run/systemd/journal && exec \"$@\"",
+        site.path("journal").display()
+    );
+    let through = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount, "sh"];
+    let matlab = site.test().args(["run", "-q", "--", "matlab", "secret"]).through(through);
+    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(through);
+    nightly.status(0);
+    let started = journal.next();
+    for line in [
+        "PRIORITY=6",
+        "SYSLOG_IDENTIFIER=rungate",
+        "RUNGATE_EVENT=started",
+        "RUNGATE_COMMAND=nightly",
+        "RUNGATE_UID=0",
+        "RUNGATE_REPOSITORIES=nightly=1",
+        "RUNGATE_RULES=nightly",
+    ] {
+        assert!(started.lines().any(|other| other == line), "{line}: {started}");
+    }
+    nightly.status(69);
+    let refused = journal.next();
+    assert!(
+        refused.contains("\nPRIORITY=4\n") && refused.contains("\nRUNGATE_EVENT=too-soon\n"),
+        "{refused}"
+    );
+    matlab.outcome();
+    assert!(!journal.next().contains("secret"));
+}
+
+/// `to = "syslog"`: one datagram of text to `/dev/log`.
+#[test]
+fn syslog_gets_one_line() {
+    needs_root!();
+    let site = site_with("syslog", "all");
+    fs::create_dir(site.path("dev")).expect("a new directory");
+    let daemon = Receiver::bind(&site, "dev/log");
+    let mount = format!(
+        "touch {0}/null && mount --bind /dev/null {0}/null && mount --rbind {0} /dev && exec \"$@\"",
+        site.path("dev").display()
+    );
+    let through = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount, "sh"];
+    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(through);
+    nightly.status(0);
+    let started = daemon.next();
+    assert!(started.starts_with("<30>rungate["), "{started}");
+    assert!(started.contains("]: event=started command=nightly uid=0 pid="), "{started}");
+    assert!(started.ends_with(" repositories=\"nightly=1\" rules=nightly"), "{started}");
+    nightly.status(69);
+    let refused = daemon.next();
+    assert!(refused.starts_with("<28>rungate[") && refused.contains("event=too-soon"), "{refused}");
+}

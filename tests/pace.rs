@@ -1,0 +1,217 @@
+//! "`if_elapsed`: a repository's last start is in its header, written with the slots. … Refusal says when it will be allowed
+//! again; it is never waited for."
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::support::{Account, Ending, Site, Test, eventually};
+
+fn site(keys: &str) -> Site {
+    let site = Site::with_policy(&format!(
+        r#"
+        [repository.sync]
+        limit = 2
+        {keys}
+
+        [[rule]]
+        name     = "sync"
+        commands = ["sync", "missing", "broken"]
+        acquire  = ["sync"]
+        "#
+    ));
+    site.program("sync");
+    site
+}
+
+fn sync(site: &Site) -> Test {
+    site.test().args(["run", "--", "sync"])
+}
+
+fn too_soon(site: &Site) -> Test {
+    refused(site, &[])
+}
+
+fn refused(site: &Site, options: &[&str]) -> Test {
+    site.test().args(["run"]).args(options).args(["--", "sync"]).stderr(&format!(
+        "
+        rungate: sync: too soon: started at [time] by {}, [age] ago;
+          not before [time] (repository sync, if_elapsed = \"1h\")
+        To start it now all the same: rungate reset sync
+        ",
+        Account::own().name
+    ))
+}
+
+/// The fields of rungate's own header, 8 bytes each: magic, version, cursor, last start, last end (milliseconds since 1970).
+const HEADER: u64 = 4096;
+
+fn field(site: &Site, number: u64) -> u64 {
+    let file = File::open(site.repository("sync.lock")).expect("the repository");
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, HEADER + 8 * number).expect("a header");
+    u64::from_le_bytes(bytes)
+}
+
+fn set_field(site: &Site, number: u64, value: u64) {
+    let file = OpenOptions::new().write(true).open(site.repository("sync.lock")).expect("the repository");
+    file.write_all_at(&value.to_le_bytes(), HEADER + 8 * number).expect("the file is ours");
+}
+
+const LAST_START: u64 = 3;
+const LAST_END: u64 = 4;
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+    u64::try_from(since.as_millis()).expect("a time before the year 500 million")
+}
+
+/// "Not started again within 15 minutes of the last start": with status 69, also when there is room, also with a wait.
+#[test]
+fn a_start_that_comes_too_soon_is_refused_and_not_waited_for() {
+    let site = site("if_elapsed = \"1h\"");
+    sync(&site).status(0);
+    too_soon(&site).status(69);
+    refused(&site, &["--wait", "forever"]).status(69);
+    assert_eq!(site.held("sync.lock"), []);
+    // When the time has passed, it starts: 59 minutes ago is too soon, an hour ago is not.
+    set_field(&site, LAST_START, now() - 59 * 60_000);
+    assert_eq!(sync(&site).outcome().ending, Ending::Status(69));
+    set_field(&site, LAST_START, now() - 60 * 60_000);
+    sync(&site).status(0);
+    assert!(now() - field(&site, LAST_START) < 60_000, "this start counts");
+}
+
+/// The same by the clock, with a time that can be waited for.
+#[test]
+fn a_start_is_allowed_when_the_time_has_passed() {
+    let site = site("if_elapsed = \"1s\"");
+    sync(&site).status(0);
+    let first = field(&site, LAST_START);
+    eventually("it is allowed again", || (sync(&site).outcome().ending == Ending::Status(0)).then_some(()));
+    assert!(field(&site, LAST_START) - first >= 1000);
+}
+
+/// "`if_elapsed_from = "end"` measures from the last end, and needs a supervised hold."
+#[test]
+fn the_time_may_count_from_the_end() {
+    for hold in ["supervisor", "tree"] {
+        let site = site(&format!("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"{hold}\""));
+        let mut first = sync(&site).spawn();
+        let mut second = sync(&site).spawn();
+        assert_eq!(field(&site, LAST_END), 0, "nothing has ended yet");
+        first.close_stdin();
+        assert_eq!(first.end().ending, Ending::Status(0));
+        sync(&site)
+            .stderr(
+                "
+                rungate: sync: too soon: ended at [time][..], [age] ago;
+                  not before [time] (repository sync, if_elapsed = \"1h\")
+                To start it now all the same: rungate reset sync
+                ",
+            )
+            .status(69);
+        second.wait_for_echo();
+        set_field(&site, LAST_END, now() - 60 * 60_000);
+        sync(&site).status(0);
+    }
+    let site = site("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"");
+    let checked = site.test().args(["policy", "check"]).outcome();
+    assert_eq!(checked.ending, Ending::Status(1));
+    let text = checked.stdout + &checked.stderr;
+    assert!(text.contains("if_elapsed_from") && text.contains("supervisor"), "{text}");
+}
+
+/// "`too_soon = "ok"` makes it silent with status 0 (for cron)."
+#[test]
+fn too_soon_may_be_no_failure() {
+    let site = site("if_elapsed = \"1h\"\ntoo_soon = \"ok\"");
+    site.script("sync", "#!/bin/sh\necho runs\n");
+    sync(&site).stdout("runs\n").status(0);
+    sync(&site).status(0);
+    site.test().args(["run", "-E", "3", "--", "sync"]).status(0);
+}
+
+/// "`rungate reset REPOSITORY` forgets the stamp."
+#[test]
+fn reset_forgets_the_last_start() {
+    let site = site("if_elapsed = \"1h\"");
+    let reset = site.test().args(["reset", "sync"]);
+    let nothing = "rungate: sync: there was no last start to forget\n";
+    reset.clone().stderr(nothing).status(0);
+    sync(&site).status(0);
+    too_soon(&site).status(69);
+    reset.clone().status(0);
+    reset.clone().stderr(nothing).status(0);
+    let running = sync(&site).spawn();
+    reset.status(0);
+    sync(&site).status(0);
+    assert_eq!(site.held("sync.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid()]);
+}
+
+/// "When exec itself fails (126, 127), no start counts": neither the first one, nor one after a start that does.
+#[test]
+fn a_command_that_cannot_be_executed_was_not_started() {
+    for hold in ["process", "descriptor", "supervisor", "tree"] {
+        let site = site(&format!("if_elapsed = \"1h\"\nhold = \"{hold}\""));
+        // Found and executable, as far as can be seen before it is executed.
+        site.script("missing", "#!/nowhere/at-all\n");
+        site.script("broken", "#!/etc/passwd\n");
+        let fails = |site: &Site, command: &str, status| {
+            let outcome = site.test().args(["run", "--", command]).outcome();
+            assert_eq!(outcome.ending, Ending::Status(status), "{hold} {}", outcome.stderr);
+            assert_eq!(site.held("sync.lock"), []);
+        };
+        fails(&site, "missing", 127);
+        fails(&site, "broken", 126);
+        assert_eq!(field(&site, LAST_START), 0, "{hold}");
+        sync(&site).status(0);
+        let long_ago = now() - 2 * 60 * 60_000;
+        set_field(&site, LAST_START, long_ago);
+        fails(&site, "missing", 127);
+        assert_eq!(field(&site, LAST_START), long_ago, "{hold}");
+        sync(&site).status(0);
+    }
+}
+
+/// A launch that was refused was not started either.
+#[test]
+fn a_refused_launch_does_not_count() {
+    let site = site("if_elapsed = \"1h\"");
+    sync(&site).status(0);
+    site.test().args(["reset", "sync"]).status(0);
+    let holder = site.holder("sync.lock", ["posix", "write", "8:2"]);
+    assert_eq!(sync(&site).outcome().ending, Ending::Status(75));
+    drop(holder);
+    assert_eq!(field(&site, LAST_START), 0);
+    sync(&site).status(0);
+}
+
+/// "A stamp in the future counts as elapsed": a clock that was set back locks no job out for ever. And garbage is no stamp.
+#[test]
+fn a_stamp_from_the_future_locks_nobody_out() {
+    for (keys, stamp) in [
+        ("if_elapsed = \"1h\"", LAST_START),
+        ("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"", LAST_END),
+    ] {
+        let site = site(keys);
+        for ahead in [now() + 5000, now() + 10 * 365 * 86_400_000, u64::MAX, i64::MAX as u64, u64::MAX / 1000]
+        {
+            sync(&site).outcome();
+            set_field(&site, stamp, ahead);
+            sync(&site).status(0);
+            let written = field(&site, stamp);
+            assert!(
+                written <= now() && now() - written < 60_000,
+                "{ahead}: the stamp is right again: {written}"
+            );
+        }
+        // Without its magic it is no header.
+        assert_eq!(sync(&site).outcome().ending, Ending::Status(69));
+        set_field(&site, 0, 0);
+        sync(&site).status(0);
+        assert_eq!(sync(&site).outcome().ending, Ending::Status(69), "it was written anew");
+        let length = fs::metadata(site.repository("sync.lock")).expect("the repository").len();
+        assert!(length >= 8192);
+    }
+}
