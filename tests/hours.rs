@@ -204,6 +204,18 @@ fn the_environments_time_zone_changes_nothing() {
         commands = ["open"]
         when     = ["{until:02}:00-{from:02}:00"]
         action   = "deny"
+
+        [[test]]
+        name    = "the first minute"
+        command = "closed"
+        time    = "2026-11-20 {from:02}:00"
+        expect  = "refuse"
+
+        [[test]]
+        name    = "the last minute"
+        command = "open"
+        time    = "2026-11-20 {from:02}:59"
+        expect  = "start"
         "#
     ));
     site.program("closed");
@@ -230,6 +242,8 @@ fn the_environments_time_zone_changes_nothing() {
             assert_eq!(outcome.ending, Ending::Status(status), "TZ={tz:?} {command}: {outcome:?}");
         }
         assert_eq!(explained(Some(tz)), usual, "TZ={tz:?}");
+        let tested = site.test().env("TZ", tz).env("TZDIR", "$DIR").args(["policy", "test"]);
+        tested.stdout("2 tests passed\n").status(0);
     }
 }
 

@@ -138,6 +138,30 @@ fn a_stranger_in_line_keeps_no_member_from_what_is_kept_for_him() {
     });
 }
 
+/// "`status` shows what is kept idle apart from what is used."
+#[test]
+fn listings_show_what_is_kept_idle() {
+    needs_root!();
+    let site = site();
+    let status = |line: &str| {
+        let head = "REPOSITORY[gap]USED[gap]LIMIT[gap]FREE[gap]KEPT[gap]WAIT[gap]OLDEST[gap]NOTE";
+        site.test().args(["status"]).stdout(&format!("{head}\nseats[gap]{line}\n")).status(0);
+    };
+    status("0[gap]12[gap]9[gap]3[gap]0[gap]-");
+    let strangers = take(&site, STRANGER, (6..=12).chain([4]));
+    let mut members = take(&site, MEMBER, 1..=1);
+    status("9[gap]12[gap]1[gap]2[gap]0[gap][age][gap]2 kept for %audio");
+    let listed = site.test().args(["list", "seats"]).outcome().stdout;
+    assert!(listed.starts_with("seats: 9 of 12 used, 2 kept for %audio\n"), "{listed}");
+    for command in ["status", "list"] {
+        let json = site.test().args([command, "--json", "seats"]).outcome().stdout;
+        assert!(json.contains("\"kept\": 2"), "{json}");
+    }
+    drop(strangers);
+    members.extend(take(&site, MEMBER, 2..=3));
+    status("3[gap]12[gap]9[gap]0[gap]0[gap][age]");
+}
+
 /// A repository may be kept as a whole. What has no slot for somebody at all can never be had; it used to have any.
 #[test]
 fn what_is_kept_as_a_whole_is_for_nobody_else() {

@@ -53,6 +53,9 @@ fn to_text(file: &LockFileOf, survey: &Survey, clock: &Clock, names: &NameCache)
         Some(limit) => write!(text, ": {} of {limit} used", survey.used),
         None => write!(text, ": {} used", survey.used),
     };
+    if let Some(kept) = file.kept_note(survey) {
+        let _ = write!(text, ", {kept}");
+    }
     if !survey.waiting.is_empty() {
         let _ = write!(text, ", {} waiting", survey.waiting.len());
     }
@@ -153,6 +156,7 @@ fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
         "path": visible(&file.path),
         "limit": file.limit,
         "used": survey.used,
+        "kept": file.kept_idle(survey),
         "holders": holders,
         "waiting": waiting,
     })

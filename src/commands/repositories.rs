@@ -4,6 +4,7 @@
 use std::{
     ffi::OsString,
     fs,
+    ops::RangeInclusive,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -36,14 +37,36 @@ pub(super) struct LockFileOf {
     pub(super) member: Option<String>,
     pub(super) path: PathBuf,
     pub(super) limit: Option<u64>,
+    /// The slots that only some may use, each stretch with those for whom it is kept.
+    kept: Vec<(RangeInclusive<u64>, String)>,
     /// Whether it was named by its path, so that it should be there.
-    pub(super) is_named: bool,
+    is_named: bool,
 }
 
 impl LockFileOf {
     /// What is found there.
     pub(super) fn survey(&self) -> Result<Survey, RepositoryError> {
         if self.is_named { Survey::of_existing(&self.path) } else { Survey::of(&self.path) }
+    }
+
+    /// Whether slots are kept for some.
+    pub(super) fn keeps(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// How many of the slots that only some may use are idle.
+    pub(super) fn kept_idle(&self, survey: &Survey) -> u64 {
+        self.kept.iter().map(|(slots, _)| survey.free_among(slots)).sum()
+    }
+
+    /// `3 kept for %cad`, of what is idle.
+    pub(super) fn kept_note(&self, survey: &Survey) -> Option<String> {
+        let idle = self.kept.iter().map(|(slots, whom)| (survey.free_among(slots), whom));
+        let notes: Vec<String> = idle
+            .filter(|(idle, _)| *idle > 0)
+            .map(|(idle, whom)| format!("{idle} kept for {}", visible(whom)))
+            .collect();
+        (!notes.is_empty()).then(|| notes.join(", "))
     }
 
     /// `seats-per-user [ann]`
@@ -71,7 +94,9 @@ fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFile
     let name = known.shown_name().to_owned();
     let limit = u64::from(known.limit().resolve(host::processors));
     if let Some(path) = known.fixed_path(&situation.runtime) {
-        let file = LockFileOf { name: name.clone(), member: None, path, limit: Some(limit), is_named: false };
+        let kept = kept(known, limit);
+        let file =
+            LockFileOf { name: name.clone(), member: None, path, limit: Some(limit), kept, is_named: false };
         return RepositoryFiles { name, limit: Some(limit), of_members: false, files: vec![file] };
     }
     let mut found = Vec::new();
@@ -80,18 +105,27 @@ fn files_of(known: &policy::Repository, situation: &Situation) -> RepositoryFile
         .into_iter()
         .map(|(path, members)| {
             let member: Vec<String> = members.iter().map(|member| member.name(&SystemNames)).collect();
-            let limit = known.limit_of(&known_as(&members)).resolve(host::processors);
+            let limit = u64::from(known.limit_of(&known_as(&members)).resolve(host::processors));
             LockFileOf {
                 name: name.clone(),
                 member: Some(member.join(" ")),
                 path,
-                limit: Some(u64::from(limit)),
+                limit: Some(limit),
+                kept: kept(known, limit),
                 is_named: false,
             }
         })
         .collect();
     files.sort_by(|one, other| one.member.cmp(&other.member));
     RepositoryFiles { name, limit: Some(limit), of_members: true, files }
+}
+
+/// The slots that are kept for some, as far as there are any.
+fn kept(known: &policy::Repository, limit: u64) -> Vec<(RangeInclusive<u64>, String)> {
+    let within = |(slots, whom): (RangeInclusive<u32>, &str)| {
+        (u64::from(*slots.start())..=u64::from(*slots.end()).min(limit), whom.to_owned())
+    };
+    known.kept().into_iter().map(within).filter(|(slots, _)| !slots.is_empty()).collect()
 }
 
 /// Every file below `directory` whose names are those of the repository, with whose it is. A directory that cannot be read
@@ -130,7 +164,14 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
     if name.as_bytes().contains(&b'/') {
         let path = situation.directory.join(name);
         let name = visible(name);
-        let file = LockFileOf { name: name.clone(), member: None, path, limit: None, is_named: true };
+        let file = LockFileOf {
+            name: name.clone(),
+            member: None,
+            path,
+            limit: None,
+            kept: Vec::new(),
+            is_named: true,
+        };
         return Ok(RepositoryFiles { name, limit: None, of_members: false, files: vec![file] });
     }
     let known = policy.repositories();

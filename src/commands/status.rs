@@ -48,24 +48,32 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
     if repositories.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">WAIT", ">OLDEST", "NOTE"]);
+    // Where nothing is kept for anybody, there is no column for it.
+    let keeps = repositories.iter().flat_map(|repository| &repository.files).any(|(_, file)| file.keeps());
+    let titles = ["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">KEPT", ">WAIT", ">OLDEST", "NOTE"];
+    let shown = |column: &usize| keeps || titles[*column] != ">KEPT";
+    let only_shown = |row: [String; 8]| -> Vec<String> {
+        row.into_iter().enumerate().filter(|(column, _)| shown(column)).map(|(_, cell)| cell).collect()
+    };
+    let head: Vec<&str> = (0..titles.len()).filter(shown).map(|column| titles[column]).collect();
+    let mut table = Table::new(&head);
     for repository in repositories {
         if repository.of_members {
-            table.row(summary(repository));
+            table.row(only_shown(summary(repository)));
         }
         for (survey, file) in &repository.files {
             let title = match &file.member {
                 Some(member) => format!("  {}", visible(member)),
                 None => visible(&repository.name),
             };
-            table.row(line(title, file.limit, survey, clock));
+            table.row(only_shown(line(title, file, survey, clock)));
         }
     }
     table.render()
 }
 
 /// The line above those of the members.
-fn summary(repository: &Surveyed) -> [String; 7] {
+fn summary(repository: &Surveyed) -> [String; 8] {
     let full = repository.files.iter().filter(|(survey, file)| {
         survey.as_ref().is_ok_and(|survey| file.limit.is_some_and(|limit| survey.used >= limit))
     });
@@ -76,43 +84,49 @@ fn summary(repository: &Surveyed) -> [String; 7] {
     };
     let dash = || "-".to_owned();
     let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
-    [visible(&repository.name), dash(), limit, dash(), dash(), dash(), note]
+    [visible(&repository.name), dash(), limit, dash(), dash(), dash(), dash(), note]
 }
 
 fn line(
     title: String,
-    limit: Option<u64>,
+    file: &LockFileOf,
     survey: &Result<Survey, RepositoryError>,
     clock: &Clock,
-) -> [String; 7] {
-    let limit_text = limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+) -> [String; 8] {
+    let limit_text = file.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
     match survey {
         Ok(survey) => {
-            let free = limit.map(|limit| limit.saturating_sub(survey.used));
             let oldest = survey.oldest().and_then(|holder| holder.age(clock.system_time()));
             [
                 title,
                 survey.used.to_string(),
                 limit_text,
-                free.map_or_else(|| "-".to_owned(), |free| free.to_string()),
+                free(file, survey).map_or_else(|| "-".to_owned(), |free| free.to_string()),
+                file.kept_idle(survey).to_string(),
                 survey.waiting.len().to_string(),
                 oldest.map_or_else(|| "-".to_owned(), age),
-                note(limit, survey, clock),
+                note(file, survey, clock),
             ]
         }
         Err(error) => {
             let unknown = || "?".to_owned();
-            [title, unknown(), limit_text, unknown(), unknown(), unknown(), visible(error.to_string())]
+            let error = visible(error.to_string());
+            [title, unknown(), limit_text, unknown(), unknown(), unknown(), unknown(), error]
         }
     }
 }
 
-fn note(limit: Option<u64>, survey: &Survey, clock: &Clock) -> String {
-    match limit {
+/// What anybody may have, so that what is kept for some is not counted.
+fn free(file: &LockFileOf, survey: &Survey) -> Option<u64> {
+    file.limit.map(|limit| limit.saturating_sub(survey.used + file.kept_idle(survey)))
+}
+
+/// Use is above the limit where that was lowered, or where somebody is always admitted.
+fn note(file: &LockFileOf, survey: &Survey, clock: &Clock) -> String {
+    match file.limit {
         Some(0) => "closed: its limit is 0".to_owned(),
-        Some(limit) if survey.used > limit => {
-            format!("{} over: limit was lowered", survey.used - limit)
-        }
+        Some(limit) if survey.used > limit => format!("{} over the limit", survey.used - limit),
+        _ if survey.used > 0 && file.keeps() => file.kept_note(survey).unwrap_or_default(),
         _ if survey.used == 0 => {
             survey.last_start.map_or_else(String::new, |last| format!("last start {}", clock.short(last)))
         }
@@ -134,7 +148,8 @@ fn to_json(repositories: &[Surveyed]) -> String {
             match survey {
                 Ok(survey) => {
                     value["used"] = json!(survey.used);
-                    value["free"] = json!(file.limit.map(|limit| limit.saturating_sub(survey.used)));
+                    value["free"] = json!(free(file, survey));
+                    value["kept"] = json!(file.kept_idle(survey));
                     value["waiting"] = json!(survey.waiting.len());
                     value["oldest"] =
                         json!(survey.oldest().and_then(|holder| holder.since).and_then(Clock::stamp));

@@ -183,7 +183,8 @@ impl<'p> Stage<'p, '_> {
         let limit = claim.effective_limit().min(usable);
         match claim.slots {
             Slots::Number(wanted) => wanted.saturating_add(held) <= limit,
-            Slots::All => held == 0 && limit > 0,
+            // All of them can never be had by somebody for whom some are not.
+            Slots::All => held == 0 && limit > 0 && limit == claim.effective_limit(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! uses depends on the request and is worked out with the decision.
 
 use std::{
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -201,6 +202,20 @@ impl Repository {
     /// The slots that are kept for some, from slot 1 up.
     pub fn reservations(&self) -> &[Reservation] {
         &self.reservations
+    }
+
+    /// The slots that nobody may use but the members of a reservation, each stretch with those for whom it is kept.
+    pub fn kept(&self) -> Vec<(RangeInclusive<u32>, &str)> {
+        let mut kept = Vec::new();
+        let mut next = 1;
+        for reservation in &self.reservations {
+            let slots = next..=next + (reservation.slots - reservation.lend) - 1;
+            next += reservation.slots;
+            if !slots.is_empty() {
+                kept.push((slots, reservation.shown.as_str()));
+            }
+        }
+        kept
     }
 
     /// What a launch below a holder does.

@@ -38,6 +38,10 @@ name = "root"
 users = [0]
 action = "exempt"
 [[rule]]
+name = "exclusive"
+commands = ["benchmark"]
+acquire = [{ repository = "matlab", slots = "all" }]
+[[rule]]
 name = "solver"
 commands = ["solver"]
 arguments = ["-big"]
@@ -138,6 +142,16 @@ fn slots_that_are_kept_for_others_are_no_room() {
         false,
         "starts with 1 of 50 matlab, 1 of 20 matlab-per-group [cad]",
     );
+}
+
+#[test]
+fn all_slots_are_had_only_by_whom_none_is_kept_from() {
+    let benchmark = "command = \"benchmark\"\n";
+    let full = "refused, because there is no room in matlab";
+    let all = "starts with all of 50 matlab";
+    play(&format!("{benchmark}groups = [\"cad\"]\nexpect = \"start\""), true, all);
+    play(&format!("{benchmark}groups = [\"cad\"]\nuse = {{ matlab = 1 }}\nexpect = \"refuse\""), true, full);
+    play(&format!("{benchmark}expect = \"refuse\""), true, full);
 }
 
 #[test]
