@@ -91,7 +91,7 @@ fn builds_stand_in_line_and_a_release_is_not_held_up() {
     fourth.wait_for_echo();
 }
 
-/// "RUNGATE_SLOT_GPU is 1, 2, 3 or 4 … `hold = "tree"` keeps the slot until the last worker process has ended."
+/// "`RUNGATE_SLOT_GPU` is 1, 2, 3 or 4 … `hold = "tree"` keeps the slot until the last worker process has ended."
 #[test]
 fn each_run_has_a_gpu_of_its_own_until_its_last_worker_has_ended() {
     let site = site("gpus.toml", &[]);
