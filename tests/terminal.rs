@@ -38,14 +38,14 @@ fn ctrl_c_ends_the_program() {
         let terminal = Terminal::open(&site);
         terminal.enter(&format!("{way}matlab"));
         terminal.is_repeated("word");
-        terminal.press("C-c");
+        terminal.interrupt();
         terminal.enter("echo status $?");
         terminal.shows("\nstatus 130\n");
         assert_eq!(site.held("seats.lock"), []);
         // A program that deals with it, and ends in its own way.
         terminal.enter(&format!("{way}patient"));
         terminal.shows("\nup\n");
-        terminal.press("C-c");
+        terminal.interrupt();
         terminal.shows("interrupted");
         terminal.enter("echo status $?");
         terminal.shows("\nstatus 3\n");
@@ -96,7 +96,7 @@ fn a_program_in_the_background_stops_when_it_reads() {
         });
         terminal.enter("clear; fg");
         terminal.is_repeated("one");
-        terminal.press("C-c");
+        terminal.interrupt();
         terminal.enter("echo status $?");
         terminal.shows("\nstatus 130\n");
     }
@@ -124,7 +124,7 @@ fn a_wait_shows_one_living_line() {
     terminal.shows("Stopped");
     terminal.enter("clear; fg");
     terminal.shows("waits for seats (1 of 1 used), first in line,");
-    terminal.press("C-c");
+    terminal.interrupt();
     terminal.enter("echo status $?");
     terminal.shows("\nstatus 130\n");
     assert_eq!(site.line("seats.lock"), []);

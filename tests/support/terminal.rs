@@ -37,6 +37,12 @@ impl Terminal {
         self.press("Enter");
     }
 
+    /// Presses Ctrl-C and waits for the prompt: what is typed before it is there, the terminal throws away.
+    pub(crate) fn interrupt(&self) {
+        self.press("C-c");
+        self.shows_when("the prompt after Ctrl-C", |screen| screen.trim_end().ends_with('$'));
+    }
+
     /// Presses a key, by its name in tmux(1): `C-c`, `Enter`.
     #[track_caller]
     pub(crate) fn press(&self, key: &str) {
