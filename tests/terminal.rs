@@ -1,6 +1,8 @@
 //! A terminal and somebody who types: under every hold Ctrl-C, Ctrl-Z, `fg` and `bg` behave as without rungate.
 
-use crate::support::{Site, Terminal, needs_tmux};
+use std::fs;
+
+use crate::support::{Ending, Site, Terminal, eventually, needs_strace, needs_tmux};
 
 /// The ways to start a program: without rungate, and with each hold.
 fn ways(site: &Site) -> Vec<String> {
@@ -135,4 +137,28 @@ fn a_wait_shows_one_living_line() {
     terminal.is_repeated("one");
     let screen = terminal.screen();
     assert!(!screen.contains("waits for"), "{screen}");
+}
+
+/// "The wait for a mutex is bounded (10 s)", and Ctrl-Z does not make anybody wait for it: who is stopped has given it back.
+#[test]
+fn nobody_is_stopped_with_the_mutex() {
+    needs_tmux!();
+    needs_strace!();
+    let site = site();
+    site.test().args(["run", "--", "matlab"]).status(0);
+    let terminal = Terminal::open(&site);
+    let rungate = site.rungate().display().to_string();
+    // Slow enough to be met in the middle of its work. strace(1) itself does not stop when it writes to a file.
+    let trace = site.path("work/trace");
+    let slow = "-e trace=fcntl -e inject=fcntl:delay_enter=200ms";
+    terminal.enter(&format!("strace -I4 -qq -o {} {slow} {rungate} run -- matlab", trace.display()));
+    eventually("it has the mutex", || site.lock_between("seats.lock", 0, 8));
+    terminal.press("C-z");
+    let calls = eventually("it is stopped", || {
+        let text = fs::read_to_string(&trace).expect("the record of the calls");
+        text.contains("stopped by SIGTSTP").then_some(text)
+    });
+    assert_eq!(site.lock_between("seats.lock", 0, 8).map(|lock| lock.l_pid), None, "{calls}");
+    let other = site.test().args(["run", "--", "patient"]).outcome();
+    assert_ne!(other.ending, Ending::Status(74), "{}", other.stderr);
 }

@@ -33,6 +33,7 @@ use crate::{
     sys::{
         descriptor::FileId,
         process::{self, Process},
+        stops::StopsHeldBack,
     },
 };
 
@@ -123,8 +124,13 @@ pub(super) struct Acquisition<'a> {
     pub(super) tried: Vec<i32>,
 }
 
-/// The mutexes of all files, held.
-pub(super) type Mutexes = Vec<MutexGuard>;
+/// The mutexes of all files, held; and nobody's Ctrl-Z stops this process meanwhile.
+#[must_use = "the mutexes are given back when this is dropped"]
+pub(super) struct Mutexes {
+    _guards: Vec<MutexGuard>,
+    // Dropped after the guards: whoever is to stop gives the mutexes back first.
+    _stops: StopsHeldBack,
+}
 
 impl<'a> Acquisition<'a> {
     pub(super) fn open(demands: &'a [Demand], launch: &'a Launch<'a>) -> Result<Self, RepositoryError> {
@@ -183,7 +189,10 @@ impl<'a> Acquisition<'a> {
     ) -> Result<(Decided, Mutexes), RepositoryError> {
         let mut attempts = 1;
         loop {
-            let mutexes = self.files.values().map(MutexGuard::lock).collect::<Result<Mutexes, _>>()?;
+            let mutexes = Mutexes {
+                _guards: self.files.values().map(MutexGuard::lock).collect::<Result<_, _>>()?,
+                _stops: StopsHeldBack::begin(),
+            };
             let disturbance = match self.replaced_file() {
                 Some(file) => Disturbance::Replaced(file),
                 None => match self.decide(number)? {

@@ -21,6 +21,7 @@ pub mod record_lock;
 pub mod regular_file;
 pub mod signal;
 pub mod stamp;
+pub mod stops;
 pub mod supervised_signals;
 pub mod terminal;
 pub mod trusted_directory;
