@@ -1,12 +1,13 @@
 //! "`wait` 0 refuses at once. Otherwise the launch waits in a first-come-first-served line."
 
 use std::fs;
+use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Call, Ending, Observed, Observer, Running, Site, Test, Trace, eventually, needs_root, needs_strace,
-    storm_size,
+    Call, Ending, Observed, Observer, ProcessState, Running, Site, Test, Trace, eventually, needs_root,
+    needs_strace, storm_size,
 };
 
 /// One seat, and a command that says that it runs by appending its argument to `$DIR/order`.
@@ -701,4 +702,48 @@ fn a_launch_that_was_sent_back_eight_times_keeps_both_places() {
     drop(patient);
     drop(holders);
     waiter.wait_for_echo();
+}
+
+/// A program that had to wait is given everything as it came, like one that had not.
+#[test]
+fn a_wait_leaves_no_trace_in_the_program() {
+    for hold in ["process", "descriptor"] {
+        let site = changing("forever", hold, 1, "");
+        let prefix = ["nice", "-n5", "env", "--ignore-signal=ALRM,HUP", "--block-signal=USR1,TSTP"];
+        let plain = site.test().program(site.path("bin/matlab")).through(prefix).spawn();
+        let mut plain = ProcessState::of(plain.pid(), "matlab");
+        let first = run(&site, "matlab", &[]).spawn();
+        let second = waits(&site, &run(&site, "matlab", &[]));
+        let mut waiter = waits(&site, &run(&site, "matlab", &["-q"]).through(prefix));
+        // From the middle of the line to its head, and from there to the slot.
+        second.kill();
+        first.kill();
+        waiter.wait_for_echo();
+        let mut state = ProcessState::of(waiter.pid(), "matlab");
+        let name = fs::read_to_string(format!("/proc/{}/comm", waiter.pid())).expect("its name");
+        assert_eq!(name, "matlab\n");
+        assert_eq!((&state.status, &state.limits), (&plain.status, &plain.limits), "{hold}");
+        assert_eq!(state.scheduling, plain.scheduling, "{hold}");
+        for process in [&mut state, &mut plain] {
+            process.environment.retain(|entry| !entry.to_string_lossy().starts_with("RUNGATE_"));
+        }
+        assert_eq!(state.environment, plain.environment, "{hold}");
+        state.descriptors.retain(|number, _| !plain.descriptors.contains_key(number));
+        let more: Vec<PathBuf> = state.descriptors.into_values().collect();
+        assert_eq!(more, [site.repository("seats.lock")], "{hold}");
+        let timers = fs::read_to_string(format!("/proc/{}/timers", waiter.pid())).unwrap_or_default();
+        assert_eq!(timers, "", "{hold}");
+    }
+}
+
+/// `perl -e 'alarm 300; exec @ARGV'` ends what it starts after five minutes, also while that waits: the alarm is not rungate's.
+#[test]
+fn an_alarm_of_the_caller_ends_the_wait() {
+    let site = site(1);
+    let holder = matlab(&site).spawn();
+    let _head = waits(&site, &matlab(&site));
+    let mut in_the_line = matlab(&site).through(["perl", "-e", "alarm 2; exec @ARGV"]).background();
+    site.stands_in_line("seats.lock", &in_the_line);
+    assert_eq!(in_the_line.end().ending, Ending::Signal(14));
+    drop(holder);
 }

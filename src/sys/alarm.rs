@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::{
     errno::Errno,
     sys::{
-        signal::{SigAction, SigEvent, SigSet, SigevNotify, SigmaskHow, Signal, pthread_sigmask},
+        signal::{SigAction, SigEvent, SigSet, SigevNotify, SigmaskHow, Signal, pthread_sigmask, raise},
         time::TimeSpec,
         timer::{Expiration, Timer, TimerSetTimeFlags},
     },
@@ -48,5 +48,9 @@ impl Drop for Alarm {
         self.timer = None;
         let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
         let _ = unsafe_calls::restore(Signal::SIGALRM, &self.action);
+        // An alarm(2) that the caller has set lives on over exec (perl -e 'alarm 300; exec @ARGV'): it is not ours to swallow.
+        if unsafe_calls::has_swallowed() {
+            let _ = raise(Signal::SIGALRM);
+        }
     }
 }

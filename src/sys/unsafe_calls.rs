@@ -4,6 +4,7 @@
 use std::{
     ffi::{CStr, CString},
     os::fd::{BorrowedFd, RawFd},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use nix::{
@@ -38,13 +39,28 @@ pub(super) fn environment() -> Vec<CString> {
     entries
 }
 
-extern "C" fn do_nothing(_: libc::c_int) {}
+/// Set when a signal came that our own timer did not send.
+static FROM_ELSEWHERE: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_origin(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid structure.
+    let code = unsafe { (*info).si_code };
+    if code != libc::SI_TIMER {
+        FROM_ELSEWHERE.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Gives back what was in force.
 pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
-    let action = SigAction::new(SigHandler::Handler(do_nothing), SaFlags::empty(), SigSet::empty());
-    // SAFETY: the handler does nothing at all, so it is safe at any instruction.
+    let handler = SigHandler::SigAction(note_origin);
+    let action = SigAction::new(handler, SaFlags::SA_SIGINFO, SigSet::empty());
+    // SAFETY: the handler reads one field and stores to an atomic, which is safe at any instruction.
     unsafe { sigaction(signal, &action) }
+}
+
+/// Whether a signal was swallowed that somebody else meant for this process, since this was last asked.
+pub(super) fn has_swallowed() -> bool {
+    FROM_ELSEWHERE.swap(false, Ordering::Relaxed)
 }
 
 /// Gives a signal its default disposition. Gives back what was in force.
