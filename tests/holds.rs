@@ -1,16 +1,16 @@
-//! What keeps a slot: the table of the manual, each cell with real processes.
+//! What keeps a slot: the table of the manual, each cell with real processes, and what the manual says below it.
 //!
 //! | what happens | `process` | `descriptor` | `supervisor` | `tree` |
 //! | --- | --- | --- | --- | --- |
 //! | the program ends | free | free | free | free |
-//! | the program closes every descriptor | free | free | held | held |
-//! | the program ends and leaves a daemon that inherited everything | free | held | free | held |
+//! | the program closes every descriptor | free | free | kept | kept |
+//! | the program ends and leaves a daemon that inherited everything | free | kept | free | kept |
 //! | … and the daemon ends | free | free | free | free |
-//! | the program ends and leaves a daemon that closed everything | free | free | free | held |
-//! | the launcher, or the supervisor, is killed with SIGKILL | free | free | held | held |
+//! | the program ends and leaves a daemon that closed everything | free | free | free | kept |
+//! | the launcher, or the supervisor, is killed with SIGKILL | free | free | kept | kept |
 //! | … and the program ends | free | free | free | free |
 //! | … which had closed every descriptor | free | free | free | free |
-//! | the program is stopped | held | held | held | held |
+//! | the program is stopped | kept | kept | kept | kept |
 
 use std::fs::{self, File, OpenOptions};
 
@@ -77,6 +77,16 @@ fn leave_a_daemon(site: &Site, running: &mut Running, first: &str) -> File {
     OpenOptions::new().write(true).open(site.path("daemon")).expect("the daemon reads")
 }
 
+/// A row of the table in rungate(1): whether each of the holds keeps the slot.
+#[track_caller]
+fn manual(what: &str) -> [&'static str; 4] {
+    let page = include_str!("../man/rungate.1");
+    let row = page.lines().find_map(|line| line.strip_prefix(&format!(".It {what} Ta ")));
+    let cells: Vec<&str> =
+        row.unwrap_or_else(|| panic!("no row \"{what}\" in rungate(1)")).split(" Ta ").collect();
+    cells.try_into().expect("four holds")
+}
+
 /// The four cells of a row.
 #[track_caller]
 fn row(cells: [&str; 4], cell: impl Fn(&Site, &str) -> (Option<Running>, Option<File>)) {
@@ -84,17 +94,18 @@ fn row(cells: [&str; 4], cell: impl Fn(&Site, &str) -> (Option<Running>, Option<
         let site = site(hold);
         let _guards = cell(&site, hold);
         match expected {
-            "held" => assert_eq!(site.held_numbers("seats.lock"), [1], "{hold}"),
-            _ => eventually(&format!("{hold}: the slot is free"), || {
+            "kept" => assert_eq!(site.held_numbers("seats.lock"), [1], "{hold}"),
+            "free" => eventually(&format!("{hold}: the slot is free"), || {
                 site.held("seats.lock").is_empty().then_some(())
             }),
+            other => panic!("{hold}: {other}"),
         }
     }
 }
 
 #[test]
 fn when_the_program_ends() {
-    row(["free", "free", "free", "free"], |site, _| {
+    row(manual("ends"), |site, _| {
         let mut running = matlab(site);
         assert_eq!(site.held_numbers("seats.lock"), [1]);
         running.close_stdin();
@@ -106,7 +117,7 @@ fn when_the_program_ends() {
 
 #[test]
 fn when_the_program_closes_every_descriptor() {
-    row(["free", "free", "held", "held"], |site, _| {
+    row(manual("closes all descriptors"), |site, _| {
         let mut running = matlab(site);
         have(&mut running, CLOSE_EVERYTHING);
         (Some(running), None)
@@ -115,7 +126,7 @@ fn when_the_program_closes_every_descriptor() {
 
 #[test]
 fn when_the_program_leaves_a_daemon_that_inherited_everything() {
-    row(["free", "held", "free", "held"], |site, hold| {
+    row(manual("leaves a daemon behind"), |site, hold| {
         let mut running = matlab(site);
         let program = program(&mut running);
         let daemon = leave_a_daemon(site, &mut running, ":");
@@ -143,7 +154,7 @@ fn when_the_daemon_ends() {
 
 #[test]
 fn when_the_program_leaves_a_daemon_that_closed_everything() {
-    row(["free", "free", "free", "held"], |site, hold| {
+    row(["free", "free", "free", "kept"], |site, hold| {
         let mut running = matlab(site);
         let program = program(&mut running);
         let daemon = leave_a_daemon(site, &mut running, &CLOSE_EVERYTHING.replace("$$", "$BASHPID"));
@@ -159,7 +170,7 @@ fn when_the_program_leaves_a_daemon_that_closed_everything() {
 
 #[test]
 fn when_the_launcher_or_the_supervisor_is_killed() {
-    row(["free", "free", "held", "held"], |site, _| {
+    row(manual("loses its launcher"), |site, _| {
         let running = matlab(site);
         running.signal(Signal::SIGKILL);
         eventually("it is dead", || running.is_zombie().then_some(()));
@@ -189,7 +200,7 @@ fn when_the_supervisor_is_killed_and_the_program_had_closed_every_descriptor() {
 
 #[test]
 fn when_the_program_is_stopped() {
-    row(["held", "held", "held", "held"], |site, _| {
+    row(manual("is stopped"), |site, _| {
         let mut running = matlab(site);
         let program = program(&mut running);
         kill(program, Signal::SIGSTOP).expect("a child can be stopped");
