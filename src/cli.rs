@@ -22,7 +22,7 @@ pub enum Action {
     /// Tell what the policy says of a command, and why; take nothing
     Explain(ExplainArguments),
     /// Show use and limit of every repository
-    Status(ListingArguments),
+    Status(StatusArguments),
     /// Show who holds the slots
     List(ListingArguments),
     /// Look at the policy itself
@@ -152,6 +152,18 @@ pub struct ExplainArguments {
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `rungate status`.
+#[derive(Args, Debug)]
+pub struct StatusArguments {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub listing: ListingArguments,
+
+    /// Go on showing them, with holders and waiting lines, until q is pressed
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
 }
 
 /// `rungate status` and `rungate list`.

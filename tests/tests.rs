@@ -44,3 +44,4 @@ mod terminal;
 mod transparency;
 mod waiting;
 mod waiting_policies;
+mod watch;

@@ -25,6 +25,7 @@ mod situation;
 mod status;
 mod supposed;
 mod turn;
+mod watch;
 mod wishes;
 
 use std::{
