@@ -37,6 +37,7 @@ mod reservations;
 mod semantics;
 mod several_repositories;
 mod shared_directory;
+mod shims;
 mod sigkill;
 mod sites;
 mod supervision;
