@@ -15,6 +15,7 @@ mod hand_over;
 mod history;
 mod holds;
 mod hours;
+mod init;
 mod instruments;
 mod launch;
 mod layers;
