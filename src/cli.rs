@@ -39,6 +39,12 @@ pub enum Action {
     /// Put links to rungate in front of programs
     #[command(subcommand)]
     Shim(ShimAction),
+    /// Print what a shell needs to complete command lines of rungate
+    Completions {
+        /// The shell
+        #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+        shell: String,
+    },
     /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
     #[command(disable_help_flag = true)]
     Exectimes {

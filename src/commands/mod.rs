@@ -3,6 +3,8 @@
 
 mod ad_hoc;
 mod claims;
+mod completer;
+mod completions;
 mod errand;
 mod exectimes;
 mod expire;
@@ -72,6 +74,7 @@ fn do_errand(errand: Errand) -> Result<u8, Error> {
         Errand::Run(order) => run::run(&order),
         Errand::Exectimes(arguments) => Ok(exectimes::main(&arguments)),
         Errand::Typed(action) => act(action),
+        Errand::Complete(shell, words) => completer::complete(&shell, words),
         Errand::Done => Ok(ExitStatus::Success as u8),
     }
 }
@@ -101,6 +104,7 @@ fn act(action: Action) -> Result<u8, Error> {
         Action::Shim(ShimAction::Remove { directory, names, dry_run }) => {
             shim::remove(&directory, names, dry_run)
         }
+        Action::Completions { shell } => completions::print_for(&shell),
         Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
     }
 }
