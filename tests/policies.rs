@@ -69,7 +69,11 @@ fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
     for files in policies {
         let text = fs::read_to_string(&files[0]).expect("a policy");
         let is_first = files[0].ends_with("quick-start.toml");
-        assert!(text.starts_with("# ") && (is_first || text.contains("# Who wants it:")), "{files:?}");
+        assert!(
+            text.lines().nth(1).is_some_and(|line| line.starts_with("# "))
+                && (is_first || text.contains("# Who wants it:")),
+            "{files:?}"
+        );
         assert!(text.contains("[[test]]"), "{files:?} does not say what it intends");
         // Groups and users of other sites do not exist here, which is worth a warning and nothing else.
         let checked = Test::new().args(["policy", "check"]).args(&files).outcome();

@@ -37,6 +37,7 @@ mod properties;
 mod readme;
 mod refusal;
 mod reservations;
+mod schema;
 mod semantics;
 mod several_repositories;
 mod shared_directory;
