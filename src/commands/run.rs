@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     path::Path,
     time::{Duration, Instant},
 };
@@ -30,7 +30,7 @@ use crate::{
         start::{Command, StartError, start},
     },
     output::{stream, visible::visible},
-    policy::Policy,
+    policy::{Policy, SYSTEM_POLICY},
     repository::{
         acquisition::Launch,
         admitted::Admitted,
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
             Err(error) => return Err(error.keeps_from_starting(&visible(command))),
         };
         if policy.is_empty() && order.cap.is_none() {
-            return Err(no_policy(command));
+            return Err(no_policy(order));
         }
         let typed = order.typed_as.as_ref().unwrap_or(command);
         let program = find(&policy, command, order.shim.as_ref(), &situation.directory)?;
@@ -360,13 +360,17 @@ fn cannot_take(command: &OsStr, error: &RepositoryError) -> Error {
         .advise(error.advice())
 }
 
-fn no_policy(command: &OsString) -> Error {
-    Error::new(
-        ExitStatus::Policy,
-        format!("{}: not started: there is no policy that says what may start", visible(command)),
-    )
-    .advise(format!(
-        "Give one with --policy FILE, or a cap without one: rungate run --limit 1 -- {}",
-        visible(command)
-    ))
+fn no_policy(order: &Order) -> Error {
+    let command = visible(&order.command);
+    let advice = match &order.shim {
+        None => {
+            format!("Give one with --policy FILE, or a cap without one: rungate run --limit 1 -- {command}")
+        }
+        Some(shim) => format!(
+            "Write one, {SYSTEM_POLICY} for everybody or your own, ~/.config/rungate/policy.toml, or remove the shim: rm {}",
+            visible(&shim.path)
+        ),
+    };
+    let text = format!("{command}: not started: there is no policy that says what may start");
+    Error::new(ExitStatus::Policy, text).advise(advice)
 }
