@@ -278,6 +278,12 @@ pub enum PolicyAction {
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,
     },
+    /// Write an index beside a policy, so that launches under a long one read only what they need
+    Compile {
+        /// Compile this file instead of the policy in force
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
     /// Print the JSON Schema of policies, for editors
     Schema,
     /// Print the policy in force, all files merged

@@ -356,7 +356,7 @@ fn without_a_policy_a_shim_starts_nothing() {
         .stderr(
             "
             rungate: matlab: not started: there is no policy that says what may start
-            Write one, /etc/rungate/policy.toml for everybody or your own, [..] or remove the shim: rm $DIR/shims/matlab
+            Write one to begin with: rungate init matlab; or remove the shim: rm $DIR/shims/matlab
             ",
         )
         .status(78);

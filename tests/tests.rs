@@ -4,6 +4,7 @@
 mod support;
 
 mod adaptive_locks;
+mod compiled;
 mod completions;
 mod damaged_files;
 mod escaping;

@@ -20,6 +20,7 @@ mod names;
 mod order;
 mod plain_run;
 mod policy_check;
+mod policy_compile;
 mod policy_show;
 mod policy_test;
 mod refusal;
@@ -90,6 +91,7 @@ fn act(action: Action) -> Result<u8, Error> {
         }
         Action::Policy(PolicyAction::Show { policy }) => policy_show::show(policy.policy),
         Action::Policy(PolicyAction::Test { files, policy }) => policy_test::test(&files, policy.policy),
+        Action::Policy(PolicyAction::Compile { file }) => policy_compile::compile(file),
         Action::Policy(PolicyAction::Schema) => print(&json::render(&policy::schema())),
         Action::Reset(arguments) => reset::reset(&arguments),
         Action::Expire(arguments) => expire::expire(&arguments),

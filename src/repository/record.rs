@@ -52,6 +52,9 @@ impl Record {
     pub fn encode(&self) -> [u8; RECORD_SIZE] {
         let mut bytes = [b' '; RECORD_SIZE];
         bytes[ROOM] = b'\n';
+        if self.write_into(&mut bytes[..ROOM]) {
+            return bytes;
+        }
         let mut record = self.clone();
         while !record.write_into(&mut bytes[..ROOM]) {
             let longest = [&mut record.host, &mut record.rule, &mut record.command, &mut record.boot]
