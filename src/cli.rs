@@ -39,6 +39,8 @@ pub enum Action {
     /// Put links to rungate in front of programs
     #[command(subcommand)]
     Shim(ShimAction),
+    /// Write a first policy: yours or, as root, the system's
+    Init(InitArguments),
     /// Print what a shell needs to complete command lines of rungate
     Completions {
         /// The shell
@@ -237,6 +239,28 @@ pub struct HistoryArguments {
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub policy: PolicyOption,
+}
+
+/// `rungate init`.
+#[derive(Args, Debug)]
+pub struct InitArguments {
+    /// Commands to limit; without any the policy limits nothing and shows how to
+    #[arg(value_name = "COMMAND")]
+    pub commands: Vec<String>,
+
+    /// How many of each may run at once
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "commands",
+        value_parser = clap::value_parser!(u32).range(1..=1_048_575)
+    )]
+    pub limit: u32,
+
+    /// Only tell what would be made
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `rungate metrics`.

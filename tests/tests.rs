@@ -16,6 +16,7 @@ mod hand_over;
 mod history;
 mod holds;
 mod hours;
+mod init;
 mod instruments;
 mod launch;
 mod layers;

@@ -12,6 +12,7 @@ mod expired;
 mod explain;
 mod history;
 mod history_summary;
+mod init;
 mod journal;
 mod list;
 mod look;
@@ -106,6 +107,7 @@ fn act(action: Action) -> Result<u8, Error> {
         Action::Shim(ShimAction::Remove { directory, names, dry_run }) => {
             shim::remove(&directory, names, dry_run)
         }
+        Action::Init(arguments) => init::init(&arguments),
         Action::Completions { shell } => completions::print_for(&shell),
         Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
     }
