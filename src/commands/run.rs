@@ -25,7 +25,8 @@ use crate::{
     launch::{
         depth::Depth,
         environment::{HELD, parse_held},
-        program::{Program, ProgramError},
+        program::Program,
+        program_error::ProgramError,
         shim::Shim,
         start::{Command, StartError, start},
     },
