@@ -100,7 +100,7 @@ fn quick_start() {
             "
             rungate: sleep: not started: the limit is reached
               sleepers  1 of 1 used
-                  rule \"one sleeper at a time\", {}:14
+                  rule \"one sleeper at a time\", {}:15
                   PID {} {} sleep, since [time] ([age])
             Close one of yours, or stand in line: rungate run --wait 30m --policy {} -- sleep
             To see why: rungate explain --policy {} -- sleep
