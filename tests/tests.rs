@@ -4,6 +4,7 @@
 mod support;
 
 mod adaptive_locks;
+mod corpora;
 mod damaged_files;
 mod escaping;
 mod exectimes_peer;

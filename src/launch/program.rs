@@ -31,6 +31,12 @@ pub struct Program {
 impl Program {
     /// Finds the program of a command that was typed in `directory`.
     pub fn find(command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
+        let search = env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
+        Self::find_along(&search, command, directory)
+    }
+
+    /// The same with a search path of one's own.
+    pub fn find_along(search: &OsStr, command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
         if command.as_bytes().contains(&b'/') {
             let file = PathBuf::from(command);
             return match executable::check(&file) {
@@ -38,10 +44,9 @@ impl Program {
                 Err(errno) => Err(ProgramError::of(file, errno)),
             };
         }
-        let search = env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
         let mut unusable = None;
         if !command.is_empty() {
-            for entry in env::split_paths(&search) {
+            for entry in env::split_paths(search) {
                 let file = if entry.as_os_str().is_empty() {
                     Path::new(".").join(command)
                 } else {
@@ -56,7 +61,7 @@ impl Program {
         }
         Err(match unusable {
             Some((file, errno)) => ProgramError::of(file, errno),
-            None => ProgramError::NotOnPath { command: command.to_owned(), search },
+            None => ProgramError::NotOnPath { command: command.to_owned(), search: search.to_owned() },
         })
     }
 
