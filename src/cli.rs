@@ -34,6 +34,8 @@ pub enum Action {
     Expire(ExpireArguments),
     /// Show a log of JSON lines, or what it adds up to
     History(HistoryArguments),
+    /// Print use, limits and refusals as metrics of Prometheus
+    Metrics(MetricsArguments),
     /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
     #[command(disable_help_flag = true)]
     Exectimes {
@@ -210,6 +212,18 @@ pub struct HistoryArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate metrics`.
+#[derive(Args, Debug)]
+pub struct MetricsArguments {
+    /// Write them to this file, which is replaced as a whole, and not to standard output
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]

@@ -1,9 +1,9 @@
-//! The files of `packaging/`: a service and a timer of systemd for `rungate expire`.
+//! The files of `packaging/`: services and timers of systemd for `rungate expire` and `rungate metrics`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Ending, Site, needs_root, skip};
+use crate::support::{Account, Ending, Site, needs_root, skip};
 
 fn packaged(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name);
@@ -11,6 +11,7 @@ fn packaged(name: &str) -> String {
 }
 
 const SERVICE: &str = "rungate-expire.service";
+const METRICS: &str = "rungate-metrics.service";
 
 /// systemd understands every line, and what it is to start is there.
 #[test]
@@ -20,14 +21,25 @@ fn systemd_understands_the_units() {
     }
     let site = Site::new();
     let rungate = site.rungate().display().to_string();
-    for name in [SERVICE, "rungate-expire.timer"] {
+    let units = [SERVICE, "rungate-expire.timer", METRICS, "rungate-metrics.timer"];
+    for name in units {
         site.write(Path::new("work").join(name), &packaged(name).replace("/usr/bin/rungate", &rungate));
     }
     let analyze = site.test().program("/usr/bin/systemd-analyze").args(["verify", "--man=no"]);
-    analyze.clone().args(["$DIR/work/rungate-expire.service", "$DIR/work/rungate-expire.timer"]).status(0);
+    analyze.clone().args(units.map(|name| format!("$DIR/work/{name}"))).status(0);
     site.write("work/wrong.service", &packaged(SERVICE).replace("ProtectHome", "ProtectHouse"));
     let outcome = analyze.args(["$DIR/work/wrong.service"]).outcome();
     assert!(outcome.stderr.contains("ProtectHouse"), "it would say so: {}", outcome.stderr);
+}
+
+/// The capabilities that a service keeps, as setpriv(1) writes them.
+fn kept_capabilities(service: &str) -> String {
+    let text = packaged(service);
+    let kept =
+        text.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).expect("capabilities");
+    let kept: Vec<String> =
+        kept.split(' ').map(|name| format!("+{}", name.trim_start_matches("CAP_").to_lowercase())).collect();
+    kept.join(",")
 }
 
 /// The few capabilities that the service keeps are enough to end other users' jobs, whatever keeps their slots, in lock files
@@ -35,12 +47,7 @@ fn systemd_understands_the_units() {
 #[test]
 fn the_service_keeps_the_capabilities_that_it_needs() {
     needs_root!();
-    let service = packaged(SERVICE);
-    let kept =
-        service.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).expect("capabilities");
-    let kept: Vec<String> =
-        kept.split(' ').map(|name| format!("+{}", name.trim_start_matches("CAP_").to_lowercase())).collect();
-    let all = kept.join(",");
+    let all = kept_capabilities(SERVICE);
     for hold in ["process", "descriptor", "supervisor", "tree"] {
         let site = Site::new();
         site.system_policy(&format!(
@@ -81,4 +88,45 @@ fn the_service_keeps_the_capabilities_that_it_needs() {
             .status(0);
         assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
     }
+}
+
+/// Those that the service of the metrics keeps are enough to look at lock files that only their users can read, and to write
+/// into a directory of somebody else.
+#[test]
+fn the_metrics_reach_the_directory_of_the_exporter() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        "
+        version = 1
+        [defaults]
+        directory   = \"$DIR/repositories\"
+        create_mode = \"0600\"
+
+        [repository.seats]
+        per   = \"user\"
+        limit = 3
+        hold  = \"descriptor\"
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"job\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    site.program("job");
+    let _holder = site.test().user("games").args(["run", "--", "job"]).spawn();
+    let games = Account::named("games");
+    let directory = site.path("work/exporter");
+    fs::create_dir(&directory).expect("a new directory");
+    std::os::unix::fs::chown(&directory, Some(games.uid), Some(games.gid)).expect("root may give it away");
+    let with = |kept: &str| {
+        let bounds = format!("--bounding-set=-all,{kept}");
+        let metrics = site.test().args(["metrics", "--output", "$DIR/work/exporter/rungate.prom"]);
+        metrics.through(["setpriv", "--inh-caps=-all", &bounds]).outcome().ending
+    };
+    assert_eq!(with("+kill"), Ending::Status(71));
+    assert_eq!(with(&kept_capabilities(METRICS)), Ending::Status(0));
+    let text = fs::read_to_string(directory.join("rungate.prom")).expect("the metrics");
+    assert!(text.contains("rungate_slots_used{repository=\"seats\",member=\"games\"} 1\n"), "{text}");
 }

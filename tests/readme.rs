@@ -191,8 +191,12 @@ impl Numbers {
     /// A text with single blanks, and without what differs from run to run.
     fn alike(&mut self, text: &str) -> String {
         let lines = text.lines().map(|line| {
-            let words = line.split(' ').filter(|word| !word.is_empty()).map(|word| self.word(word));
-            words.collect::<Vec<String>>().join(" ")
+            let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+            let alike = words.iter().enumerate().map(|(place, word)| match words.get(place + 1) {
+                Some(next) if is_day(word) && NAMES.contains(next) => "TIME".into(),
+                _ => self.word(word),
+            });
+            alike.collect::<Vec<String>>().join(" ")
         });
         lines.collect::<Vec<String>>().join("\n")
     }
@@ -216,10 +220,6 @@ impl Numbers {
     }
 
     fn part(&mut self, part: &str) -> String {
-        const NAMES: [&str; 19] = [
-            "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul",
-            "Aug", "Sep", "Oct", "Nov", "Dec",
-        ];
         let starts_with_digit = part.starts_with(|c: char| c.is_ascii_digit());
         let is_age = starts_with_digit && part.ends_with(['d', 'h', 'm', 's']);
         let is_time = starts_with_digit && part.trim_end_matches(':').contains(':');
@@ -232,6 +232,17 @@ impl Numbers {
         }
         part.to_owned()
     }
+}
+
+/// The names of days and months.
+const NAMES: [&str; 19] = [
+    "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug",
+    "Sep", "Oct", "Nov", "Dec",
+];
+
+/// Whether a word is the number of a day, where a month follows.
+fn is_day(word: &str) -> bool {
+    (1..=2).contains(&word.len()) && word.chars().all(|c| c.is_ascii_digit())
 }
 
 #[test]
@@ -296,4 +307,5 @@ fn numbers_that_come_up_again_are_the_same() {
     assert_eq!(numbers.alike("PID 8123 (6d04h), 8130 (2h)  8123"), "PID #0 (TIME), #1 (TIME) #0");
     assert_eq!(numbers.alike("4 of 4 used since 22:14"), "4 of 4 used since TIME");
     assert_eq!(numbers.alike("policy.toml:11:3: x"), "policy.toml:11:3: x");
+    assert_eq!(numbers.alike("on Sat 5 Nov 22:26"), "on TIME TIME TIME TIME");
 }

@@ -22,6 +22,7 @@ mod limits;
 mod listings;
 mod log;
 mod manual;
+mod metrics;
 mod modules;
 mod nested;
 mod nested_forks;

@@ -1,6 +1,6 @@
 //! `rungate history`: a log of JSON lines as a table, and what it adds up to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     cli::HistoryArguments,
@@ -9,7 +9,7 @@ use crate::{
     exit_status::ExitStatus,
     log::{event::Event, history},
     output::{clock::Clock, json, stream, table::Table, visible::visible},
-    policy::{LogTarget, Policy},
+    policy::{Log, LogTarget, Policy},
     sys::{accounts::NameCache, failure::errno_of},
 };
 
@@ -36,12 +36,16 @@ pub(super) fn show(arguments: &HistoryArguments) -> Result<u8, Error> {
     print(&text)
 }
 
-fn log_of(policy: &Policy) -> Result<PathBuf, Error> {
-    let file = policy.logs().find_map(|(_, log)| match &log.to {
-        LogTarget::File(path) => Some(path.clone()),
+/// The first log of JSON lines that a layer of the policy asks for.
+pub(super) fn file_of(policy: &Policy) -> Option<(&Path, &Log)> {
+    policy.logs().find_map(|(_, log)| match &log.to {
+        LogTarget::File(path) => Some((path.as_path(), log)),
         _ => None,
-    });
-    file.ok_or_else(|| {
+    })
+}
+
+fn log_of(policy: &Policy) -> Result<PathBuf, Error> {
+    file_of(policy).map(|(path, _)| path.to_owned()).ok_or_else(|| {
         Error::new(ExitStatus::Usage, "the policy logs to no file of JSON lines").advise(
             "Name one: rungate history FILE. The journal is read with: journalctl -t rungate".to_owned(),
         )

@@ -12,6 +12,7 @@ mod history_summary;
 mod journal;
 mod list;
 mod look;
+mod metrics;
 mod names;
 mod policy_check;
 mod policy_show;
@@ -107,6 +108,7 @@ fn act(action: Action) -> Result<u8, Error> {
         Action::Reset(arguments) => reset::reset(&arguments),
         Action::Expire(arguments) => expire::expire(&arguments),
         Action::History(arguments) => history::show(&arguments),
+        Action::Metrics(arguments) => metrics::metrics(&arguments),
         Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
     }
 }

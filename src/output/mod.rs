@@ -3,6 +3,7 @@
 
 pub mod age;
 pub mod clock;
+pub mod exposition;
 pub mod json;
 pub mod living_line;
 pub mod stream;

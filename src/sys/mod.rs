@@ -19,6 +19,7 @@ pub mod proc_file;
 pub mod process;
 pub mod record_lock;
 pub mod regular_file;
+pub mod replaced_file;
 pub mod signal;
 pub mod stamp;
 pub mod stops;

@@ -1,0 +1,197 @@
+//! `rungate metrics`: what a monitoring system reads, checked by Prometheus' own tool.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use crate::support::{Account, Ending, Outcome, Site, needs_root, set_mode, skip};
+
+fn site() -> Site {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        events = "all"
+
+        [repository.seats]
+        limit   = 2
+        reserve = [{ for = ["%adm"], slots = 1 }]
+
+        [repository.per-directory]
+        per   = "directory"
+        limit = 4
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name     = "builds"
+        commands = ["build"]
+        acquire  = ["per-directory"]
+
+        [[rule]]
+        name     = "not here"
+        commands = ["virtuoso"]
+        action   = "deny"
+        "#,
+    );
+    for program in ["matlab", "build", "virtuoso"] {
+        site.program(program);
+    }
+    site
+}
+
+#[track_caller]
+fn metrics(site: &Site) -> String {
+    let Outcome { stdout, stderr, ending } = site.test().args(["metrics"]).outcome();
+    assert_eq!((ending, stderr.as_str()), (Ending::Status(0), ""));
+    stdout
+}
+
+#[track_caller]
+fn has(text: &str, sample: &str) {
+    assert!(text.lines().any(|line| line == sample), "{sample} is not in\n{text}");
+}
+
+/// "The metrics are limit, use, what is kept, who waits, and the age of the oldest holder of every repository; and starts and
+/// refusals where the policy logs to a file of JSON lines."
+#[test]
+fn every_repository_has_its_samples() {
+    let site = site();
+    has(&metrics(&site), "rungate_refusals_total{repository=\"seats\",reason=\"full\",enforced=\"true\"} 0");
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    let waiting = site.test().args(["run", "--wait", "forever", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &waiting);
+    let _build = site.test().directory("work").args(["run", "--", "build"]).spawn();
+    assert_eq!(site.test().args(["run", "--", "matlab"]).outcome().ending, Ending::Status(75));
+    assert_eq!(site.test().args(["run", "--", "virtuoso"]).outcome().ending, Ending::Status(77));
+    let text = metrics(&site);
+    for sample in [
+        "rungate_repository_readable{repository=\"seats\"} 1",
+        "rungate_slots_limit{repository=\"seats\"} 2",
+        "rungate_slots_used{repository=\"seats\"} 1",
+        "rungate_slots_kept{repository=\"seats\"} 1",
+        "rungate_launches_waiting{repository=\"seats\"} 1",
+        "rungate_refusals_total{repository=\"seats\",reason=\"full\",enforced=\"true\"} 1",
+        "rungate_refusals_total{reason=\"denied\",enforced=\"true\"} 1",
+        "rungate_starts_total{repository=\"seats\"} 1",
+        "rungate_starts_total{repository=\"per-directory\"} 1",
+        "rungate_expired_holders_total{repository=\"seats\"} 0",
+    ] {
+        has(&text, sample);
+    }
+    let age = |text: &str| {
+        let sample = text.lines().find_map(|line| {
+            line.strip_prefix("rungate_oldest_holder_age_seconds{repository=\"seats\"} ")?.parse::<f64>().ok()
+        });
+        sample.expect("the age of the oldest holder")
+    };
+    assert!((0.0..60.0).contains(&age(&text)), "{text}");
+    assert!(text.contains("rungate_slots_used{repository=\"per-directory\",member=\""), "{text}");
+    drop((running, waiting));
+}
+
+/// "A member may be called anything."
+#[test]
+fn a_member_may_be_called_anything() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        path  = "seats-{command}"
+        limit = 1
+
+        [[rule]]
+        name    = "all"
+        acquire = ["seats"]
+        "#,
+    );
+    let name = "a\"b\\c\n# HELP d";
+    site.program(name);
+    let _running = site.test().args(["run", "--", name]).spawn();
+    let text = metrics(&site);
+    assert!(text.contains("rungate_slots_used{repository=\"seats\",member=\"a_b_c_"), "{text}");
+    promtool_accepts(&site, &text);
+}
+
+fn promtool_accepts(site: &Site, text: &str) {
+    if !Path::new("/usr/bin/promtool").exists() {
+        return skip("promtool(1) is not installed: it is in Debian's package prometheus");
+    }
+    let promtool = site.test().program("/usr/bin/promtool").args(["check", "metrics"]);
+    promtool.clone().stdin(text).status(0);
+    let wrong =
+        promtool.stdin(text.replace("# TYPE rungate_slots_used gauge", "# TYPE rungate_slots_used g"));
+    assert_ne!(wrong.outcome().ending, Ending::Status(0), "it would say so");
+}
+
+/// "`promtool check metrics` accepts them": names, units, kinds and escapes follow the conventions.
+#[test]
+fn promtool_has_nothing_to_say() {
+    let site = site();
+    promtool_accepts(&site, &metrics(&site));
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    assert_eq!(site.test().args(["run", "--", "matlab"]).outcome().ending, Ending::Status(75));
+    promtool_accepts(&site, &metrics(&site));
+}
+
+/// "With --output the file is replaced as a whole, with mode 0644, whatever the umask."
+#[test]
+fn a_file_is_replaced_as_a_whole() {
+    let site = site();
+    let output = site.path("work/rungate.prom");
+    let elsewhere = site.path("work/elsewhere");
+    fs::write(&elsewhere, "not to be touched\n").expect("a file");
+    std::os::unix::fs::symlink(&elsewhere, &output).expect("a link in place of the file");
+    let test = site.test().program("/bin/sh").args(["-c", "umask 0777; exec \"$0\" \"$@\""]);
+    test.args([site.rungate().as_os_str()]).args(["metrics", "--output", "rungate.prom"]).status(0);
+    let metadata = fs::symlink_metadata(&output).expect("the file");
+    assert!(metadata.is_file(), "the link was replaced");
+    assert_eq!(metadata.permissions().mode() & 0o7777, 0o644);
+    assert_eq!(fs::read_to_string(&elsewhere).expect("the other file"), "not to be touched\n");
+    has(&fs::read_to_string(&output).expect("the metrics"), "rungate_slots_limit{repository=\"seats\"} 2");
+    site.test()
+        .args(["metrics", "--output", "missing/rungate.prom"])
+        .stderr(
+            "rungate: $DIR/work/missing/rungate.prom cannot be written: open: No such file or directory\n",
+        )
+        .status(71);
+    site.test()
+        .args(["metrics", "--output", "."])
+        .stderr("rungate: $DIR/work/. cannot be written: rename: [..]\n")
+        .status(71);
+    let names: Vec<String> = fs::read_dir(site.path("work"))
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.contains("prom"))
+        .collect();
+    assert_eq!(names, ["rungate.prom"], "nothing is left behind");
+    assert_eq!(metadata.uid(), Account::own().uid);
+}
+
+/// "What cannot be looked at is missing, and the rest is there all the same."
+#[test]
+fn what_cannot_be_read_does_not_hide_the_rest() {
+    needs_root!();
+    let site = site();
+    drop(site.test().args(["run", "--", "matlab"]).spawn());
+    drop(site.test().args(["run", "--", "build"]).spawn());
+    set_mode(&site.repository("seats.lock"), 0o600);
+    let outcome = site.test().user("games").args(["metrics"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(71));
+    assert_eq!(
+        outcome.stderr,
+        site.expand(
+            "rungate: seats: cannot open $DIR/repositories/seats.lock: open: Permission denied\n\
+             rungate: the log $DIR/work/log.jsonl cannot be read: Permission denied\n"
+        )
+    );
+    has(&outcome.stdout, "rungate_repository_readable{repository=\"seats\"} 0");
+    assert!(
+        outcome.stdout.contains("rungate_slots_used{repository=\"per-directory\","),
+        "{}",
+        outcome.stdout
+    );
+    assert!(!outcome.stdout.contains("_total"), "{}", outcome.stdout);
+}
