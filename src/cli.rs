@@ -22,7 +22,7 @@ pub enum Action {
     /// Tell what the policy says of a command, and why; take nothing
     Explain(ExplainArguments),
     /// Show use and limit of every repository
-    Status(ListingArguments),
+    Status(StatusArguments),
     /// Show who holds the slots
     List(ListingArguments),
     /// Look at the policy itself
@@ -36,6 +36,9 @@ pub enum Action {
     History(HistoryArguments),
     /// Print use, limits and refusals as metrics of Prometheus
     Metrics(MetricsArguments),
+    /// Put links to rungate in front of programs
+    #[command(subcommand)]
+    Shim(ShimAction),
     /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
     #[command(disable_help_flag = true)]
     Exectimes {
@@ -154,6 +157,18 @@ pub struct ExplainArguments {
     pub command: Vec<OsString>,
 }
 
+/// `rungate status`.
+#[derive(Args, Debug)]
+pub struct StatusArguments {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub listing: ListingArguments,
+
+    /// Go on showing them, with holders and waiting lines, until q is pressed
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
+}
+
 /// `rungate status` and `rungate list`.
 #[derive(Args, Debug)]
 pub struct ListingArguments {
@@ -264,5 +279,56 @@ pub enum PolicyAction {
         #[command(flatten)]
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,
+    },
+}
+
+/// `rungate shim`.
+#[derive(Debug, Subcommand)]
+pub enum ShimAction {
+    /// Make a link to rungate for each command, so that whoever starts the command starts rungate
+    Install {
+        /// Where; it must come before the programs in PATH
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+
+        /// The commands; all that the policy names literally without it
+        #[arg(value_name = "NAME")]
+        names: Vec<OsString>,
+
+        /// Only tell which links would be made
+        #[arg(long)]
+        dry_run: bool,
+
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+        policy: PolicyOption,
+    },
+    /// Show what each shim starts, whether it is reached, and which rules match
+    List {
+        /// Where; all of PATH without it
+        #[arg(value_name = "DIRECTORY")]
+        directories: Vec<PathBuf>,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+        policy: PolicyOption,
+    },
+    /// Remove links to rungate, and nothing else
+    Remove {
+        /// Where
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+
+        /// The commands; all shims without it
+        #[arg(value_name = "NAME")]
+        names: Vec<OsString>,
+
+        /// Only tell which links would be removed
+        #[arg(long)]
+        dry_run: bool,
     },
 }

@@ -7,7 +7,8 @@
 pub enum ExitStatus {
     /// What was asked for was done.
     Success = 0,
-    /// `policy check` or `policy test` found something wrong; a failure of the `exectimes` command line.
+    /// `policy check` or `policy test` found something wrong; something is in the way of `shim install` or `shim remove`; a
+    /// failure of the `exectimes` command line.
     Failure = 1,
     /// The command line is wrong (`EX_USAGE`).
     Usage = 64,

@@ -130,3 +130,60 @@ fn the_metrics_reach_the_directory_of_the_exporter() {
     let text = fs::read_to_string(directory.join("rungate.prom")).expect("the metrics");
     assert!(text.contains("rungate_slots_used{repository=\"seats\",member=\"games\"} 1\n"), "{text}");
 }
+
+/// The first policy limits nothing, and neither it nor the example in it has anything doubtful.
+#[test]
+fn the_first_policy_and_its_example_are_well_formed() {
+    let site = Site::new();
+    let policy = packaged("policy.toml");
+    site.write("work/policy.toml", &policy);
+    let check = site.test().args(["policy", "check", "--strict", "policy.toml"]);
+    check.status(0);
+    let uncommented = |line: &str| match line.strip_prefix('#') {
+        Some(code) if !code.starts_with(' ') => code.to_owned(),
+        _ => line.to_owned(),
+    };
+    let example: Vec<String> = policy.lines().map(uncommented).collect();
+    assert!(example.contains(&"limit = 10".to_owned()), "{example:?}");
+    site.write("work/policy.toml", &example.join("\n"));
+    check.status(0);
+}
+
+/// "Puts the shims of this host in front of the programs that they stand for", once.
+#[test]
+fn login_shells_look_into_the_directory_of_shims_first() {
+    let site = Site::new();
+    site.write("work/profile.sh", &packaged("profile.sh"));
+    site.test()
+        .program("/bin/sh")
+        .env("PATH", "/usr/bin:/bin")
+        .args(["-euc", "for time in 1 2; do . ./profile.sh; echo $PATH; done"])
+        .stdout("/etc/rungate/shims:/usr/bin:/bin\n/etc/rungate/shims:/usr/bin:/bin\n")
+        .status(0);
+}
+
+/// What the manifest lists is there, and every manual page is on the list.
+#[test]
+fn the_package_has_what_there_is() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the manifest");
+    let assets: Vec<&str> =
+        manifest.lines().filter_map(|line| line.trim().strip_prefix("[\"")?.split('"').next()).collect();
+    assert!(assets.len() > 10, "{assets:?}");
+    for asset in assets.iter().filter(|asset| !asset.contains('*') && !asset.starts_with("target/")) {
+        assert!(root.join(asset).is_file(), "{asset} is not there");
+    }
+    for page in fs::read_dir(root.join("man")).expect("man") {
+        let page = format!("man/{}", page.expect("an entry").file_name().display());
+        assert!(assets.contains(&page.as_str()), "{page} is not in the package");
+    }
+}
+
+/// The scripts of the package are those of a plain shell, and hold no surprises for one.
+#[test]
+fn the_scripts_of_the_package_are_well_formed() {
+    for name in ["postinst", "prerm", "postrm"] {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging/debian").join(name);
+        Site::new().test().program("/bin/sh").args(["-n"]).args([path]).status(0);
+    }
+}

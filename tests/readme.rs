@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Ending, Outcome, Running, Site, Test, needs_root};
+use crate::support::{Ending, Outcome, Running, Site, Terminal, Test, needs_root, skip};
 
 /// One fenced block, and the heading above it.
 struct Block {
@@ -135,6 +135,7 @@ impl Scene {
                 self.site.script(name, &block.text);
             }
             "console" => steps(&block.text).iter().for_each(|step| self.perform(step)),
+            "screen" => self.watch(&block.text),
             // What root types to install it for everybody is not tried out on the machine that runs the tests.
             "text" => assert!(block.text.lines().all(|line| line.starts_with("# ")), "{}", block.text),
             other => panic!("nothing is known of a block of {other:?}"),
@@ -149,6 +150,22 @@ impl Scene {
             None => self.site.write(Path::new("work").join(name), text),
         }
         self.shell("ann", &format!("rungate policy check --strict {name}")).status(0);
+    }
+
+    /// The screen that Ann sees who watches, and has gone down by one line.
+    fn watch(&mut self, shown: &str) {
+        if !Path::new("/usr/bin/tmux").exists() {
+            return skip("tmux(1) is not installed");
+        }
+        let terminal = Terminal::open_for(self.site.test().user("ann"), (80, shown.lines().count()));
+        terminal.enter("exec rungate status --watch");
+        terminal.shows("q quit");
+        terminal.press("Down");
+        let screen = terminal.shows("\n>matlab-per-user [ann]");
+        let (ours, pages) = (self.our_numbers.alike(&screen), self.page_numbers.alike(shown));
+        if ours != pages {
+            self.differences.push(format!("--- the page shows\n{shown}--- the screen was\n{screen}"));
+        }
     }
 
     fn perform(&mut self, step: &Step) {

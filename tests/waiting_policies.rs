@@ -137,14 +137,17 @@ fn the_server_that_a_script_leaves_behind_does_not_keep_the_lock() {
         "restart-database",
         "
         #!/bin/sh
-        setsid cat $DIR/server >/dev/null 2>&1 &
+        exec 3<$DIR/server
+        setsid cat <&3 >/dev/null 2>&1 3<&- &
+        exec 3<&-
         echo started
         read -r line
         ",
     );
+    // Open for both, it lets nobody wait for the other end: a server that has started has its end.
+    let server = OpenOptions::new().read(true).write(true).open(site.path("server")).expect("a FIFO");
     let mut script = run(&site, "restart-database").background();
     assert_eq!(script.read_line(), "started\n");
-    let server = OpenOptions::new().write(true).open(site.path("server")).expect("the server reads");
     // While the script runs nobody else does, and when it has ended, anybody may: the server still runs.
     assert_eq!(run(&site, "restart-database").outcome().ending, Ending::Status(75));
     script.write_line("done");

@@ -13,6 +13,7 @@ use rungate::{
     launch::{
         environment::{HELD, parse_held, with_slots},
         program::Program,
+        search::Search,
     },
     repository::claim::NamedSlots,
 };
@@ -45,18 +46,19 @@ fn command_line(arguments: &[OsString]) {
     }
 }
 
-/// What is found is the command's name in a directory of the search path, or the command itself where it is a path.
+/// What is found is the command's name in a directory of the search path, or the command itself where it is a path; and what
+/// lies behind a shim is a part of the search path, so that a search that goes on behind it ends.
 fn program(command: &OsStr, search: &OsStr) {
-    let directory = Path::new("/usr");
-    let Ok(program) = Program::find_along(search, command, directory) else { return };
-    let is_path = command.as_bytes().contains(&b'/');
-    let in_search = || {
-        std::env::split_paths(search).any(|entry| {
-            program.file == entry.join(command)
-                || entry.as_os_str().is_empty() && program.file == Path::new(".").join(command)
-        })
+    let search = Search::of(search.to_owned());
+    let behind = search.behind(Path::new(command));
+    assert!(search.entries().ends_with(behind));
+    let Ok(program) = Program::find_along(&search, command, Path::new("/usr")) else { return };
+    let is_found = if command.as_bytes().contains(&b'/') {
+        program.file == Path::new(command)
+    } else {
+        search.entries().iter().any(|entry| program.file == entry.join(command))
     };
-    assert!(!command.is_empty() && if is_path { program.file == Path::new(command) } else { in_search() });
+    assert!(!command.is_empty() && is_found, "{command:?} is {program:?}");
     assert!(program.path.is_absolute() && program.canonical.is_absolute(), "{program:?}");
 }
 

@@ -1,13 +1,9 @@
 //! `rungate run --limit`: a cap without a policy, or beside it.
 
-use std::{
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
-    cli::RunArguments,
-    commands::situation::Situation,
+    commands::{order::Order, situation::Situation},
     repository::{
         claim::{Admit, Claim, Nested, Slots},
         file::Creation,
@@ -16,9 +12,9 @@ use crate::{
 };
 
 /// The claim of `--limit`. Without `--repository` the lock file is the caller's own, and named after the command.
-pub(super) fn claim(arguments: &RunArguments, command: &OsStr, situation: &Situation) -> Option<Claim> {
-    let limit = u64::from(arguments.limit?);
-    let (path, creation) = match &arguments.repository {
+pub(super) fn claim(order: &Order, situation: &Situation) -> Option<Claim> {
+    let cap = order.cap.as_ref()?;
+    let (path, creation) = match &cap.repository {
         Some(file) => {
             let path = situation.directory.join(file);
             let base = path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
@@ -26,7 +22,8 @@ pub(super) fn claim(arguments: &RunArguments, command: &OsStr, situation: &Situa
             (path, Creation { base, create_base: false, private: None, file_mode, directory_mode: 0o700 })
         }
         None => {
-            let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
+            let command = Path::new(&order.command);
+            let name = command.file_name().unwrap_or(&order.command).to_string_lossy().into_owned();
             let base = situation.runtime.clone();
             let path = base.join(format!("{name}.lock"));
             (
@@ -47,8 +44,8 @@ pub(super) fn claim(arguments: &RunArguments, command: &OsStr, situation: &Situa
         path,
         creation,
         owner: None,
-        limit,
-        slots: Slots::Number(u64::from(arguments.slots.unwrap_or(1))),
+        limit: u64::from(cap.limit),
+        slots: Slots::Number(u64::from(cap.slots.unwrap_or(1))),
         zones: None,
         admit: Admit::WithinLimit,
         nested: Nested::Join,

@@ -122,9 +122,9 @@ fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> 
     match acquire(&[Demand::One(claim)], &launch) {
         Ok(Outcome::Admitted(admitted)) => {
             let directory = env::current_dir().unwrap_or_default();
-            let program = Program::find(command, &directory)
+            let program = Program::find_or_shim(command, &directory)
                 .map_err(|error| Failed::Because(format!("exec failed: {error}")))?;
-            let command = Command { program, name: command, arguments: words, ancestors: &[] };
+            let command = Command { program, name: command, arguments: words, ancestors: &[], depth: None };
             match start(command, Hold::Process, admitted) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(Failed::Because(format!("exec failed: {error}"))),

@@ -39,7 +39,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
     let Some((command, words)) = arguments.command.split_first() else {
         return Err(Error::new(ExitStatus::Usage, "no command"));
     };
-    let found = find(&policy, command, &situation.directory);
+    let found = find(&policy, command, None, &situation.directory);
     let is_missing = found.is_err();
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
     let supposed = Supposed::of(arguments, &policy, &mut situation)?;
@@ -128,7 +128,9 @@ impl Explained<'_, '_> {
         } else {
             visible(&self.program.canonical)
         };
-        let mut text = format!("request  {} -> {program}\n", visible(command));
+        let shim =
+            self.program.shim.as_ref().map_or_else(String::new, |shim| format!(" (shim {})", visible(shim)));
+        let mut text = format!("request  {} -> {program}{shim}\n", visible(command));
         let _ = writeln!(
             text,
             "         {}, groups {}, host {}, {}{}",
@@ -333,6 +335,7 @@ impl Explained<'_, '_> {
             "path": visible(&self.program.path),
             "canonical": visible(&self.program.canonical),
             "found": !self.is_missing,
+            "shim": self.program.shim.as_ref().map(visible),
             "uid": credentials.uid,
             "gids": credentials.groups,
             "host": host.to_string_lossy(),

@@ -3,6 +3,7 @@
 
 mod ad_hoc;
 mod claims;
+mod errand;
 mod exectimes;
 mod expire;
 mod expired;
@@ -14,6 +15,8 @@ mod list;
 mod look;
 mod metrics;
 mod names;
+mod order;
+mod plain_run;
 mod policy_check;
 mod policy_show;
 mod policy_test;
@@ -21,22 +24,20 @@ mod refusal;
 mod repositories;
 mod reset;
 mod run;
+mod shim;
+mod shim_list;
 mod situation;
 mod status;
 mod supposed;
 mod turn;
+mod watch;
 mod wishes;
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    path::Path,
-};
+use std::env;
 
-use clap::{Parser, error::ErrorKind};
-
+use self::{errand::Errand, order::Order};
 use crate::{
-    cli::{Action, CommandLine, PolicyAction},
+    cli::{Action, PolicyAction, ShimAction},
     error::Error,
     exit_status::ExitStatus,
     output::{json, stream},
@@ -47,11 +48,7 @@ use crate::{
 /// Does what the arguments of this process ask for, and answers with the status to end with. When the program was started
 /// it does not come back.
 pub fn main() -> u8 {
-    let arguments: Vec<OsString> = env::args_os().collect();
-    let ended = refuse_set_id().and_then(|()| match arguments.split_first() {
-        Some((name, rest)) if is_called(name, "exectimes") => Ok(exectimes::main(rest)),
-        _ => parse(&arguments)?.map_or(Ok(ExitStatus::Success as u8), act),
-    });
+    let ended = refuse_set_id().and_then(|()| do_errand(Errand::of(env::args_os().collect())?));
     ended.unwrap_or_else(|error| {
         stream::complain(&error.to_string());
         error.status() as u8
@@ -70,32 +67,18 @@ fn refuse_set_id() -> Result<(), Error> {
     ))
 }
 
-fn is_called(name: &OsStr, wanted: &str) -> bool {
-    Path::new(name).file_name() == Some(OsStr::new(wanted))
-}
-
-/// None when all that was asked for was help or the version.
-fn parse(arguments: &[OsString]) -> Result<Option<Action>, Error> {
-    match CommandLine::try_parse_from(arguments) {
-        Ok(line) => Ok(Some(line.action)),
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            print(&error.to_string())?;
-            Ok(None)
-        }
-        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Error::plain(ExitStatus::Usage, error.to_string().trim_end()))
-        }
-        Err(error) => {
-            let text = error.to_string();
-            let text = text.trim_end().trim_start_matches("error: ");
-            Err(Error::new(ExitStatus::Usage, text))
-        }
+fn do_errand(errand: Errand) -> Result<u8, Error> {
+    match errand {
+        Errand::Run(order) => run::run(&order),
+        Errand::Exectimes(arguments) => Ok(exectimes::main(&arguments)),
+        Errand::Typed(action) => act(action),
+        Errand::Done => Ok(ExitStatus::Success as u8),
     }
 }
 
 fn act(action: Action) -> Result<u8, Error> {
     match action {
-        Action::Run(arguments) => run::run(&arguments),
+        Action::Run(arguments) => run::run(&Order::typed(arguments)?),
         Action::Explain(arguments) => explain::explain(&arguments),
         Action::Status(arguments) => status::status(&arguments),
         Action::List(arguments) => list::list(&arguments),
@@ -109,6 +92,15 @@ fn act(action: Action) -> Result<u8, Error> {
         Action::Expire(arguments) => expire::expire(&arguments),
         Action::History(arguments) => history::show(&arguments),
         Action::Metrics(arguments) => metrics::metrics(&arguments),
+        Action::Shim(ShimAction::Install { directory, names, dry_run, policy }) => {
+            shim::install(&directory, names, dry_run, policy.policy)
+        }
+        Action::Shim(ShimAction::List { directories, json, policy }) => {
+            shim_list::list(&directories, json, policy.policy)
+        }
+        Action::Shim(ShimAction::Remove { directory, names, dry_run }) => {
+            shim::remove(&directory, names, dry_run)
+        }
         Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
     }
 }

@@ -49,6 +49,11 @@ impl LockFileOf {
         if self.is_named { Survey::of_existing(&self.path) } else { Survey::of(&self.path) }
     }
 
+    /// The same, without a search for whom no record accounts for.
+    pub(super) fn glance(&self) -> Result<Survey, RepositoryError> {
+        Survey::at_a_glance(&self.path)
+    }
+
     /// Whether slots are kept for some.
     pub(super) fn keeps(&self) -> bool {
         !self.kept.is_empty()

@@ -8,12 +8,12 @@ use std::{
 };
 
 use crate::{
-    cli::RunArguments,
     commands::{
         ad_hoc,
         claims::Claims,
         expired,
         journal::Journal,
+        order::{Order, Voice},
         refusal::{Denial, Refusal},
         situation::Situation,
         turn::{Turn, Watch},
@@ -23,8 +23,10 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     launch::{
+        depth::Depth,
         environment::{HELD, parse_held},
         program::{Program, ProgramError},
+        shim::Shim,
         start::{Command, StartError, start},
     },
     output::{stream, visible::visible},
@@ -46,8 +48,8 @@ use crate::{
 };
 
 /// Starts a command, or says why not.
-pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
-    let mut run = Run::prepare(arguments)?;
+pub(super) fn run(order: &Order) -> Result<u8, Error> {
+    let mut run = Run::prepare(order)?;
     loop {
         if let Some(status) = run.attempt()? {
             return Ok(status);
@@ -57,30 +59,24 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
 
 /// What stays the same however often a launch is decided.
 struct Run<'a> {
-    arguments: &'a RunArguments,
-    command: &'a OsString,
-    words: &'a [OsString],
+    order: &'a Order,
     situation: Situation,
     wishes: Wishes,
     ancestors: Vec<NamedSlots>,
+    depth: Depth,
     /// Looked at before any file of ours is open.
     inherited: Inherited,
     turn: Turn,
 }
 
 impl<'a> Run<'a> {
-    fn prepare(arguments: &'a RunArguments) -> Result<Self, Error> {
-        let situation = Situation::of_this_process()?;
-        let Some((command, words)) = arguments.command.split_first() else {
-            return Err(Error::new(ExitStatus::Usage, "no command"));
-        };
+    fn prepare(order: &'a Order) -> Result<Self, Error> {
         Ok(Self {
-            arguments,
-            command,
-            words,
-            situation,
-            wishes: Wishes::of(arguments)?,
+            order,
+            situation: Situation::of_this_process()?,
+            wishes: Wishes::of(order),
             ancestors: env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text)),
+            depth: Depth::of_environment(),
             inherited: Inherited::scan(),
             turn: Turn::begin(),
         })
@@ -89,32 +85,34 @@ impl<'a> Run<'a> {
     /// Decides, takes and starts. None when the policy, or the time that it asks for, changed while the launch stood in line:
     /// then all of it is done again.
     fn attempt(&mut self) -> Result<Option<u8>, Error> {
-        let Self { arguments, command, words, situation, ancestors, inherited, .. } = self;
-        let policy = match situation.load_policy(arguments.policy.policy.clone()) {
+        let Self { order, situation, ancestors, depth, inherited, .. } = self;
+        let command = &order.command;
+        let policy = match situation.load_policy(order.policy.clone()) {
             Ok(policy) => policy,
             Err(_) if self.turn.pause() => return Ok(None),
-            Err(error) => return Err(error.keeps_from_starting(&visible(&**command))),
+            Err(error) => return Err(error.keeps_from_starting(&visible(command))),
         };
-        if policy.is_empty() && arguments.limit.is_none() {
+        if policy.is_empty() && order.cap.is_none() {
             return Err(no_policy(command));
         }
-        let typed = arguments.typed_as.as_ref().unwrap_or(command);
-        let program = find(&policy, command, &situation.directory)?;
-        let request = situation.request(typed, words, &program);
+        let typed = order.typed_as.as_ref().unwrap_or(command);
+        let program = find(&policy, command, order.shim.as_ref(), &situation.directory)?;
+        let depth = deeper(order, depth, ancestors, &program)?;
+        let request = situation.request(typed, &order.arguments, &program);
         let decision = decide(&policy, &request);
         let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
         let journal = Journal::open(&policy, &name, situation.credentials.uid);
         let terms = match judge(command, &decision, &journal) {
             Ok(terms) => terms,
-            Err(refused) if arguments.quiet && refused.status() == ExitStatus::Denied => {
+            Err(refused) if order.voice == Voice::Quiet && refused.status() == ExitStatus::Denied => {
                 return Ok(Some(ExitStatus::Denied as u8));
             }
             Err(refused) => return Err(refused),
         };
         let claims = Claims::of(&terms.demands, &situation.runtime);
         let mut demands = claims.demands;
-        demands.extend(ad_hoc::claim(arguments, command, situation).map(Demand::One));
-        let options = options(arguments);
+        demands.extend(ad_hoc::claim(order, situation).map(Demand::One));
+        let options = options(order);
         let asked = Asked { terms, demands: &demands, judged: &claims.judged, options: &options };
 
         let hold = self.wishes.hold(terms);
@@ -125,17 +123,20 @@ impl<'a> Run<'a> {
             ancestors,
             opening: Opening { inherited, floor: floor(&policy), hold },
             on_expired: &|claim, overdue, fate| {
-                if !arguments.quiet {
+                if order.voice != Voice::Quiet {
                     stream::complain(&expired::describe(&claim.name, overdue, fate));
                 }
                 journal.expired(claim, overdue, fate);
             },
         };
-        let watch = Watch { policy: &policy, decided: request.now, command, is_quiet: arguments.quiet };
+        let is_quiet = order.voice == Voice::Quiet;
+        let watch = Watch { policy: &policy, decided: request.now, command, is_quiet };
         let waited = self.turn.take(&demands, &launch, self.wishes.wait(terms), &watch);
         match waited.map_err(|error| cannot_take(command, &error))? {
             Waited::Interrupted => Ok(None),
-            Waited::Admitted(admitted) => self.start(program, hold, admitted, &asked, &journal).map(Some),
+            Waited::Admitted(admitted) => {
+                self.start(program, depth.as_ref(), hold, admitted, &asked, &journal).map(Some)
+            }
             Waited::Refused(refused) => Ok(Some(self.refuse(&asked, &refused, None, &journal))),
             Waited::TimedOut(refused) => {
                 Ok(Some(self.refuse(&asked, &refused, Some(self.turn.waited()), &journal)))
@@ -146,21 +147,22 @@ impl<'a> Run<'a> {
     fn start(
         &self,
         program: Program,
+        depth: Option<&Depth>,
         hold: Hold,
         admitted: Admitted,
         asked: &Asked<'_>,
         journal: &Journal<'_>,
     ) -> Result<u8, Error> {
-        if self.arguments.verbose {
-            report(self.command, asked, &admitted);
+        let Order { command: typed, zeroth, arguments, .. } = self.order;
+        if self.order.voice == Voice::Verbose {
+            report(typed, asked, &admitted);
         }
         if self.turn.has_waited() {
             journal.waited(self.turn.waited());
         }
         journal.started(asked, &admitted);
         let started = Instant::now();
-        let command =
-            Command { program, name: self.command, arguments: self.words, ancestors: &self.ancestors };
+        let command = Command { program, name: zeroth, arguments, ancestors: &self.ancestors, depth };
         match start(command, hold, admitted) {
             Ok(ending) => {
                 journal.ended(started.elapsed(), ending);
@@ -171,7 +173,7 @@ impl<'a> Run<'a> {
             }
             Err(error) => {
                 journal.not_executed();
-                Err(not_started(self.command, &error))
+                Err(not_started(typed, &error))
             }
         }
     }
@@ -184,14 +186,14 @@ impl<'a> Run<'a> {
         journal: &Journal<'_>,
     ) -> u8 {
         journal.refused(asked, refused, waited);
-        let refusal = Refusal::new(self.command, asked, refused, waited);
+        let refusal = Refusal::new(&self.order.command, asked, refused, waited);
         if refusal.is_silent() {
             return ExitStatus::Success as u8;
         }
-        if !self.arguments.quiet {
+        if self.order.voice != Voice::Quiet {
             stream::complain(&refusal.to_string());
         }
-        match (refusal.status(), self.arguments.conflict_exit_code) {
+        match (refusal.status(), self.order.conflict_status) {
             (ExitStatus::Full | ExitStatus::TimedOut, Some(status)) => status,
             (status, _) => status as u8,
         }
@@ -216,16 +218,17 @@ pub(super) struct Options {
     pub(super) explain: String,
 }
 
-fn options(arguments: &RunArguments) -> Options {
+fn options(order: &Order) -> Options {
     let option = |name: &str, value: Option<String>| {
         value.map_or_else(String::new, |value| format!(" --{name} {}", quoted(&value)))
     };
-    let typed_as = option("as", arguments.typed_as.as_ref().map(visible));
-    let policy = option("policy", arguments.policy.policy.as_ref().map(visible));
+    let typed_as = option("as", order.typed_as.as_ref().map(visible));
+    let policy = option("policy", order.policy.as_ref().map(visible));
     let explain = format!("{policy}{typed_as}");
-    let repository = option("repository", arguments.repository.as_ref().map(visible));
-    let limit = option("limit", arguments.limit.map(|limit| limit.to_string()));
-    let slots = option("slots", arguments.slots.map(|slots| slots.to_string()));
+    let cap = order.cap.as_ref();
+    let repository = option("repository", cap.and_then(|cap| cap.repository.as_ref()).map(visible));
+    let limit = option("limit", cap.map(|cap| cap.limit.to_string()));
+    let slots = option("slots", cap.and_then(|cap| cap.slots).map(|slots| slots.to_string()));
     Options { run: format!("{explain}{repository}{limit}{slots}"), explain }
 }
 
@@ -246,20 +249,52 @@ impl Asked<'_> {
     }
 }
 
+/// How deep below itself the command is: counted for shims, and for launches that are below others.
+fn deeper(
+    order: &Order,
+    depth: &Depth,
+    ancestors: &[NamedSlots],
+    program: &Program,
+) -> Result<Option<Depth>, Error> {
+    if order.shim.is_none() && depth.is_none() && ancestors.is_empty() {
+        return Ok(None);
+    }
+    let name = Path::new(&order.command).file_name().unwrap_or(&order.command);
+    depth.clone().below(name).map(Some).map_err(|too_deep| {
+        let (command, path) = (visible(name), visible(&program.path));
+        let leads = match &program.shim {
+            Some(shim) => format!("the shim {} leads to {path}", visible(shim)),
+            None => format!("the command leads to {path}"),
+        };
+        let text = format!("{command}: not started: {too_deep}\n  {leads}, and that leads back here");
+        Error::new(ExitStatus::CannotExecute, text)
+            .advise(format!("Name the program itself in the policy: [command.{command}] exec = \"/path\""))
+    })
+}
+
 /// The lowest number for descriptors that go to the program.
 fn floor(policy: &Policy) -> i32 {
     policy.fd_floor().and_then(|floor| i32::try_from(floor).ok()).unwrap_or(DEFAULT_FLOOR)
 }
 
-/// The program of a command: the one that the policy names, or the one that is found.
-pub(super) fn find(policy: &Policy, command: &OsStr, directory: &Path) -> Result<Program, Error> {
-    let found = match policy.executable(command) {
-        Some(path) => Program::named(path, directory),
-        None => Program::find(command, directory),
+/// The program of a command: the one that the policy names, or the one that is found. A shim is never the program.
+pub(super) fn find(
+    policy: &Policy,
+    command: &OsStr,
+    shim: Option<&Shim>,
+    directory: &Path,
+) -> Result<Program, Error> {
+    let typed = if shim.is_none() { Shim::at(Path::new(command)) } else { None };
+    let shim = shim.or(typed.as_ref());
+    let found = match (policy.executable(shim.map_or(command, |shim| &shim.name)), shim) {
+        (Some(path), shim) => Program::named(path, directory)
+            .map(|program| Program { shim: shim.map(|shim| shim.path.clone()), ..program }),
+        (None, Some(shim)) => Program::behind(shim, directory),
+        (None, None) => Program::find(command, directory),
     };
     found.map_err(|error: ProgramError| {
         let status = if error.was_found() { ExitStatus::CannotExecute } else { ExitStatus::NotFound };
-        Error::new(status, error.to_string())
+        Error::new(status, error.to_string()).advise(error.advice())
     })
 }
 

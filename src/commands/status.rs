@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::{
-    cli::ListingArguments,
+    cli::StatusArguments,
     commands::{
         print,
         repositories::{self, LockFileOf},
         situation::Situation,
+        watch,
     },
     error::Error,
     exit_status::ExitStatus,
@@ -16,7 +17,11 @@ use crate::{
 };
 
 /// Shows the repositories that were asked for.
-pub(super) fn status(arguments: &ListingArguments) -> Result<u8, Error> {
+pub(super) fn status(arguments: &StatusArguments) -> Result<u8, Error> {
+    if arguments.watch {
+        return watch::watch(&arguments.listing);
+    }
+    let arguments = &arguments.listing;
     let situation = Situation::of_this_process()?;
     let policy = situation.load_policy(arguments.policy.policy.clone())?;
     let repositories: Vec<Surveyed> = repositories::wanted(&policy, &situation, &arguments.repositories)?

@@ -1,14 +1,9 @@
 //! What the command line says about waiting and holding. It replaces the policy's defaults, and tightens, never loosens,
 //! what a rule or a repository says.
 
-use std::time::Duration;
-
 use crate::{
-    cli::RunArguments,
+    commands::order::Order,
     decision::Terms,
-    error::Error,
-    exit_status::ExitStatus,
-    output::visible::visible,
     policy::{self, Wait},
     repository::hold::Hold,
 };
@@ -20,21 +15,9 @@ pub(super) struct Wishes {
 }
 
 impl Wishes {
-    /// Reads them.
-    pub(super) fn of(arguments: &RunArguments) -> Result<Self, Error> {
-        let wait = match &arguments.wait {
-            _ if arguments.nonblock => Some(Wait::For(Duration::ZERO)),
-            None => None,
-            Some(text) => Some(Wait::parse(text).ok_or_else(|| {
-                let text = format!(
-                    "--wait takes a time such as 90s, 10m or 1h30m, or forever, not \"{}\"",
-                    visible(text)
-                );
-                Error::new(ExitStatus::Usage, text)
-            })?),
-        };
-        let hold = arguments.hold.as_deref().and_then(policy::Hold::parse);
-        Ok(Self { wait, hold })
+    /// Those of an order.
+    pub(super) fn of(order: &Order) -> Self {
+        Self { wait: order.wait, hold: order.hold }
     }
 
     /// How long the launch may wait.

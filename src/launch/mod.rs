@@ -2,7 +2,11 @@
 //! arranged is changed: working directory, umask, descriptors, signal mask and dispositions, arguments and environment
 //! reach the program as they came, besides the `RUNGATE_*` variables.
 
+pub mod depth;
 pub mod environment;
 pub mod program;
+pub mod search;
+pub mod shim;
+pub mod shim_directory;
 pub mod start;
 pub mod supervision;

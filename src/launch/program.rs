@@ -1,8 +1,8 @@
 //! Which file a command is, by the rules of `execvp(3)`: a name with a slash is a path; any other is looked for along
-//! `PATH`, where what cannot be executed is passed over, but remembered as the reason.
+//! `PATH`, where what cannot be executed is passed over, but remembered as the reason. What is rungate itself under the
+//! command's name is a shim, and passed by: a program is wanted, not the way to it.
 
 use std::{
-    env,
     ffi::{OsStr, OsString},
     fmt,
     os::unix::ffi::OsStrExt,
@@ -10,12 +10,13 @@ use std::{
 };
 
 use crate::{
+    launch::{
+        search::Search,
+        shim::{Shim, is_own_name},
+    },
     output::visible::visible,
-    sys::{executable, failure::Errno},
+    sys::{descriptor::FileId, executable, failure::Errno},
 };
-
-/// The search path where the environment has none: that of the C library.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A program that can be executed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,49 +27,44 @@ pub struct Program {
     pub path: PathBuf,
     /// The same with every link resolved.
     pub canonical: PathBuf,
+    /// The shim that was passed by on the way to it.
+    pub shim: Option<PathBuf>,
 }
 
 impl Program {
     /// Finds the program of a command that was typed in `directory`.
     pub fn find(command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
-        let search = env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
-        Self::find_along(&search, command, directory)
+        Self::find_along(&Search::of_environment(), command, directory)
     }
 
-    /// The same with a search path of one's own.
-    pub fn find_along(search: &OsStr, command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
-        if command.as_bytes().contains(&b'/') {
-            let file = PathBuf::from(command);
-            return match executable::check(&file) {
-                Ok(()) => Ok(Self::at(file, directory)),
-                Err(errno) => Err(ProgramError::of(file, errno)),
-            };
-        }
-        let mut unusable = None;
-        if !command.is_empty() {
-            for entry in env::split_paths(search) {
-                let file = if entry.as_os_str().is_empty() {
-                    Path::new(".").join(command)
-                } else {
-                    entry.join(command)
-                };
-                match executable::check(&file) {
-                    Ok(()) => return Ok(Self::at(file, directory)),
-                    Err(Errno::ENOENT | Errno::ENOTDIR) => {}
-                    Err(errno) => unusable = unusable.or(Some((file, errno))),
-                }
-            }
-        }
-        Err(match unusable {
-            Some((file, errno)) => ProgramError::of(file, errno),
-            None => ProgramError::NotOnPath { command: command.to_owned(), search: search.to_owned() },
-        })
+    /// The same, with a search path of one's own.
+    pub fn find_along(search: &Search, command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
+        Self::typed(command, directory)
+            .unwrap_or_else(|| Self::in_entries(command, search.entries(), directory, Links::PassedBy))
+            .map_err(|missing| missing.of(command, search))
+    }
+
+    /// Finds what `execvp(3)` would execute for it, which may be a shim.
+    pub fn find_or_shim(command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
+        let search = Search::of_environment();
+        Self::typed(command, directory)
+            .unwrap_or_else(|| Self::in_entries(command, search.entries(), directory, Links::Taken))
+            .map_err(|missing| missing.of(command, &search))
+    }
+
+    /// Finds the program behind a shim.
+    pub fn behind(shim: &Shim, directory: &Path) -> Result<Self, ProgramError> {
+        let search = Search::of_environment();
+        Self::in_entries(&shim.name, search.behind(&shim.path), directory, Links::PassedBy)
+            .map(|program| Self { shim: Some(shim.path.clone()), ..program })
+            .map_err(|missing| Missing { shim: Some(shim.path.clone()), ..missing }.of(&shim.name, &search))
     }
 
     /// A program that the policy names.
     pub fn named(path: &Path, directory: &Path) -> Result<Self, ProgramError> {
         match executable::check(path) {
-            Ok(()) => Ok(Self::at(path.to_owned(), directory)),
+            Ok(id) if executable::own() == Some(id) => Err(ProgramError::IsRungate { path: path.to_owned() }),
+            Ok(_) => Ok(Self::at(path.to_owned(), directory)),
             Err(errno) => Err(ProgramError::of(path.to_owned(), errno)),
         }
     }
@@ -76,6 +72,48 @@ impl Program {
     /// A program that is not here, for those who ask what would be said of it.
     pub fn supposed(command: &OsStr, directory: &Path) -> Self {
         Self::at(PathBuf::from(command), directory)
+    }
+
+    /// A command with a slash is a path.
+    fn typed(command: &OsStr, directory: &Path) -> Option<Result<Self, Missing>> {
+        command.as_bytes().contains(&b'/').then(|| {
+            let file = PathBuf::from(command);
+            match executable::check(&file) {
+                Ok(_) => Ok(Self::at(file, directory)),
+                Err(errno) => Err(Missing { unusable: Some((file, errno)), shim: None }),
+            }
+        })
+    }
+
+    fn in_entries(
+        command: &OsStr,
+        entries: &[PathBuf],
+        directory: &Path,
+        links: Links,
+    ) -> Result<Self, Missing> {
+        let mut missing = Missing::default();
+        let entries = if command.is_empty() { &[] } else { entries };
+        for entry in entries {
+            let file = entry.join(command);
+            match executable::check(&file) {
+                Ok(id) => {
+                    let program = Self::at(file, directory);
+                    if links == Links::Taken || !program.is_rungate(command, id) {
+                        return Ok(Self { shim: missing.shim, ..program });
+                    }
+                    missing.shim = missing.shim.or(Some(program.file));
+                }
+                Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+                Err(errno) => missing.unusable = missing.unusable.or(Some((file, errno))),
+            }
+        }
+        Err(missing)
+    }
+
+    /// Whether this is rungate under another name: the file that this process executes, or that of another installation.
+    fn is_rungate(&self, command: &OsStr, id: FileId) -> bool {
+        !is_own_name(command)
+            && (self.canonical.file_name().is_some_and(is_own_name) || executable::own() == Some(id))
     }
 
     fn at(file: PathBuf, directory: &Path) -> Self {
@@ -87,7 +125,36 @@ impl Program {
             (Some(parent), Some(name)) => parent.join(name),
             _ => typed,
         };
-        Self { file, path, canonical }
+        Self { file, path, canonical, shim: None }
+    }
+}
+
+/// What becomes of links to rungate on the way.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Links {
+    Taken,
+    PassedBy,
+}
+
+/// What there was where nothing could be executed.
+#[derive(Default)]
+struct Missing {
+    /// The first file that cannot be executed, and why.
+    unusable: Option<(PathBuf, Errno)>,
+    /// The first shim.
+    shim: Option<PathBuf>,
+}
+
+impl Missing {
+    fn of(self, command: &OsStr, search: &Search) -> ProgramError {
+        let search = search.text().to_owned();
+        match self {
+            Self { unusable: Some((file, errno)), .. } => ProgramError::of(file, errno),
+            Self { shim: Some(path), .. } => {
+                ProgramError::NotBehind { shim: Shim { name: command.to_owned(), path }, search }
+            }
+            Self { .. } => ProgramError::NotOnPath { command: command.to_owned(), search },
+        }
     }
 }
 
@@ -98,6 +165,13 @@ pub enum ProgramError {
     NotOnPath {
         /// The command.
         command: OsString,
+        /// The `PATH` that was searched.
+        search: OsString,
+    },
+    /// No directory of `PATH` that comes after the shim's has it.
+    NotBehind {
+        /// The shim.
+        shim: Shim,
         /// The `PATH` that was searched.
         search: OsString,
     },
@@ -113,6 +187,11 @@ pub enum ProgramError {
         /// Why.
         errno: Errno,
     },
+    /// The policy says that rungate itself is the program.
+    IsRungate {
+        /// The path in the policy.
+        path: PathBuf,
+    },
 }
 
 impl ProgramError {
@@ -125,7 +204,21 @@ impl ProgramError {
 
     /// Whether it is there at all: the difference between the statuses 126 and 127.
     pub fn was_found(&self) -> bool {
-        matches!(self, Self::CannotExecute { .. })
+        matches!(self, Self::CannotExecute { .. } | Self::IsRungate { .. })
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::NotBehind { shim, .. } => Some(format!(
+                "Put the directory of the program into PATH, or name the program in the policy: [command.{}] exec = \"/path\"",
+                visible(&shim.name)
+            )),
+            Self::IsRungate { .. } => {
+                Some("Name the program itself there, not the shim: [command.NAME] exec".to_owned())
+            }
+            _ => None,
+        }
     }
 }
 
@@ -135,9 +228,23 @@ impl fmt::Display for ProgramError {
             Self::NotOnPath { command, search } => {
                 write!(formatter, "{}: not found in PATH ({})", visible(command), visible(search))
             }
+            Self::NotBehind { shim: Shim { name, path }, search } => write!(
+                formatter,
+                "{}: not found behind the shim {}\n  PATH={}",
+                visible(name),
+                visible(path),
+                visible(search)
+            ),
             Self::NotFound { path } => write!(formatter, "{}: not found", visible(path)),
             Self::CannotExecute { path, errno } => {
                 write!(formatter, "{}: cannot be executed: {}", visible(path), errno.desc())
+            }
+            Self::IsRungate { path } => {
+                write!(
+                    formatter,
+                    "{}: not started: the policy names it as the program, and it is rungate itself",
+                    visible(path)
+                )
             }
         }
     }

@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     launch::{
+        depth::Depth,
         environment,
         program::Program,
         supervision::{NotSpawned, supervise},
@@ -73,6 +74,8 @@ pub struct Command<'a> {
     pub arguments: &'a [OsString],
     /// The slots that ancestors hold, as the environment says.
     pub ancestors: &'a [NamedSlots],
+    /// How deep below itself it is, where that is counted.
+    pub depth: Option<&'a Depth>,
 }
 
 /// Becomes the program or, where the hold asks for it, stays as its parent until it has ended. `admitted` was taken with the
@@ -83,7 +86,10 @@ pub fn start(command: Command<'_>, hold: Hold, mut admitted: Admitted) -> Result
         .chain(command.arguments.iter().map(OsString::as_os_str))
         .filter_map(exec::c_string)
         .collect();
-    let environment = environment::with_slots(exec::environment(), command.ancestors, admitted.slots());
+    let mut environment = environment::with_slots(exec::environment(), command.ancestors, admitted.slots());
+    if let Some(depth) = command.depth {
+        depth.tell(&mut environment);
+    }
     let file = &command.program.file;
     let failure = match hold {
         Hold::Process | Hold::Descriptor => {

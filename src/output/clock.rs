@@ -23,6 +23,12 @@ impl Clock {
         Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
     }
 
+    /// The moment that it is now, in the same zone.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { zone: self.zone.clone(), now: Timestamp::now() }
+    }
+
     /// This moment, in another zone.
     pub fn in_zone(zone: TimeZone) -> Self {
         Self { zone, now: Timestamp::now() }

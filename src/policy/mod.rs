@@ -71,7 +71,7 @@ pub use unmatched::Unmatched;
 pub use zone::{named_zone, parse_time, system_zone};
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -247,6 +247,12 @@ impl Policy {
     /// The program that `[command.NAME] exec` names for a command.
     pub fn executable(&self, command: &OsStr) -> Option<&Path> {
         self.executables.get(command.to_str()?).map(|(_, program)| program.as_path())
+    }
+
+    /// The names of commands that it is written for: those that rules name literally, and those with a program.
+    pub fn command_names(&self) -> BTreeSet<&str> {
+        let rules = self.rules.iter().filter(|rule| rule.enabled).flat_map(Rule::literal_commands);
+        rules.chain(self.executables.keys().map(String::as_str)).collect()
     }
 
     /// What is likely not meant; only a policy that was checked has any.

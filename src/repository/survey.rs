@@ -9,7 +9,7 @@ use crate::{
         error::RepositoryError,
         file::{LockFile, call},
         header::Header,
-        holder::{Holder, holders_with_search},
+        holder::{Holder, holders, holders_with_search},
         line::{self, Waiter},
         occupancy::Occupancy,
     },
@@ -31,26 +31,34 @@ pub struct Survey {
     pub last_end: Option<SystemTime>,
 }
 
+type HoldersOf = fn(&LockFile, &Occupancy) -> Result<Vec<Holder>, RepositoryError>;
+
 impl Survey {
     /// Looks at a lock file of a policy: one that is not there was never used.
     pub fn of(path: &Path) -> Result<Self, RepositoryError> {
-        LockFile::open_to_read(path)?.map_or(Ok(Self::default()), |file| Self::of_file(&file))
+        LockFile::open_to_read(path)?
+            .map_or(Ok(Self::default()), |file| Self::of_file(&file, holders_with_search))
+    }
+
+    /// The same, for whoever looks again and again: a holder that no record accounts for is not searched for.
+    pub fn at_a_glance(path: &Path) -> Result<Self, RepositoryError> {
+        LockFile::open_to_read(path)?.map_or(Ok(Self::default()), |file| Self::of_file(&file, holders))
     }
 
     /// Looks at a lock file that somebody named, so that it should be there.
     pub fn of_existing(path: &Path) -> Result<Self, RepositoryError> {
         match LockFile::open_to_read(path)? {
-            Some(file) => Self::of_file(&file),
+            Some(file) => Self::of_file(&file, holders_with_search),
             None => Err(call("open", path, "open", Errno::ENOENT)),
         }
     }
 
-    fn of_file(file: &LockFile) -> Result<Self, RepositoryError> {
+    fn of_file(file: &LockFile, holders: HoldersOf) -> Result<Self, RepositoryError> {
         let header = Header::read(file)?;
         let occupancy = Occupancy::scan(file)?;
         Ok(Self {
             used: occupancy.shown(),
-            holders: holders_with_search(file, &occupancy)?,
+            holders: holders(file, &occupancy)?,
             waiting: line::waiters(file)?,
             last_start: header.last_start,
             last_end: header.last_end,

@@ -3,12 +3,11 @@
 //! a file that the process already holds locks on is reached only through the descriptor that it inherited.
 
 use std::{
-    fs, io,
+    fs,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::fs::MetadataExt,
     },
-    path::PathBuf,
 };
 
 use nix::{
@@ -141,11 +140,6 @@ pub fn reopen_to_read(descriptor: BorrowedFd<'_>, floor: RawFd) -> Result<OwnedF
 /// Lets a descriptor live on in the program that this process becomes.
 pub fn keep_across_exec(descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
     fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
-}
-
-/// The path of an executable file of this very process, for the protection against running oneself.
-pub fn own_executable() -> io::Result<PathBuf> {
-    fs::read_link("/proc/self/exe")
 }
 
 /// The identity of the file behind a descriptor, with what else `fstat` says.

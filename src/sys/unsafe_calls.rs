@@ -39,6 +39,16 @@ pub(super) fn environment() -> Vec<CString> {
     entries
 }
 
+/// The path that the kernel was given to execute, as the auxiliary vector has it; none where it has none.
+pub(super) fn executed_path() -> Option<CString> {
+    // SAFETY: the vector is read, not changed, and its string lies on the stack that this process was started with, where it
+    // stays for as long as the process lives.
+    unsafe {
+        let path = libc::getauxval(libc::AT_EXECFN) as *const libc::c_char;
+        (!path.is_null()).then(|| CStr::from_ptr(path).to_owned())
+    }
+}
+
 /// Set when a signal came that our own timer did not send.
 static FROM_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 

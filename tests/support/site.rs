@@ -4,6 +4,7 @@
 //! $DIR/policy.toml     what RUNGATE_POLICY names, once there is a policy
 //! $DIR/repositories/   anybody may create files here, as in /run/rungate (1777)
 //! $DIR/bin/            first in PATH
+//! $DIR/shims/          links to rungate; not in PATH unless a test puts it there
 //! $DIR/work/           where commands start (1777)
 //! $DIR/run/UID/        XDG_RUNTIME_DIR of that user (0700)
 //! $DIR/config/UID/     XDG_CONFIG_HOME of that user (0700)
@@ -14,7 +15,7 @@
 
 use std::fs::{self, File, Permissions, create_dir, hard_link, set_permissions};
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -186,6 +187,15 @@ impl Site {
     /// long as a test wants it to, and answers, so that a test knows that it runs.
     pub(crate) fn program(&self, name: &str) {
         self.copy_of("/bin/cat", name);
+    }
+
+    /// Puts a link to rungate with the name of a command into `$DIR/shims`.
+    pub(crate) fn shim(&self, name: &str) {
+        let directory = self.path("shims");
+        if create_dir(&directory).is_ok() {
+            set_mode(&directory, 0o755);
+        }
+        symlink(self.rungate(), directory.join(name)).expect("a new link");
     }
 
     /// Puts a program of the system into `$DIR/bin`, under this name.

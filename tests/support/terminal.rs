@@ -15,16 +15,22 @@ impl Terminal {
     /// Opens one, 100 characters wide, in the environment of the site's commands.
     #[track_caller]
     pub(crate) fn open(site: &Site) -> Self {
+        Self::open_for(site.test(), (100, 40))
+    }
+
+    /// Opens one for whoever would run this command, so many columns wide and so many rows high.
+    #[track_caller]
+    pub(crate) fn open_for(someone: Test, size: (usize, usize)) -> Self {
         static OPENED: AtomicUsize = AtomicUsize::new(0);
         let socket = format!("$DIR/work/terminal-{}", OPENED.fetch_add(1, Ordering::Relaxed));
-        let tmux = site
-            .test()
+        let tmux = someone
             .program("/usr/bin/tmux")
             .args(["-S", &socket, "-f", "/dev/null"])
             .env("PS1", "$ ")
             .env("LC_ALL", "C.UTF-8");
-        let size = ["new-session", "-d", "-x", "100", "-y", "40"];
-        tmux.clone().args(size).args(["bash", "--norc", "--noprofile", "-i"]).status(0);
+        let (columns, rows) = (size.0.to_string(), size.1.to_string());
+        let session = tmux.clone().args(["new-session", "-d", "-x", &columns, "-y", &rows]);
+        session.args(["bash", "--norc", "--noprofile", "-i"]).status(0);
         let terminal = Self { tmux };
         terminal.shows("$");
         terminal
@@ -33,7 +39,7 @@ impl Terminal {
     /// Types a line and ends it.
     #[track_caller]
     pub(crate) fn enter(&self, line: &str) {
-        self.tmux.clone().args(["send-keys", "-l", line]).status(0);
+        self.type_text(line);
         self.press("Enter");
     }
 
@@ -47,6 +53,25 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn press(&self, key: &str) {
         self.tmux.clone().args(["send-keys", key]).status(0);
+    }
+
+    /// Makes it another size.
+    #[track_caller]
+    pub(crate) fn resize(&self, columns: usize, rows: usize) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.tmux.clone().args(["resize-window", "-x", &columns, "-y", &rows]).status(0);
+    }
+
+    /// Types text and does not end the line.
+    #[track_caller]
+    pub(crate) fn type_text(&self, text: &str) {
+        self.tmux.clone().args(["send-keys", "-l", text]).status(0);
+    }
+
+    /// What is on the screen, with the control sequences that make it look so.
+    #[track_caller]
+    pub(crate) fn painted_screen(&self) -> String {
+        self.tmux.clone().args(["capture-pane", "-p", "-e"]).outcome().stdout
     }
 
     /// Types lines until a program that repeats what it reads has repeated one: what is typed while the shell still has the
