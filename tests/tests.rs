@@ -23,6 +23,7 @@ mod listings;
 mod log;
 mod manual;
 mod metrics;
+mod model;
 mod modules;
 mod nested;
 mod nested_forks;

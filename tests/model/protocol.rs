@@ -3,7 +3,10 @@
 
 use std::fmt;
 
-use super::state::{At, FILES, PROCESSES, Process, SLOTS, Seen, State};
+use super::{
+    state::{At, FILES, PROCESSES, Process, SLOTS, Seen, State},
+    steps::AGAIN,
+};
 
 /// Which lock is a slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,7 +64,7 @@ pub(super) struct Taken {
 
 impl fmt::Display for Taken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", ["first", "second", "third"][self.process], self.step)
+        write!(formatter, "{}: {}", ["first", "second", "third", "fourth"][self.process], self.step)
     }
 }
 
@@ -136,10 +139,9 @@ impl Mover<'_> {
                     step("lock a mutex", Ok(state));
                 }
             }
-            At::Looking(file, again) => step(
-                if again { "look again, because only the line was in the way" } else { "look for room" },
-                Ok(self.look(file, again)),
-            ),
+            At::Looking(file, again) => {
+                step(if again { AGAIN } else { "look for room" }, Ok(self.look(file, again)))
+            }
             At::Taking(file) => step("take a slot", self.take(file)),
             At::Queueing => {
                 step("stand in line", Ok(self.queue()));

@@ -90,11 +90,16 @@ impl Found {
     }
 }
 
-/// Visits every state of a plan.
+/// Visits every state of a plan, from the one in which nobody has started.
 pub(super) fn explore(plan: &Plan) -> Report {
+    explore_from(plan, State::first(&plan.wants, plan.deaths))
+}
+
+/// Visits every state that can follow.
+pub(super) fn explore_from(plan: &Plan, first: State) -> Report {
     let mut found = Found::default();
     let mut report = Report::default();
-    found.add(State::first(plan.deaths), None, 0);
+    found.add(first, None, 0);
     let mut next = 0_u32;
     while let Some(state) = found.states.get(next as usize).copied() {
         let depth = found.depths[next as usize] + 1;

@@ -13,14 +13,16 @@ const fn step(name: &'static str, file: &'static str, functions: &'static [&'sta
     Step { name, file, functions }
 }
 
+/// A launch that nothing but older ones blocked looks once more: a line is left without the mutex.
+pub(super) const AGAIN: &str = "look again, because only the line was in the way";
+
 /// Every step of the protocol.
 pub(super) const STEPS: &[Step] = &[
     step("arrive", "src/repository/line.rs", &["now"]),
     step("lock a mutex", "src/repository/mutex.rs", &["lock", "wait"]),
     step("look for room", "src/repository/admission.rs", &["room", "look_for_room"]),
-    step("look again, because only the line was in the way", "src/repository/acquisition.rs", &["decide"]),
+    step(AGAIN, "src/repository/blocking.rs", &["blocked", "by_the_line_alone"]),
     step("take a slot", "src/repository/held.rs", &["take"]),
-    step("find what is in the way", "src/repository/blocking.rs", &["blocked", "by_the_line_alone"]),
     step("stand in line", "src/repository/waiting.rs", &["stand_in_line", "take_ticket"]),
     step("ask who is ahead", "src/repository/line.rs", &["nearest_older"]),
     step("give the mutexes back", "src/repository/mutex.rs", &["drop"]),
