@@ -39,6 +39,14 @@ pub enum Action {
     /// Put links to rungate in front of programs
     #[command(subcommand)]
     Shim(ShimAction),
+    /// Write a first policy: yours or, as root, the system's
+    Init(InitArguments),
+    /// Print what a shell needs to complete command lines of rungate
+    Completions {
+        /// The shell
+        #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+        shell: String,
+    },
     /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
     #[command(disable_help_flag = true)]
     Exectimes {
@@ -233,6 +241,28 @@ pub struct HistoryArguments {
     pub policy: PolicyOption,
 }
 
+/// `rungate init`.
+#[derive(Args, Debug)]
+pub struct InitArguments {
+    /// Commands to limit; without any the policy limits nothing and shows how to
+    #[arg(value_name = "COMMAND")]
+    pub commands: Vec<String>,
+
+    /// How many of each may run at once
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "commands",
+        value_parser = clap::value_parser!(u32).range(1..=1_048_575)
+    )]
+    pub limit: u32,
+
+    /// Only tell what would be made
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 /// `rungate metrics`.
 #[derive(Args, Debug)]
 pub struct MetricsArguments {
@@ -271,6 +301,12 @@ pub enum PolicyAction {
         #[command(flatten)]
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,
+    },
+    /// Write an index beside a policy, so that launches under a long one read only what they need
+    Compile {
+        /// Compile this file instead of the policy in force
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
     },
     /// Print the JSON Schema of policies, for editors
     Schema,

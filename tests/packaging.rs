@@ -11,6 +11,7 @@ fn packaged(name: &str) -> String {
 }
 
 const SERVICE: &str = "rungate-expire.service";
+const COMPILE: &str = "rungate-compile.service";
 const METRICS: &str = "rungate-metrics.service";
 
 /// systemd understands every line, and what it is to start is there.
@@ -21,7 +22,8 @@ fn systemd_understands_the_units() {
     }
     let site = Site::new();
     let rungate = site.rungate().display().to_string();
-    let units = [SERVICE, "rungate-expire.timer", METRICS, "rungate-metrics.timer"];
+    let units =
+        [SERVICE, "rungate-expire.timer", METRICS, "rungate-metrics.timer", COMPILE, "rungate-compile.path"];
     for name in units {
         site.write(Path::new("work").join(name), &packaged(name).replace("/usr/bin/rungate", &rungate));
     }

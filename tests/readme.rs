@@ -95,6 +95,7 @@ impl Scene {
         ] {
             site.account(name, groups);
         }
+        fs::create_dir_all(site.path("etc/rungate/shims")).expect("a directory");
         site.copy_of(site.rungate().to_str().expect("a plain path"), "rungate");
         for program in ["matlab", "terraform"] {
             site.program(program);
@@ -119,7 +120,10 @@ impl Scene {
         // The README's first command, with the program that is being tested instead of one that cargo builds.
         let command = command.replace("cargo run --quiet --", "rungate");
         let command = format!("(exit {}); {command}", self.last_status);
-        self.site.test().user(user).program("/bin/bash").args(["-c", &command])
+        // As in login shells, where the package is installed.
+        let path =
+            format!("/etc/rungate/shims:{}:/usr/bin:/bin:/usr/sbin:/sbin", self.site.path("bin").display());
+        self.site.test().user(user).program("/bin/bash").env("PATH", path).args(["-c", &command])
     }
 
     fn play(&mut self, block: &Block) {
@@ -300,7 +304,8 @@ fn what_the_page_shows_is_what_happens() {
 }
 
 /// The headings whose blocks tell one story, with the six holders.
-const STORY: [&str; 3] = ["rungate", "wait for my turn", "see why it does not start"];
+const STORY: [&str; 4] =
+    ["rungate", "wait for my turn", "see why it does not start", "have everybody go through it"];
 
 /// The policy of which the page shows what is wrong with it.
 const BROKEN: &str = r#"version = 1

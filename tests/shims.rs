@@ -92,6 +92,13 @@ fn scripts_reach_the_program_through_the_shim() {
             #!$DIR/shims/matlab /proc/self/cmdline\nscript\n",
         )
         .status(0);
+    // The script is not the shim, even where it bears the same name and comes later in PATH than the program.
+    fs::create_dir(site.path("late")).expect("a directory");
+    fs::copy(site.path("bin/by-path"), site.path("late/matlab")).expect("a script");
+    shell(&site, "$DIR/late/matlab")
+        .env("PATH", "$DIR/shims:$DIR/bin:$DIR/late:/usr/bin:/bin")
+        .stdout("#!$DIR/shims/matlab\nscript\n")
+        .status(0);
     // They count, too.
     let _running = site.test().args(["run", "--", "matlab"]).spawn();
     for script in ["by-env", "by-path"] {
@@ -142,12 +149,16 @@ fn under_sudo() {
     if !fs::exists("/usr/bin/sudo").is_ok_and(|exists| exists) {
         return skip("sudo is not installed");
     }
-    sudo(&["matlab"]).stderr("sudo: matlab: command not found\n").status(1);
+    // What sudo has to say of the machine's name, or of its settings, is none of our business.
+    sudo(&["matlab"]).stderr("...\nsudo: matlab: command not found\n").status(1);
     sudo(&["$DIR/shims/matlab"])
-        .stderr("rungate: matlab: not found behind the shim $DIR/shims/matlab\n  PATH=/usr/local/sbin:[..]\n...\n")
+        .stderr("...\nrungate: matlab: not found behind the shim $DIR/shims/matlab\n  PATH=[..]\n...\n")
         .status(127);
     site.policy(&format!("{POLICY}\n[command.matlab]\nexec = \"$DIR/bin/matlab\""));
-    sudo(&["$DIR/shims/matlab", ARGUMENTS]).stdout("$DIR/shims/matlab\0/proc/self/cmdline\0").status(0);
+    sudo(&["$DIR/shims/matlab", ARGUMENTS])
+        .stderr("...\n")
+        .stdout("$DIR/shims/matlab\0/proc/self/cmdline\0")
+        .status(0);
 }
 
 /// "A shell remembers where it found a command": one that ran the program before there was a shim passes it by until `hash -r`.
@@ -400,6 +411,39 @@ fn a_shim_changes_nothing() {
     let (plain, shimmed) = (report("$DIR/bin/report"), report("report"));
     assert_eq!(shimmed.replace("RUNGATE_DEPTH=report=1\n", ""), plain);
     assert!(plain.contains("0027\n") && plain.contains("A=b\n"), "{plain}");
+}
+
+/// The instructions, in user space, from the start of a process to its exec, and whether clap was among what they did.
+fn profile(site: &Site, name: &str, program: &str, words: &[&str]) -> (u64, bool) {
+    let out = site.path("work").join(name);
+    site.test()
+        .program("/usr/bin/valgrind")
+        .env("PATH", "$DIR/shims:$DIR/bin:/usr/bin:/bin")
+        .args(["--quiet", "--tool=callgrind", "--dump-before=execve"])
+        .args([format!("--callgrind-out-file={}", out.display()), site.expand(program)])
+        .args(words)
+        .status(0);
+    let profile = fs::read_to_string(out.with_extension("1")).expect("the profile up to execve");
+    let sum = profile.lines().find_map(|line| line.strip_prefix("summary: ")).expect("a sum");
+    // Names of functions, not of files: equal code of several crates is one, and may bear the name of any.
+    let is_function = |line: &&str| line.starts_with("fn=") || line.starts_with("cfn=");
+    let has_clap = profile.lines().filter(is_function).any(|line| line.contains("clap"));
+    (sum.parse().expect("a number"), has_clap)
+}
+
+/// "A shim adds no more than `rungate run` does, and clap is not in its profile."
+#[test]
+fn a_shim_costs_no_more_than_run() {
+    if !fs::exists("/usr/bin/valgrind").is_ok_and(|exists| exists) {
+        return skip("valgrind(1) is not installed");
+    }
+    let site = site();
+    let rungate = site.rungate().display().to_string();
+    let (shim, shim_has_clap) = profile(&site, "shim", "$DIR/shims/matlab", &["/dev/null"]);
+    let (run, run_has_clap) = profile(&site, "run", &rungate, &["run", "--", "matlab", "/dev/null"]);
+    let (_, other_has_clap) = profile(&site, "other", &rungate, &["run", "-nq", "--", "matlab", "/dev/null"]);
+    assert_eq!((shim_has_clap, run_has_clap, other_has_clap), (false, false, true));
+    assert!(shim <= run + run / 50, "{shim} instructions of a shim, {run} of rungate run");
 }
 
 /// "`explain` names the shim that a command goes through."

@@ -4,6 +4,8 @@
 mod support;
 
 mod adaptive_locks;
+mod compiled;
+mod completions;
 mod corpora;
 mod damaged_files;
 mod escaping;
@@ -15,6 +17,7 @@ mod hand_over;
 mod history;
 mod holds;
 mod hours;
+mod init;
 mod instruments;
 mod launch;
 mod layers;

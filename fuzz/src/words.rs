@@ -2,6 +2,7 @@
 //! `RUNGATE_HELD`, then an argument each.
 
 use std::{
+    borrow::Cow,
     ffi::{CString, OsStr, OsString},
     os::unix::ffi::OsStrExt,
     path::Path,
@@ -69,7 +70,9 @@ fn environment(held: &OsStr, entries: &[OsString]) {
     let caller: Vec<CString> =
         entries.iter().filter_map(|entry| CString::new(entry.as_bytes()).ok()).collect();
     let taken = [NamedSlots { name: "seats".to_owned(), slots: vec![3, 5] }];
-    let environment = with_slots(caller.clone(), &ancestors, &taken);
+    let entries = caller.iter().cloned().map(Cow::Owned).collect();
+    let environment: Vec<CString> =
+        with_slots(entries, &ancestors, &taken).into_iter().map(Cow::into_owned).collect();
     let told: Vec<&CString> = environment
         .iter()
         .filter(|entry| {

@@ -7,7 +7,7 @@ use clap::{Parser, error::ErrorKind};
 
 use crate::{
     cli::{Action, CommandLine},
-    commands::{order::Order, plain_run, print},
+    commands::{completer, order::Order, plain_run, print},
     error::Error,
     exit_status::ExitStatus,
     launch::shim::{CalledAs, Shim},
@@ -22,6 +22,8 @@ pub(super) enum Errand {
     Exectimes(Vec<OsString>),
     /// What a command line says that clap read.
     Typed(Action),
+    /// Answer a shell that completes these words.
+    Complete(OsString, Vec<OsString>),
     /// Nothing any more: help or the version was asked for, and printed.
     Done,
 }
@@ -36,6 +38,10 @@ impl Errand {
                 [_, run, words @ ..] if run == "run" => {
                     plain_run::read(words).map_or_else(|| typed(&arguments), |order| Ok(Self::Run(order)))
                 }
+                [_, dashes, words @ ..] if dashes == "--" => match completer::asking_shell() {
+                    Some(shell) => Ok(Self::Complete(shell, words.to_vec())),
+                    None => typed(&arguments),
+                },
                 _ => typed(&arguments),
             },
         }

@@ -39,7 +39,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> Result<u8, Error> {
     let Some((command, words)) = arguments.command.split_first() else {
         return Err(Error::new(ExitStatus::Usage, "no command"));
     };
-    let found = find(&policy, command, None, &situation.directory);
+    let found = find(|name| policy.executable(name), command, None, &situation.directory);
     let is_missing = found.is_err();
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
     let supposed = Supposed::of(arguments, &policy, &mut situation)?;

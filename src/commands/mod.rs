@@ -3,6 +3,8 @@
 
 mod ad_hoc;
 mod claims;
+mod completer;
+mod completions;
 mod errand;
 mod exectimes;
 mod expire;
@@ -10,6 +12,7 @@ mod expired;
 mod explain;
 mod history;
 mod history_summary;
+mod init;
 mod journal;
 mod list;
 mod look;
@@ -18,6 +21,7 @@ mod names;
 mod order;
 mod plain_run;
 mod policy_check;
+mod policy_compile;
 mod policy_show;
 mod policy_test;
 mod refusal;
@@ -72,6 +76,7 @@ fn do_errand(errand: Errand) -> Result<u8, Error> {
         Errand::Run(order) => run::run(&order),
         Errand::Exectimes(arguments) => Ok(exectimes::main(&arguments)),
         Errand::Typed(action) => act(action),
+        Errand::Complete(shell, words) => completer::complete(&shell, words),
         Errand::Done => Ok(ExitStatus::Success as u8),
     }
 }
@@ -87,6 +92,7 @@ fn act(action: Action) -> Result<u8, Error> {
         }
         Action::Policy(PolicyAction::Show { policy }) => policy_show::show(policy.policy),
         Action::Policy(PolicyAction::Test { files, policy }) => policy_test::test(&files, policy.policy),
+        Action::Policy(PolicyAction::Compile { file }) => policy_compile::compile(file),
         Action::Policy(PolicyAction::Schema) => print(&json::render(&policy::schema())),
         Action::Reset(arguments) => reset::reset(&arguments),
         Action::Expire(arguments) => expire::expire(&arguments),
@@ -101,6 +107,8 @@ fn act(action: Action) -> Result<u8, Error> {
         Action::Shim(ShimAction::Remove { directory, names, dry_run }) => {
             shim::remove(&directory, names, dry_run)
         }
+        Action::Init(arguments) => init::init(&arguments),
+        Action::Completions { shell } => completions::print_for(&shell),
         Action::Exectimes { arguments } => Ok(exectimes::main(&arguments)),
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         start::{Command, StartError, start},
     },
     output::{stream, visible::visible},
-    policy::Policy,
+    policy::{Invocation, Opened, Policy},
     repository::{
         acquisition::Launch,
         admitted::Admitted,
@@ -87,17 +87,25 @@ impl<'a> Run<'a> {
     fn attempt(&mut self) -> Result<Option<u8>, Error> {
         let Self { order, situation, ancestors, depth, inherited, .. } = self;
         let command = &order.command;
-        let policy = match situation.load_policy(order.policy.clone()) {
-            Ok(policy) => policy,
+        let typed = order.typed_as.as_ref().unwrap_or(command);
+        let sources = situation.sources(order.policy.clone());
+        let faulty = |faults| situation.faulty(&faults).keeps_from_starting(&visible(command));
+        let opened = match Opened::open(&sources) {
+            Ok(opened) => opened,
             Err(_) if self.turn.pause() => return Ok(None),
-            Err(error) => return Err(error.keeps_from_starting(&visible(command))),
+            Err(faults) => return Err(faulty(faults)),
         };
-        if policy.is_empty() && order.cap.is_none() {
+        if opened.is_empty() && order.cap.is_none() {
             return Err(no_policy(command));
         }
-        let typed = order.typed_as.as_ref().unwrap_or(command);
-        let program = find(&policy, command, order.shim.as_ref(), &situation.directory)?;
+        let named = |name: &OsStr| opened.executable(name);
+        let program = find(named, command, order.shim.as_ref(), &situation.directory)?;
         let depth = deeper(order, depth, ancestors, &program)?;
+        let policy = match opened.policy_for(&Invocation::new(typed, &program.path, &program.canonical)) {
+            Ok(policy) => policy,
+            Err(_) if self.turn.pause() => return Ok(None),
+            Err(faults) => return Err(faulty(faults)),
+        };
         let request = situation.request(typed, &order.arguments, &program);
         let decision = decide(&policy, &request);
         let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
@@ -278,15 +286,15 @@ fn floor(policy: &Policy) -> i32 {
 }
 
 /// The program of a command: the one that the policy names, or the one that is found. A shim is never the program.
-pub(super) fn find(
-    policy: &Policy,
+pub(super) fn find<'p>(
+    named: impl Fn(&OsStr) -> Option<&'p Path>,
     command: &OsStr,
     shim: Option<&Shim>,
     directory: &Path,
 ) -> Result<Program, Error> {
     let typed = if shim.is_none() { Shim::at(Path::new(command)) } else { None };
     let shim = shim.or(typed.as_ref());
-    let found = match (policy.executable(shim.map_or(command, |shim| &shim.name)), shim) {
+    let found = match (named(shim.map_or(command, |shim| &shim.name)), shim) {
         (Some(path), shim) => Program::named(path, directory)
             .map(|program| Program { shim: shim.map(|shim| shim.path.clone()), ..program }),
         (None, Some(shim)) => Program::behind(shim, directory),

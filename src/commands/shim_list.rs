@@ -69,7 +69,7 @@ impl Listed {
         situation: &Situation,
     ) -> Self {
         let shim = Shim { path: directory.link(&name), name };
-        let found = run::find(policy, &shim.name, Some(&shim), &situation.directory);
+        let found = run::find(|name| policy.executable(name), &shim.name, Some(&shim), &situation.directory);
         let position = search.position(directory.path());
         let shadowed_by = search.entries()[..position.unwrap_or(0)]
             .iter()

@@ -115,13 +115,18 @@ impl Situation {
         Error::new(ExitStatus::Policy, text).advise(advice)
     }
 
+    /// Where the caller's own policy is, or would be.
+    pub(super) fn own_policy(&self) -> Option<PathBuf> {
+        own_policy(self.credentials.uid)
+    }
+
     /// Where the policy in force for the caller comes from.
     pub(super) fn sources(&self, named: Option<PathBuf>) -> Sources {
         Sources {
             system: PathBuf::from(SYSTEM_POLICY),
             given: named
                 .or_else(|| env::var_os(POLICY_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)),
-            own: own_policy(self.credentials.uid),
+            own: self.own_policy(),
             caller: self.credentials.uid,
         }
     }

@@ -14,8 +14,8 @@ use super::{
     request::Request,
 };
 use crate::policy::{
-    ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, GroupEntry, Layer, LookupError, Pattern,
-    Principal, Rule, Selector, Selectors, Window,
+    ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, GroupEntry, Invocation, Layer,
+    LookupError, Pattern, Principal, Rule, Selector, Selectors, Window,
 };
 
 /// What a rule's selectors say.
@@ -34,7 +34,7 @@ pub(super) struct Matcher<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) lookups: Lookups<'a>,
     layers: &'a [Layer],
-    names: [&'a [u8]; 2],
+    command: Invocation<'a>,
     local_times: Vec<OnceCell<DateTime>>,
 }
 
@@ -44,14 +44,14 @@ impl<'a> Matcher<'a> {
             request,
             lookups: Lookups::new(request),
             layers,
-            names: [last_component(request.typed), last_component(request.canonical.as_os_str())],
+            command: Invocation::new(request.typed, request.path, request.canonical),
             local_times: layers.iter().map(|_| OnceCell::new()).collect(),
         }
     }
 
     /// The command's name as typed, without what leads to it.
     pub(super) fn command_name(&self) -> &'a [u8] {
-        self.names[0]
+        self.command.name()
     }
 
     pub(super) fn judge(&self, rule: &Rule) -> Judgement {
@@ -119,9 +119,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn is_command(&self, entry: &CommandEntry) -> bool {
-        let paths = [self.request.path, self.request.canonical].map(|path| path.as_os_str().as_bytes());
-        let values = if entry.is_path { &paths } else { &self.names };
-        entry.pattern.matches(values[0]) || (values[1] != values[0] && entry.pattern.matches(values[1]))
+        self.command.any(entry.is_path, |value| entry.pattern.matches(value))
     }
 
     fn has_arguments(&self, entry: &ArgumentEntry) -> bool {
@@ -181,9 +179,4 @@ fn any_of<T>(entries: Option<&Vec<T>>, matches: impl Fn(&T) -> bool) -> bool {
 
 fn asks_for_names(selectors: &Selectors) -> bool {
     selectors.users.is_some() || selectors.groups.is_some()
-}
-
-fn last_component(path: &OsStr) -> &[u8] {
-    let path = path.as_bytes();
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }

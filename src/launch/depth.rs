@@ -9,7 +9,7 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
-use crate::output::visible::visible;
+use crate::{output::visible::visible, sys::exec::Entry};
 
 /// The variable: `matlab=2/mex=1`. No name of a command has a slash.
 pub const DEPTH: &str = "RUNGATE_DEPTH";
@@ -76,7 +76,7 @@ impl Depth {
     }
 
     /// Tells the program, whose environment it is.
-    pub fn tell(&self, environment: &mut Vec<CString>) {
+    pub fn tell(&self, environment: &mut Vec<Entry>) {
         let mut entry = DEPTH.as_bytes().to_vec();
         entry.push(b'=');
         let variable = entry.len();
@@ -88,8 +88,8 @@ impl Depth {
             entry.extend_from_slice(format!("={times}").as_bytes());
         }
         if let Ok(entry) = CString::new(entry) {
-            environment.retain(|other| !other.as_bytes().starts_with(&entry.as_bytes()[..variable]));
-            environment.push(entry);
+            environment.retain(|other| !other.to_bytes().starts_with(&entry.as_bytes()[..variable]));
+            environment.push(Entry::Owned(entry));
         }
     }
 }
@@ -99,10 +99,10 @@ mod tests {
     use super::*;
 
     fn told(depth: &Depth) -> CString {
-        let mut environment = vec![c"RUNGATE_DEPTH=old=7".to_owned(), c"A=1".to_owned()];
+        let mut environment = [c"RUNGATE_DEPTH=old=7", c"A=1"].map(Entry::Borrowed).to_vec();
         depth.tell(&mut environment);
-        assert_eq!((environment.len(), &environment[0]), (2, &c"A=1".to_owned()));
-        environment.remove(1)
+        assert_eq!((environment.len(), &*environment[0]), (2, c"A=1"));
+        environment.remove(1).into_owned()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::{ffi::CString, fmt::Write as _};
 
-use crate::repository::claim::NamedSlots;
+use crate::{repository::claim::NamedSlots, sys::exec::Entry};
 
 /// The variable that names every repository and its slots.
 pub const HELD: &str = "RUNGATE_HELD";
@@ -24,7 +24,7 @@ pub fn parse_held(text: &str) -> Vec<NamedSlots> {
 }
 
 /// The environment of the program: that of the caller, with what this launch holds added to what its ancestors hold.
-pub fn with_slots(caller: Vec<CString>, ancestors: &[NamedSlots], taken: &[NamedSlots]) -> Vec<CString> {
+pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSlots]) -> Vec<Entry> {
     if taken.is_empty() {
         return caller;
     }
@@ -38,13 +38,15 @@ pub fn with_slots(caller: Vec<CString>, ancestors: &[NamedSlots], taken: &[Named
     let mut added = vec![(HELD.to_owned(), text)];
     added.extend(taken.iter().map(|taken| (slot_variable(&taken.name), list(&taken.slots))));
 
-    let replaced = |entry: &CString| {
+    let replaced = |entry: &Entry| {
         added.iter().any(|(name, _)| {
-            entry.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+            entry.to_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
         })
     };
-    let mut environment: Vec<CString> = caller.into_iter().filter(|entry| !replaced(entry)).collect();
-    environment.extend(added.iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()));
+    let mut environment: Vec<Entry> = caller.into_iter().filter(|entry| !replaced(entry)).collect();
+    let entry =
+        |(name, value): &(String, String)| CString::new(format!("{name}={value}")).ok().map(Entry::Owned);
+    environment.extend(added.iter().filter_map(entry));
     environment
 }
 
@@ -80,14 +82,13 @@ mod tests {
 
     #[test]
     fn the_program_is_told_its_own_slots_and_those_of_its_ancestors() {
-        let caller = vec![
-            c"A=1".to_owned(),
-            c"RUNGATE_HELD=tokens=4,5 seats=1".to_owned(),
-            c"RUNGATE_SLOT_SEATS=1".to_owned(),
-            c"no-equals-sign".to_owned(),
-        ];
+        let caller = [c"A=1", c"RUNGATE_HELD=tokens=4,5 seats=1", c"RUNGATE_SLOT_SEATS=1", c"no-equals-sign"];
         let ancestors = [slots("tokens", &[4, 5]), slots("seats", &[1])];
-        let environment = with_slots(caller, &ancestors, &[slots("seats", &[2]), slots("gpu-0.x", &[7])]);
+        let environment = with_slots(
+            caller.map(Entry::Borrowed).to_vec(),
+            &ancestors,
+            &[slots("seats", &[2]), slots("gpu-0.x", &[7])],
+        );
         let expected = [
             c"A=1",
             c"no-equals-sign",
@@ -95,12 +96,12 @@ mod tests {
             c"RUNGATE_SLOT_SEATS=2",
             c"RUNGATE_SLOT_GPU_0_X=7",
         ];
-        assert_eq!(environment, expected);
+        assert_eq!(environment, expected.map(Entry::Borrowed));
     }
 
     #[test]
     fn a_launch_that_holds_nothing_leaves_the_environment_alone() {
-        let caller = vec![c"RUNGATE_HELD=tokens=4".to_owned()];
+        let caller = vec![Entry::Borrowed(c"RUNGATE_HELD=tokens=4")];
         assert_eq!(with_slots(caller.clone(), &[slots("tokens", &[4])], &[]), caller);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt,
+    fmt, io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -118,12 +118,16 @@ impl Program {
 
     fn at(file: PathBuf, directory: &Path) -> Self {
         let typed = directory.join(&file);
-        let canonical = typed.canonicalize().unwrap_or_else(|_| typed.clone());
         // The name stays as it was typed, a link included; how its directory was typed must not matter.
         let parent = typed.parent().and_then(|parent| parent.canonicalize().ok());
         let path = match (parent, typed.file_name()) {
             (Some(parent), Some(name)) => parent.join(name),
             _ => typed,
+        };
+        // What is no link itself, in a directory that is canonical, is canonical.
+        let canonical = match path.read_link() {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => path.clone(),
+            _ => path.canonicalize().unwrap_or_else(|_| path.clone()),
         };
         Self { file, path, canonical, shim: None }
     }

@@ -39,9 +39,12 @@ impl CalledAs {
     pub fn of_this_process(zeroth: Option<&OsStr>) -> Self {
         let typed = zeroth.map(Path::new);
         let executed = executable::executed_path();
-        let name = |path: Option<&Path>| path.and_then(Path::file_name).map(OsStr::to_owned);
-        // Where both agree there is nothing to find out.
-        let told = executed.as_deref().filter(|path| name(Some(path)) == name(typed) || is_rungate(path));
+        let told = executed.as_deref().filter(|executed| {
+            let Some(name) = executable_name(executed) else { return false };
+            let agree = typed.and_then(Path::file_name) == Some(name);
+            // What is called rungate by both needs no proof, and without /proc there is none.
+            (agree && is_own_name(name)) || is_rungate(executed).unwrap_or(agree)
+        });
         match told.or(typed) {
             Some(path) => Self::of(path),
             None => Self::Rungate,
@@ -49,7 +52,7 @@ impl CalledAs {
     }
 
     fn of(path: &Path) -> Self {
-        match path.file_name() {
+        match executable_name(path) {
             Some(name) if name == "exectimes" => Self::Exectimes,
             Some(name) if !is_own_name(name) => {
                 Self::Shim(Shim { name: name.to_owned(), path: path.to_owned() })
@@ -62,7 +65,7 @@ impl CalledAs {
 impl Shim {
     /// The shim that a path leads to, if it is one.
     pub fn at(path: &Path) -> Option<Self> {
-        if !path.as_os_str().as_bytes().contains(&b'/') || !is_rungate(path) {
+        if !path.as_os_str().as_bytes().contains(&b'/') || is_rungate(path) != Some(true) {
             return None;
         }
         match CalledAs::of(path) {
@@ -85,13 +88,14 @@ impl Shim {
     }
 }
 
-/// Whether a path leads to the file that this process executes.
-fn is_rungate(path: &Path) -> bool {
-    // What is executed by descriptor has a number for a name.
-    if path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") {
-        return false;
-    }
-    executable::own().is_some_and(|own| executable::identity(path) == Some(own))
+/// Whether a path leads to the file that this process executes, where that can be known.
+fn is_rungate(path: &Path) -> Option<bool> {
+    Some(executable::identity(path) == Some(executable::own()?))
+}
+
+/// The last component of a path; what is executed by descriptor has a number there, and no name.
+fn executable_name(path: &Path) -> Option<&OsStr> {
+    if path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") { None } else { path.file_name() }
 }
 
 /// The names under which rungate is no shim: its own, also with a version, and that of exectimes.

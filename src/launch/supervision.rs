@@ -8,7 +8,7 @@ use crate::{
     repository::{admitted::Admitted, hold::Hold},
     sys::{
         child::{self, Change, Ending},
-        exec,
+        exec::{self, Entry},
         failure::{Errno, Failure},
         supervised_signals::{self, Event, SupervisedSignals},
     },
@@ -27,7 +27,7 @@ pub enum NotSpawned {
 pub fn supervise(
     program: &Path,
     words: &[CString],
-    environment: &[CString],
+    environment: &[Entry],
     hold: Hold,
     admitted: &mut Admitted,
 ) -> Result<Ending, NotSpawned> {

@@ -1,18 +1,24 @@
 //! JSON for scripts that is also safe to look at: whatever a terminal would obey is escaped, which is the same text to whoever
 //! parses it.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::output::visible::obeys;
 
 /// Indented, with a newline at the end.
 pub fn render(value: &Value) -> String {
-    escaped(&format!("{value:#}\n"))
+    escaped(&format!("{value:#}\n")).into_owned()
 }
 
 /// JSON with every character escaped that a terminal would obey. Only strings can hold such characters, newlines of the layout
 /// aside, and in a string an escape may stand for them.
-pub fn escaped(json: &str) -> String {
+pub fn escaped(json: &str) -> Cow<'_, str> {
+    // Mostly there is none, which is seen quickly where all of it is ASCII.
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+        return Cow::Borrowed(json);
+    }
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
         if obeys(character) && character != '\n' {
@@ -24,7 +30,7 @@ pub fn escaped(json: &str) -> String {
             text.push(character);
         }
     }
-    text
+    Cow::Owned(text)
 }
 
 #[cfg(test)]

@@ -4,18 +4,21 @@
 
 mod acquisition;
 mod choice;
+mod compiled;
 mod coverage;
 mod family;
 mod fault;
 mod faults;
 mod findings;
 mod hold;
+mod invocation;
 mod keys;
 mod layer;
 mod limit;
 mod log;
 mod member;
 mod names;
+mod opened;
 mod path_syntax;
 mod pattern;
 mod place;
@@ -28,6 +31,7 @@ mod safe_value;
 mod scenario;
 mod schema;
 mod selectors;
+mod shared_names;
 mod source;
 mod span_of_time;
 mod spelling;
@@ -50,13 +54,16 @@ pub(crate) use template::Placeholder;
 pub(crate) use window::Window;
 
 pub use acquisition::Slots;
+pub use compiled::{Compilation, CompileError};
 pub use faults::Faults;
 pub use hold::Hold;
+pub use invocation::Invocation;
 pub use layer::{Layer, LayerKind};
 pub use limit::{HIGHEST_LIMIT, Limit};
 pub use log::{Log, LogEvents, LogTarget};
 pub use member::Member;
 pub use names::{LookupError, Names};
+pub use opened::Opened;
 pub use place::Place;
 pub use repository::{
     Charge, EXPIRE_GRACE, ElapsedFrom, ExpireKill, Nested, Pace, Repository, Reservation, TooSoon,
@@ -80,6 +87,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use self::{
+    compiled::Parts,
     fault::Fault,
     findings::Findings,
     keys::FILE,
@@ -111,22 +119,22 @@ pub struct Policy {
 impl Policy {
     /// Reads and validates every file. Where there is none the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(), sources.caller == 0, None)
+        Self::of_found(sources.read(), sources.caller == 0, None, None)
     }
 
     /// The same, and looks for what is likely not meant; `names` says who exists.
     pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(), sources.caller == 0, Some(names))
+        Self::of_found(sources.read(), sources.caller == 0, Some(names), None)
     }
 
     /// Reads and checks files that were named one by one, as if together they were the system's policy.
     pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(source::read_files(paths, caller), true, Some(names))
+        Self::of_found(source::read_files(paths, caller), true, Some(names), None)
     }
 
     /// Validates text in memory.
     pub fn of_layers(layers: Vec<LayerText>, caller_is_root: bool) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None)
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None, None)
     }
 
     /// Validates text in memory, and looks for what is likely not meant.
@@ -135,7 +143,7 @@ impl Policy {
         caller_is_root: bool,
         names: &dyn Names,
     ) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names))
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names), None)
     }
 
     /// Validates one text as the system's policy.
@@ -144,7 +152,13 @@ impl Policy {
         Self::of_layers(vec![LayerText { kind: LayerKind::System, files }], false)
     }
 
-    fn of_found(found: Found, caller_is_root: bool, checking: Option<&dyn Names>) -> Result<Policy, Faults> {
+    /// Where only parts of the files are wanted, their other parts are not looked at.
+    fn of_found(
+        found: Found,
+        caller_is_root: bool,
+        checking: Option<&dyn Names>,
+        parts: Option<&Parts>,
+    ) -> Result<Policy, Faults> {
         let findings = Findings::default();
         let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();
         let mut files: Vec<Arc<SourceText>> = Vec::new();
@@ -168,10 +182,14 @@ impl Policy {
             findings.warning(at, Warning::SkippedFile { name });
         }
 
+        let parts_of = |file: usize| parts.and_then(|parts| parts.files.get(file));
         let parsed: Vec<_> = files[..read]
             .iter()
             .enumerate()
-            .map(|(index, file)| syntax::parse(index, file.text(), &findings))
+            .map(|(index, file)| {
+                let text = parts_of(index).map_or(file.text(), |parts| parts.text.as_str());
+                syntax::parse(index, text, &findings)
+            })
             .collect();
         let written: Vec<LayerFile<'_>> = parsed
             .iter()
@@ -180,9 +198,17 @@ impl Policy {
                 source: Arc::clone(&files[index]),
                 layer: layer_of_file[index],
                 written: WrittenFile::read(&Section::new(table, At::whole(index), &FILE, &findings)),
+                parts: parts_of(index),
             })
             .collect();
-        let policy = validation::validate(&kinds, caller_is_root, &written, &findings, checking);
+        let policy = validation::validate(
+            &kinds,
+            caller_is_root,
+            &written,
+            &findings,
+            checking,
+            parts.map(|parts| &parts.shared),
+        );
         let warnings = findings.close(&files)?;
         files.truncate(read);
         Ok(Policy { files, warnings, stamps: found.stamps, ..policy })

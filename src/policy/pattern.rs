@@ -65,6 +65,15 @@ impl Pattern {
         matches!(self.form, Form::Literal).then_some(self.text.as_str())
     }
 
+    /// How everything it matches begins, and whether there is nothing after that.
+    pub(crate) fn start(&self) -> (&[u8], bool) {
+        let text = self.text.as_bytes();
+        match self.form {
+            Form::Literal => (text, true),
+            Form::Prefix(length) | Form::Glob(length, _) => (&text[..length], false),
+        }
+    }
+
     /// Whether it matches everything there can be.
     pub(crate) fn is_everything(&self) -> bool {
         matches!(self.form, Form::Prefix(0)) && self.subject != Subject::Path

@@ -45,8 +45,13 @@ pub struct Place {
 }
 
 impl Place {
-    pub(super) fn new(source: &Arc<SourceText>, at: At) -> Self {
-        Place { source: Arc::clone(source), offset: at.start }
+    pub(super) fn new(source: &Arc<SourceText>, offset: usize) -> Self {
+        Place { source: Arc::clone(source), offset }
+    }
+
+    /// Whether it is in this very text.
+    pub(super) fn is_in(&self, source: &Arc<SourceText>) -> bool {
+        Arc::ptr_eq(&self.source, source)
     }
 
     /// The file.

@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{fault::Fault, layer::LayerKind};
+use super::{
+    compiled::{self, Compiled},
+    fault::Fault,
+    layer::LayerKind,
+};
 use crate::{
     diagnostic::{Change, SourceText},
     sys::{distrust::Distrust, stamp::Stamp, trusted_directory::TrustedDirectory, trusted_file::TrustedFile},
@@ -47,7 +51,12 @@ pub(super) struct Found {
     /// Names in the drop-in directory that are no drop-ins, with the directory.
     pub(super) skipped: Vec<(PathBuf, String)>,
     pub(super) stamps: Stamps,
+    /// Whether a file was changed while it was read, so that its stamp is not that of its text.
+    pub(super) is_torn: bool,
 }
+
+/// The state of one file.
+pub(super) type FileStamp = Stamp;
 
 /// Every file as it was found, or that it was not there: what tells later whether the policy is still the same.
 #[derive(Debug, Default)]
@@ -57,6 +66,11 @@ impl Stamps {
     /// Whether a file came, went or changed since.
     pub(super) fn are_stale(&self) -> bool {
         self.0.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    }
+
+    /// The states of the files that were there, in the order in which they were read.
+    pub(super) fn of_files(&self) -> Vec<FileStamp> {
+        self.0.iter().filter_map(|(_, stamp)| *stamp).collect()
     }
 
     fn has(&self, file: Stamp) -> bool {
@@ -77,6 +91,27 @@ impl Sources {
     /// The directory of the system's drop-ins.
     pub fn drop_ins(&self) -> PathBuf {
         self.system.with_extension("d")
+    }
+
+    /// The compiled form that is beside the main file, where the policy has one layer only: a layer is compiled alone, and
+    /// several have to be held against one another.
+    pub(super) fn read_compiled(&self, found: &Found) -> Option<Compiled> {
+        let [layer] = found.layers.as_slice() else { return None };
+        if found.is_torn || !found.faults.is_empty() {
+            return None;
+        }
+        let main = match layer.kind {
+            LayerKind::System => &self.system,
+            LayerKind::Given => self.given.as_ref()?,
+            LayerKind::Own => self.own.as_ref()?,
+        };
+        let mut file = TrustedFile::open(&compiled::path_of(main), self.caller).ok()??;
+        let mut owners = layer.files.iter().filter_map(SourceText::change).map(|change| change.by);
+        // Who could not have written the files must not say what of them can be left out.
+        if file.owner() != 0 && !owners.all(|owner| owner == file.owner()) {
+            return None;
+        }
+        Compiled::read(&file.read().ok()?, &found.stamps.of_files())
     }
 
     pub(super) fn read(&self) -> Found {
@@ -168,7 +203,7 @@ impl Reading {
         }
     }
 
-    fn text(&mut self, path: &Path, file: TrustedFile) -> Option<SourceText> {
+    fn text(&mut self, path: &Path, mut file: TrustedFile) -> Option<SourceText> {
         self.found.stamps.push((path.to_owned(), Some(file.stamp())));
         let change = Change { at: file.modified(), by: file.owner() };
         let content = match file.read() {
@@ -178,6 +213,7 @@ impl Reading {
                 return None;
             }
         };
+        self.found.is_torn |= !file.is_unchanged();
         let text = String::from_utf8(content).ok();
         if text.is_none() {
             self.found.faults.push((path.to_owned(), Fault::NotText));

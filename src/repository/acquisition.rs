@@ -357,11 +357,14 @@ impl<'a> Acquisition<'a> {
             held.insert(*id, taken);
         }
         let now = SystemTime::now();
+        let mut record = self.record(now);
         let mut stamps = Vec::new();
         for (id, taken) in &held {
             if let Some(view) = views.get_mut(id) {
                 stamps.push((Rc::clone(taken.file()), view.header().last_start));
-                self.write_down(view, taken, picked, now)?;
+                let claim = picked.iter().find(|choice| choice.file == *id).map(|choice| choice.claim);
+                record.rule = claim.map_or_else(String::new, |claim| claim.rule.clone());
+                Self::write_down(view, taken, &record, now)?;
             }
         }
         held.append(&mut joined);
@@ -377,18 +380,13 @@ impl<'a> Acquisition<'a> {
 
     /// Records first, then what tells others where to look.
     fn write_down(
-        &self,
         view: &mut View<'_>,
         taken: &Held,
-        picked: &[Choice<'a>],
+        record: &Record,
         now: SystemTime,
     ) -> Result<(), RepositoryError> {
         let file = taken.file();
-        let rule = picked
-            .iter()
-            .find(|choice| choice.file == file.id())
-            .map_or("", |choice| choice.claim.rule.as_str());
-        let record = self.record(rule, now).encode();
+        let record = record.encode();
         for slot in taken.slots() {
             file.write_at(&record, record_at(*slot))?;
         }
@@ -401,7 +399,8 @@ impl<'a> Acquisition<'a> {
         Ok(())
     }
 
-    fn record(&self, rule: &str, now: SystemTime) -> Record {
+    /// The same for every repository, save the rule.
+    fn record(&self, now: SystemTime) -> Record {
         Record {
             pid: process::own_pid(),
             supervisor: match self.launch.opening.hold {
@@ -417,7 +416,7 @@ impl<'a> Acquisition<'a> {
             hold: self.launch.opening.hold,
             boot: process::boot_id().map(|id| short_boot_id(&id)).unwrap_or_default(),
             host: self.launch.host.to_owned(),
-            rule: rule.to_owned(),
+            rule: String::new(),
             command: self.launch.command.to_owned(),
         }
     }

@@ -11,7 +11,7 @@ use crate::repository::{
     error::RepositoryError,
     file::LockFile,
     header::Header,
-    layout::{LAST_SLOT, slot_at, slot_byte, slot_bytes, slot_bytes_above},
+    layout::{LAST_SLOT, everything_above, slot_at, slot_byte, slot_bytes, slot_bytes_above},
     line::{self, Number},
     occupancy::Occupancy,
 };
@@ -139,22 +139,33 @@ impl<'file> View<'file> {
         if terms.slots > terms.line() && !drained && terms.admit != Admit::Always {
             return Ok(Room::Never);
         }
-        if terms.admit != Admit::Always {
-            if drained {
-                return Ok(Room::Full);
-            }
-            if line::nearest_older(self.file, terms.line(), self.number)?.is_some() {
-                return Ok(Room::Behind);
-            }
+        if drained && terms.admit != Admit::Always {
+            return Ok(Room::Full);
+        }
+        let is_quiet = self.is_quiet_above(terms.limit)?;
+        if !is_quiet
+            && terms.admit != Admit::Always
+            && line::nearest_older(self.file, terms.line(), self.number)?.is_some()
+        {
+            return Ok(Room::Behind);
         }
         if self.occupancy.is_none()
-            && let Some(beyond) = self.held_beyond(terms.limit)?
+            && let Some(beyond) = if is_quiet { Some(0) } else { self.held_beyond(terms.limit)? }
             && let Some(slots) = self.search(terms, beyond)?
         {
             return Ok(Room::Free(slots));
         }
         let cursor = self.header.cursor;
         Ok(room_in(self.occupancy()?, terms, cursor))
+    }
+
+    /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then nobody sits beyond, and nobody
+    /// waits. One question answers both, and mostly the answer is yes.
+    fn is_quiet_above(&mut self, limit: u64) -> Result<bool, RepositoryError> {
+        let Some(hint) = self.header.hint else { return Ok(false) };
+        let is_quiet = self.file.conflict(&everything_above(hint.min(limit)))?.is_none();
+        self.hint_holds |= is_quiet;
+        Ok(is_quiet)
     }
 
     /// How many slots above the limit are held; none when a handful of questions does not tell, or when somebody sits above

@@ -40,6 +40,11 @@ pub fn slot_bytes_above(offset: u64) -> Bytes {
     offset + 1..=OWN_LOCKS - 1
 }
 
+/// Every byte above that of a slot: other slots, what nested launches share, and the places of all who wait.
+pub fn everything_above(slot: u64) -> Bytes {
+    slot_byte(slot) + 1..=LAST_BYTE
+}
+
 /// The slot of a byte that counts as one.
 pub const fn slot_at(byte: u64) -> u64 {
     byte.saturating_sub(BEFORE_SLOTS)

@@ -52,6 +52,9 @@ impl Record {
     pub fn encode(&self) -> [u8; RECORD_SIZE] {
         let mut bytes = [b' '; RECORD_SIZE];
         bytes[ROOM] = b'\n';
+        if self.write_into(&mut bytes[..ROOM]) {
+            return bytes;
+        }
         let mut record = self.clone();
         // At once, not character by character: whoever types a name of a hundred thousand characters holds the mutex meanwhile.
         record.texts().into_iter().filter(|text| text.len() > ROOM).for_each(|text| {

@@ -2,8 +2,9 @@
 
 use nix::{
     errno::Errno,
-    unistd::{getegid, geteuid, getgid, getgroups, getuid},
+    unistd::{getegid, geteuid, getgid, getuid},
 };
+use rustix::process::getgroups;
 
 /// The calling process's user and groups.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,7 +22,9 @@ impl Credentials {
     pub fn of_this_process() -> Result<Self, Errno> {
         let gid = getgid().as_raw();
         let mut groups = vec![gid];
-        for group in getgroups()? {
+        // The C library's call would first read from /proc how many there may be.
+        let supplementary = getgroups().map_err(|error| Errno::from_raw(error.raw_os_error()))?;
+        for group in supplementary {
             if !groups.contains(&group.as_raw()) {
                 groups.push(group.as_raw());
             }

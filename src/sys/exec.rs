@@ -2,6 +2,7 @@
 //! nothing that the caller arranged may be changed.
 
 use std::{
+    borrow::Cow,
     convert::Infallible,
     ffi::{CStr, CString, OsStr},
     os::unix::ffi::OsStrExt,
@@ -12,14 +13,17 @@ use nix::{errno::Errno, unistd::execve};
 
 use crate::sys::unsafe_calls;
 
+/// An entry of the environment, mostly as it came.
+pub type Entry = Cow<'static, CStr>;
+
 /// The environment of this process, entry by entry, as it came.
-pub fn environment() -> Vec<CString> {
-    unsafe_calls::environment()
+pub fn environment() -> Vec<Entry> {
+    unsafe_calls::environment().into_iter().map(Cow::Borrowed).collect()
 }
 
 /// Replaces this process with `program`. A file without a `#!` line is given to the shell, as `execvp(3)` does. Comes back
 /// only with the reason why it did not work.
-pub fn replace_process(program: &Path, arguments: &[CString], environment: &[CString]) -> Errno {
+pub fn replace_process(program: &Path, arguments: &[CString], environment: &[Entry]) -> Errno {
     let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return Errno::EINVAL };
     let Err(errno): Result<Infallible, Errno> = execve(&path, arguments, environment);
     if errno != Errno::ENOEXEC {

@@ -1,29 +1,41 @@
 //! A file that is always whole: it is written under another name beside its place and then put there in one step, so that
-//! whoever reads it meets the old text or the new one. What was there before is replaced, also where it is a link.
+//! whoever reads it meets the old text or the new one, and never half of one.
 
 use std::{
     fs::{self, File},
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use nix::errno::Errno;
 
-use crate::sys::{
-    failure::{Failure, errno_of},
-    process, regular_file,
-};
+use crate::sys::{failure::Failure, process, regular_file};
 
 /// Puts a text at the path, with exactly these permission bits.
 pub fn replace(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
+    let beside = write_beside(path, text, mode)?;
+    put(&beside, fs::rename(&beside, path), "rename")
+}
+
+/// The same for a path where nothing is: `EEXIST` says that there is something.
+pub fn create(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
+    let beside = write_beside(path, text, mode)?;
+    let linked = fs::hard_link(&beside, path).and_then(|()| fs::remove_file(&beside));
+    put(&beside, linked, "link")
+}
+
+fn write_beside(path: &Path, text: &[u8], mode: u32) -> Result<PathBuf, Failure> {
     let beside = name_beside(path)?;
-    let descriptor =
-        regular_file::create_new(&beside, mode).map_err(|errno| Failure { call: "open", errno })?;
-    let written = File::from(descriptor).write_all(text).map_err(|error| ("write", error));
-    let put = written.and_then(|()| fs::rename(&beside, path).map_err(|error| ("rename", error)));
-    put.map_err(|(call, error)| {
-        let _ = fs::remove_file(&beside);
-        Failure { call, errno: errno_of(&error) }
+    let descriptor = regular_file::create_new(&beside, mode).map_err(Failure::of("open"))?;
+    put(&beside, File::from(descriptor).write_all(text), "write")?;
+    Ok(beside)
+}
+
+/// Where it failed, the other name goes too.
+fn put(beside: &Path, done: io::Result<()>, call: &'static str) -> Result<(), Failure> {
+    done.map_err(|error| {
+        let _ = fs::remove_file(beside);
+        Failure::of_io(call)(error)
     })
 }
 

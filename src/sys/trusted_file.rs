@@ -8,7 +8,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use nix::{errno::Errno, fcntl::OFlag, libc, sys::stat::FileStat};
+use nix::{
+    errno::Errno,
+    fcntl::OFlag,
+    libc,
+    sys::stat::{FileStat, fstat},
+};
 
 use crate::sys::{
     distrust::{Distrust, LONGEST, Reason},
@@ -55,7 +60,7 @@ impl TrustedFile {
     }
 
     /// Its content.
-    pub fn read(mut self) -> Result<Vec<u8>, Distrust> {
+    pub fn read(&mut self) -> Result<Vec<u8>, Distrust> {
         let mut content = Vec::with_capacity(usize::try_from(self.status.st_size).unwrap_or(0).min(1 << 20));
         let read = self.file.by_ref().take((LONGEST << 20) + 1).read_to_end(&mut content);
         let reason = match read {
@@ -63,7 +68,12 @@ impl TrustedFile {
             Ok(_) => Reason::TooLong,
             Err(error) => Reason::System("read", Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))),
         };
-        Err(Distrust { path: self.path, reason })
+        Err(Distrust { path: self.path.clone(), reason })
+    }
+
+    /// Whether nobody has changed it since it was opened: what was read in between is what the stamp stands for.
+    pub fn is_unchanged(&self) -> bool {
+        fstat(&self.file).is_ok_and(|now| Stamp::from(&now) == self.stamp())
     }
 
     /// Its state when it was opened.
@@ -126,7 +136,7 @@ mod tests {
             let opened = TrustedFile::open(&self.at(name), getuid().as_raw());
             opened
                 .map_err(|distrust| distrust.reason)?
-                .map(|file| file.read().map_err(|d| d.reason))
+                .map(|mut file| file.read().map_err(|d| d.reason))
                 .transpose()
         }
     }
@@ -209,7 +219,7 @@ mod tests {
         let directory = TrustedDirectory::open(&tree.at("d"), uid).expect("trusted").expect("there");
         assert_eq!(directory.names().expect("names"), ["05-link.toml", "10-b.toml", "policy.toml"]);
         fs::rename(tree.at("d"), tree.at("moved")).expect("rename");
-        let file = directory.file("05-link.toml".as_ref()).expect("trusted").expect("there");
+        let mut file = directory.file("05-link.toml".as_ref()).expect("trusted").expect("there");
         assert_eq!(file.read().expect("content"), b"version = 1\n");
         assert!(TrustedDirectory::open(&tree.at("d"), uid).expect("absent").is_none());
         assert!(TrustedDirectory::open(&tree.at("moved/policy.toml"), uid).is_err());

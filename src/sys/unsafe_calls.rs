@@ -26,13 +26,14 @@ unsafe extern "C" {
 }
 
 /// The environment as it came, malformed entries included (the standard library leaves out those without `=`).
-pub(super) fn environment() -> Vec<CString> {
+pub(super) fn environment() -> Vec<&'static CStr> {
     let mut entries = Vec::new();
-    // SAFETY: `environ` is a null-terminated array of C strings, and nothing in this single-threaded program changes it.
+    // SAFETY: `environ` is a null-terminated array of C strings, and nothing in this single-threaded program changes it
+    // as long as it runs.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
-            entries.push(CStr::from_ptr(*entry).to_owned());
+            entries.push(CStr::from_ptr(*entry));
             entry = entry.add(1);
         }
     }

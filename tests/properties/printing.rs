@@ -186,7 +186,7 @@ fn defaults() -> impl Strategy<Value = String> {
 }
 
 /// A main file and a drop-in.
-fn policies() -> impl Strategy<Value = [String; 2]> {
+pub(super) fn policies() -> impl Strategy<Value = [String; 2]> {
     (defaults(), repositories(), vec(rule(), 0..6), vec(rule(), 0..4)).prop_map(
         |(defaults, repositories, main, more)| {
             let own = "[repository.a]\nlimit = 7\npath = \"own.lock\"\n";

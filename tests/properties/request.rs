@@ -1,12 +1,16 @@
 //! Requests out of a small vocabulary, so that the rules of a random policy match now and then, and decisions as text,
 //! so that two of them can be compared.
 
-use std::{ffi::OsString, fmt::Write, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use proptest::{collection::vec, prelude::Strategy, sample::select};
 use rungate::{
-    decision::{Decision, Request, Unenforced, Verdict, decide},
-    policy::{LookupError, Names, Policy},
+    decision::{Decision, Demand, Request, Unenforced, Verdict, decide},
+    policy::{Invocation, LookupError, Names, Policy},
 };
 
 pub(super) const COMMANDS: &[&str] = &["matlab", "mex", "solver", "svc-a"];
@@ -84,9 +88,39 @@ pub(super) fn launches() -> impl Strategy<Value = Launch> {
 }
 
 impl Launch {
+    /// Where its program is.
+    pub(super) fn program(&self) -> PathBuf {
+        PathBuf::from("/usr/bin").join(self.command)
+    }
+
+    /// Its command as the entries of `commands` see it.
+    pub(super) fn invocation<'a>(&self, program: &'a Path) -> Invocation<'a> {
+        Invocation::new(self.command.as_ref(), program, program)
+    }
+
     /// What a policy says of it, to the last detail, save what things are called.
     pub(super) fn judged_by(&self, policy: &Policy) -> String {
-        let path = PathBuf::from("/usr/bin").join(self.command);
+        self.decided_by(policy, show)
+    }
+
+    /// What a policy says of it, and what the rules are called that matter, save what becomes of the others.
+    pub(super) fn told_by(&self, policy: &Policy) -> String {
+        self.decided_by(policy, |decision| {
+            let mut text = verdict(decision);
+            for entry in decision.trace.iter().filter(|entry| entry.matches()) {
+                let _ = writeln!(text, "{} {}", entry.rule.shown_name(), entry.rule.place());
+            }
+            if let Verdict::Start(terms) = &decision.verdict {
+                for claim in terms.demands.iter().flat_map(Demand::claims) {
+                    let _ = writeln!(text, "{} {}", claim.repository.shown_name(), claim.repository.place());
+                }
+            }
+            text
+        })
+    }
+
+    fn decided_by(&self, policy: &Policy, tell: impl Fn(&Decision<'_>) -> String) -> String {
+        let path = self.program();
         let environment = |name: &str| self.project.filter(|_| name == "PROJECT").map(OsString::from);
         let now = jiff::Timestamp::from_second(1_795_000_000 + 3600 * self.hour).expect("a time");
         let decision = decide(
@@ -107,11 +141,19 @@ impl Launch {
                 names: &Databases,
             },
         );
-        show(&decision)
+        tell(&decision)
     }
 }
 
 fn show(decision: &Decision<'_>) -> String {
+    let mut text = verdict(decision);
+    for entry in &decision.trace {
+        let _ = writeln!(text, "{:?}", entry.outcome);
+    }
+    text
+}
+
+fn verdict(decision: &Decision<'_>) -> String {
     let mut text = String::new();
     match &decision.verdict {
         Verdict::Start(terms) => {
@@ -147,9 +189,6 @@ fn show(decision: &Decision<'_>) -> String {
         }
         Verdict::Unmatched => text.push_str("unmatched"),
         Verdict::LookupFailed { failure, .. } => text.push_str(&failure.to_string()),
-    }
-    for entry in &decision.trace {
-        let _ = writeln!(text, "{:?}", entry.outcome);
     }
     text
 }

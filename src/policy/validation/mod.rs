@@ -9,22 +9,19 @@ mod rules;
 mod scenarios;
 mod selectors;
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use self::book::Book;
 use super::{
     Policy,
+    compiled::FileParts,
     fault::Fault,
     findings::Findings,
     layer::LayerKind,
     names::Names,
-    place::{At, Written},
-    repository::Repository,
+    place::{At, Place, Written},
     rule::Rule,
+    shared_names::SharedNames,
     written::{WrittenFile, WrittenRule},
 };
 use crate::diagnostic::SourceText;
@@ -35,15 +32,32 @@ pub(super) struct LayerFile<'a> {
     /// The index of its layer.
     pub(super) layer: usize,
     pub(super) written: WrittenFile<'a>,
+    /// What of it was read, where parts were left out.
+    pub(super) parts: Option<&'a FileParts>,
 }
 
-/// Validates the files of all layers, in the order in which they count.
+impl LayerFile<'_> {
+    /// The number in the file, counted from 0, of a rule that was read.
+    fn rule_number(&self, read: usize) -> usize {
+        let numbers = self.parts.and_then(|parts| parts.rules.as_ref());
+        numbers.and_then(|numbers| numbers.get(read).copied()).unwrap_or(read)
+    }
+
+    /// A place, for as long as the policy is there.
+    fn place(&self, at: At) -> Place {
+        Place::new(&self.source, self.parts.map_or(at.start, |parts| parts.in_file(at.start)))
+    }
+}
+
+/// Validates the files of all layers, in the order in which they count. Where parts of them were left out, `shared` says
+/// which names the whole files share.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
     checking: Option<&dyn Names>,
+    shared: Option<&SharedNames>,
 ) -> Policy {
     let layers = layers::validate(kinds, caller_is_root, files, findings);
     let book = Book::new(&layers, files, findings, checking);
@@ -51,7 +65,12 @@ pub(super) fn validate(
     let mut rules = rules::validate(&book, &repositories);
     let executables = executables(&book);
     book.report_unused();
-    set_shown_names(files, &mut rules, &mut repositories);
+    // With one file there is no namesake, and nothing to look for.
+    let of_these =
+        || if files.len() < 2 { SharedNames::default() } else { SharedNames::of(&rules, &repositories) };
+    let shared = shared.cloned().unwrap_or_else(of_these);
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.source.path().to_owned()).collect();
+    shared.show(&mut rules, &mut repositories, &paths);
     let sequence = sequence(&rules);
     if checking.is_some() {
         let places: Vec<At> =
@@ -96,43 +115,4 @@ fn sequence(rules: &[Rule]) -> Vec<usize> {
         sequence.sort_by_key(|&index| rules[index].order);
     }
     sequence
-}
-
-/// Gives rules and repositories the names that are shown: where two files use one name, the file's with it.
-fn set_shown_names(files: &[LayerFile<'_>], rules: &mut [Rule], repositories: &mut [Repository]) {
-    if files.len() < 2 {
-        for rule in rules {
-            rule.shown_name.clone_from(&rule.name);
-        }
-        for repository in repositories {
-            repository.shown_name.clone_from(&repository.name);
-        }
-        return;
-    }
-    let names = shared_names(rules.iter().map(|rule| (rule.name.as_str(), rule.place.path())));
-    for rule in rules {
-        rule.shown_name = shown_name(&rule.name, rule.place.path(), &names, files);
-    }
-    let repository_names =
-        repositories.iter().map(|repository| (repository.name.as_str(), repository.place.path()));
-    let names = shared_names(repository_names);
-    for repository in repositories {
-        repository.shown_name = shown_name(&repository.name, repository.place.path(), &names, files);
-    }
-}
-
-/// The names that more than one file uses.
-fn shared_names<'a>(names: impl Iterator<Item = (&'a str, &'a Path)>) -> HashSet<String> {
-    let mut files: HashMap<&str, &Path> = HashMap::new();
-    let in_another_file = |(name, path): &(&'a str, &'a Path)| *files.entry(*name).or_insert(*path) != *path;
-    names.filter(in_another_file).map(|(name, _)| name.to_owned()).collect()
-}
-
-fn shown_name(name: &str, path: &Path, shared: &HashSet<String>, files: &[LayerFile<'_>]) -> String {
-    if !shared.contains(name) {
-        return name.to_owned();
-    }
-    let namesakes = files.iter().filter(|file| file.source.path().file_name() == path.file_name()).count();
-    let file = path.file_name().filter(|_| namesakes == 1).unwrap_or(path.as_os_str());
-    format!("{name} ({})", file.to_string_lossy())
 }

@@ -25,7 +25,7 @@ pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
     for file in book.files {
         for written in &file.written.repositories {
             let reading = Reading { book, written };
-            let place = Place::new(&file.source, written.name.at);
+            let place = file.place(written.name.at);
             let repository = reading.repository(file.layer, place);
             match files.entry((file.layer, repository.path.whole())) {
                 Entry::Vacant(entry) => drop(entry.insert((repositories.len(), written.name.at))),

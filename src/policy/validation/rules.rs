@@ -6,7 +6,7 @@ use super::{LayerFile, book::Book, selectors};
 use crate::policy::{
     acquisition::{Acquisition, ClaimTerms, Slots, SlotsFrom},
     fault::Fault,
-    place::{At, Place, Written},
+    place::{At, Written},
     principal::GroupEntry,
     repository::{Charge, Repository},
     rule::{Action, Admit, Rule},
@@ -36,7 +36,7 @@ pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule
                 *family_numbers.entry((file.layer, family.value)).or_insert(next)
             });
             let reading = Reading { book, repositories, written, file };
-            rules.push(reading.rule(index, family));
+            rules.push(reading.rule(file.rule_number(index), family));
         }
     }
     for ((_, family), places) in families {
@@ -59,7 +59,7 @@ impl Reading<'_, '_> {
         self.book.findings.fault(at, fault);
     }
 
-    fn rule(&self, index: usize, family: Option<usize>) -> Rule {
+    fn rule(&self, number: usize, family: Option<usize>) -> Rule {
         let written = self.written;
         let action = written.action.map(|action| action.value).unwrap_or_default();
         if !written.action_unknown {
@@ -76,9 +76,9 @@ impl Reading<'_, '_> {
             .flat_map(Acquisition::terms)
             .any(|terms| self.repositories[terms.repository].is_by_group());
         Rule {
-            name: written.name.map_or_else(|| format!("rule {}", index + 1), |name| name.value.to_owned()),
+            name: written.name.map_or_else(|| format!("rule {}", number + 1), |name| name.value.to_owned()),
             shown_name: String::new(),
-            place: Place::new(&self.file.source, written.at),
+            place: self.file.place(written.at),
             layer: self.file.layer,
             selectors: selected,
             except: written

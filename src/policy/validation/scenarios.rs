@@ -21,7 +21,7 @@ pub(super) fn validate(book: &Book<'_>, rules: &[Rule]) -> Vec<Scenario> {
     for file in book.files {
         for written in &file.written.scenarios {
             let reading = Reading { book, rules, written, layer: &book.layers[file.layer] };
-            scenarios.extend(reading.scenario(Place::new(&file.source, written.at)));
+            scenarios.extend(reading.scenario(file.place(written.at)));
         }
     }
     scenarios

@@ -1,0 +1,110 @@
+//! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It never touches what is
+//! there already, and makes all of it or nothing.
+
+mod first_policy;
+mod plan;
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    cli::InitArguments,
+    commands::{
+        init::{
+            first_policy::FirstPolicy,
+            plan::{Content, Plan},
+        },
+        print,
+        situation::Situation,
+    },
+    error::Error,
+    exit_status::ExitStatus,
+    output::visible::visible,
+    policy::SYSTEM_POLICY,
+    sys::regular_file,
+};
+
+/// Where the repositories of a system policy are that does not say otherwise.
+const REPOSITORIES: &str = "/run/rungate";
+
+/// What makes them again at every boot, because `/run` is empty then.
+const TMPFILES: &str = "/etc/tmpfiles.d/rungate.conf";
+
+/// Writes the policy, and says what was made and what comes next.
+pub(super) fn init(arguments: &InitArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = FirstPolicy::new(&arguments.commands, arguments.limit)?;
+    let (path, plan) = if situation.credentials.uid == 0 {
+        (PathBuf::from(SYSTEM_POLICY), for_the_system(&policy)?)
+    } else {
+        let path = situation.own_policy().ok_or_else(|| {
+            Error::new(ExitStatus::System, "there is no place for a policy of yours").advise(
+                "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
+            )
+        })?;
+        let plan = for_the_caller(&policy, &path)?;
+        (path, plan)
+    };
+    let made = if arguments.dry_run { plan.describe("would make") } else { plan.make()?.describe("made") };
+    let next = next(&policy, &path, arguments.dry_run);
+    print(&format!("{made}{next}"))
+}
+
+fn for_the_system(policy: &FirstPolicy) -> Result<Plan, Error> {
+    let mut plan = Plan::default();
+    plan.directory(Path::new(REPOSITORIES), 0o1777)?;
+    for name in policy.repositories() {
+        // Those that users create belong to whoever was first, who may then remove them.
+        plan.file(&lock_file(name), 0o666, Content::LockFile)?;
+    }
+    plan.directories_of(Path::new(TMPFILES), 0o755)?;
+    plan.file(Path::new(TMPFILES), 0o644, Content::Text(tmpfiles(policy)))?;
+    plan.directories_of(Path::new(SYSTEM_POLICY), 0o755)?;
+    plan.file(Path::new(SYSTEM_POLICY), 0o644, Content::Text(policy.for_the_system()))?;
+    Ok(plan)
+}
+
+fn for_the_caller(policy: &FirstPolicy, path: &Path) -> Result<Plan, Error> {
+    let mut plan = Plan::default();
+    plan.directories_of(path, 0o700)?;
+    plan.file(path, 0o644, Content::Text(policy.for_a_user()))?;
+    Ok(plan)
+}
+
+fn lock_file(name: &str) -> PathBuf {
+    Path::new(REPOSITORIES).join(format!("{name}.lock"))
+}
+
+/// For systemd-tmpfiles(8): the directory, and the lock files that belong to root.
+fn tmpfiles(policy: &FirstPolicy) -> String {
+    let mut text = format!(
+        "# The repositories of {SYSTEM_POLICY}, made again at every boot. A lock file that matters should be root's:\n\
+         # in this directory whoever creates one may remove it, and then its holders are forgotten. Add a line for each.\n\
+         d {REPOSITORIES} 1777 root root -\n"
+    );
+    for name in policy.repositories() {
+        text += &format!("f {} 0666 root root -\n", lock_file(name).display());
+    }
+    text
+}
+
+fn next(policy: &FirstPolicy, path: &Path, dry_run: bool) -> String {
+    if dry_run {
+        return String::new();
+    }
+    let system = if regular_file::status_of_path(Path::new(SYSTEM_POLICY)).is_ok()
+        && path != Path::new(SYSTEM_POLICY)
+    {
+        "The system has a policy too; yours is added to it and can only tighten it.\n"
+    } else {
+        ""
+    };
+    let path = visible(path);
+    match policy.repositories().next() {
+        Some(command) => format!(
+            "{system}Next: rungate run -- {command}, and edit {path} as you like; rungate policy check reads it.\n"
+        ),
+        None => format!(
+            "{system}Nothing is limited yet. Next: put your commands into {path}, then: rungate policy check\n"
+        ),
+    }
+}

@@ -1,0 +1,59 @@
+//! Names that more than one file uses, and what such a rule or repository is called so that people can tell it from its
+//! namesake.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{repository::Repository, rule::Rule};
+
+/// The names that more than one file uses.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct SharedNames {
+    rules: Vec<String>,
+    repositories: Vec<String>,
+}
+
+impl SharedNames {
+    /// Those of a policy.
+    pub(super) fn of(rules: &[Rule], repositories: &[Repository]) -> Self {
+        SharedNames {
+            rules: shared(rules.iter().map(|rule| (rule.name.as_str(), rule.place.path()))),
+            repositories: shared(
+                repositories.iter().map(|repository| (repository.name.as_str(), repository.place.path())),
+            ),
+        }
+    }
+
+    /// Gives rules and repositories the names that are shown: with the file's where the name is shared.
+    pub(super) fn show(&self, rules: &mut [Rule], repositories: &mut [Repository], files: &[PathBuf]) {
+        for rule in rules {
+            rule.shown_name = shown(&rule.name, rule.place.path(), &self.rules, files);
+        }
+        for repository in repositories {
+            repository.shown_name =
+                shown(&repository.name, repository.place.path(), &self.repositories, files);
+        }
+    }
+}
+
+fn shared<'a>(names: impl Iterator<Item = (&'a str, &'a Path)>) -> Vec<String> {
+    let mut files: HashMap<&str, &Path> = HashMap::new();
+    let in_another_file = |(name, path): &(&'a str, &'a Path)| *files.entry(*name).or_insert(*path) != *path;
+    let mut shared: Vec<String> = names.filter(in_another_file).map(|(name, _)| name.to_owned()).collect();
+    shared.sort_unstable();
+    shared.dedup();
+    shared
+}
+
+fn shown(name: &str, path: &Path, shared: &[String], files: &[PathBuf]) -> String {
+    if !shared.iter().any(|known| known == name) {
+        return name.to_owned();
+    }
+    let namesakes = files.iter().filter(|file| file.file_name() == path.file_name()).count();
+    let file = path.file_name().filter(|_| namesakes == 1).unwrap_or(path.as_os_str());
+    format!("{name} ({})", file.to_string_lossy())
+}
