@@ -108,7 +108,7 @@ fn without_the_mutex_one_too_many_is_let_in() {
 fn numbers_of_each_file_make_a_circle() {
     let circle = |variant| {
         let wants = [[1, 0], [0, 1], [1, 1], [1, 1]];
-        let mut state = State::first(&wants, 0);
+        let mut state = State::first(wants, 0);
         state.clock = 2;
         let [holder, _, waiter, _] = &mut state.processes;
         *holder = Process { at: At::Running, number: 1, slots: [1, 0], ..*holder };

@@ -111,7 +111,10 @@ impl Mover<'_> {
 
     /// The next repository that this process wants, from `from` on.
     fn wanted(&self, from: u8) -> Option<u8> {
-        (from..).take_while(|file| usize::from(*file) < FILES).find(|file| self.limit(usize::from(*file)) > 0)
+        (from..=u8::MAX)
+            .zip(usize::from(from)..FILES)
+            .find(|(_, file)| self.limit(*file) > 0)
+            .map(|(file, _)| file)
     }
 
     fn after(&self, change: impl FnOnce(&mut Process)) -> State {
@@ -140,7 +143,7 @@ impl Mover<'_> {
                 }
             }
             At::Looking(file, again) => {
-                step(if again { AGAIN } else { "look for room" }, Ok(self.look(file, again)))
+                step(if again { AGAIN } else { "look for room" }, Ok(self.look(file, again)));
             }
             At::Taking(file) => step("take a slot", self.take(file)),
             At::Queueing => {
@@ -325,7 +328,7 @@ impl Mover<'_> {
                     || other == self.me
             })
         };
-        let number = (mine.max(process.number)..).find(is_free).unwrap_or(u8::MAX);
+        let number = (mine.max(process.number)..=u8::MAX).find(is_free).unwrap_or(u8::MAX);
         if number != process.number {
             process.tickets = [0; FILES];
             process.number = number;

@@ -92,7 +92,7 @@ impl Found {
 
 /// Visits every state of a plan, from the one in which nobody has started.
 pub(super) fn explore(plan: &Plan) -> Report {
-    explore_from(plan, State::first(&plan.wants, plan.deaths))
+    explore_from(plan, State::first(plan.wants, plan.deaths))
 }
 
 /// Visits every state that can follow.

@@ -89,9 +89,9 @@ pub(super) struct State {
 
 impl State {
     /// Nobody has started.
-    pub(super) fn first(wants: &[[u8; FILES]; PROCESSES], deaths: u8) -> Self {
-        let process = |wants: &[u8; FILES]| Process {
-            at: if *wants == [0; FILES] { At::Gone } else { At::Outside },
+    pub(super) fn first(wants: [[u8; FILES]; PROCESSES], deaths: u8) -> Self {
+        let process = |wants: [u8; FILES]| Process {
+            at: if wants == [0; FILES] { At::Gone } else { At::Outside },
             number: 0,
             tickets: [0; FILES],
             slots: [0; FILES],
@@ -101,7 +101,7 @@ impl State {
             holders: 0,
             moves: 0,
         };
-        Self { processes: [0, 1, 2, 3].map(|number| process(&wants[number])), clock: 1, deaths }
+        Self { processes: [0, 1, 2, 3].map(|number| process(wants[number])), clock: 1, deaths }
     }
 
     /// Whether every launch has come to its end.
