@@ -39,6 +39,7 @@ mod properties;
 mod readme;
 mod refusal;
 mod reservations;
+mod schema;
 mod semantics;
 mod several_repositories;
 mod shared_directory;
