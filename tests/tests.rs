@@ -19,6 +19,7 @@ mod holds;
 mod hours;
 mod init;
 mod instruments;
+mod json;
 mod launch;
 mod layers;
 mod limits;
