@@ -99,9 +99,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A descriptor that was inherited stays open, and so would the locks on it. If this fails, the process ends anyway.
-        if self.file.is_inherited() {
-            let _ = self.release();
-        }
+        // The file may stay open, for another attempt or because it was inherited, and so would the locks on it. If this fails,
+        // the process ends anyway.
+        let _ = self.release();
     }
 }
