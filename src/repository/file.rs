@@ -227,7 +227,12 @@ impl LockFile {
 
 /// For a call on `path` that failed.
 pub(super) fn call(action: &'static str, path: &Path, call: &'static str, errno: Errno) -> RepositoryError {
-    RepositoryError::Call { action, path: path.to_owned(), source: Failure { call, errno } }
+    failed_call(action, path)(Failure { call, errno })
+}
+
+/// For `map_err`: what was being done to `path` when a call failed.
+pub(super) fn failed_call(action: &'static str, path: &Path) -> impl Fn(Failure) -> RepositoryError {
+    move |source| RepositoryError::Call { action, path: path.to_owned(), source }
 }
 
 /// None when there is nothing at the path.

@@ -10,7 +10,7 @@ use std::{os::fd::AsFd, rc::Rc, time::Duration};
 use crate::{
     repository::{
         error::RepositoryError,
-        file::{LockFile, call},
+        file::{LockFile, call, failed_call},
         layout::{LAST_SLOT, ticket_at, ticket_byte, tickets_from, tickets_up_to},
     },
     sys::{
@@ -268,8 +268,8 @@ pub enum Woken {
 /// Sleeps until `ahead` leaves the line, at most this long. It is the kernel that wakes, and only whoever sleeps right behind
 /// the one that left.
 pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Result<Woken, RepositoryError> {
-    let failed = |errno| call("wait at", file.path(), "fcntl(F_SETLKW)", errno);
-    let alarm = Alarm::every(longest.max(Duration::from_millis(1))).map_err(failed)?;
+    let interval = longest.max(Duration::from_millis(1));
+    let alarm = Alarm::every(interval).map_err(failed_call("wait at", file.path()))?;
     let slept = record_lock::lock(file.as_fd(), &ahead.byte(), Mode::Read);
     drop(alarm);
     match slept {
@@ -283,6 +283,6 @@ pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Resul
             std::thread::sleep(longest);
             Ok(Woken::Time)
         }
-        Err(errno) => Err(failed(errno)),
+        Err(errno) => Err(call("wait at", file.path(), "fcntl(F_SETLKW)", errno)),
     }
 }
