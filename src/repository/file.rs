@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{error::RepositoryError, hold::Hold},
     sys::{
         descriptor::{self, FileId, Inherited},
@@ -196,6 +197,9 @@ impl LockFile {
     pub(super) fn try_lock_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         if self.conflict(bytes)?.is_some() {
             return Ok(false);
+        }
+        if DeliberateFault::NoMutex.is_on() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
         }
         record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))

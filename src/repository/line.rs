@@ -8,6 +8,7 @@
 use std::{os::fd::AsFd, rc::Rc, time::Duration};
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{
         error::RepositoryError,
         file::{LockFile, call, failed_call},
@@ -39,6 +40,11 @@ impl Number {
             since.as_secs() * u64::from(UNITS)
                 + u64::from(since.subsec_nanos()) * u64::from(UNITS) / 1_000_000_000,
         )
+    }
+
+    /// That of a launch which arrives now and does not wait.
+    pub fn of_newcomer() -> Self {
+        if DeliberateFault::Overtaking.is_on() { Self(0) } else { Self::now() }
     }
 
     /// When its launch arrived, as time since boot.
