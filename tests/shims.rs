@@ -346,6 +346,30 @@ fn other_copies_of_rungate() {
     }
 }
 
+/// A shim has no option that could name a policy: what is said where there is none must not ask for one.
+#[test]
+fn without_a_policy_a_shim_starts_nothing() {
+    let site = Site::new();
+    site.program("matlab");
+    site.shim("matlab");
+    shell(&site, "matlab")
+        .stderr(
+            "
+            rungate: matlab: not started: there is no policy that says what may start
+            Write one to begin with: rungate init matlab; or remove the shim: rm $DIR/shims/matlab
+            ",
+        )
+        .status(78);
+    shell(&site, "$0 shim list").args([site.rungate()])
+        .stdout("SHIM[gap]STARTS[gap]RULES[gap]NOTE\n$DIR/shims/matlab[gap]$DIR/bin/matlab[gap]-[gap]there is no policy, so it starts nothing\n")
+        .status(0);
+    // What would happen is what happens.
+    site.test()
+        .args(["explain", "--", "matlab"])
+        .stdout("...\nnow   refused, status 78: there is no policy that says what may start\nNothing was taken.\n")
+        .status(0);
+}
+
 /// "`[command.NAME] exec`": a shim that the policy names as its own program would start itself.
 #[test]
 fn the_policy_cannot_name_the_shim_as_the_program() {

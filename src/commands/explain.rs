@@ -234,6 +234,9 @@ impl Explained<'_, '_> {
 
     /// What would happen now, and the status of a refusal.
     fn verdict(&self) -> (String, Option<ExitStatus>) {
+        if self.policy.is_empty() {
+            return ("there is no policy that says what may start".to_owned(), Some(ExitStatus::Policy));
+        }
         match &self.decision.verdict {
             Verdict::Denied { rule, matches } => (
                 format!("rule \"{}\" matches {}", visible(rule.shown_name()), visible(matches)),

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     path::Path,
     time::{Duration, Instant},
 };
@@ -25,7 +25,8 @@ use crate::{
     launch::{
         depth::Depth,
         environment::{HELD, parse_held},
-        program::{Program, ProgramError},
+        program::Program,
+        program_error::ProgramError,
         shim::Shim,
         start::{Command, StartError, start},
     },
@@ -96,7 +97,7 @@ impl<'a> Run<'a> {
             Err(faults) => return Err(faulty(faults)),
         };
         if opened.is_empty() && order.cap.is_none() {
-            return Err(no_policy(command));
+            return Err(no_policy(order));
         }
         let named = |name: &OsStr| opened.executable(name);
         let program = find(named, command, order.shim.as_ref(), &situation.directory)?;
@@ -368,13 +369,17 @@ fn cannot_take(command: &OsStr, error: &RepositoryError) -> Error {
         .advise(error.advice())
 }
 
-fn no_policy(command: &OsString) -> Error {
-    Error::new(
-        ExitStatus::Policy,
-        format!("{}: not started: there is no policy that says what may start", visible(command)),
-    )
-    .advise(format!(
-        "Give one with --policy FILE, or a cap without one: rungate run --limit 1 -- {}",
-        visible(command)
-    ))
+fn no_policy(order: &Order) -> Error {
+    let command = visible(&order.command);
+    let advice = match &order.shim {
+        None => {
+            format!("Give one with --policy FILE, or a cap without one: rungate run --limit 1 -- {command}")
+        }
+        Some(shim) => format!(
+            "Write one to begin with: rungate init {command}; or remove the shim: rm {}",
+            visible(&shim.path)
+        ),
+    };
+    let text = format!("{command}: not started: there is no policy that says what may start");
+    Error::new(ExitStatus::Policy, text).advise(advice)
 }

@@ -87,6 +87,8 @@ impl Listed {
             "its directory is not in PATH".to_owned()
         } else if executable::identity(&shim.path) != executable::own() {
             "leads to another rungate".to_owned()
+        } else if policy.is_empty() {
+            "there is no policy, so it starts nothing".to_owned()
         } else {
             String::new()
         };

@@ -5,6 +5,7 @@
 pub mod depth;
 pub mod environment;
 pub mod program;
+pub mod program_error;
 pub mod search;
 pub mod shim;
 pub mod shim_directory;

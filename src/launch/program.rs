@@ -3,18 +3,18 @@
 //! command's name is a shim, and passed by: a program is wanted, not the way to it.
 
 use std::{
-    ffi::{OsStr, OsString},
-    fmt, io,
+    ffi::OsStr,
+    io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use crate::{
     launch::{
+        program_error::ProgramError,
         search::Search,
         shim::{Shim, is_own_name},
     },
-    output::visible::visible,
     sys::{descriptor::FileId, executable, failure::Errno},
 };
 
@@ -157,97 +157,3 @@ impl Missing {
         }
     }
 }
-
-/// Why there is no program to start.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum ProgramError {
-    /// No directory of `PATH` has it.
-    NotOnPath {
-        /// The command.
-        command: OsString,
-        /// The `PATH` that was searched.
-        search: OsString,
-    },
-    /// No directory of `PATH` that comes after the shim's has it.
-    NotBehind {
-        /// The shim.
-        shim: Shim,
-        /// The `PATH` that was searched.
-        search: OsString,
-    },
-    /// The path that was typed leads to nothing.
-    NotFound {
-        /// The path.
-        path: PathBuf,
-    },
-    /// It is there and cannot be executed.
-    CannotExecute {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        errno: Errno,
-    },
-    /// The policy says that rungate itself is the program.
-    IsRungate {
-        /// The path in the policy.
-        path: PathBuf,
-    },
-}
-
-impl ProgramError {
-    fn of(path: PathBuf, errno: Errno) -> Self {
-        match errno {
-            Errno::ENOENT | Errno::ENOTDIR => Self::NotFound { path },
-            errno => Self::CannotExecute { path, errno },
-        }
-    }
-
-    /// Whether it is there at all: the difference between the statuses 126 and 127.
-    pub fn was_found(&self) -> bool {
-        matches!(self, Self::CannotExecute { .. } | Self::IsRungate { .. })
-    }
-
-    /// What to do about it, where that is not plain.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Self::NotBehind { shim, .. } => Some(format!(
-                "Put the directory of the program into PATH, or name the program in the policy: [command.{}] exec = \"/path\"",
-                visible(&shim.name)
-            )),
-            Self::IsRungate { .. } => {
-                Some("Name the program itself there, not the shim: [command.NAME] exec".to_owned())
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for ProgramError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotOnPath { command, search } => {
-                write!(formatter, "{}: not found in PATH ({})", visible(command), visible(search))
-            }
-            Self::NotBehind { shim: Shim { name, path }, search } => write!(
-                formatter,
-                "{}: not found behind the shim {}\n  PATH={}",
-                visible(name),
-                visible(path),
-                visible(search)
-            ),
-            Self::NotFound { path } => write!(formatter, "{}: not found", visible(path)),
-            Self::CannotExecute { path, errno } => {
-                write!(formatter, "{}: cannot be executed: {}", visible(path), errno.desc())
-            }
-            Self::IsRungate { path } => {
-                write!(
-                    formatter,
-                    "{}: not started: the policy names it as the program, and it is rungate itself",
-                    visible(path)
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ProgramError {}
