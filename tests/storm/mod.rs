@@ -205,8 +205,14 @@ impl Calm {
             Ending::Status(69 | 75 | 124) => self.refused += 1,
             // An expired one dies of the first signal that it is asked with.
             Ending::Signal(2 | 9 | 15) => self.killed += 1,
-            // Somebody replaces the files all the time.
-            Ending::Status(74) if outcome.stderr.contains("deleted and created again") => self.refused += 1,
+            // Somebody replaces the files all the time; on a machine that stands still, somebody keeps a mutex for too long.
+            Ending::Status(74)
+                if ["deleted and created again", "stayed locked"]
+                    .iter()
+                    .any(|words| outcome.stderr.contains(words)) =>
+            {
+                self.refused += 1;
+            }
             _ => self.odd.push(format!("{:?}: {}", outcome.ending, outcome.stderr)),
         }
         if outcome.stderr.contains("panicked") {
