@@ -119,7 +119,7 @@ fn the_example_can_be_put_into_force() {
     site.program("make");
     let text = include_str!("../src/commands/init/own.toml");
     let uncommented = |line: &str| match line.strip_prefix('#') {
-        Some(code) if !code.starts_with(' ') => code.to_owned(),
+        Some(code) if !code.starts_with([' ', ':']) => code.to_owned(),
         _ => line.to_owned(),
     };
     let example: Vec<String> = text.lines().map(uncommented).collect();

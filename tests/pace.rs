@@ -215,3 +215,19 @@ fn a_stamp_from_the_future_locks_nobody_out() {
         assert!(length >= 8192);
     }
 }
+
+/// Where the header says that the last start was of a slot that no file has room for, nobody is named, and nothing breaks.
+#[test]
+fn a_cursor_of_any_value_only_loses_the_name() {
+    let site = site("if_elapsed = \"1h\"");
+    sync(&site).status(0);
+    for cursor in [0, 1, 1 << 20, 1 << 56, 1 << 63, u64::MAX] {
+        set_field(&site, 2, cursor);
+        let unnamed = "
+            rungate: sync: too soon: started at [time], [age] ago;
+              not before [time] (repository sync, if_elapsed = \"1h\")
+            To start it now all the same: rungate reset sync
+            ";
+        site.test().args(["run", "--", "sync"]).stderr(unnamed).status(69);
+    }
+}

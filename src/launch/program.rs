@@ -34,10 +34,14 @@ pub struct Program {
 impl Program {
     /// Finds the program of a command that was typed in `directory`.
     pub fn find(command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
-        let search = Search::of_environment();
+        Self::find_along(&Search::of_environment(), command, directory)
+    }
+
+    /// The same, with a search path of one's own.
+    pub fn find_along(search: &Search, command: &OsStr, directory: &Path) -> Result<Self, ProgramError> {
         Self::typed(command, directory)
             .unwrap_or_else(|| Self::in_entries(command, search.entries(), directory, Links::PassedBy))
-            .map_err(|missing| missing.of(command, &search))
+            .map_err(|missing| missing.of(command, search))
     }
 
     /// Finds what `execvp(3)` would execute for it, which may be a shim.

@@ -26,7 +26,8 @@ impl Search {
         Self::of(env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH)))
     }
 
-    fn of(text: OsString) -> Self {
+    /// The directories that a text names.
+    pub fn of(text: OsString) -> Self {
         let entries = env::split_paths(&text)
             .map(|entry| if entry.as_os_str().is_empty() { PathBuf::from(".") } else { entry })
             .collect();

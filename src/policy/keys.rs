@@ -18,6 +18,35 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) about: &'static str,
+    /// Whether the table must have it.
+    pub(super) is_required: bool,
+    /// Whether its list, where it is one, must have an entry.
+    pub(super) is_filled: bool,
+}
+
+impl Key {
+    const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    const fn filled(mut self) -> Self {
+        self.is_filled = true;
+        self
+    }
+}
+
+/// Which keys of a table go together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Together {
+    /// The first means something only beside the second.
+    Needs(&'static str, &'static str),
+    /// Not both.
+    Either(&'static str, &'static str),
+    /// One of them, and not both.
+    One(&'static str, &'static str),
+    /// This one; the table shares it with others that need not have it.
+    Must(&'static str),
 }
 
 /// The keys of one kind of table.
@@ -27,9 +56,26 @@ pub(super) struct Keys {
     pub(super) what: &'static str,
     /// The keys, in groups, because some kinds of table share some.
     pub(super) groups: &'static [&'static [Key]],
+    /// What an editor can say of keys that do or do not go together.
+    pub(super) together: &'static [Together],
 }
 
 impl Keys {
+    /// The keys that the table must have, whatever else it has.
+    pub(super) fn required(&self) -> impl Iterator<Item = &'static str> {
+        let must = self.together.iter().filter_map(|together| match together {
+            Together::Must(key) => Some(*key),
+            _ => None,
+        });
+        self.iter().filter(|key| key.is_required).map(|key| key.name).chain(must)
+    }
+
+    /// Whether the table may have to have a key.
+    pub(super) fn may_require(&self, key: &str) -> bool {
+        let one = |together: &Together| matches!(together, Together::One(one, _) if *one == key);
+        self.required().any(|required| required == key) || self.together.iter().any(one)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &'static Key> {
         self.groups.iter().copied().flatten()
     }
@@ -91,7 +137,7 @@ pub(super) enum Shape {
 }
 
 const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, shape, about }
+    Key { name, shape, about, is_required: false, is_filled: false }
 }
 
 const SLOT_COUNT: Shape = Shape::Number { least: 1, most: HIGHEST_LIMIT as i64 };
@@ -109,6 +155,7 @@ pub(super) static FILE: Keys = Keys {
         key("log", Shape::Table(&LOG), "Where starts and refusals are logged."),
         key("test", Shape::Tables(&TEST), "What is to come out of a request."),
     ]],
+    together: &[],
 };
 
 pub(super) static DEFAULTS: Keys = Keys {
@@ -131,14 +178,16 @@ pub(super) static DEFAULTS: Keys = Keys {
             "The lowest descriptor that may hold a slot.",
         ),
     ]],
+    together: &[],
 };
 
 pub(super) static REPOSITORY: Keys = Keys {
     what: "a repository",
     groups: &[&[
         key("path", Shape::Text, "The lock file, with placeholders; defaults to NAME.lock."),
-        key("per", Shape::SomeOf(Per::words), "A file for each user, group, host, command or directory."),
-        key("limit", Shape::Limit, "How many slots may be held at once; 0 drains."),
+        key("per", Shape::SomeOf(Per::words), "A file for each user, group, host, command or directory.")
+            .filled(),
+        key("limit", Shape::Limit, "How many slots may be held at once; 0 drains.").required(),
         key("limits", Shape::LimitByName, "Other limits for some members of `per`."),
         key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged."),
         key("reserve", Shape::Tables(&RESERVE), "Slots kept for some users."),
@@ -157,28 +206,36 @@ pub(super) static REPOSITORY: Keys = Keys {
         key("expire_grace", Shape::Duration, "The time between the signals that end it."),
         key("expire_kill", Shape::OneOf(ExpireKill::words), "Whether the process or its group is ended."),
     ]],
+    together: &[
+        Together::Needs("if_elapsed_from", "if_elapsed"),
+        Together::Needs("too_soon", "if_elapsed"),
+        Together::Needs("expire_grace", "expire_after"),
+        Together::Needs("expire_kill", "expire_after"),
+        Together::Either("path", "per"),
+    ],
 };
 
 pub(super) static RESERVE: Keys = Keys {
     what: "a reservation",
     groups: &[&[
-        key("for", Shape::TextsOrNumbers, "For whom, as in `users`."),
-        key("slots", SLOT_COUNT, "How many slots are kept."),
+        key("for", Shape::TextsOrNumbers, "For whom, as in `users`.").required(),
+        key("slots", SLOT_COUNT, "How many slots are kept.").required(),
         key("lend", SLOT_COUNT_OR_NONE, "How many of them others may use while they are idle."),
     ]],
+    together: &[],
 };
 
-pub(super) static SELECTORS: Keys = Keys { what: "an exception", groups: &[SELECTOR_KEYS] };
+pub(super) static SELECTORS: Keys = Keys { what: "an exception", groups: &[SELECTOR_KEYS], together: &[] };
 
 const SELECTOR_KEYS: &[Key] = &[
-    key("commands", Shape::Texts, "Names or paths of commands."),
-    key("arguments", Shape::TextsOrLists, "Arguments; a list is for consecutive ones."),
-    key("users", Shape::TextsOrNumbers, "Names, %groups, +netgroups, uids and ranges of uids."),
-    key("groups", Shape::TextsOrNumbers, "Names and gids of groups."),
-    key("hosts", Shape::Texts, "Names of hosts, in full or up to the first dot."),
-    key("directories", Shape::Texts, "Working directories."),
+    key("commands", Shape::Texts, "Names or paths of commands.").filled(),
+    key("arguments", Shape::TextsOrLists, "Arguments; a list is for consecutive ones.").filled(),
+    key("users", Shape::TextsOrNumbers, "Names, %groups, +netgroups, uids and ranges of uids.").filled(),
+    key("groups", Shape::TextsOrNumbers, "Names and gids of groups.").filled(),
+    key("hosts", Shape::Texts, "Names of hosts, in full or up to the first dot.").filled(),
+    key("directories", Shape::Texts, "Working directories.").filled(),
     key("environment", Shape::Environment, "Variables: their values, false where unset."),
-    key("when", Shape::Texts, "Times: \"Mon-Fri 08:00-18:00\"."),
+    key("when", Shape::Texts, "Times: \"Mon-Fri 08:00-18:00\".").filled(),
 ];
 
 const RULE_KEYS: &[Key] = &[
@@ -192,17 +249,25 @@ const RULE_KEYS: &[Key] = &[
     key("acquire", Shape::Claims(&CLAIM), "What it takes."),
     key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged, for this rule."),
     key("admit", Shape::OneOf(Admit::words), "\"always\": beyond the limit if need be."),
-    key("from", Shape::Texts, "The repositories that an exempt rule exempts from."),
+    key("from", Shape::Texts, "The repositories that an exempt rule exempts from.").filled(),
     key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
     key("wait", Shape::Wait, "How long its launches wait; the shortest counts."),
     key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
 ];
 
-pub(super) static RULE: Keys = Keys { what: "a rule", groups: &[SELECTOR_KEYS, RULE_KEYS] };
+pub(super) static RULE: Keys = Keys { what: "a rule", groups: &[SELECTOR_KEYS, RULE_KEYS], together: &[] };
 
-pub(super) static CLAIM: Keys = Keys { what: "a claim", groups: &[CLAIM_KEYS, ANY_OF_KEYS] };
+pub(super) static CLAIM: Keys = Keys {
+    what: "a claim",
+    groups: &[CLAIM_KEYS, ANY_OF_KEYS],
+    together: &[Together::One("repository", "any_of"), Together::Either("ceiling", "leave")],
+};
 
-pub(super) static ALTERNATIVE: Keys = Keys { what: "an alternative", groups: &[CLAIM_KEYS] };
+pub(super) static ALTERNATIVE: Keys = Keys {
+    what: "an alternative",
+    groups: &[CLAIM_KEYS],
+    together: &[Together::Must("repository"), Together::Either("ceiling", "leave")],
+};
 
 const CLAIM_KEYS: &[Key] = &[
     key("repository", Shape::Text, "The repository."),
@@ -213,18 +278,23 @@ const CLAIM_KEYS: &[Key] = &[
 ];
 
 const ANY_OF_KEYS: &[Key] =
-    &[key("any_of", Shape::Claims(&ALTERNATIVE), "Claims of which the first that can be had is taken.")];
+    &[key("any_of", Shape::Claims(&ALTERNATIVE), "Claims of which the first that can be had is taken.")
+        .filled()];
 
 pub(super) static SLOTS_FROM: Keys = Keys {
     what: "slots_from",
     groups: &[&[
-        key("after", Shape::Text, "The argument before the number."),
+        key("after", Shape::Text, "The argument before the number.").required(),
         key("most", SLOT_COUNT, "No more than this, whatever the number is."),
     ]],
+    together: &[],
 };
 
-pub(super) static COMMAND: Keys =
-    Keys { what: "a command", groups: &[&[key("exec", Shape::Text, "The program, as an absolute path.")]] };
+pub(super) static COMMAND: Keys = Keys {
+    what: "a command",
+    groups: &[&[key("exec", Shape::Text, "The program, as an absolute path.").required()]],
+    together: &[],
+};
 
 pub(super) static LOG: Keys = Keys {
     what: "[log]",
@@ -236,12 +306,13 @@ pub(super) static LOG: Keys = Keys {
         ),
         key("events", Shape::OneOf(LogEvents::words), "Which events are logged."),
     ]],
+    together: &[],
 };
 
 pub(super) static TEST: Keys = Keys {
     what: "a test",
     groups: &[&[
-        key("name", Shape::Text, "What it is called in reports."),
+        key("name", Shape::Text, "What it is called in reports.").required(),
         key("user", Shape::Text, "Who starts the command; \"user\" unless it says otherwise."),
         key(
             "uid",
@@ -250,7 +321,7 @@ pub(super) static TEST: Keys = Keys {
         ),
         key("groups", Shape::TextsOrNumbers, "The groups that the user is in."),
         key("netgroups", Shape::Texts, "The netgroups that the user is in on this host."),
-        key("command", Shape::Text, "The command as typed."),
+        key("command", Shape::Text, "The command as typed.").required(),
         key("path", Shape::Text, "The path that would be executed; below /usr/bin unless it says otherwise."),
         key("arguments", Shape::Texts, "The arguments."),
         key("host", Shape::Text, "The node name; \"localhost\" unless it says otherwise."),
@@ -267,18 +338,20 @@ pub(super) static TEST: Keys = Keys {
             Shape::NumberByName,
             "How many slots are held in repositories, as \"matlab\" or \"matlab-per-user [ann]\".",
         ),
-        key("expect", Shape::OneOf(Expectation::words), "What is to come out."),
+        key("expect", Shape::OneOf(Expectation::words), "What is to come out.").required(),
         key("by", Shape::Text, "The rule that refuses or exempts."),
         key("claims", Shape::Expected(&EXPECTED_CLAIM), "The claims of a start, all of them."),
     ]],
+    together: &[],
 };
 
 pub(super) static EXPECTED_CLAIM: Keys = Keys {
     what: "an expected claim",
     groups: &[&[
-        key("repository", Shape::Text, "The repository."),
+        key("repository", Shape::Text, "The repository.").required(),
         key("member", Shape::Text, "Whose file of it."),
         key("slots", Shape::Slots, "How many slots."),
         key("limit", SLOT_COUNT_OR_NONE, "The limit for this launch."),
     ]],
+    together: &[],
 };

@@ -58,6 +58,7 @@ impl<'a> Section<'a> {
 
     /// A key that must be there.
     pub(super) fn require(&self, key: &'static str) -> Option<Value<'a>> {
+        debug_assert!(self.keys.may_require(key), "{key} is not marked as required");
         let value = self.get(key);
         if value.is_none() {
             self.findings.fault(self.at, Fault::MissingKey { key, what: self.keys.what });

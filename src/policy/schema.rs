@@ -1,10 +1,12 @@
 //! The JSON Schema of a policy, for editors that complete and check TOML. It is written from the table of keys that the
 //! reader uses, so that the two cannot differ in what they know.
 
+use std::ptr;
+
 use serde_json::{Map, Value, json};
 
 use super::{
-    keys::{FILE, Keys, Shape},
+    keys::{FILE, Key, Keys, REPOSITORY, RULE, SELECTORS, Shape, Together},
     limit::HIGHEST_LIMIT,
     log::LogTarget,
 };
@@ -12,19 +14,79 @@ use super::{
 /// The schema of a policy file.
 pub fn schema() -> Value {
     let mut schema = table(&FILE);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
     schema["title"] = "rungate policy".into();
     schema
 }
 
 fn table(keys: &Keys) -> Value {
-    let property = |key: &super::keys::Key| {
+    let property = |key: &Key| {
         let mut property = shape(key.shape);
+        if key.is_filled {
+            fill(&mut property);
+        }
         property["description"] = key.about.into();
         (key.name.to_owned(), property)
     };
     let properties: Map<String, Value> = keys.iter().map(property).collect();
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    let mut table = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    let required: Vec<&str> = keys.required().collect();
+    if !required.is_empty() {
+        table["required"] = required.into();
+    }
+    let needs: Map<String, Value> = keys
+        .together
+        .iter()
+        .filter_map(|together| match together {
+            Together::Needs(key, other) => Some(((*key).to_owned(), json!([other]))),
+            _ => None,
+        })
+        .collect();
+    if !needs.is_empty() {
+        table["dependencies"] = needs.into();
+    }
+    let others: Vec<Value> = keys
+        .together
+        .iter()
+        .filter_map(|together| match together {
+            Together::Needs(..) | Together::Must(_) => None,
+            Together::Either(one, other) => Some(json!({ "not": { "required": [one, other] } })),
+            Together::One(one, other) => {
+                Some(json!({ "oneOf": [{ "required": [one] }, { "required": [other] }] }))
+            }
+        })
+        .collect();
+    if !others.is_empty() {
+        table["allOf"] = others.into();
+    }
+    table
+}
+
+/// Wherever a list can stand, one without entries cannot.
+fn fill(shape: &mut Value) {
+    if shape["type"] == "array" {
+        shape["minItems"] = 1.into();
+    }
+    for alternative in shape.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        fill(alternative);
+    }
+}
+
+/// A rule does something: it takes slots, or its action is another one.
+fn rule(keys: &Keys) -> Value {
+    let mut rule = table(keys);
+    rule["anyOf"] = json!([
+        { "required": ["acquire"], "properties": { "action": { "const": "limit" } } },
+        { "required": ["action"], "properties": { "action": { "enum": ["deny", "exempt"] }, "acquire": false } },
+    ]);
+    rule
+}
+
+/// An exception is for something.
+fn exception(keys: &Keys) -> Value {
+    let mut exception = table(keys);
+    exception["minProperties"] = 1.into();
+    exception
 }
 
 fn shape(shape: Shape) -> Value {
@@ -53,7 +115,14 @@ fn shape(shape: Shape) -> Value {
         Shape::Environment => by_name(&one_of(&[texts(), json!({ "type": "boolean" })])),
         Shape::Claims(keys) | Shape::Expected(keys) => list(&one_of(&[text(), table(keys)])),
         Shape::Table(keys) => table(keys),
+        Shape::Tables(keys) if ptr::eq(keys, &raw const RULE) => list(&rule(keys)),
+        Shape::Tables(keys) if ptr::eq(keys, &raw const SELECTORS) => list(&exception(keys)),
         Shape::Tables(keys) => list(&table(keys)),
+        Shape::TableByName(keys) if ptr::eq(keys, &raw const REPOSITORY) => {
+            let mut repositories = by_name(&table(keys));
+            repositories["propertyNames"] = json!({ "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$" });
+            repositories
+        }
         Shape::TableByName(keys) => by_name(&table(keys)),
     }
 }

@@ -101,7 +101,9 @@ pub(super) fn who_started(
     header: &Header,
     start: SystemTime,
 ) -> Result<Option<u32>, RepositoryError> {
-    let Some(slot) = header.cursor.checked_sub(1).filter(|slot| *slot > 0) else { return Ok(None) };
+    let Some(slot) = header.cursor.checked_sub(1).filter(|slot| (1..=LAST_SLOT).contains(slot)) else {
+        return Ok(None);
+    };
     let record = Records { file, first: 0, bytes: Vec::new() }.of(slot)?;
     Ok(record.filter(|record| record.since() == start).map(|record| record.uid))
 }

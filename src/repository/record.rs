@@ -56,16 +56,23 @@ impl Record {
             return bytes;
         }
         let mut record = self.clone();
+        // At once, not character by character: whoever types a name of a hundred thousand characters holds the mutex meanwhile.
+        record.texts().into_iter().filter(|text| text.len() > ROOM).for_each(|text| {
+            let end = (0..=ROOM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            shorten(text);
+        });
         while !record.write_into(&mut bytes[..ROOM]) {
-            let longest = [&mut record.host, &mut record.rule, &mut record.command, &mut record.boot]
-                .into_iter()
-                .max_by_key(|text| text.len());
-            if let Some(text) = longest {
+            if let Some(text) = record.texts().into_iter().max_by_key(|text| text.len()) {
                 shorten(text);
             }
             bytes[..ROOM].fill(b' ');
         }
         bytes
+    }
+
+    fn texts(&mut self) -> [&mut String; 4] {
+        [&mut self.host, &mut self.rule, &mut self.command, &mut self.boot]
     }
 
     fn write_into(&self, room: &mut [u8]) -> bool {
@@ -163,6 +170,14 @@ mod tests {
         let bytes = record("seats", "\u{9b}31m\u{202e}").encode();
         assert!(bytes.is_ascii());
         assert_eq!(Record::decode(&bytes).expect("it reads back").command, "\u{9b}31m\u{202e}");
+    }
+
+    /// A name of a hundred thousand characters was cut one character at a time, with everything written anew each time: five
+    /// minutes, under the mutex.
+    #[test]
+    fn a_long_text_is_cut_at_once() {
+        let cut = fits("seats", &"\u{1b}ü".repeat(1 << 20));
+        assert!(cut.command.starts_with("\u{1b}ü") && cut.command.ends_with('…'));
     }
 
     #[test]

@@ -6,16 +6,16 @@ use rungate::{
 };
 
 /// A policy with something wrong, and what is shown of it.
-pub(super) struct Case {
-    pub(super) about: &'static str,
+pub(crate) struct Case {
+    pub(crate) about: &'static str,
     /// Paths and texts, in the order in which they count. What lies below `/home` is the caller's own.
-    pub(super) files: &'static [(&'static str, &'static str)],
-    pub(super) shown: &'static str,
+    pub(crate) files: &'static [(&'static str, &'static str)],
+    pub(crate) shown: &'static str,
 }
 
 impl Case {
     /// What is shown, and the codes of it.
-    pub(super) fn check(&self) -> (String, Vec<&'static str>) {
+    pub(crate) fn check(&self) -> (String, Vec<&'static str>) {
         let layer = |kind, own: bool| {
             let files = self.files.iter().filter(|(path, _)| path.starts_with("/home") == own);
             let text = |(path, text): &(&str, &str)| SourceText::new(*path, text.trim_start_matches('\n'));
@@ -33,7 +33,7 @@ impl Case {
 }
 
 /// A site with two users and two groups, and a group whose database does not answer.
-pub(super) struct Databases;
+pub(crate) struct Databases;
 
 impl Names for Databases {
     fn user_name(&self, _: u32) -> Result<Option<String>, LookupError> {

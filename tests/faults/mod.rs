@@ -1,7 +1,7 @@
 //! Every fault and every warning, to the letter: `path:line:col: message [code]`, the line, a caret. Whoever changes a
 //! wording changes it here too, and sees it as an admin does.
 
-mod case;
+pub(crate) mod case;
 mod files;
 mod keys;
 mod layers;
@@ -20,7 +20,8 @@ use rungate::policy::codes;
 
 use case::Case;
 
-fn cases() -> impl Iterator<Item = &'static Case> {
+/// Every case.
+pub(crate) fn cases() -> impl Iterator<Item = &'static Case> {
     let topics = [
         syntax::CASES,
         keys::CASES,

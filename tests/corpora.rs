@@ -1,0 +1,56 @@
+//! What the fuzzers found worth keeping, read again by every test run: files of `fuzz/corpus`, each fed to the same function
+//! as cargo-fuzz feeds it. CONTRIBUTING.md says how to look for more.
+
+#![allow(unreachable_pub, reason = "in the crate of the fuzzers it can be reached")]
+#![allow(
+    clippy::unnecessary_debug_formatting,
+    reason = "what bytes there are matters more than how they look"
+)]
+
+use std::{fs, panic::catch_unwind, path::Path};
+
+#[path = "../fuzz/src/contents.rs"]
+mod contents;
+#[path = "../fuzz/src/paths.rs"]
+mod paths;
+#[path = "../fuzz/src/policy.rs"]
+mod policy;
+#[path = "../fuzz/src/small_site.rs"]
+mod small_site;
+#[path = "../fuzz/src/words.rs"]
+mod words;
+
+fn replay(target: &str, judge: fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries = fs::read_dir(&corpus).expect("a corpus").map(|entry| entry.expect("an entry").path());
+    let inputs: Vec<_> = entries.filter(|path| path.is_file()).collect();
+    assert!(inputs.len() >= 10, "{corpus:?} holds nothing to speak of");
+    for input in inputs {
+        let bytes = fs::read(&input).expect("an input");
+        assert!(catch_unwind(|| judge(&bytes)).is_ok(), "{} breaks a promise", input.display());
+    }
+}
+
+/// "What is printed decides as what was read does", and a user's own policy only tightens the system's.
+#[test]
+fn policies() {
+    replay("policy", policy::judge);
+}
+
+/// "Only kernel locks admit or refuse; records are for people": whatever the file says.
+#[test]
+fn contents_of_lock_files() {
+    replay("contents", contents::judge);
+}
+
+/// "Arguments and environment pass through untouched as bytes."
+#[test]
+fn command_lines_and_environments() {
+    replay("words", words::judge);
+}
+
+/// "Two values never share a file by accident", and none leads out of the directory.
+#[test]
+fn values_in_paths() {
+    replay("paths", paths::judge);
+}
