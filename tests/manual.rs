@@ -155,6 +155,101 @@ fn every_exit_status_is_in_the_manual() {
     assert!(missing.is_empty(), "not in rungate(1): {missing:?}");
 }
 
+/// The pages.
+const PAGES: [&str; 3] = ["rungate.1", "rungate-policy.5", "rungate-shim.8"];
+
+/// The source of a page from one heading up to the next.
+fn section(name: &str, heading: &str) -> String {
+    let text = fs::read_to_string(package().join("man").join(name)).expect("a page");
+    let (_, after) = text
+        .split_once(&format!("\n.Sh {heading}\n"))
+        .unwrap_or_else(|| panic!("{name} has no section {heading}"));
+    after.split("\n.Sh ").next().expect("a first part").to_owned()
+}
+
+/// "Each with EXIT STATUS, FILES, ENVIRONMENT, EXAMPLES, NOTES: what cooperative means, NFS, absolute paths, cron and sudo."
+#[test]
+fn every_page_has_what_one_looks_for() {
+    for name in PAGES {
+        for heading in ["NAME", "DESCRIPTION", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
+        {
+            assert!(section(name, heading).len() > 20, "{name}: {heading}");
+        }
+        let notes = section(name, "NOTES");
+        for word in ["cooperative", "absolute path", "cron", "sudo", "PATH"] {
+            assert!(notes.contains(word), "the notes of {name} do not speak of {word}");
+        }
+    }
+    for name in ["rungate.1", "rungate-policy.5"] {
+        assert!(section(name, "NOTES").contains("NFS"), "the notes of {name} do not speak of NFS");
+    }
+}
+
+/// No page tells of a status that there is not.
+#[test]
+fn every_exit_status_in_the_manual_exists() {
+    let source = fs::read_to_string(package().join("src/exit_status.rs")).expect("the statuses");
+    let known: BTreeSet<&str> =
+        source.lines().filter_map(|line| line.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
+    for name in PAGES {
+        let section = section(name, "EXIT STATUS");
+        let told = section.lines().filter_map(|line| line.strip_prefix(".It "));
+        let told: Vec<&str> = told.filter(|status| status.parse::<u8>().is_ok()).collect();
+        assert!(told.len() > 1, "{name}: {told:?}");
+        for status in told {
+            assert!(known.contains(status), "{name} tells of {status}");
+        }
+    }
+}
+
+/// The names in capitals that stand in quotes in the sources, where they are names of variables of the environment: those
+/// that are read, and those that programs get.
+fn variables() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut todo = vec![package().join("src")];
+    while let Some(path) = todo.pop() {
+        if path.is_dir() {
+            todo.extend(fs::read_dir(path).expect("sources").map(|entry| entry.expect("an entry").path()));
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source");
+        let code = text.split("#[cfg(test)]").next().expect("a first part");
+        for line in code.lines() {
+            let is_read = ["var_os(", "env::var(", "absolute("].iter().any(|call| line.contains(call));
+            for word in line.split('"').skip(1).step_by(2) {
+                let is_name = word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+                let is_ours = word.starts_with("RUNGATE_") && line.contains("const ");
+                let is_list = line.contains("LC_ALL") && word.chars().next().is_some_and(char::is_uppercase);
+                if is_name && (is_read || is_ours || is_list) {
+                    found.insert(word.to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Every variable that the code reads or sets is in a section on the environment, and none else.
+#[test]
+fn every_variable_is_in_the_manual() {
+    let known = variables();
+    for name in ["RUNGATE_POLICY", "RUNGATE_HELD", "RUNGATE_COMPLETE", "NO_COLOR", "LANG", "HOME", "PATH"] {
+        assert!(known.contains(name), "{name} is not found in the sources: {known:?}");
+    }
+    let sections: String = PAGES.iter().map(|name| section(name, "ENVIRONMENT")).collect();
+    for name in known.iter().filter(|name| !name.starts_with('_')) {
+        // `RUNGATE_SLOT_` goes on with the name of a repository.
+        assert!(sections.contains(&format!("Ev {name}")) || sections.contains(&format!("${name}")), "{name}");
+    }
+    for name in sections.lines().filter_map(|line| line.strip_prefix(".It Ev ")) {
+        for name in name.split(" , Ev ") {
+            let is_known =
+                known.iter().any(|known| name == known || known.ends_with('_') && name.starts_with(known));
+            assert!(is_known, "the manual tells of {name}");
+        }
+    }
+}
+
 /// Nothing that mandoc would rather have otherwise.
 #[test]
 fn the_pages_are_well_formed() {

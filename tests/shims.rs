@@ -278,21 +278,27 @@ fn a_loop_ends_in_one_error() {
     }
 }
 
-/// A wrapper that says `rungate run -- matlab`, and is itself what that finds.
+/// A wrapper that says `rungate run -- matlab`, and is itself what that finds: also where no rule matches, so that nothing is
+/// held that would tell.
 #[test]
 fn a_wrapper_that_finds_itself_ends_in_one_error() {
-    let site = Site::with_policy(POLICY);
-    site.script("matlab", &format!("#!/bin/sh\nexec {} run -- matlab \"$@\"\n", site.rungate().display()));
-    shell(&site, "matlab")
-        .stderr(
-            "
-            rungate: matlab: not started: it was launched 50 times below itself (RUNGATE_DEPTH)
-              PATH=[..]
-              the command leads to $DIR/bin/matlab, and that leads back here
-            Name the program itself [..]
-            ",
-        )
-        .status(126);
+    for policy in [POLICY.to_owned(), POLICY.replace("[\"matlab\"]", "[\"another\"]")] {
+        for exec in ["exec ", ""] {
+            let site = Site::with_policy(&policy.replace("limit = 1", "limit = 100"));
+            let rungate = site.rungate().display();
+            site.script("matlab", &format!("#!/bin/sh\n{exec}{rungate} run -- matlab \"$@\"\n"));
+            shell(&site, "matlab")
+                .stderr(
+                    "
+                    rungate: matlab: not started: it was launched 50 times below itself (RUNGATE_DEPTH)
+                      PATH=[..]
+                      the command leads to $DIR/bin/matlab, and that leads back here
+                    Name the program itself [..]
+                    ",
+                )
+                .status(126);
+        }
+    }
 }
 
 /// "Each name is counted for itself": what is below one shim may be below many others.

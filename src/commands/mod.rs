@@ -24,6 +24,7 @@ mod policy_check;
 mod policy_compile;
 mod policy_show;
 mod policy_test;
+mod recursion;
 mod refusal;
 mod repositories;
 mod reset;

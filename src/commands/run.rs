@@ -14,6 +14,7 @@ use crate::{
         expired,
         journal::Journal,
         order::{Order, Voice},
+        recursion,
         refusal::{Denial, Refusal},
         situation::Situation,
         turn::{Turn, Watch},
@@ -101,7 +102,7 @@ impl<'a> Run<'a> {
         }
         let named = |name: &OsStr| opened.executable(name);
         let program = find(named, command, order.shim.as_ref(), &situation.directory)?;
-        let depth = deeper(order, depth, ancestors, &program)?;
+        let depth = recursion::deeper(order, depth, &program)?;
         let policy = match opened.policy_for(&Invocation::new(typed, &program.path, &program.canonical)) {
             Ok(policy) => policy,
             Err(_) if self.turn.pause() => return Ok(None),
@@ -144,7 +145,7 @@ impl<'a> Run<'a> {
         match waited.map_err(|error| cannot_take(command, &error))? {
             Waited::Interrupted => Ok(None),
             Waited::Admitted(admitted) => {
-                self.start(program, depth.as_ref(), hold, admitted, &asked, &journal).map(Some)
+                self.start(program, &depth, hold, admitted, &asked, &journal).map(Some)
             }
             Waited::Refused(refused) => Ok(Some(self.refuse(&asked, &refused, None, &journal))),
             Waited::TimedOut(refused) => {
@@ -156,7 +157,7 @@ impl<'a> Run<'a> {
     fn start(
         &self,
         program: Program,
-        depth: Option<&Depth>,
+        depth: &Depth,
         hold: Hold,
         admitted: Admitted,
         asked: &Asked<'_>,
@@ -171,6 +172,10 @@ impl<'a> Run<'a> {
         }
         journal.started(asked, &admitted);
         let started = Instant::now();
+        // A launch that others follow need not be told of, as long as those see by its slots that they are below it.
+        let is_below = !self.depth.is_none() || !self.ancestors.is_empty();
+        let is_told = self.order.shim.is_some() || is_below || admitted.slots().is_empty();
+        let depth = is_told.then_some(depth);
         let command = Command { program, name: zeroth, arguments, ancestors: &self.ancestors, depth };
         match start(command, hold, admitted) {
             Ok(ending) => {
@@ -256,29 +261,6 @@ impl Asked<'_> {
     pub(super) fn claims(&self) -> Vec<&claim::Claim> {
         self.demands.iter().flat_map(Demand::options).collect()
     }
-}
-
-/// How deep below itself the command is: counted for shims, and for launches that are below others.
-fn deeper(
-    order: &Order,
-    depth: &Depth,
-    ancestors: &[NamedSlots],
-    program: &Program,
-) -> Result<Option<Depth>, Error> {
-    if order.shim.is_none() && depth.is_none() && ancestors.is_empty() {
-        return Ok(None);
-    }
-    let name = Path::new(&order.command).file_name().unwrap_or(&order.command);
-    depth.clone().below(name).map(Some).map_err(|too_deep| {
-        let (command, path) = (visible(name), visible(&program.path));
-        let leads = match &program.shim {
-            Some(shim) => format!("the shim {} leads to {path}", visible(shim)),
-            None => format!("the command leads to {path}"),
-        };
-        let text = format!("{command}: not started: {too_deep}\n  {leads}, and that leads back here");
-        Error::new(ExitStatus::CannotExecute, text)
-            .advise(format!("Name the program itself in the policy: [command.{command}] exec = \"/path\""))
-    })
 }
 
 /// The lowest number for descriptors that go to the program.
