@@ -9,6 +9,7 @@
 pub mod cli;
 pub mod commands;
 pub mod decision;
+mod deliberate_fault;
 pub mod diagnostic;
 pub mod error;
 pub mod exit_status;

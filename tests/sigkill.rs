@@ -91,3 +91,18 @@ fn a_stopped_process_with_the_mutex_is_named() {
     holder.kill();
     matlab.status(0);
 }
+
+/// An error "names the call and the thing it failed on": the wait for a mutex needs a timer.
+#[test]
+fn a_wait_for_the_mutex_that_cannot_be_bounded_says_so() {
+    needs_strace!();
+    let site = site();
+    let matlab = site.test().args(["run", "--", "matlab"]);
+    matlab.status(0);
+    let _holder = site.holder("seats.lock", ["posix", "write", "0:8"]);
+    let fails = ["-e", "trace=timer_create", "-e", "inject=timer_create:error=EAGAIN"];
+    matlab
+        .through(["strace", "-qq", "-o", "/dev/null"].into_iter().chain(fails))
+        .stderr("rungate: matlab: not started: cannot lock [..]seats.lock: timer_create: [..]\n")
+        .status(74);
+}

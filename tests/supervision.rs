@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ending, ProcessState, Running, Site, Test, eventually, state_of};
+use crate::support::{Ending, ProcessState, Running, Site, Test, eventually, needs_strace, state_of};
 
 const SUPERVISED: [&str; 2] = ["supervisor", "tree"];
 
@@ -235,4 +235,34 @@ fn a_tree_does_not_die_of_what_its_command_has_dealt_with() {
     eventually("the command has ended", || (state_of(trunk.as_raw()) == Some('Z')).then_some(()));
     running.signal(Signal::SIGCONT);
     assert_eq!(running.end().ending, Ending::Status(7));
+}
+
+/// A program that ends just when its supervisor has looked for ended ones and looks for stopped ones: its status is not lost.
+#[test]
+fn a_program_that_ends_between_two_looks() {
+    needs_strace!();
+    for hold in ["supervisor", "tree"] {
+        let site = Site::with_policy("rule = []");
+        let delay = "inject=waitid:delay_exit=1s:when=1";
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=waitid", "-e", delay];
+        let ends = ["--", "sh", "-c", "sleep 0.2; exit 7"];
+        let launch = site.test().args(["run", "--limit", "1", "--hold", hold]).args(ends);
+        launch.through(strace).status(7);
+    }
+}
+
+/// "71: a system call … failed": where there can be no child, the program is not to blame.
+#[test]
+fn no_room_for_another_process() {
+    needs_strace!();
+    for (call, name) in [("clone,clone3,fork,vfork", "fork"), ("pipe2", "pipe")] {
+        let site = site();
+        let (trace, fails) = (format!("trace={call}"), format!("inject={call}:error=EAGAIN"));
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &fails];
+        run(&site, "supervisor", &[])
+            .through(strace)
+            .stderr(&format!("rungate: matlab: the command could not be supervised: {name}: [..]\n"))
+            .status(71);
+        assert_eq!(site.held("seats.lock"), []);
+    }
 }

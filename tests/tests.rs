@@ -4,6 +4,8 @@
 mod support;
 
 mod adaptive_locks;
+#[cfg(target_arch = "x86_64")]
+mod campaign;
 mod compiled;
 mod completions;
 mod corpora;
@@ -47,6 +49,7 @@ mod shared_directory;
 mod shims;
 mod sigkill;
 mod sites;
+mod storm;
 mod supervision;
 mod terminal;
 mod transparency;

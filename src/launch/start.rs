@@ -97,6 +97,11 @@ pub fn start(command: Command<'_>, hold: Hold, mut admitted: Admitted) -> Result
         }
         Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut admitted) {
             Ok(ending) => return Ok(ending),
+            Err(NotSpawned::Lost(failure)) => {
+                // What the program inherited keeps its slots, as long as nobody gives them back.
+                std::mem::forget(admitted);
+                return Err(StartError::Call(failure));
+            }
             Err(failure) => failure,
         },
     };
@@ -104,6 +109,6 @@ pub fn start(command: Command<'_>, hold: Hold, mut admitted: Admitted) -> Result
     let _ = admitted.withdraw();
     Err(match failure {
         NotSpawned::Exec(errno) => StartError::Exec { program: command.program, errno },
-        NotSpawned::Call(failure) => StartError::Call(failure),
+        NotSpawned::Call(failure) | NotSpawned::Lost(failure) => StartError::Call(failure),
     })
 }

@@ -14,13 +14,15 @@ use crate::{
     },
 };
 
-/// Why a supervised command did not start.
+/// Why a supervised command did not start, or not under its parent's eyes.
 #[derive(Debug)]
 pub enum NotSpawned {
     /// The kernel did not execute the file.
     Exec(Errno),
     /// The parent could not get ready.
     Call(Failure),
+    /// It was started and runs on with its slots, but its parent cannot wait for it.
+    Lost(Failure),
 }
 
 /// Starts the command as a child and stays until it has ended; with [`Hold::Tree`], until all of its descendants have.
@@ -41,17 +43,21 @@ pub fn supervise(
         Err(errno) => errno,
     });
     let command = match spawned {
-        Ok(command) => command,
-        Err(errno) => {
+        Ok(Ok(command)) => command,
+        Ok(Err(errno)) => {
             let _ = signals.restore();
             return Err(NotSpawned::Exec(errno));
+        }
+        Err(failure) => {
+            let _ = signals.restore();
+            return Err(NotSpawned::Call(failure));
         }
     };
     // A record is for people: the slots are held whether it could be written or not.
     let _ = admitted.record_command(command);
-    let ending = wait(command, hold, &mut signals, admitted).map_err(failed("waitid"))?;
+    let waited = wait(command, hold, &mut signals, admitted);
     let _ = signals.restore();
-    Ok(ending)
+    waited.map_err(Failure::of("waitid")).map_err(NotSpawned::Lost)
 }
 
 fn wait(

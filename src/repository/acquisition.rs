@@ -70,7 +70,7 @@ pub fn acquire(demands: &[Demand], launch: &Launch<'_>) -> Result<Outcome, Repos
     let mut acquisition = Acquisition::open(demands, launch)?;
     let mut has_ended_holders = false;
     loop {
-        let (decided, mutexes) = acquisition.attempt(Number::now(), &mut Vec::new())?;
+        let (decided, mutexes) = acquisition.attempt(Number::of_newcomer(), &mut Vec::new())?;
         drop(mutexes);
         let mut blocked = match decided {
             Decided::Admitted(admitted) => return Ok(Outcome::Admitted(admitted)),

@@ -6,14 +6,17 @@
 
 use std::ops::RangeInclusive;
 
-use crate::repository::{
-    claim::{self, Admit, Claim},
-    error::RepositoryError,
-    file::LockFile,
-    header::Header,
-    layout::{LAST_SLOT, everything_above, slot_at, slot_byte, slot_bytes, slot_bytes_above},
-    line::{self, Number},
-    occupancy::Occupancy,
+use crate::{
+    deliberate_fault::DeliberateFault,
+    repository::{
+        claim::{self, Admit, Claim},
+        error::RepositoryError,
+        file::LockFile,
+        header::Header,
+        layout::{LAST_SLOT, everything_above, slot_at, slot_byte, slot_bytes, slot_bytes_above},
+        line::{self, Number},
+        occupancy::Occupancy,
+    },
 };
 
 /// What is asked of one file: the claims on it, merged.
@@ -58,7 +61,7 @@ impl Terms {
     }
 
     fn of(claim: &Claim) -> Self {
-        let limit = claim.limit.min(LAST_SLOT);
+        let limit = (claim.limit + u64::from(DeliberateFault::OneTooMany.is_on())).min(LAST_SLOT);
         Self { limit, slots: claim.slots.under(limit), zones: claim.zones.clone(), admit: claim.admit }
     }
 

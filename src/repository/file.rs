@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{error::RepositoryError, hold::Hold},
     sys::{
         descriptor::{self, FileId, Inherited},
@@ -197,6 +198,9 @@ impl LockFile {
         if self.conflict(bytes)?.is_some() {
             return Ok(false);
         }
+        if DeliberateFault::NoMutex.is_on() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))
     }
@@ -227,7 +231,12 @@ impl LockFile {
 
 /// For a call on `path` that failed.
 pub(super) fn call(action: &'static str, path: &Path, call: &'static str, errno: Errno) -> RepositoryError {
-    RepositoryError::Call { action, path: path.to_owned(), source: Failure { call, errno } }
+    failed_call(action, path)(Failure { call, errno })
+}
+
+/// For `map_err`: what was being done to `path` when a call failed.
+pub(super) fn failed_call(action: &'static str, path: &Path) -> impl Fn(Failure) -> RepositoryError {
+    move |source| RepositoryError::Call { action, path: path.to_owned(), source }
 }
 
 /// None when there is nothing at the path.

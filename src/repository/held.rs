@@ -8,6 +8,7 @@
 use std::rc::Rc;
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{
         error::RepositoryError,
         file::LockFile,
@@ -40,6 +41,9 @@ impl Held {
                 return Ok(false);
             }
             self.slots.push(*slot);
+        }
+        if DeliberateFault::StrayDescriptor.is_on() {
+            drop(LockFile::open_to_read(self.file.path()));
         }
         Ok(true)
     }
@@ -86,6 +90,9 @@ impl Held {
 
     /// Gives the slots back although descriptors that carry them may live on elsewhere.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
+        if DeliberateFault::KeptSlot.is_on() {
+            return Ok(());
+        }
         for slot in self.slots.drain(..) {
             let bytes = if self.shared { shared_byte(slot) } else { slot_bytes(slot, slot) };
             match self.hold {
@@ -99,9 +106,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A descriptor that was inherited stays open, and so would the locks on it. If this fails, the process ends anyway.
-        if self.file.is_inherited() {
-            let _ = self.release();
-        }
+        // The file may stay open, for another attempt or because it was inherited, and so would the locks on it. If this fails,
+        // the process ends anyway.
+        let _ = self.release();
     }
 }

@@ -8,9 +8,10 @@
 use std::{os::fd::AsFd, rc::Rc, time::Duration};
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{
         error::RepositoryError,
-        file::{LockFile, call},
+        file::{LockFile, call, failed_call},
         layout::{LAST_SLOT, ticket_at, ticket_byte, tickets_from, tickets_up_to},
     },
     sys::{
@@ -39,6 +40,11 @@ impl Number {
             since.as_secs() * u64::from(UNITS)
                 + u64::from(since.subsec_nanos()) * u64::from(UNITS) / 1_000_000_000,
         )
+    }
+
+    /// That of a launch which arrives now and does not wait.
+    pub fn of_newcomer() -> Self {
+        if DeliberateFault::Overtaking.is_on() { Self(0) } else { Self::now() }
     }
 
     /// When its launch arrived, as time since boot.
@@ -268,8 +274,8 @@ pub enum Woken {
 /// Sleeps until `ahead` leaves the line, at most this long. It is the kernel that wakes, and only whoever sleeps right behind
 /// the one that left.
 pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Result<Woken, RepositoryError> {
-    let failed = |errno| call("wait at", file.path(), "fcntl(F_SETLKW)", errno);
-    let alarm = Alarm::every(longest.max(Duration::from_millis(1))).map_err(failed)?;
+    let interval = longest.max(Duration::from_millis(1));
+    let alarm = Alarm::every(interval).map_err(failed_call("wait at", file.path()))?;
     let slept = record_lock::lock(file.as_fd(), &ahead.byte(), Mode::Read);
     drop(alarm);
     match slept {
@@ -283,6 +289,6 @@ pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Resul
             std::thread::sleep(longest);
             Ok(Woken::Time)
         }
-        Err(errno) => Err(failed(errno)),
+        Err(errno) => Err(call("wait at", file.path(), "fcntl(F_SETLKW)", errno)),
     }
 }

@@ -10,9 +10,10 @@ use std::{
 };
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{
         error::RepositoryError,
-        file::{LockFile, call},
+        file::{LockFile, call, failed_call},
         layout::MUTEX,
     },
     sys::{
@@ -38,7 +39,7 @@ pub struct MutexGuard {
 impl MutexGuard {
     /// Takes the mutex, and waits for it up to [`PATIENCE`].
     pub fn lock(file: &Rc<LockFile>) -> Result<Self, RepositoryError> {
-        if !file.try_lock(&MUTEX)? {
+        if !DeliberateFault::NoMutex.is_on() && !file.try_lock(&MUTEX)? {
             wait(file)?;
         }
         Ok(Self { file: Rc::clone(file) })
@@ -53,16 +54,15 @@ impl Drop for MutexGuard {
 }
 
 fn wait(file: &LockFile) -> Result<(), RepositoryError> {
-    let failed = |errno| call("lock", file.path(), "fcntl(F_SETLKW)", errno);
     let begun = Instant::now();
-    let alarm = Alarm::every(INTERVAL).map_err(failed)?;
+    let alarm = Alarm::every(INTERVAL).map_err(failed_call("lock", file.path()))?;
     while begun.elapsed() < PATIENCE {
         match record_lock::lock(file.as_fd(), &MUTEX, Mode::Write) {
             Ok(()) => return Ok(()),
             Err(Errno::EINTR) => {}
             // The kernel suspects a circle of processes that hold slots and wait: it knows nothing of our order. Look again.
             Err(Errno::EDEADLK) => thread::sleep(Duration::from_millis(1)),
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return Err(call("lock", file.path(), "fcntl(F_SETLKW)", errno)),
         }
     }
     drop(alarm);

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
+    deliberate_fault::DeliberateFault,
     repository::{
         acquisition::{Acquisition, Decided, Launch},
         admitted::Admitted,
@@ -90,6 +91,7 @@ pub fn acquire_in_turn(
     deadline: Option<Instant>,
     watch: &mut dyn FnMut(&Waiting<'_>) -> Verdict,
 ) -> Result<Waited, RepositoryError> {
+    let deadline = deadline.filter(|_| !DeliberateFault::NoDeadline.is_on());
     place.tickets.clear();
     let mut acquisition = Acquisition::open(demands, launch)?;
     let mut watched = Watched::default();

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use nix::{
-    errno::Errno,
     sys::{
         signal::{SigAction, SigEvent, SigSet, SigevNotify, SigmaskHow, Signal, pthread_sigmask, raise},
         time::TimeSpec,
@@ -14,7 +13,7 @@ use nix::{
     time::ClockId,
 };
 
-use crate::sys::unsafe_calls;
+use crate::sys::{failure::Failure, unsafe_calls};
 
 /// Interrupts blocking calls of this thread at an interval, with `SIGALRM`.
 #[must_use = "the interruptions end when the alarm is dropped"]
@@ -26,17 +25,20 @@ pub struct Alarm {
 
 impl Alarm {
     /// Starts to interrupt, first after `interval` (which is not zero), then every `interval`.
-    pub fn every(interval: Duration) -> Result<Self, Errno> {
+    pub fn every(interval: Duration) -> Result<Self, Failure> {
         let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGALRM, si_value: 0 });
-        let timer = Timer::new(ClockId::CLOCK_MONOTONIC, event)?;
-        let action = unsafe_calls::interrupt_on(Signal::SIGALRM)?;
+        let timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(Failure::of("timer_create"))?;
+        let action = unsafe_calls::interrupt_on(Signal::SIGALRM).map_err(Failure::of("sigaction"))?;
         let mut mask = SigSet::empty();
         let mut unblock = SigSet::empty();
         unblock.add(Signal::SIGALRM);
-        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&unblock), Some(&mut mask))?;
+        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&unblock), Some(&mut mask))
+            .map_err(Failure::of("sigprocmask"))?;
         let mut alarm = Self { timer: Some(timer), action, mask };
         if let Some(timer) = &mut alarm.timer {
-            timer.set(Expiration::Interval(TimeSpec::from(interval)), TimerSetTimeFlags::empty())?;
+            timer
+                .set(Expiration::Interval(TimeSpec::from(interval)), TimerSetTimeFlags::empty())
+                .map_err(Failure::of("timer_settime"))?;
         }
         Ok(alarm)
     }

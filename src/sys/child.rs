@@ -11,7 +11,10 @@ use nix::{
     unistd::pipe2,
 };
 
-use crate::sys::unsafe_calls::{self, ChildChange};
+use crate::sys::{
+    failure::Failure,
+    unsafe_calls::{self, ChildChange},
+};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,23 +35,23 @@ pub enum Change {
 }
 
 /// Makes a child that runs `become_program`, which comes back only when it failed. Answers with its process id, or with why the
-/// program could not be started.
-pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<i32, Errno> {
-    let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
-    let Some(pid) = unsafe_calls::fork()? else {
+/// program could not be executed; where there was no child to execute it, with what failed.
+pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Result<i32, Errno>, Failure> {
+    let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(Failure::of("pipe"))?;
+    let Some(pid) = unsafe_calls::fork().map_err(Failure::of("fork"))? else {
         drop(reader);
         let errno = become_program();
         let _ = rustix::io::write(&writer, &(errno as i32).to_ne_bytes());
         unsafe_calls::exit_now(127);
     };
     drop(writer);
-    match why_not(&reader) {
+    Ok(match why_not(&reader) {
         None => Ok(pid),
         Some(errno) => {
             let _ = reap(pid);
             Err(errno)
         }
-    }
+    })
 }
 
 /// Waits until the pipe is closed by exec, or says why there was none.
@@ -70,8 +73,12 @@ pub fn next_change() -> Result<Option<Change>, Errno> {
     if let Some(change) = ended.and_then(change_of) {
         return Ok(Some(change));
     }
-    let stopped = unsafe_calls::wait_for_child(None, libc::WSTOPPED | libc::WNOHANG)?;
-    Ok(stopped.and_then(change_of))
+    match unsafe_calls::wait_for_child(None, libc::WSTOPPED | libc::WNOHANG) {
+        Ok(stopped) => Ok(stopped.and_then(change_of)),
+        // The last child has ended since, and cannot stop any more: asked for stops alone, the kernel says that there is no child.
+        Err(Errno::ECHILD) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 fn change_of(ChildChange { pid, code, status }: ChildChange) -> Option<Change> {

@@ -108,7 +108,11 @@ pub(super) fn wait_for_child(pid: Option<i32>, options: libc::c_int) -> Result<O
     // SAFETY: it is a plain structure for which zeros are a value, and the call writes to nothing else.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
-    Errno::result(unsafe { libc::waitid(kind, id, &raw mut info, options) })?;
+    while let Err(errno) = Errno::result(unsafe { libc::waitid(kind, id, &raw mut info, options) }) {
+        if errno != Errno::EINTR {
+            return Err(errno);
+        }
+    }
     // SAFETY: the kernel has filled in the fields of a SIGCHLD, or left all of them zero.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     Ok((pid != 0).then_some(ChildChange { pid, code: info.si_code, status }))

@@ -3,6 +3,9 @@
 
 mod accounts;
 mod deadline;
+mod dice;
+mod errors_of_calls;
+mod figures;
 mod held_slots;
 mod line;
 mod lock_range;
@@ -11,6 +14,7 @@ mod outcome;
 mod pattern;
 mod process_state;
 mod running;
+mod sabotage;
 mod site;
 mod storm;
 mod terminal;
@@ -21,10 +25,14 @@ mod witness;
 
 pub(crate) use accounts::{Account, is_root, skip};
 pub(crate) use deadline::eventually;
+pub(crate) use dice::Dice;
+pub(crate) use errors_of_calls::{error_named, errors_of};
+pub(crate) use figures::tell;
 pub(crate) use observer::{Observed, Observer};
 pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use process_state::ProcessState;
 pub(crate) use running::{Running, state_of};
+pub(crate) use sabotage::{Fault, Report, Sabotage, Start, TracedCall};
 pub(crate) use site::{Site, set_mode};
 pub(crate) use storm::storm_size;
 pub(crate) use terminal::Terminal;

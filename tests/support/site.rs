@@ -30,7 +30,17 @@ use super::test::Test;
 use super::unindent::unindent;
 
 /// The programs that tests start besides rungate itself: the examples in `tests/programs`.
-const PROGRAMS: [&str; 6] = ["peer", "observer", "holder", "null_launcher", "witness", "slot_witness"];
+const PROGRAMS: [&str; 9] = [
+    "peer",
+    "observer",
+    "holder",
+    "null_launcher",
+    "witness",
+    "slot_witness",
+    "saboteur",
+    "referee",
+    "actor",
+];
 
 /// A handle to one site. The directory goes with the last handle.
 #[derive(Clone)]

@@ -1,0 +1,112 @@
+//! Whether a launch did right with the fault that it met.
+
+use nix::errno::Errno;
+
+use crate::support::{Ending, Fault, Report, Start, TracedCall, error_named};
+
+/// What is to be had of a launch that nothing disturbs.
+pub(super) struct Expected<'a> {
+    /// Each has one slot for it.
+    pub(super) files: &'a [&'a str],
+    pub(super) status: i32,
+    /// Whether somebody is there who keeps it out where he cannot be ended.
+    pub(super) may_be_refused: bool,
+    /// So many calls are those of the dynamic linker, which has its own ways to fail.
+    pub(super) loaded: usize,
+}
+
+/// How rungate ends when a call has failed that it cannot do without.
+const FAILED: [i32; 5] = [71, 74, 78, 126, 127];
+
+/// What was wrong.
+pub(super) fn judge(fault: Fault, report: &Report, expected: &Expected<'_>) -> Vec<String> {
+    let mut complaints: Vec<String> =
+        report.starts.iter().filter_map(|start| without_slots(start, expected)).collect();
+    let has_started = !report.starts.is_empty();
+    let (at, error) = match fault {
+        Fault::Kill(_) => return complaints,
+        Fault::List => (usize::MAX, None),
+        Fault::Fail(at, error) | Fault::KeepFailing(at, error) => (at, Some(error)),
+    };
+    if at <= expected.loaded && !has_started {
+        return complaints;
+    }
+    let Ending::Status(status) = report.ending else {
+        complaints.push("it died of a signal".to_owned());
+        return complaints;
+    };
+    if report.stderr.contains("panicked") {
+        complaints.push("it panicked".to_owned());
+    }
+    if has_started {
+        if status != 0 {
+            complaints.push("the program started, and its status got lost".to_owned());
+        }
+    } else if !(status == expected.status || status == 75 && expected.may_be_refused) {
+        complaints.extend(match error {
+            Some(error) => badly_explained(error, status, report),
+            None => Some("it did not do what it does".to_owned()),
+        });
+    }
+    complaints
+}
+
+fn without_slots(start: &Start, expected: &Expected<'_>) -> Option<String> {
+    let has_its_slot = |file: &&str| {
+        let slots: Vec<i32> =
+            start.held.iter().filter(|(held, ..)| held == file).map(|(.., pid)| *pid).collect();
+        slots == [start.pid] || slots == [-1]
+    };
+    (!expected.files.iter().all(has_its_slot)).then(|| "it started without its slots".to_owned())
+}
+
+/// A launch that failed names the call and what it was about, and why it failed.
+fn badly_explained(error: &str, status: i32, report: &Report) -> Option<String> {
+    if !FAILED.contains(&status) {
+        return Some("its status is not one of those of a launch that failed".to_owned());
+    }
+    if !report.stderr.starts_with("rungate: ") {
+        return Some("it says nothing".to_owned());
+    }
+    let call = report.calls.last()?;
+    let says = |words: &[&str]| words.iter().any(|word| report.stderr.contains(word));
+    // To a call for a lock these are the answer that somebody else has it.
+    let is_taken = ["does not take the file's mutex", "stayed locked", "leaves no place"];
+    if call.name.ends_with("SETLK)") && matches!(error, "EACCES" | "EAGAIN") && says(&is_taken) {
+        return None;
+    }
+    let errno =
+        Errno::from_raw(error_named(error).and_then(|number| i32::try_from(number).ok()).unwrap_or(0));
+    if !says(&[errno.desc()]) {
+        return Some(format!("it does not say {:?}", errno.desc()));
+    }
+    if !says(&names_of(call)) {
+        return Some(format!("it does not name the call {}", call.name));
+    }
+    // The other name of a descriptor is not what people know the file by.
+    if call.about.starts_with('/') && !call.about.starts_with("/proc/self/fd/") && !says(&[&call.about]) {
+        return Some(format!("it does not name {}", call.about));
+    }
+    None
+}
+
+/// How a message may name a call.
+fn names_of(call: &TracedCall) -> Vec<&str> {
+    let names: &[&str] = match call.name.as_str() {
+        // "Cannot be executed" is what this comes to; the same for the look whether a file can be.
+        "execve" | "faccessat2" => &["cannot be executed"],
+        "newfstatat" | "statx" if call.about.contains("/bin/") => &["cannot be executed"],
+        // A directory that was just made is looked at once more.
+        "newfstatat" | "statx" => &["stat", "mkdir"],
+        "openat" => &["open"],
+        "pread64" => &["pread"],
+        "pwrite64" => &["pwrite"],
+        "getdents64" => &["readdir"],
+        "rt_sigaction" => &["sigaction"],
+        "rt_sigprocmask" => &["sigprocmask"],
+        "clone" => &["fork"],
+        "pipe2" => &["pipe"],
+        name => &[name],
+    };
+    names.to_vec()
+}
