@@ -1,5 +1,7 @@
 //! One event of the log.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -96,7 +98,7 @@ impl Event {
 
     /// When it happened.
     pub fn moment(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(self.time)
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.time)).unwrap_or(UNIX_EPOCH)
     }
 
     /// The event as named fields, for logs that keep those.

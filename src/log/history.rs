@@ -1,5 +1,7 @@
 //! Reading a log of JSON lines back.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
@@ -17,11 +19,11 @@ pub fn read(path: &Path) -> io::Result<(Vec<Event>, usize)> {
 
 /// Shows the events of a file one by one, because a log may be long, and says how many lines are none.
 pub fn each(path: &Path, mut see: impl FnMut(Event)) -> io::Result<usize> {
-    let mut others = 0;
+    let mut others = 0_usize;
     for line in BufReader::new(File::open(path)?).split(b'\n') {
         match serde_json::from_slice(&line?) {
             Ok(event) => see(event),
-            Err(_) => others += 1,
+            Err(_) => others = others.saturating_add(1),
         }
     }
     Ok(others)

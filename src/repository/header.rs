@@ -1,6 +1,8 @@
 //! What the content of a lock file says of the whole file: the hint of exectimes, and rungate's own header. None of it
 //! admits or refuses anybody; all of it may be garbage, and then it counts as absent.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::repository::{
@@ -33,7 +35,7 @@ impl Header {
     pub fn read(file: &LockFile) -> Result<Self, RepositoryError> {
         let mut content = [0; HEADER_INDEX + SIZE];
         let length = file.read_at(&mut content, 0)?;
-        Ok(Self::parse(&content[..length]))
+        Ok(Self::parse(content.get(..length).unwrap_or_default()))
     }
 
     fn parse(content: &[u8]) -> Self {
@@ -44,8 +46,8 @@ impl Header {
             .map(slot_at);
         let mut header = Self { hint, ..Self::default() };
         let Some(own) = content.get(HEADER_INDEX..HEADER_INDEX + SIZE) else { return header };
-        let field =
-            |index: usize| own[index * 8..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let (fields, _) = own.as_chunks::<8>();
+        let field = |index: usize| fields.get(index).map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if own.starts_with(&MAGIC) && field(1) == VERSION {
             header.cursor = field(2);
             header.last_start = moment(field(3));

@@ -2,6 +2,8 @@
 //! the record adds who and since when, and is believed only where the two agree. What nobody can vouch for is shown as an
 //! unknown holder, never hidden.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::time::{Duration, SystemTime};
 
 use crate::{
@@ -83,7 +85,7 @@ pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, Re
     let mut holders = Vec::new();
     for Span { slots, pid } in occupancy.spans() {
         let (first, last) = (*slots.start(), *slots.end());
-        if last - first >= LONG {
+        if last.saturating_sub(first) >= LONG {
             holders.push(describe((first, last.min(LAST_SLOT)), *pid, None, boot.as_deref()));
             continue;
         }
@@ -176,7 +178,7 @@ impl Records<'_> {
         self.first = slot;
         self.bytes.resize(RECORD_SIZE * WINDOW, 0);
         let length = self.file.read_at(&mut self.bytes, record_at(slot))?;
-        self.bytes[length..].fill(0);
+        self.bytes.iter_mut().skip(length).for_each(|byte| *byte = 0);
         Ok(self.in_window(slot).and_then(Record::decode))
     }
 

@@ -2,6 +2,8 @@
 //! nothing is ever written at the byte of a slot. The first eight bytes and the bytes of the slots are those of exectimes
 //! (Gamble 2011), so that both may work on one file.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use crate::sys::record_lock::{Bytes, LAST_BYTE};
 
 /// The content of these bytes is the hint; a write lock on them is the mutex.
@@ -27,7 +29,7 @@ pub const RECORD_SIZE: usize = 256;
 
 /// The byte whose lock is slot `slot`.
 pub const fn slot_byte(slot: u64) -> u64 {
-    BEFORE_SLOTS + slot
+    BEFORE_SLOTS.saturating_add(slot)
 }
 
 /// The bytes of a run of slots.
@@ -37,12 +39,12 @@ pub fn slot_bytes(first: u64, last: u64) -> Bytes {
 
 /// Every byte above the one at `offset` that counts as a slot, also beyond the last that a limit can reach.
 pub fn slot_bytes_above(offset: u64) -> Bytes {
-    offset + 1..=OWN_LOCKS - 1
+    offset.saturating_add(1)..=OWN_LOCKS - 1
 }
 
 /// Every byte above that of a slot: other slots, what nested launches share, and the places of all who wait.
 pub fn everything_above(slot: u64) -> Bytes {
-    slot_byte(slot) + 1..=LAST_BYTE
+    slot_byte(slot).saturating_add(1)..=LAST_BYTE
 }
 
 /// The slot of a byte that counts as one.
@@ -52,7 +54,7 @@ pub const fn slot_at(byte: u64) -> u64 {
 
 /// The byte whose write lock says that a nested launch shares slot `slot`.
 pub fn shared_byte(slot: u64) -> Bytes {
-    let byte = OWN_LOCKS + slot;
+    let byte = OWN_LOCKS.saturating_add(slot);
     byte..=byte
 }
 
@@ -61,7 +63,7 @@ const TICKETS: u64 = 1 << 43;
 
 /// The byte of the ticket with `number` in the line of those whose limit is `limit`.
 pub fn ticket_byte(limit: u64, number: u64) -> u64 {
-    TICKETS * limit.clamp(1, LAST_SLOT) + number.min(TICKETS - 1)
+    TICKETS.saturating_mul(limit.clamp(1, LAST_SLOT)).saturating_add(number.min(TICKETS - 1))
 }
 
 /// The bytes of the tickets up to `last`, in the line of those whose limit is `limit`.
@@ -81,5 +83,5 @@ pub fn ticket_at(byte: u64) -> (u64, u64) {
 
 /// Where the record of `slot` stands in the content.
 pub const fn record_at(slot: u64) -> u64 {
-    RECORDS_AT + RECORD_SIZE as u64 * slot.saturating_sub(1)
+    RECORDS_AT.saturating_add((RECORD_SIZE as u64).saturating_mul(slot.saturating_sub(1)))
 }

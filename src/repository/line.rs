@@ -5,6 +5,8 @@
 //! A launch is behind those older ones whose limit is not lower than its own: who waits below a low ceiling must not hold
 //! up those who are allowed more. One that is stopped is passed over, and is in its place again when it continues.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{os::fd::AsFd, rc::Rc, time::Duration};
 
 use crate::{
@@ -23,7 +25,7 @@ use crate::{
 };
 
 /// Units of a number in a second.
-const UNITS: u32 = 1 << 14;
+const UNITS: u64 = 1 << 14;
 
 /// So many launches cannot have come in so short a time: if none of these numbers is free, somebody has locked the line.
 const MOST_NUMBERS: usize = 10_000;
@@ -37,8 +39,10 @@ impl Number {
     pub fn now() -> Self {
         let since = process::since_boot().unwrap_or_default();
         Self(
-            since.as_secs() * u64::from(UNITS)
-                + u64::from(since.subsec_nanos()) * u64::from(UNITS) / 1_000_000_000,
+            since
+                .as_secs()
+                .saturating_mul(UNITS)
+                .saturating_add(u64::from(since.subsec_nanos()).saturating_mul(UNITS) / 1_000_000_000),
         )
     }
 
@@ -49,12 +53,12 @@ impl Number {
 
     /// When its launch arrived, as time since boot.
     pub fn since_boot(self) -> Duration {
-        Duration::from_secs(self.0 / u64::from(UNITS))
-            + Duration::from_secs(self.0 % u64::from(UNITS)) / UNITS
+        let rest = Duration::from_nanos((self.0 % UNITS).saturating_mul(1_000_000_000) / UNITS);
+        Duration::from_secs(self.0 / UNITS).saturating_add(rest)
     }
 
     fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 
@@ -151,7 +155,7 @@ pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     while let Some(range) = todo.pop() {
         let Some(ticket) = ticket_within(file, &range)? else { continue };
         let byte = *ticket.bytes.start();
-        todo.extend([byte + 1..=*range.end(), *range.start()..=byte - 1]);
+        todo.extend([byte.saturating_add(1)..=*range.end(), *range.start()..=byte.saturating_sub(1)]);
         found.push(Waiter::of(&ticket));
     }
     found.sort_by_key(|waiter| waiter.number);
@@ -188,7 +192,7 @@ pub fn nearest_older(file: &LockFile, limit: u64, number: Number) -> Result<Opti
         if let Some(waiter) = nearest_with_limit(file, from, last)? {
             nearest = nearest.into_iter().chain([waiter]).max_by_key(|waiter| waiter.number);
         }
-        match next_limit(file, from + 1)? {
+        match next_limit(file, from.saturating_add(1))? {
             Some(next) => from = next,
             None => return Ok(nearest),
         }
@@ -208,7 +212,7 @@ fn next_limit(file: &LockFile, from: u64) -> Result<Option<u64>, RepositoryError
         if limit <= from {
             break;
         }
-        range = *range.start()..=ticket_byte(limit, 0) - 1;
+        range = *range.start()..=ticket_byte(limit, 0).saturating_sub(1);
     }
     Ok(lowest)
 }
@@ -238,10 +242,11 @@ fn nearest_with_limit(file: &LockFile, limit: u64, last: u64) -> Result<Option<W
             if number >= last {
                 break;
             }
-            let middle = number + 1 + (last - number) / 2;
-            match ticket_within(file, &between(limit, middle.min(last), last))? {
+            let next = number.saturating_add(1);
+            let middle = next.saturating_add(last.saturating_sub(number) / 2).min(last);
+            match ticket_within(file, &between(limit, middle, last))? {
                 Some(conflict) => found = conflict,
-                None => match ticket_within(file, &between(limit, number + 1, middle.min(last)))? {
+                None => match ticket_within(file, &between(limit, next, middle))? {
                     Some(conflict) => found = conflict,
                     None => break,
                 },

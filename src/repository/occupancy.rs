@@ -3,6 +3,8 @@
 //! so a range is split at each answer, and bytes are counted, never locks. One inode's locks are one list in the kernel:
 //! asking h times walks it h times, and beyond a couple of thousand `/proc/locks` is cheaper.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::ops::RangeInclusive;
 
 use crate::{
@@ -28,7 +30,7 @@ pub struct Span {
 
 impl Span {
     fn count(&self) -> u64 {
-        self.slots.end() - self.slots.start() + 1
+        self.slots.end().saturating_sub(*self.slots.start()).saturating_add(1)
     }
 }
 
@@ -64,7 +66,9 @@ impl Occupancy {
 
     /// The same for people: slots that no limit can reach are not counted.
     pub fn shown(&self) -> u64 {
-        let within = |span: &Span| (span.slots.end().min(&LAST_SLOT) + 1).saturating_sub(*span.slots.start());
+        let within = |span: &Span| {
+            span.slots.end().min(&LAST_SLOT).saturating_add(1).saturating_sub(*span.slots.start())
+        };
         self.spans.iter().map(within).sum()
     }
 
@@ -108,7 +112,7 @@ impl Found {
             let Some(conflict) = file.conflict(&range)? else { continue };
             let (Conflict { bytes, pid }, whole) = (conflict, range);
             let (first, last) = (*bytes.start().max(whole.start()), *bytes.end().min(whole.end()));
-            todo.push(last + 1..=*whole.end());
+            todo.push(last.saturating_add(1)..=*whole.end());
             todo.push(*whole.start()..=first.saturating_sub(1));
             self.conflicts.push(Conflict { bytes: first..=last, pid });
             if self.conflicts.len() >= most {
@@ -147,9 +151,9 @@ impl Found {
         let mut next = *all.start();
         for conflict in &self.conflicts {
             if next < *conflict.bytes.start() {
-                gaps.push(next..=conflict.bytes.start() - 1);
+                gaps.push(next..=conflict.bytes.start().saturating_sub(1));
             }
-            next = conflict.bytes.end() + 1;
+            next = conflict.bytes.end().saturating_add(1);
         }
         if next <= *all.end() {
             gaps.push(next..=*all.end());

@@ -1,6 +1,8 @@
 //! What a holder writes about itself, for people. A record admits nobody, and is believed only while its slot is locked and
 //! the kernel's word on the holder agrees. It names the command and never its arguments: others can read it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -94,7 +96,7 @@ impl Record {
 
     /// When the slot was taken.
     pub fn since(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(self.since)
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.since)).unwrap_or(UNIX_EPOCH)
     }
 }
 
@@ -102,7 +104,7 @@ impl Record {
 pub(super) fn amend(file: &LockFile, slot: u64, pid: i32, start: u64) -> Result<(), RepositoryError> {
     let mut bytes = [0; RECORD_SIZE];
     let length = file.read_at(&mut bytes, record_at(slot))?;
-    match Record::decode(&bytes[..length]) {
+    match bytes.get(..length).and_then(Record::decode) {
         Some(record) => file.write_at(&Record { pid, start, ..record }.encode(), record_at(slot)),
         None => Ok(()),
     }

@@ -1,6 +1,8 @@
 //! Looking at a repository without taking anything: for listings, and for people who want to know why. Nothing is created,
 //! and a file that is not there is a repository that nobody uses.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{ops::RangeInclusive, path::Path, time::SystemTime};
 
 use crate::{
@@ -70,7 +72,7 @@ impl Survey {
         let pause = pause?;
         let last = if pause.from_end { self.last_end } else { self.last_start }?;
         let ago = now.duration_since(last).ok()?;
-        (ago < pause.length).then(|| last + pause.length)
+        (ago < pause.length).then(|| last.checked_add(pause.length)).flatten()
     }
 
     /// How many of `slots` are free.

@@ -2,6 +2,8 @@
 //! lockers while it is made, so it pays only where queries would cost more; and it leaves out what belongs to other PID
 //! namespaces, so what it shows is evidence and what it does not show is none.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::fs;
 
 use nix::sys::stat::{major, minor};

@@ -1,6 +1,8 @@
 //! Which processes have a lock of an open file description: the kernel names no holder for such a lock, but shows it with
 //! every descriptor of that description. What belongs to other users can be seen by root alone.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{fs, os::unix::fs::MetadataExt};
 
 use crate::sys::{descriptor::FileId, kernel_locks, proc_file, record_lock::Bytes};

@@ -1,6 +1,8 @@
 //! What the kernel says of a process, from `/proc`. A PID alone means little, for it may have been given to another process
 //! since; with the start time beside it, it names one process of one boot.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{
     ffi::CString,
     fs,
@@ -70,7 +72,7 @@ impl Process {
     /// How long it has lived, exact to a clock tick.
     pub fn age(&self) -> Option<Duration> {
         let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
-        let started = Duration::from_millis(self.started.saturating_mul(1000) / ticks);
+        let started = Duration::from_millis(self.started.saturating_mul(1000).checked_div(ticks)?);
         Some(since_boot()?.saturating_sub(started))
     }
 
