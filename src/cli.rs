@@ -216,6 +216,10 @@ pub struct ExpireArguments {
     #[arg(long)]
     pub dry_run: bool,
 
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub policy: PolicyOption,
@@ -288,6 +292,10 @@ pub enum PolicyAction {
         #[arg(long)]
         strict: bool,
 
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+
         #[command(flatten)]
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,
@@ -297,6 +305,10 @@ pub enum PolicyAction {
         /// Test these files instead of the policy in force
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
 
         #[command(flatten)]
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
@@ -312,6 +324,10 @@ pub enum PolicyAction {
     Schema,
     /// Print the policy in force, all files merged
     Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+
         #[command(flatten)]
         #[expect(missing_docs, reason = "a flattened field has no help of its own")]
         policy: PolicyOption,

@@ -21,6 +21,7 @@ mod holds;
 mod hours;
 mod init;
 mod instruments;
+mod json;
 mod launch;
 mod layers;
 mod limits;

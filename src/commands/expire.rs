@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use serde_json::{Value, json};
+
 use crate::{
     cli::ExpireArguments,
     commands::{
@@ -12,7 +14,7 @@ use crate::{
     error::Error,
     exit_status::ExitStatus,
     log::event::{Event, Kind},
-    output::{age::age, stream, visible::visible},
+    output::{age::age, json, stream, visible::visible},
     policy::Policy,
     repository::{
         claim::Expiry,
@@ -27,7 +29,12 @@ use crate::{
 pub(super) fn expire(arguments: &ExpireArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let sweep = Sweep { policy: &policy, uid: situation.credentials.uid, dry_run: arguments.dry_run };
+    let mut sweep = Sweep {
+        policy: &policy,
+        uid: situation.credentials.uid,
+        dry_run: arguments.dry_run,
+        json: arguments.json.then(Vec::new),
+    };
     let mut status = ExitStatus::Success;
     for repository in repositories::wanted(&policy, &situation, &arguments.repositories)? {
         let Some(expiry) = expiry_of(&policy, &repository.name) else {
@@ -49,6 +56,9 @@ pub(super) fn expire(arguments: &ExpireArguments) -> Result<u8, Error> {
             }
         }
     }
+    if let Some(seen) = sweep.json {
+        print(&json::render(&Value::Array(seen)))?;
+    }
     Ok(status as u8)
 }
 
@@ -61,22 +71,30 @@ struct Sweep<'a> {
     policy: &'a Policy,
     uid: u32,
     dry_run: bool,
+    /// What is to be printed as JSON at the end, where that was asked for.
+    json: Option<Vec<Value>>,
 }
 
 impl Sweep<'_> {
     /// Ends who is overdue in one file. Says whether all of them have gone.
-    fn file(&self, file: &LockFileOf, expiry: &Expiry) -> Result<bool, RepositoryError> {
+    fn file(&mut self, file: &LockFileOf, expiry: &Expiry) -> Result<bool, RepositoryError> {
         let survey = Survey::of(&file.path)?;
         let Some(open) = LockFile::open_to_read(&file.path)? else { return Ok(true) };
         let mut all_gone = true;
         for overdue in expiry::overdue(&survey.holders, expiry, SystemTime::now()) {
             if self.dry_run {
-                let _ = print(&would_end(file, &overdue));
+                match &mut self.json {
+                    Some(seen) => seen.push(to_json(file, &overdue, None)),
+                    None => drop(print(&would_end(file, &overdue))),
+                }
                 continue;
             }
             let fate = expiry::end(&open, &overdue, expiry)?;
             all_gone &= matches!(fate, Fate::Ended(_) | Fate::HadLeft);
-            stream::complain(&expired::describe(&file.title(), &overdue, fate));
+            match &mut self.json {
+                Some(seen) => seen.push(to_json(file, &overdue, Some(fate))),
+                None => stream::complain(&expired::describe(&file.title(), &overdue, fate)),
+            }
             self.log(file, &overdue, fate);
         }
         Ok(all_gone)
@@ -100,4 +118,26 @@ fn would_end(file: &LockFileOf, overdue: &Overdue) -> String {
         visible(command),
         age(overdue.by)
     )
+}
+
+fn to_json(file: &LockFileOf, overdue: &Overdue, fate: Option<Fate>) -> Value {
+    let (fate, signal) = match fate {
+        None => ("would-end", None),
+        Some(Fate::Ended(signal)) => ("ended", Some(signal.as_str())),
+        Some(Fate::HadLeft) => ("had-left", None),
+        Some(Fate::NotPermitted) => ("not-permitted", None),
+        Some(Fate::Survived) => ("survived", None),
+    };
+    json!({
+        "repository": file.name,
+        "member": file.member,
+        "path": visible(&file.path),
+        "pid": overdue.pid,
+        "uid": overdue.holder.uid,
+        "command": overdue.holder.command,
+        "slots": overdue.slots,
+        "overdue_seconds": overdue.by.as_secs_f64(),
+        "fate": fate,
+        "signal": signal,
+    })
 }

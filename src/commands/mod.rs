@@ -88,11 +88,13 @@ fn act(action: Action) -> Result<u8, Error> {
         Action::Explain(arguments) => explain::explain(&arguments),
         Action::Status(arguments) => status::status(&arguments),
         Action::List(arguments) => list::list(&arguments),
-        Action::Policy(PolicyAction::Check { files, strict, policy }) => {
-            policy_check::check(&files, strict, policy.policy)
+        Action::Policy(PolicyAction::Check { files, strict, json, policy }) => {
+            policy_check::check(&files, strict, json, policy.policy)
         }
-        Action::Policy(PolicyAction::Show { policy }) => policy_show::show(policy.policy),
-        Action::Policy(PolicyAction::Test { files, policy }) => policy_test::test(&files, policy.policy),
+        Action::Policy(PolicyAction::Show { json, policy }) => policy_show::show(json, policy.policy),
+        Action::Policy(PolicyAction::Test { files, json, policy }) => {
+            policy_test::test(&files, json, policy.policy)
+        }
         Action::Policy(PolicyAction::Compile { file }) => policy_compile::compile(file),
         Action::Policy(PolicyAction::Schema) => print(&json::render(&policy::schema())),
         Action::Reset(arguments) => reset::reset(&arguments),

@@ -3,61 +3,98 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    commands::{names::SystemNames, policy_test, situation::Situation},
-    decision::rehearse,
+    commands::{names::SystemNames, policy_test, print, situation::Situation},
+    decision::{Rehearsal, rehearse},
+    diagnostic::Diagnostic,
     error::Error,
     exit_status::ExitStatus,
-    output::stream,
+    output::{json, stream, visible::visible},
     policy::{Faults, Policy},
 };
 
 /// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
-pub(super) fn check(files: &[PathBuf], strict: bool, named: Option<PathBuf>) -> Result<u8, Error> {
+pub(super) fn check(
+    files: &[PathBuf],
+    strict: bool,
+    json: bool,
+    named: Option<PathBuf>,
+) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let loaded = if files.is_empty() {
         Policy::check(&situation.sources(named), &SystemNames)
     } else {
         policy_test::load_files(&situation, files)
     };
-    match loaded {
-        Err(faults) => Ok(faulty(&faults)),
-        Ok(policy) if policy.is_empty() => Err(Error::new(ExitStatus::Policy, "there is no policy to check")
-            .advise(format!(
+    let policy = match loaded {
+        Ok(policy) if policy.is_empty() => {
+            return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
                 "It would stand in {}, or be given with --policy FILE.",
                 crate::policy::SYSTEM_POLICY
-            ))),
+            )));
+        }
+        loaded => loaded,
+    };
+    let failed: Vec<Rehearsal<'_>> = match &policy {
         Ok(policy) => {
-            let failed: Vec<String> = rehearse(&policy, Timestamp::now())
-                .iter()
-                .filter(|rehearsal| !rehearsal.passed)
-                .map(|rehearsal| policy_test::describe(&policy, rehearsal))
-                .collect();
-            let warned = warned(&policy, strict);
-            if failed.is_empty() {
-                return Ok(warned);
+            rehearse(policy, Timestamp::now()).into_iter().filter(|rehearsal| !rehearsal.passed).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    if json {
+        print(&to_json(&policy, &failed))?;
+    } else {
+        complain(&policy, &failed);
+    }
+    let is_fine = failed.is_empty() && policy.is_ok_and(|policy| !strict || policy.warnings().is_empty());
+    Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Failure } as u8)
+}
+
+fn complain(policy: &Result<Policy, Faults>, failed: &[Rehearsal<'_>]) {
+    match policy {
+        Err(faults) => {
+            stream::complain(&format!(
+                "{}\n{}",
+                faults.to_string().trim_end(),
+                count(faults.count(), "fault")
+            ));
+        }
+        Ok(policy) => {
+            let warnings = policy.warnings();
+            if !warnings.is_empty() {
+                let shown: Vec<String> =
+                    warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+                stream::complain(&format!("{}\n{}", shown.join("\n"), count(warnings.len(), "warning")));
             }
-            stream::complain(&format!("{}\n{}", failed.join("\n"), count(failed.len(), "failed test")));
-            Ok(ExitStatus::Failure as u8)
+            if !failed.is_empty() {
+                let shown: Vec<String> =
+                    failed.iter().map(|rehearsal| policy_test::describe(policy, rehearsal)).collect();
+                stream::complain(&format!("{}\n{}", shown.join("\n"), count(failed.len(), "failed test")));
+            }
         }
     }
 }
 
-fn faulty(faults: &Faults) -> u8 {
-    stream::complain(&format!("{}\n{}", faults.to_string().trim_end(), count(faults.count(), "fault")));
-    ExitStatus::Failure as u8
+fn to_json(policy: &Result<Policy, Faults>, failed: &[Rehearsal<'_>]) -> String {
+    let faults: Vec<Value> = policy.as_ref().err().into_iter().flatten().map(said).collect();
+    let warnings: Vec<Value> =
+        policy.as_ref().map(Policy::warnings).unwrap_or_default().iter().map(said).collect();
+    let failed: Vec<Value> = failed.iter().map(policy_test::to_json).collect();
+    json::render(&json!({ "faults": faults, "warnings": warnings, "failed_tests": failed }))
 }
 
-fn warned(policy: &Policy, strict: bool) -> u8 {
-    let warnings = policy.warnings();
-    if warnings.is_empty() {
-        return ExitStatus::Success as u8;
-    }
-    let shown: Vec<String> =
-        warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
-    stream::complain(&format!("{}\n{}", shown.join("\n"), count(warnings.len(), "warning")));
-    if strict { ExitStatus::Failure as u8 } else { ExitStatus::Success as u8 }
+/// A fault or a warning; one of a whole file has no line.
+fn said(diagnostic: &Diagnostic) -> Value {
+    let place = diagnostic.line_column();
+    json!({
+        "path": visible(&diagnostic.path),
+        "line": place.map(|(line, _)| line),
+        "column": place.map(|(_, column)| column),
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+    })
 }
 
 fn count(number: usize, what: &str) -> String {

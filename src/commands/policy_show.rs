@@ -3,20 +3,24 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
 use crate::{
     commands::{print, situation::Situation},
     error::Error,
     exit_status::ExitStatus,
+    output::json,
     policy::{LayerKind, SYSTEM_POLICY},
 };
 
 /// Prints the policy in force for the caller.
-pub(super) fn show(named: Option<PathBuf>) -> Result<u8, Error> {
+pub(super) fn show(json: bool, named: Option<PathBuf>) -> Result<u8, Error> {
     let policy = Situation::of_this_process()?.load_policy(named)?;
     let layers = policy.print();
     match layers.as_slice() {
         [] => Err(Error::new(ExitStatus::Policy, "there is no policy to show")
             .advise(format!("It would stand in {SYSTEM_POLICY}, or be given with --policy FILE."))),
+        layers if json => print(&to_json(layers)),
         [(_, only)] => print(only),
         several => {
             let parts: Vec<String> =
@@ -32,4 +36,19 @@ fn whose(kind: LayerKind) -> &'static str {
         LayerKind::Given => "The policy that was given, added to it",
         LayerKind::Own => "Your own policy, added to it",
     }
+}
+
+/// Each layer as the same tables in JSON, where the policy is TOML.
+fn to_json(layers: &[(LayerKind, String)]) -> String {
+    let layer = |(kind, text): &(LayerKind, String)| {
+        let kind = match kind {
+            LayerKind::System => "system",
+            LayerKind::Given => "given",
+            LayerKind::Own => "own",
+        };
+        // What was printed as a policy reads back as one.
+        let policy: Option<Value> = toml::from_str(text).ok();
+        json!({ "layer": kind, "policy": policy })
+    };
+    json::render(&Value::Array(layers.iter().map(layer).collect()))
 }

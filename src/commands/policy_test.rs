@@ -3,18 +3,19 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::{
-    commands::{names::SystemNames, situation::Situation},
+    commands::{names::SystemNames, print, situation::Situation},
     decision::{Rehearsal, rehearse},
     error::Error,
     exit_status::ExitStatus,
-    output::{stream, visible::visible},
+    output::{json, stream, visible::visible},
     policy::{Faults, Policy},
 };
 
 /// Plays the tests of the policy in force, or of the files that were named, as if they were the system's.
-pub(super) fn test(files: &[PathBuf], named: Option<PathBuf>) -> Result<u8, Error> {
+pub(super) fn test(files: &[PathBuf], json: bool, named: Option<PathBuf>) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let policy = if files.is_empty() {
         situation.load_policy(named)?
@@ -23,6 +24,11 @@ pub(super) fn test(files: &[PathBuf], named: Option<PathBuf>) -> Result<u8, Erro
     };
     let rehearsals = rehearse(&policy, Timestamp::now());
     let failures: Vec<&Rehearsal<'_>> = rehearsals.iter().filter(|rehearsal| !rehearsal.passed).collect();
+    if json {
+        let tests: Vec<Value> = rehearsals.iter().map(to_json).collect();
+        print(&json::render(&json!({ "tests": tests })))?;
+        return Ok(if failures.is_empty() { ExitStatus::Success } else { ExitStatus::Failure } as u8);
+    }
     for failure in &failures {
         stream::complain(&describe(&policy, failure));
     }
@@ -40,6 +46,19 @@ pub(super) fn test(files: &[PathBuf], named: Option<PathBuf>) -> Result<u8, Erro
 /// The files that were named, which messages name as they were typed.
 pub(super) fn load_files(situation: &Situation, files: &[PathBuf]) -> Result<Policy, Faults> {
     Policy::check_files(files, situation.credentials.uid, &SystemNames)
+}
+
+/// A test, for scripts.
+pub(super) fn to_json(rehearsal: &Rehearsal<'_>) -> Value {
+    let Rehearsal { scenario, passed, expected, got, .. } = rehearsal;
+    json!({
+        "name": scenario.name,
+        "path": visible(scenario.place.path()),
+        "line": scenario.place.line(),
+        "passed": passed,
+        "expected": expected,
+        "got": got,
+    })
 }
 
 /// What was expected, what came out, and what became of every rule.

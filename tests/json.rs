@@ -1,0 +1,203 @@
+//! `--json`: whatever shows something can show it to scripts, in shapes that the manual describes.
+
+use std::collections::BTreeSet;
+
+use clap::CommandFactory;
+use rungate::cli::CommandLine;
+use serde_json::{Value, json};
+
+use crate::support::{Ending, Site};
+
+/// Commands that show nothing of their own, or what is read by machines anyway.
+const OTHERS: [&str; 11] = [
+    "run",
+    "reset",
+    "metrics",
+    "init",
+    "completions",
+    "exectimes",
+    "policy schema",
+    "policy compile",
+    "policy",
+    "shim",
+    "shim install",
+];
+
+#[test]
+fn everything_that_shows_something_can_show_json() {
+    let mut todo: Vec<(String, clap::Command)> = CommandLine::command()
+        .get_subcommands()
+        .map(|inner| (inner.get_name().to_owned(), inner.clone()))
+        .collect();
+    let mut without = Vec::new();
+    while let Some((path, command)) = todo.pop() {
+        todo.extend(
+            command.get_subcommands().map(|inner| (format!("{path} {}", inner.get_name()), inner.clone())),
+        );
+        let has_json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        if !has_json && !OTHERS.contains(&path.as_str()) && path != "shim remove" {
+            without.push(path);
+        }
+    }
+    assert!(without.is_empty(), "{without:?}");
+}
+
+#[track_caller]
+fn answer(site: &Site, arguments: &[&str], status: i32) -> Value {
+    let outcome = site.test().args(arguments).outcome();
+    assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(status), ""), "{}", outcome.stdout);
+    serde_json::from_str(&outcome.stdout).expect("JSON")
+}
+
+/// "An object with faults, warnings and failed tests; nothing on standard error, and the same status."
+#[test]
+fn policy_check_tells_faults_warnings_and_tests() {
+    let site = Site::new();
+    site.write("work/policy.toml", "version = 1\n[[rule]]\ncomands = [\"matlab\"]\nacquire = []\n");
+    let fault = json!({
+        "path": "policy.toml",
+        "line": 3,
+        "column": 1,
+        "code": "unknown-key",
+        "message": "unknown key \"comands\" in a rule; did you mean \"commands\"?",
+    });
+    assert_eq!(
+        answer(&site, &["policy", "check", "--json", "policy.toml"], 1),
+        json!({ "faults": [fault], "warnings": [], "failed_tests": [] })
+    );
+    site.write(
+        "work/policy.toml",
+        "version = 1\n[repository.a]\nlimit = 1\n[[test]]\nname = \"t\"\ncommand = \"x\"\nexpect = \"refuse\"\n",
+    );
+    let checked = answer(&site, &["policy", "check", "--json", "policy.toml"], 1);
+    assert_eq!(checked["warnings"][0]["code"], "unused-repository");
+    assert_eq!(
+        (&checked["failed_tests"][0]["name"], &checked["failed_tests"][0]["line"]),
+        (&json!("t"), &json!(4))
+    );
+    site.write("work/policy.toml", "version = 1\n[repository.a]\nlimit = 1\n");
+    assert_eq!(answer(&site, &["policy", "check", "--json", "policy.toml"], 0)["faults"], json!([]));
+    answer(&site, &["policy", "check", "--json", "--strict", "policy.toml"], 1);
+    // A file that is not there has no line.
+    let missing = answer(&site, &["policy", "check", "--json", "missing.toml"], 1);
+    assert_eq!(
+        (&missing["faults"][0]["path"], &missing["faults"][0]["line"]),
+        (&json!("missing.toml"), &Value::Null)
+    );
+}
+
+/// "An object with all tests, passed or not."
+#[test]
+fn policy_test_tells_every_test() {
+    let site = Site::new();
+    let test = |name: &str, expect: &str| {
+        format!("[[test]]\nname = \"{name}\"\ncommand = \"x\"\nexpect = \"{expect}\"\n")
+    };
+    site.write(
+        "work/policy.toml",
+        &format!("version = 1\n{}{}", test("one", "start"), test("two", "refuse")),
+    );
+    let tested = answer(&site, &["policy", "test", "--json", "policy.toml"], 1);
+    assert_eq!(
+        tested["tests"][0],
+        json!({ "name": "one", "path": "policy.toml", "line": 2, "passed": true, "expected": "starts", "got": "starts with no slot" })
+    );
+    assert_eq!((&tested["tests"][1]["passed"], &tested["tests"][1]["name"]), (&json!(false), &json!("two")));
+    site.write("work/policy.toml", &format!("version = 1\n{}", test("one", "start")));
+    answer(&site, &["policy", "test", "--json", "policy.toml"], 0);
+}
+
+/// "An array of layers, each with the tables of the policy."
+#[test]
+fn policy_show_tells_every_layer() {
+    let site = Site::with_policy(
+        "
+        [repository.a]
+        limit = 3
+
+        [[rule]]
+        name    = \"all\"
+        acquire = [\"a\"]
+        ",
+    );
+    let shown = answer(&site, &["policy", "show", "--json"], 0);
+    assert_eq!(shown.as_array().map(Vec::len), Some(1));
+    assert_eq!(shown[0]["layer"], "given");
+    assert_eq!(shown[0]["policy"]["repository"]["a"]["limit"], 3);
+    assert_eq!(shown[0]["policy"]["rule"][0]["name"], "all");
+}
+
+/// "An array of those who are overdue, with what becomes of them."
+#[test]
+fn expire_tells_what_becomes_of_whom() {
+    let site = Site::with_policy(
+        "
+        [repository.seats]
+        limit        = 1
+        expire_after = \"1ms\"
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"job\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    site.program("job");
+    assert_eq!(answer(&site, &["expire", "--json"], 0), json!([]));
+    let mut holder = site.test().args(["run", "--", "job"]).through(["env", "--default-signal"]).spawn();
+    let would = answer(&site, &["expire", "--dry-run", "--json"], 0);
+    assert_eq!((&would[0]["repository"], &would[0]["pid"]), (&json!("seats"), &json!(holder.pid())));
+    assert_eq!((&would[0]["fate"], &would[0]["signal"]), (&json!("would-end"), &Value::Null));
+    assert!(would[0]["overdue_seconds"].as_f64().is_some_and(|seconds| seconds >= 0.0), "{would}");
+    let ended = answer(&site, &["expire", "--json"], 0);
+    assert_eq!((&ended[0]["fate"], &ended[0]["signal"]), (&json!("ended"), &json!("SIGINT")));
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
+/// Every key that is printed stands in the section on JSON, and every key of that section is printed by somebody: both are
+/// taken from the macros that build the values.
+#[test]
+fn every_key_is_in_the_manual() {
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(package.join("man/rungate.1")).expect("the page");
+    let section =
+        page.split(".Sh JSON\n").nth(1).and_then(|rest| rest.split("\n.Sh ").next()).expect("a section");
+    let told: BTreeSet<&str> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix(".Cm "))
+        .map(|words| words.trim_end_matches([' ', ',', ';', '.']))
+        .collect();
+    let mut printed = BTreeSet::new();
+    for name in [
+        "status",
+        "list",
+        "explain",
+        "history_summary",
+        "policy_check",
+        "policy_test",
+        "policy_show",
+        "expire",
+        "shim_list",
+    ] {
+        let source =
+            std::fs::read_to_string(package.join(format!("src/commands/{name}.rs"))).expect("a source");
+        for (at, _) in source.match_indices("\": ") {
+            let key = source[..at].rsplit('"').next().expect("a first quote");
+            if !key.is_empty()
+                && key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            {
+                assert!(told.contains(key), "{name}: {key} is not in the manual");
+                printed.insert(key.to_owned());
+            }
+        }
+        let indexed = source.match_indices("value[\"").map(|(at, found)| &source[at + found.len()..]);
+        printed.extend(indexed.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
+    }
+    // Those of an event, which its type names.
+    let events =
+        ["time", "event", "seconds", "holder", "uid", "command", "pid", "repositories", "rules", "status"];
+    printed.extend(events.map(str::to_owned));
+    let unknown: Vec<&&str> = told.iter().filter(|key| !printed.contains(**key)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert!(printed.len() > 40, "{printed:?}");
+}
