@@ -176,6 +176,44 @@ fn unsafe_code_is_where_it_is_looked_at() {
     }
 }
 
+/// Files that read what others can write: contents and locks of a repository, logs, `/proc`, the environment.
+const READS_OF_OTHERS: [&str; 24] = [
+    "src/launch/depth.rs",
+    "src/launch/environment.rs",
+    "src/log/event.rs",
+    "src/log/history.rs",
+    "src/output/json.rs",
+    "src/output/visible.rs",
+    "src/repository/admission.rs",
+    "src/repository/admitted.rs",
+    "src/repository/expiry.rs",
+    "src/repository/header.rs",
+    "src/repository/holder.rs",
+    "src/repository/layout.rs",
+    "src/repository/line.rs",
+    "src/repository/nested.rs",
+    "src/repository/occupancy.rs",
+    "src/repository/record.rs",
+    "src/repository/reset.rs",
+    "src/repository/survey.rs",
+    "src/sys/descriptor.rs",
+    "src/sys/kernel_locks.rs",
+    "src/sys/open_files.rs",
+    "src/sys/proc_file.rs",
+    "src/sys/process.rs",
+    "src/sys/record_lock.rs",
+];
+
+/// CONTRIBUTING.md: "Where a file reads what others can write, lints on arithmetic and indexing are errors."
+#[test]
+fn what_others_can_write_is_read_without_overflow_or_index() {
+    let line = "deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice)";
+    for path in READS_OF_OTHERS {
+        let text = fs::read_to_string(package().join(path)).expect("a source file");
+        assert!(text.contains(line), "{path} does not deny what it should");
+    }
+}
+
 /// The house rule: every file opens with a paragraph that says what it is and what it must not do.
 #[test]
 fn every_file_opens_with_a_paragraph() {

@@ -2,6 +2,8 @@
 //! other for ever; a counter in the environment ends that. Each name is counted for itself, so that one shim below another
 //! counts for nothing.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{
     env,
     ffi::{CString, OsStr, OsString},
@@ -49,9 +51,9 @@ impl Depth {
 
     fn parse(text: &[u8]) -> Self {
         let counts = text.split(|byte| *byte == b'/').filter_map(|entry| {
-            let equals = entry.iter().rposition(|byte| *byte == b'=')?;
-            let times = str::from_utf8(&entry[equals + 1..]).ok()?.parse().ok()?;
-            (equals > 0).then(|| (OsString::from_vec(entry[..equals].to_vec()), times))
+            let (name, times) = entry.split_at_checked(entry.iter().rposition(|byte| *byte == b'=')?)?;
+            let times = str::from_utf8(times.get(1..)?).ok()?.parse().ok()?;
+            (!name.is_empty()).then(|| (OsString::from_vec(name.to_vec()), times))
         });
         Self(counts.collect())
     }
@@ -63,32 +65,30 @@ impl Depth {
 
     /// One launch of this name further down, or too many of them.
     pub fn below(mut self, name: &OsStr) -> Result<Self, TooDeep> {
-        let place = self.0.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-            self.0.push((name.to_owned(), 0));
-            self.0.len() - 1
-        });
-        let (_, times) = &mut self.0[place];
+        let Some((_, times)) = self.0.iter_mut().find(|(known, _)| known == name) else {
+            self.0.push((name.to_owned(), 1));
+            return Ok(self);
+        };
         if *times >= MOST {
             return Err(TooDeep { times: *times, search: env::var_os("PATH").unwrap_or_default() });
         }
-        *times += 1;
+        *times = times.saturating_add(1);
         Ok(self)
     }
 
     /// Tells the program, whose environment it is.
     pub fn tell(&self, environment: &mut Vec<Entry>) {
-        let mut entry = DEPTH.as_bytes().to_vec();
-        entry.push(b'=');
-        let variable = entry.len();
+        let variable = format!("{DEPTH}=").into_bytes();
+        let mut entry = variable.clone();
         for (name, times) in &self.0 {
-            if entry.len() > variable {
+            if entry.len() > variable.len() {
                 entry.push(b'/');
             }
             entry.extend_from_slice(name.as_bytes());
             entry.extend_from_slice(format!("={times}").as_bytes());
         }
         if let Ok(entry) = CString::new(entry) {
-            environment.retain(|other| !other.to_bytes().starts_with(&entry.as_bytes()[..variable]));
+            environment.retain(|other| !other.to_bytes().starts_with(&variable));
             environment.push(Entry::Owned(entry));
         }
     }

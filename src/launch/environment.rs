@@ -2,6 +2,8 @@
 //! launch below it reads the same variable as a hint where an ancestor's slot may be; whoever forges it gains nothing,
 //! because the kernel has the last word.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{ffi::CString, fmt::Write as _};
 
 use crate::{repository::claim::NamedSlots, sys::exec::Entry};

@@ -1,6 +1,8 @@
 //! JSON for scripts that is also safe to look at: whatever a terminal would obey is escaped, which is the same text to whoever
 //! parses it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::borrow::Cow;
 
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! Untrusted text on a terminal. Names of users, hosts and commands, and all arguments, may hold anything: what moves the
 //! cursor, starts a line or turns the direction of writing is shown as an escape instead.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{ffi::OsStr, path::Path};
 
 /// Text with every character escaped that a terminal would obey instead of showing. Bytes that are no UTF-8 become `\xNN`.

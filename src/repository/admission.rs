@@ -4,6 +4,8 @@
 //! questions, however many slots are held; everything is looked at only when the handful gave no answer. Nothing but the
 //! kernel's answers counts: hint and cursor say where to look first, no more.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::ops::RangeInclusive;
 
 use crate::{
@@ -61,7 +63,7 @@ impl Terms {
     }
 
     fn of(claim: &Claim) -> Self {
-        let limit = (claim.limit + u64::from(DeliberateFault::OneTooMany.is_on())).min(LAST_SLOT);
+        let limit = claim.limit.saturating_add(u64::from(DeliberateFault::OneTooMany.is_on())).min(LAST_SLOT);
         Self { limit, slots: claim.slots.under(limit), zones: claim.zones.clone(), admit: claim.admit }
     }
 
@@ -77,13 +79,13 @@ impl Terms {
         let mut order: Vec<RangeInclusive<u64>> = match &self.zones {
             None => {
                 let start = if (1..=self.limit).contains(&cursor) { cursor } else { 1 };
-                vec![start..=self.limit, 1..=start - 1]
+                vec![start..=self.limit, 1..=start.saturating_sub(1)]
             }
             Some(zones) => zones.clone(),
         };
         if self.admit == Admit::Always {
             let highest = order.iter().map(|range| *range.end()).max().unwrap_or(0);
-            order.push(highest.max(self.limit) + 1..=LAST_SLOT);
+            order.push(highest.max(self.limit).saturating_add(1)..=LAST_SLOT);
         }
         order
     }
@@ -187,8 +189,8 @@ impl<'file> View<'file> {
         if !self.hint_holds {
             return Ok(None);
         }
-        let mut todo = vec![slot_bytes(limit + 1, hint)];
-        let mut beyond = 0;
+        let mut todo = vec![slot_bytes(limit.saturating_add(1), hint)];
+        let mut beyond = 0_u64;
         for _ in 0..QUERIES {
             let Some(range) = todo.pop() else { return Ok(Some(beyond)) };
             if range.is_empty() {
@@ -197,8 +199,9 @@ impl<'file> View<'file> {
             let Some(conflict) = self.file.conflict(&range)? else { continue };
             let first = *conflict.bytes.start().max(range.start());
             let last = *conflict.bytes.end().min(range.end());
-            beyond += last - first + 1;
-            todo.extend([last + 1..=*range.end(), *range.start()..=first - 1]);
+            let above = last.saturating_add(1);
+            beyond = above.saturating_sub(first).saturating_add(beyond);
+            todo.extend([above..=*range.end(), *range.start()..=first.saturating_sub(1)]);
         }
         Ok(None)
     }
@@ -224,12 +227,13 @@ impl<'file> View<'file> {
             if range.is_empty() {
                 continue;
             }
-            let missing = wanted - free.len() as u64;
-            let (first, last) = (*range.start(), *range.end().min(&(range.start() + missing - 1)));
+            let missing = wanted.saturating_sub(free.len() as u64);
+            let first = *range.start();
+            let last = first.saturating_add(missing.saturating_sub(1)).min(*range.end());
             match self.file.conflict(&slot_bytes(first, last))? {
                 None => {
                     free.extend(first..=last);
-                    todo.push(last + 1..=*range.end());
+                    todo.push(last.saturating_add(1)..=*range.end());
                 }
                 Some(conflict) => {
                     todo.push(slot_at(*conflict.bytes.end()).saturating_add(1)..=*range.end());

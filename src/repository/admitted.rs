@@ -1,5 +1,7 @@
 //! What a launch got, until it becomes the program or gives it back.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{rc::Rc, time::SystemTime};
 
 use crate::{

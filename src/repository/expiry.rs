@@ -3,6 +3,8 @@
 //! nobody: it only says since when, and never more than the process has lived. The signals go to a process that was opened
 //! before it was seen to hold the slot, so that no other one that got its number can be hit.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::time::{Duration, SystemTime};
 
 use crate::{
@@ -61,9 +63,9 @@ pub fn overdue(holders: &[Holder], expiry: &Expiry, now: SystemTime) -> Vec<Over
     let others = holders.iter().filter(|holder| !holder.pid.iter().chain(&holder.keeper).any(is_ancestor));
     let mut overdue: Vec<Overdue> = Vec::new();
     for holder in others {
-        let slots = holder.slots.1 - holder.slots.0 + 1;
+        let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
         if let Some(other) = overdue.iter_mut().find(|other| Some(other.pid) == holder.pid) {
-            other.slots += slots;
+            other.slots = other.slots.saturating_add(slots);
         } else if let Some((pid, by)) = overdue_by(holder, expiry, now) {
             overdue.push(Overdue { holder: holder.clone(), pid, by, slots });
         }

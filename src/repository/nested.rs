@@ -3,6 +3,8 @@
 //! is proved with the kernel, and the slot must be one that stays while this launch lives. For a lock of the process that
 //! is so in the very process alone: its slot would be free as soon as the ancestor ends.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::rc::Rc;
 
 use crate::{
@@ -77,5 +79,5 @@ pub(super) fn is_inherited(
 fn is_for(file: &LockFile, slot: u64, command: &str) -> Result<bool, RepositoryError> {
     let mut bytes = [0; RECORD_SIZE];
     let length = file.read_at(&mut bytes, record_at(slot))?;
-    Ok(Record::decode(&bytes[..length]).is_some_and(|record| record.command == command))
+    Ok(bytes.get(..length).and_then(Record::decode).is_some_and(|record| record.command == command))
 }

@@ -1,5 +1,7 @@
 //! Forgetting when a repository was last used, so that `if_elapsed` holds nobody up.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{path::Path, rc::Rc};
 
 use crate::{

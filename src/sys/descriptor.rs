@@ -2,6 +2,8 @@
 //! *before* it carries a lock, because closing the low one would drop every POSIX lock of the process on that file; and
 //! a file that the process already holds locks on is reached only through the descriptor that it inherited.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{
     fs,
     os::{

@@ -2,6 +2,8 @@
 //! owners come out as plain values. Nothing here decides anything, and nothing here closes a descriptor: closing *any*
 //! descriptor of a file drops all of the process's POSIX locks on it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
 use std::{ops::RangeInclusive, os::fd::BorrowedFd};
 
 use nix::{
@@ -106,7 +108,7 @@ fn kind(mode: Mode) -> libc::c_int {
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the constants of libc fit")]
 fn request(kind: libc::c_int, bytes: &Bytes) -> libc::flock {
     let last = (*bytes.end()).min(LAST_BYTE);
-    let length = if last == LAST_BYTE { 0 } else { last.saturating_sub(*bytes.start()) + 1 };
+    let length = if last == LAST_BYTE { 0 } else { last.saturating_sub(*bytes.start()).saturating_add(1) };
     libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -122,6 +124,10 @@ fn answer(flock: &libc::flock) -> Option<Conflict> {
         return None;
     }
     let first = flock.l_start as u64;
-    let last = if flock.l_len == 0 { LAST_BYTE } else { first + (flock.l_len as u64 - 1) };
+    let last = if flock.l_len == 0 {
+        LAST_BYTE
+    } else {
+        first.saturating_add((flock.l_len as u64).saturating_sub(1))
+    };
     Some(Conflict { bytes: first..=last, pid: (flock.l_pid > 0).then_some(flock.l_pid) })
 }
