@@ -4,6 +4,7 @@
 mod support;
 
 mod adaptive_locks;
+mod attacks;
 #[cfg(target_arch = "x86_64")]
 mod campaign;
 mod compiled;

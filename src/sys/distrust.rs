@@ -45,9 +45,10 @@ impl Distrust {
         matches!(self.reason, Reason::Owner(_) | Reason::GroupWritable(_) | Reason::WorldWritable(_))
     }
 
-    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it.
+    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it, or is none, as the
+    /// `/dev/null` that services have for a home.
     pub fn is_out_of_reach(&self) -> bool {
-        matches!(self.reason, Reason::System(_, Errno::EACCES))
+        matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
     }
 }
 
