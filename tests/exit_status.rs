@@ -142,17 +142,51 @@ fn a_group_lookup_that_fails() {
     );
     site.program("matlab");
     let matlab = site.test().user("games").groups(["users"]).args(["run", "--", "matlab"]);
-    // With one source of names, whose failure nobody can make up for.
-    site.write("etc/nsswitch.conf", "passwd: files\ngroup: files\n");
-    // A group that does not exist has no members; one that cannot be looked up may have.
-    matlab.status(0);
-    set_mode(&site.path("etc/group"), 0o600);
-    matlab
-        .stderr(
-            "rungate: matlab: not started: [..]\n[..]getgrnam[..]students[..]Permission denied\n\
-            [..]students[..]/etc/rungate/policy.toml:[..]\n...\n",
-        )
-        .status(71);
+    let refused = matlab.clone().stderr(
+        "rungate: matlab: not started: [..]\n[..]getgrnam[..]students[..]Permission denied\n\
+        [..]students[..]/etc/rungate/policy.toml:[..]\n...\n",
+    );
+    // With one source of names, whose failure nobody can make up for; and with one behind it that answers in any case, which
+    // is how most systems are set up.
+    for sources in ["files", "files systemd"] {
+        site.write("etc/nsswitch.conf", &format!("passwd: {sources}\ngroup: {sources}\n"));
+        // A group that does not exist has no members; one that cannot be looked up may have.
+        set_mode(&site.path("etc/group"), 0o644);
+        matlab.status(0);
+        set_mode(&site.path("etc/group"), 0o600);
+        refused.status(71);
+    }
+}
+
+/// The same for the caller's own name, where a later source of names has the last word.
+#[test]
+fn a_user_lookup_that_fails() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        name     = "games"
+        commands = ["matlab"]
+        users    = ["games"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    let matlab = site.test().user("games").args(["run", "--", "matlab"]);
+    for sources in ["files", "files systemd"] {
+        site.write("etc/nsswitch.conf", &format!("passwd: {sources}\ngroup: {sources}\n"));
+        set_mode(&site.path("etc/passwd"), 0o644);
+        matlab.status(0);
+        set_mode(&site.path("etc/passwd"), 0o600);
+        matlab
+            .clone()
+            .stderr("rungate: matlab: not started: [..]\n[..]getpw[..]Permission denied\n...\n")
+            .status(71);
+    }
 }
 
 /// "It refuses to run set-user-id or set-group-id."

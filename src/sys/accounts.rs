@@ -10,7 +10,10 @@ use nix::{
 };
 use users::{Users, UsersCache};
 
-use crate::sys::unsafe_calls;
+use crate::sys::{
+    own_database::{Key, OwnDatabase},
+    unsafe_calls,
+};
 
 /// An entry of the user database.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -51,12 +54,18 @@ fn quoted(name: &str) -> String {
 
 /// The account with this uid.
 pub fn account_of_uid(uid: u32) -> Result<Option<Account>, LookupFailure> {
-    User::from_uid(Uid::from_raw(uid)).map(|user| user.map(Account::from)).map_err(failed("getpwuid", uid))
+    OwnDatabase::Passwd
+        .find(Key::Id(uid), || User::from_uid(Uid::from_raw(uid)))
+        .map(|user| user.map(Account::from))
+        .map_err(failed("getpwuid", uid))
 }
 
 /// The account with this name.
 pub fn account_of_name(name: &str) -> Result<Option<Account>, LookupFailure> {
-    User::from_name(name).map(|user| user.map(Account::from)).map_err(failed("getpwnam", quoted(name)))
+    OwnDatabase::Passwd
+        .find(Key::Name(name), || User::from_name(name))
+        .map(|user| user.map(Account::from))
+        .map_err(failed("getpwnam", quoted(name)))
 }
 
 /// The name of a uid.
@@ -66,14 +75,16 @@ pub fn user_name(uid: u32) -> Result<Option<String>, LookupFailure> {
 
 /// The name of a gid.
 pub fn group_name(gid: u32) -> Result<Option<String>, LookupFailure> {
-    Group::from_gid(Gid::from_raw(gid))
+    OwnDatabase::Group
+        .find(Key::Id(gid), || Group::from_gid(Gid::from_raw(gid)))
         .map(|group| group.map(|group| group.name))
         .map_err(failed("getgrgid", gid))
 }
 
 /// The gid of a group's name.
 pub fn group_id(name: &str) -> Result<Option<u32>, LookupFailure> {
-    Group::from_name(name)
+    OwnDatabase::Group
+        .find(Key::Name(name), || Group::from_name(name))
         .map(|group| group.map(|group| group.gid.as_raw()))
         .map_err(failed("getgrnam", quoted(name)))
 }

@@ -14,6 +14,7 @@ pub mod host;
 pub mod kernel_locks;
 pub mod occasions;
 pub mod open_files;
+mod own_database;
 pub mod pidfd;
 pub mod positioned_io;
 pub mod proc_file;

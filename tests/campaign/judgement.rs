@@ -70,6 +70,10 @@ fn badly_explained(error: &str, status: i32, report: &Report) -> Option<String> 
     }
     let call = report.calls.last()?;
     let says = |words: &[&str]| words.iter().any(|word| report.stderr.contains(word));
+    // Of a look-up the C library tells no more.
+    if status == 71 && says(&["getpwuid(", "getpwnam(", "getgrnam("]) {
+        return None;
+    }
     // To a call for a lock these are the answer that somebody else has it.
     let is_taken = ["does not take the file's mutex", "stayed locked", "leaves no place"];
     if call.name.ends_with("SETLK)") && matches!(error, "EACCES" | "EAGAIN") && says(&is_taken) {

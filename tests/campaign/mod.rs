@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crate::support::{Fault, TracedCall, errors_of, storm_size, tell};
+use crate::support::{Fault, TracedCall, errors_of, is_root, skip, storm_size, tell};
 use scenario::{SCENARIOS, Stage};
 
 /// So many trials of each scenario in the ordinary tests.
@@ -107,6 +107,10 @@ fn campaign(what: &str, faults: fn(usize, &TracedCall) -> Vec<Fault>, most: usiz
             scope.spawn(|| {
                 while let Some(scenario) = SCENARIOS.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if only.as_ref().is_some_and(|only| !scenario.name.contains(only.as_str())) {
+                        continue;
+                    }
+                    if scenario.needs_root() && !is_root() {
+                        skip("only root can start processes as several users");
                         continue;
                     }
                     let stage = Stage::build(scenario);

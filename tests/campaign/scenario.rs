@@ -14,8 +14,11 @@ pub(super) struct Scenario {
     /// Options of `rungate run`.
     options: &'static [&'static str],
     command: &'static str,
-    /// More of the policy.
+    /// More of the policy: of its repositories, and of its rule.
     keys: &'static str,
+    selectors: &'static str,
+    /// Who launches; whoever runs the tests where none is given.
+    user: Option<&'static str>,
     around: Around,
     /// How it ends when nothing fails.
     status: i32,
@@ -36,8 +39,16 @@ enum Around {
     AHolderAndAWaiterThatLeave,
 }
 
-const PLAIN: Scenario =
-    Scenario { name: "launch", options: &[], command: "quick", keys: "", around: Around::Nothing, status: 0 };
+const PLAIN: Scenario = Scenario {
+    name: "launch",
+    options: &[],
+    command: "quick",
+    keys: "",
+    selectors: "",
+    user: None,
+    around: Around::Nothing,
+    status: 0,
+};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "launch", ..PLAIN },
@@ -48,6 +59,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "wait behind another",
         around: Around::AHolderAndAWaiterThatLeave,
         options: &["--wait", "50s"],
+        ..PLAIN
+    },
+    // A failed look-up must not turn into a rule that does not match.
+    Scenario {
+        name: "launch under rules with names",
+        user: Some("games"),
+        selectors: "users = [\"games\"]\ngroups = [\"games\"]",
         ..PLAIN
     },
     Scenario { name: "launch, descriptor", options: &["--hold", "descriptor"], ..PLAIN },
@@ -69,6 +87,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
 ];
 
+impl Scenario {
+    /// Whether others than the one who runs the tests take part.
+    pub(super) fn needs_root(&self) -> bool {
+        self.user.is_some()
+    }
+}
+
 const FILES: [&str; 2] = ["first.lock", "deep/second.lock"];
 
 /// A site where a scenario is played.
@@ -79,7 +104,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn build(scenario: &'static Scenario) -> Self {
-        let keys = scenario.keys;
+        let Scenario { keys, selectors, .. } = scenario;
         let site = Site::with_policy(&format!(
             r#"
             log = {{ to = "$DIR/work/log.jsonl", events = "all" }}
@@ -97,6 +122,7 @@ impl Stage {
             name     = "both"
             commands = ["quick", "broken", "answering"]
             acquire  = ["first", "second"]
+            {selectors}
             "#
         ));
         site.copy_of("/bin/true", "quick");
@@ -108,7 +134,14 @@ impl Stage {
     }
 
     fn answering(&self, options: &[&str]) -> Test {
-        self.site.test().args(["run"]).args(options).args(["--", "answering"])
+        self.test().args(["run"]).args(options).args(["--", "answering"])
+    }
+
+    fn test(&self) -> Test {
+        match self.scenario.user {
+            Some(user) => self.site.test().user(user),
+            None => self.site.test(),
+        }
     }
 
     /// Every call that it makes when nothing fails.
@@ -172,7 +205,6 @@ impl Stage {
         }
         let Scenario { options, command, .. } = self.scenario;
         let launch = self
-            .site
             .test()
             .args(["run"])
             .args(*options)

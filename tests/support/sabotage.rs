@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::outcome::{Ending, Outcome};
 use super::running::Running;
-use super::site::Site;
+use super::site::{Site, set_mode};
 use super::test::Test;
 
 /// What is done to a command.
@@ -59,6 +59,7 @@ impl Sabotage {
         let site = test.site();
         let report = site.path("sabotage");
         fs::write(&report, "").expect("a new report");
+        set_mode(&report, 0o666);
         let mut words: Vec<String> = vec![plain(&site.helper("saboteur")), plain(&report)];
         match fault {
             Fault::List => words.push("list".into()),
