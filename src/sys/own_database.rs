@@ -58,6 +58,11 @@ pub(super) enum Key<'a> {
 
 impl Key<'_> {
     fn is_of(self, line: &[u8]) -> bool {
+        let line = line.trim_ascii_start();
+        // A comment: an account that somebody has taken out.
+        if line.starts_with(b"#") {
+            return false;
+        }
         let mut fields = line.split(|byte| *byte == b':');
         match self {
             Self::Name(name) => fields.next() == Some(name.as_bytes()),
@@ -77,6 +82,14 @@ mod tests {
         for key in [Key::Name("game"), Key::Name("x"), Key::Name(""), Key::Id(6), Key::Id(600)] {
             assert!(!key.is_of(line), "{key:?}");
         }
+    }
+
+    /// Everybody who still ran as a user that was taken out was refused: the number stood in the line.
+    #[test]
+    fn a_comment_is_no_entry() {
+        assert!(!Key::Id(60).is_of(b"#games:x:60:ann,bob"));
+        assert!(!Key::Id(60).is_of(b"  # games:x:60:"));
+        assert!(!Key::Name("#games").is_of(b"#games:x:60:"));
     }
 
     #[test]
