@@ -57,10 +57,10 @@ pub(super) enum Key<'a> {
 }
 
 impl Key<'_> {
+    /// Comments, and what refers to other databases, are no entries to the C library either.
     fn is_of(self, line: &[u8]) -> bool {
         let line = line.trim_ascii_start();
-        // A comment: an account that somebody has taken out.
-        if line.starts_with(b"#") {
+        if matches!(line.first(), None | Some(b'#' | b'+' | b'-')) {
             return false;
         }
         let mut fields = line.split(|byte| *byte == b':');
@@ -84,12 +84,11 @@ mod tests {
         }
     }
 
-    /// Everybody who still ran as a user that was taken out was refused: the number stood in the line.
     #[test]
     fn a_comment_is_no_entry() {
-        assert!(!Key::Id(60).is_of(b"#games:x:60:ann,bob"));
-        assert!(!Key::Id(60).is_of(b"  # games:x:60:"));
-        assert!(!Key::Name("#games").is_of(b"#games:x:60:"));
+        for line in [&b"#games:x:60:"[..], b" #games:x:60:", b"+games:x:60:", b"-games:x:60:", b""] {
+            assert!(!Key::Id(60).is_of(line) && !Key::Name("#games").is_of(line), "{line:?}");
+        }
     }
 
     #[test]
