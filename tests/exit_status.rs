@@ -98,7 +98,7 @@ fn denied() {
 fn policy() {
     let site = site();
     site.policy(&POLICY.replace("limit = 1", "limits = 1"));
-    let faulty = "rungate: [..]: not started: the policy has [..] faults\n...\n";
+    let faulty = "rungate: [..]: not started: the policy has 1 fault\n...\n";
     site.test().args(["run", "--", "matlab"]).stderr(faulty).status(78);
     // Not even what no rule names is started by a policy that cannot be read.
     site.test().args(["run", "--", "true"]).stderr(faulty).status(78);

@@ -1,6 +1,6 @@
 //! "`nested` of a repository says what a launch below a holder does."
 
-use crate::support::Site;
+use crate::support::{Site, needs_root};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -76,6 +76,62 @@ fn a_launch_that_only_its_ancestors_block_is_told_so() {
             .status(75);
         assert_eq!(site.held("seats.lock"), []);
     }
+}
+
+/// What an administrator is told to set is only what is not set already.
+#[test]
+fn the_advice_names_only_what_is_missing() {
+    let start = "Start it outside of the program that holds the slot.\n";
+    let share = "An administrator can let it share that slot: ";
+    for (nested, hold, inner, advice) in [
+        ("take", "process", "matlab", format!("{share}nested = \"join\" and hold = \"descriptor\".")),
+        ("take", "descriptor", "matlab", format!("{share}nested = \"join\".")),
+        ("join", "process", "matlab", format!("{share}hold = \"descriptor\".")),
+        (
+            "join",
+            "descriptor",
+            "simulink",
+            "The slot can be shared, but only for the same command, and by one program at a time.".to_owned(),
+        ),
+    ] {
+        let wrapper = "#!/bin/sh\nLAUNCHER run -- INNER inner\n".replace("INNER", inner);
+        let site = Site::with_policy(
+            &POLICY
+                .replace("LIMIT", "1")
+                .replace("NESTED", nested)
+                .replace("[\"matlab\"]", &format!("[\"matlab\", \"simulink\"]\n    hold = \"{hold}\"")),
+        );
+        site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
+        site.program("simulink");
+        let stderr = site.test().args(["run", "--", "matlab"]).outcome().stderr;
+        assert!(stderr.ends_with(&format!("{start}{advice}\n")), "{nested} {hold}: {stderr}");
+    }
+}
+
+/// "Where two files use one name, it is shown with the file's"; in the environment it is one word all the same, and a launch
+/// below finds its slot by it.
+#[test]
+fn a_name_with_that_of_its_file_is_one_word() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy("version = 1\n[defaults]\ndirectory = \"$DIR/repositories\"\n");
+    for (file, command, path) in [("10-a.toml", "matlab", "a.lock"), ("20-b.toml", "other", "b.lock")] {
+        site.system_file(
+            &format!("policy.d/{file}"),
+            &format!(
+                "version = 1\n[repository.seats]\nlimit = 1\npath = \"{path}\"\nhold = \"descriptor\"\n\
+                 [[rule]]\nname = \"{command}\"\ncommands = [\"{command}\"]\nacquire = [\"seats\"]\n"
+            ),
+        );
+    }
+    let rungate = site.rungate().display();
+    site.script(
+        "matlab",
+        &format!(
+            "#!/bin/sh\n[ \"$1\" = inner ] && exec printenv RUNGATE_HELD\n{rungate} run -- matlab inner\n"
+        ),
+    );
+    site.test().args(["run", "--", "matlab"]).stdout("seats_(10-a.toml)=1\n").status(0);
 }
 
 /// A slot that was taken for another command is not shared.

@@ -210,3 +210,43 @@ fn a_ceiling_is_explained() {
         )
         .status(75);
 }
+
+/// "Let the policy, the records and the log see NAME as the name of the command": so does who is refused.
+#[test]
+fn a_refusal_speaks_of_the_name_that_was_given() {
+    let site = Site::with_policy(
+        r#"
+        [repository.sync]
+        limit = 1
+
+        [[rule]]
+        name     = "sync"
+        commands = ["nightly-sync"]
+        acquire  = ["sync"]
+
+        [[rule]]
+        name     = "not this"
+        commands = ["secret"]
+        action   = "deny"
+        "#,
+    );
+    site.program("python");
+    let _running = site.test().args(["run", "--as", "nightly-sync", "--", "python"]).spawn();
+    site.test()
+        .args(["run", "--as", "nightly-sync", "--", "python"])
+        .stderr(
+            "
+            rungate: nightly-sync: not started: the limit is reached
+              sync  1 of 1 used
+                  rule [..]
+                  PID [pid] [..] nightly-sync, since [time] ([age])
+            Close one of yours, or stand in line: rungate run --wait 30m --as nightly-sync -- python
+            To see why: rungate explain --as nightly-sync -- python
+            ",
+        )
+        .status(75);
+    site.test()
+        .args(["run", "--as", "secret", "--", "python"])
+        .stderr("rungate: secret: refused: rule \"not this\"\n...\n")
+        .status(77);
+}

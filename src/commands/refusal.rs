@@ -15,7 +15,8 @@ use crate::{
     output::{age::age, clock::Clock, visible::visible},
     policy::{Rule, Wait, show_duration},
     repository::{
-        claim::Claim,
+        claim::{Claim, Nested},
+        hold::Hold,
         holder::Holder,
         refused::{Reason, Refused},
     },
@@ -36,8 +37,10 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Puts the message together. `waited` says how long the launch stood in line.
+    /// Puts the message together, which speaks of the command by the name that rules see, and repeats it as it was typed.
+    /// `waited` says how long the launch stood in line.
     pub(super) fn new(
+        name: &OsStr,
         command: &OsStr,
         asked: &Asked<'_>,
         refused: &[Refused],
@@ -55,14 +58,14 @@ impl Refusal {
         let is_too_soon = is_too_soon(refused);
         if is_too_soon {
             status = ExitStatus::TooSoon;
-            message.too_soon(command, refused, &claims);
+            message.too_soon(name, refused, &claims);
         } else {
             let what = if refused.iter().all(|refused| is_behind_others(refused, claims[refused.claim])) {
                 "others stand in line for what is left".to_owned()
             } else {
                 what_is_full(refused.len(), claims.len(), status)
             };
-            message.lines.push(headline(command, &what, waited));
+            message.lines.push(headline(name, &what, waited));
             for refused in refused {
                 let judged = judged.get(refused.claim).copied();
                 message.claim(claims[refused.claim], judged, &refused.reason);
@@ -285,6 +288,30 @@ fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
     processes
 }
 
+/// What there is to do where only programs above this one stand in the way. An administrator hears of what is not yet so.
+fn among_ancestors(full: &[(&Refused, &[Holder], bool)], claims: &[&Claim]) -> String {
+    let alone = full.iter().filter(|(_, _, only_ancestors)| *only_ancestors);
+    let (mut takes, mut is_weak) = (false, false);
+    for (refused, holders, _) in alone {
+        takes |= claims[refused.claim].nested == Nested::Take;
+        is_weak |= holders.iter().any(|holder| holder.hold.is_none_or(|hold| hold == Hold::Process));
+    }
+    let missing = match (takes, is_weak) {
+        (true, true) => "nested = \"join\" and hold = \"descriptor\"",
+        (true, false) => "nested = \"join\"",
+        (false, true) => "hold = \"descriptor\"",
+        (false, false) => {
+            return "Start it outside of the program that holds the slot.\n\
+                    The slot can be shared, but only for the same command, and by one program at a time."
+                .to_owned();
+        }
+    };
+    format!(
+        "Start it outside of the program that holds the slot.\n\
+         An administrator can let it share that slot: {missing}."
+    )
+}
+
 fn advice(
     command: &OsStr,
     asked: &Asked<'_>,
@@ -313,9 +340,7 @@ fn advice(
         );
     }
     if full.iter().any(|(_, _, only_ancestors)| *only_ancestors) {
-        return "Start it outside of the program that holds the slot.\n\
-                An administrator can let it share that slot: nested = \"join\" and hold = \"descriptor\"."
-            .to_owned();
+        return among_ancestors(&full, claims);
     }
     if full.iter().any(|(refused, _, _)| claims[refused.claim].limit == 0) {
         return "Nothing new may start there now. Ask your administrator how long.".to_owned();

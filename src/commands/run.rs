@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         let decision = decide(&policy, &request);
         let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
         let journal = Journal::open(&policy, &name, situation.credentials.uid);
-        let terms = match judge(command, &decision, &journal) {
+        let terms = match judge(typed, &decision, &journal) {
             Ok(terms) => terms,
             Err(refused) if order.voice == Voice::Quiet && refused.status() == ExitStatus::Denied => {
                 return Ok(Some(ExitStatus::Denied as u8));
@@ -140,9 +140,9 @@ impl<'a> Run<'a> {
             },
         };
         let is_quiet = order.voice == Voice::Quiet;
-        let watch = Watch { policy: &policy, decided: request.now, command, is_quiet };
+        let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet };
         let waited = self.turn.take(&demands, &launch, self.wishes.wait(terms), &watch);
-        match waited.map_err(|error| cannot_take(command, &error))? {
+        match waited.map_err(|error| cannot_take(typed, &error))? {
             Waited::Interrupted => Ok(None),
             Waited::Admitted(admitted) => {
                 self.start(program, &depth, hold, admitted, &asked, &journal).map(Some)
@@ -200,7 +200,8 @@ impl<'a> Run<'a> {
         journal: &Journal<'_>,
     ) -> u8 {
         journal.refused(asked, refused, waited);
-        let refusal = Refusal::new(&self.order.command, asked, refused, waited);
+        let Order { command, typed_as, .. } = self.order;
+        let refusal = Refusal::new(typed_as.as_ref().unwrap_or(command), command, asked, refused, waited);
         if refusal.is_silent() {
             return ExitStatus::Success as u8;
         }

@@ -29,11 +29,12 @@ pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSl
         return caller;
     }
     let mut held: Vec<&NamedSlots> = taken.iter().collect();
-    held.extend(ancestors.iter().filter(|held| taken.iter().all(|other| other.name != held.name)));
+    let is_taken = |held: &&NamedSlots| taken.iter().any(|other| NamedSlots::word(&other.name) == held.name);
+    held.extend(ancestors.iter().filter(|held| !is_taken(held)));
     let mut text = String::new();
     for NamedSlots { name, slots } in held {
         let separator = if text.is_empty() { "" } else { " " };
-        let _ = write!(text, "{separator}{name}={}", list(slots));
+        let _ = write!(text, "{separator}{}={}", NamedSlots::word(name), list(slots));
     }
     let mut added = vec![(HELD.to_owned(), text)];
     added.extend(taken.iter().map(|taken| (slot_variable(&taken.name), list(&taken.slots))));

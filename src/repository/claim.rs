@@ -77,6 +77,13 @@ pub struct NamedSlots {
     pub slots: Vec<u64>,
 }
 
+impl NamedSlots {
+    /// A repository's name as one word: where two files use one name, it is shown with the file's, behind a blank.
+    pub fn word(name: &str) -> String {
+        name.replace(' ', "_")
+    }
+}
+
 /// How many slots a claim wants.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Slots {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::{
     repository::{
         acquisition::Launch,
-        claim::{Claim, Nested},
+        claim::{Claim, NamedSlots, Nested},
         error::RepositoryError,
         file::LockFile,
         held::Held,
@@ -21,6 +21,11 @@ use crate::{
     },
 };
 
+/// Whether the environment means this claim's repository; it writes each name as one word.
+fn is_named(claim: &Claim, hint: &NamedSlots) -> bool {
+    claim.name == hint.name || NamedSlots::word(&claim.name) == hint.name
+}
+
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no such slots, when
 /// they are too few, or when somebody uses them already.
 pub(super) fn join(
@@ -31,7 +36,7 @@ pub(super) fn join(
     if claims.iter().any(|claim| claim.nested == Nested::Take) {
         return Ok(None);
     }
-    let Some(hint) = launch.ancestors.iter().find(|hint| claims.iter().any(|claim| claim.name == hint.name))
+    let Some(hint) = launch.ancestors.iter().find(|hint| claims.iter().any(|claim| is_named(claim, hint)))
     else {
         return Ok(None);
     };

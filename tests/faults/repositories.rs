@@ -42,6 +42,24 @@ acquire = ["a"]
 "#,
     },
     Case {
+        about: "limits where the limit was meant: one mistake, one fault",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limits = 1
+[[rule]]
+acquire = ["a"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:10: "limits" is a whole number; it must be a table of members, such as { ann = 8 }; one limit for all is "limit" [wrong-type]
+  |
+2 | limits = 1
+  |          ^
+"#,
+    },
+    Case {
         about: "limits by member where all share one file",
         files: &[(
             "/etc/rungate/policy.toml",

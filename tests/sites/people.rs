@@ -82,7 +82,7 @@ fn ssh_sessions() {
     session("ann", None)
         .stderr(
             "
-            rungate: sh: not started: [..]
+            rungate: ssh-session: not started: [..]
               ssh-sessions [ann]  3 of 3 used
             ...
             You have three sessions here. To see them: who. To end them all: pkill -u $USER sshd
@@ -93,7 +93,7 @@ fn ssh_sessions() {
     // "Three for each user, ten for the account that copies the backups, and no limit for root."
     let _others = [spawn(&session("bob", None), 3), spawn(&session("backup", Some("cat")), 10)];
     for user in ["bob", "backup"] {
-        session(user, None).stderr("rungate: sh: not started: [..]\n...\n").status(75);
+        session(user, None).stderr("rungate: ssh-session: not started: [..]\n...\n").status(75);
     }
     let _root = spawn(&session("root", None), 4);
     // "Frees the slot when the session ends, though it may leave a daemon behind."

@@ -48,13 +48,22 @@ pub(in crate::policy) struct WrittenReservation<'a> {
 
 impl<'a> WrittenRepository<'a> {
     pub(super) fn read(name: Written<&'a str>, section: &Section<'a>) -> Self {
-        let limits = section.by_name("limits").into_iter();
+        let limits_value = section.get("limits");
+        // One mistake is one fault: what stands there was meant as the limit, so that this is not missing.
+        let is_limit = limits_value.as_ref().is_some_and(|value| !value.is_table());
+        if let Some(value) = limits_value.as_ref().filter(|_| is_limit) {
+            value.wrong("a table of members, such as { ann = 8 }; one limit for all is \"limit\"");
+        }
+        let limits = if is_limit { Vec::new() } else { section.by_name("limits") }.into_iter();
         let reserve = section.tables("reserve", &RESERVE);
         WrittenRepository {
             name,
             path: section.text("path"),
             per: section.get("per").and_then(per),
-            limit: section.get("limit").map(|value| limit(value).ok_or(())),
+            limit: section
+                .get("limit")
+                .map(|value| limit(value).ok_or(()))
+                .or_else(|| is_limit.then_some(Err(()))),
             limits: limits.filter_map(|(member, value)| Some((member, limit(value)?))).collect(),
             charge: section.choice("charge"),
             reserve: reserve.iter().filter_map(WrittenReservation::read).collect(),
@@ -68,7 +77,7 @@ impl<'a> WrittenRepository<'a> {
             expire_after: section.duration("expire_after"),
             expire_grace: section.duration("expire_grace"),
             expire_kill: section.choice("expire_kill"),
-            limits_at: section.get("limits").map(|value| value.at),
+            limits_at: limits_value.filter(|_| !is_limit).map(|value| value.at),
         }
     }
 }
