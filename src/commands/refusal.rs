@@ -2,6 +2,7 @@
 //! has held it longest, what the rule's author has to say, and what to do next.
 
 use std::{
+    collections::HashMap,
     ffi::OsStr,
     fmt,
     time::{Duration, SystemTime},
@@ -277,12 +278,13 @@ impl Message {
 /// Each process once, with the number of its slots. Holders without a process stay apart.
 fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
     let mut processes: Vec<(&Holder, u64)> = Vec::new();
+    let mut places: HashMap<i32, usize> = HashMap::new();
     for holder in holders {
         let count = holder.slots.1 - holder.slots.0 + 1;
-        let same = |(other, _): &&mut (&Holder, u64)| holder.pid.is_some() && other.pid == holder.pid;
-        match processes.iter_mut().find(same) {
-            Some((_, slots)) => *slots += count,
-            None => processes.push((holder, count)),
+        let next = processes.len();
+        match holder.pid.map(|pid| *places.entry(pid).or_insert(next)) {
+            Some(place) if place < next => processes[place].1 += count,
+            _ => processes.push((holder, count)),
         }
     }
     processes

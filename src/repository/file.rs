@@ -186,6 +186,13 @@ impl LockFile {
             .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
     }
 
+    /// Takes a read lock of the process on `bytes`, which a file that can only be read allows too. Says whether nobody was in
+    /// the way.
+    pub(super) fn try_lock_to_be_found(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        record_lock::try_lock(self.as_fd(), bytes, Mode::Read, Ownership::Process)
+            .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
+    }
+
     /// Gives back a lock of the process.
     pub fn unlock(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
         record_lock::unlock(self.as_fd(), bytes, Ownership::Process)

@@ -27,7 +27,8 @@ use crate::{
 /// How long a launch waits for one mutex.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the deadline is looked at while waiting.
+/// How often the wait is interrupted once its time is over; not before, because whoever is interrupted has lost his place among
+/// those who wait, and a thousand launches at once need all their patience in the order in which they came.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The mutex of a file, held until dropped.
@@ -55,7 +56,7 @@ impl Drop for MutexGuard {
 
 fn wait(file: &LockFile) -> Result<(), RepositoryError> {
     let begun = Instant::now();
-    let alarm = Alarm::every(INTERVAL).map_err(failed_call("lock", file.path()))?;
+    let alarm = Alarm::after(PATIENCE, INTERVAL).map_err(failed_call("lock", file.path()))?;
     while begun.elapsed() < PATIENCE {
         match record_lock::lock(file.as_fd(), &MUTEX, Mode::Write) {
             Ok(()) => return Ok(()),

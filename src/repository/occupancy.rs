@@ -1,7 +1,7 @@
 //! Which slots of a file are held, all of them, from the kernel alone. One query answers with the first conflicting lock in
 //! the kernel's own order, which is not that of the offsets, and a lock may cover many bytes or run to the end of the file;
 //! so a range is split at each answer, and bytes are counted, never locks. One inode's locks are one list in the kernel:
-//! asking h times walks it h times, and beyond a couple of thousand `/proc/locks` is cheaper.
+//! asking h times walks it h times, and beyond some hundreds `/proc/locks` is cheaper.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use crate::{
     repository::{
         error::RepositoryError,
         file::LockFile,
-        layout::{LAST_SLOT, MUTEX, slot_at, slot_byte, slot_bytes_above},
+        layout::{LAST_SLOT, MUTEX, PROBE, slot_at, slot_byte, slot_bytes_above},
     },
     sys::{
         kernel_locks,
@@ -40,16 +40,15 @@ pub struct Occupancy {
 }
 
 /// As many answers make the listing of all locks of the host cheaper than more queries.
-const MANY: usize = 2000;
+const MANY: usize = 256;
 
 impl Occupancy {
-    /// Looks at every slot. The mutex must be held by this process where the answer is to stay true, and it is what allows
-    /// the faster way for thousands of holders.
+    /// Looks at every slot. The mutex must be held by this process where the answer is to stay true.
     pub fn scan(file: &LockFile) -> Result<Self, RepositoryError> {
         let all = slot_bytes_above(slot_byte(0));
         let mut found = Found::default();
         if found.search(file, vec![all.clone()], MANY)?.is_some() {
-            let listed = kernel_locks::locks_on(file.id(), &MUTEX).unwrap_or_default();
+            let listed = listed(file)?;
             found.add_listed(listed, &all);
             let gaps = found.gaps(&all);
             found.search(file, gaps, usize::MAX)?;
@@ -86,6 +85,17 @@ impl Occupancy {
             spans.peek().is_none_or(|span| slot < span.slots.start())
         })
     }
+}
+
+/// The locks that `/proc/locks` shows on a file; none where its lines cannot be told from those of others.
+fn listed(file: &LockFile) -> Result<Vec<Conflict>, RepositoryError> {
+    // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds it.
+    let proof = if file.try_lock_to_be_found(&PROBE)? { PROBE } else { MUTEX };
+    let listed = kernel_locks::locks_on(file.id(), &proof);
+    if proof == PROBE {
+        file.unlock(&PROBE)?;
+    }
+    Ok(listed.unwrap_or_default())
 }
 
 #[derive(Default)]

@@ -26,6 +26,11 @@ pub struct Alarm {
 impl Alarm {
     /// Starts to interrupt, first after `interval` (which is not zero), then every `interval`.
     pub fn every(interval: Duration) -> Result<Self, Failure> {
+        Self::after(interval, interval)
+    }
+
+    /// Starts to interrupt, first after `delay` (which is not zero), then every `interval`.
+    pub fn after(delay: Duration, interval: Duration) -> Result<Self, Failure> {
         let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGALRM, si_value: 0 });
         let timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(Failure::of("timer_create"))?;
         let action = unsafe_calls::interrupt_on(Signal::SIGALRM).map_err(Failure::of("sigaction"))?;
@@ -37,7 +42,10 @@ impl Alarm {
         let mut alarm = Self { timer: Some(timer), action, mask };
         if let Some(timer) = &mut alarm.timer {
             timer
-                .set(Expiration::Interval(TimeSpec::from(interval)), TimerSetTimeFlags::empty())
+                .set(
+                    Expiration::IntervalDelayed(TimeSpec::from(delay), TimeSpec::from(interval)),
+                    TimerSetTimeFlags::empty(),
+                )
                 .map_err(Failure::of("timer_settime"))?;
         }
         Ok(alarm)

@@ -57,7 +57,12 @@ pub(super) enum Key<'a> {
 }
 
 impl Key<'_> {
+    /// Comments, and what refers to other databases, are no entries to the C library either.
     fn is_of(self, line: &[u8]) -> bool {
+        let line = line.trim_ascii_start();
+        if matches!(line.first(), None | Some(b'#' | b'+' | b'-')) {
+            return false;
+        }
         let mut fields = line.split(|byte| *byte == b':');
         match self {
             Self::Name(name) => fields.next() == Some(name.as_bytes()),
@@ -76,6 +81,13 @@ mod tests {
         assert!(Key::Name("games").is_of(line) && Key::Id(60).is_of(line));
         for key in [Key::Name("game"), Key::Name("x"), Key::Name(""), Key::Id(6), Key::Id(600)] {
             assert!(!key.is_of(line), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_comment_is_no_entry() {
+        for line in [&b"#games:x:60:"[..], b" #games:x:60:", b"+games:x:60:", b"-games:x:60:", b""] {
+            assert!(!Key::Id(60).is_of(line) && !Key::Name("#games").is_of(line), "{line:?}");
         }
     }
 

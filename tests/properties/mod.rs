@@ -1,5 +1,6 @@
 //! What holds for every policy and every request, tried with many that nobody thought of.
 
+mod admission;
 mod compiling;
 mod mutations;
 mod paths;

@@ -28,6 +28,7 @@ pub(crate) use deadline::eventually;
 pub(crate) use dice::Dice;
 pub(crate) use errors_of_calls::{error_named, errors_of};
 pub(crate) use figures::tell;
+pub(crate) use lock_range::lock_range;
 pub(crate) use observer::{Observed, Observer};
 pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use process_state::ProcessState;

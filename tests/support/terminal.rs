@@ -1,5 +1,6 @@
 //! A real terminal, with somebody who types: a shell in tmux(1).
 
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::deadline::eventually;
@@ -43,10 +44,30 @@ impl Terminal {
         self.press("Enter");
     }
 
-    /// Presses Ctrl-C and waits for the prompt: what is typed before it is there, the terminal throws away.
+    /// Gives the shell a command, once it reads: what is typed before, the terminal throws away.
+    #[track_caller]
+    pub(crate) fn command(&self, line: &str) {
+        self.shell_reads();
+        self.enter(line);
+    }
+
+    /// Presses Ctrl-C and waits until the shell reads again.
+    #[track_caller]
     pub(crate) fn interrupt(&self) {
         self.press("C-c");
-        self.shows_when("the prompt after Ctrl-C", |screen| screen.trim_end().ends_with('$'));
+        self.shell_reads();
+    }
+
+    /// Waits for the prompt, and then until the shell edits its line itself, which it tells the terminal.
+    #[track_caller]
+    fn shell_reads(&self) {
+        self.shows_when("the prompt", |screen| screen.trim_end().ends_with('$'));
+        let name = self.tmux.clone().args(["display-message", "-p", "#{pane_tty}"]).outcome().stdout;
+        eventually("the shell reads", || {
+            let modes =
+                Command::new("stty").args(["-a", "-F", name.trim_end()]).output().expect("stty starts");
+            String::from_utf8_lossy(&modes.stdout).contains(" -icanon").then_some(())
+        });
     }
 
     /// Presses a key, by its name in tmux(1): `C-c`, `Enter`.

@@ -14,24 +14,25 @@ use crate::{
 pub(super) struct Columns {
     title: usize,
     bar: usize,
+    /// Used, and limit, each with a blank before it.
+    number: usize,
     kept: usize,
     waiting: usize,
     oldest: usize,
 }
 
-/// Used and limit, with a blank before each.
-const NUMBERS: usize = 12;
-
 impl Columns {
     /// Those for these repositories on a screen so wide.
     pub(super) fn of(entries: &[&Entry], columns: usize) -> Self {
+        let highest = entries.iter().flat_map(|entry| [Some(entry.used), entry.limit]).flatten().max();
+        let number = highest.unwrap_or(0).to_string().len().max(5) + 1;
         let kept = if columns >= 56 && entries.iter().any(|entry| entry.kept_note.is_some()) { 5 } else { 0 };
         let oldest = if columns >= 48 { 8 } else { 0 };
         let waiting = if columns >= 34 { 6 } else { 0 };
-        let rest = columns.saturating_sub(1 + NUMBERS + kept + waiting + oldest);
+        let rest = columns.saturating_sub(1 + 2 * number + kept + waiting + oldest);
         let longest = entries.iter().map(|entry| width(&entry.title)).max().unwrap_or(0).max(10);
         let bar = if rest < 26 { 0 } else { rest.saturating_sub(longest + 1).clamp(rest / 3, 40) };
-        Self { title: rest.saturating_sub(bar + 1).min(longest), bar, kept, waiting, oldest }
+        Self { title: rest.saturating_sub(bar + 1).min(longest), bar, number, kept, waiting, oldest }
     }
 
     /// The row above them.
@@ -39,7 +40,8 @@ impl Columns {
         row.cell(Looks::Faint, " REPOSITORY", self.title + 1, false);
         row.push(Looks::Faint, " ");
         row.cell(Looks::Faint, "USE", self.bar, false);
-        row.push(Looks::Faint, "  USED LIMIT");
+        row.cell(Looks::Faint, "USED", self.number, true);
+        row.cell(Looks::Faint, "LIMIT", self.number, true);
         row.cell(Looks::Faint, "KEPT", self.kept, true);
         row.cell(Looks::Faint, "WAIT", self.waiting, true);
         row.cell(Looks::Faint, "OLDEST", self.oldest, true);
@@ -60,8 +62,9 @@ impl Columns {
             Some(limit) => glyphs.bar(&mut row, self.bar, entry.used, entry.kept, limit),
             None => row.cell(looks, "", self.bar, false),
         }
-        row.cell(looks, &entry.used.to_string(), 6, true);
-        row.cell(looks, &entry.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string()), 6, true);
+        row.cell(looks, &entry.used.to_string(), self.number, true);
+        let limit = entry.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+        row.cell(looks, &limit, self.number, true);
         row.cell(looks, &entry.kept.to_string(), self.kept, true);
         let waits = if entry.waiting.is_empty() { looks } else { Looks::Strong };
         row.cell(waits, &entry.waiting.len().to_string(), self.waiting, true);

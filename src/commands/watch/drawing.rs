@@ -40,7 +40,7 @@ const KEYS: [(&str, &str); 9] = [
     ("home, end, g, G", "the first, the last"),
     ("enter", "all holders of the chosen one, and back"),
     ("s", "another order: as in the policy, by use, waiting, age, name"),
-    ("/", "show only what has this in its name: a repository, user, command"),
+    ("/", "show only repositories, users, commands with this in the name"),
     ("escape", "everything again"),
     ("q, Ctrl-C", "quit"),
     ("h, ?", "this page; any key goes back"),
@@ -166,10 +166,11 @@ impl Screen {
 
     /// A line across the screen that says which repository follows.
     fn heading(&mut self, entry: &Entry) {
-        let mut text = format!(" {}: ", entry.title);
-        text += &match entry.limit {
-            Some(limit) => format!("{} of {limit} used", entry.used),
-            None => format!("{} used", entry.used),
+        let mut text = format!(" {}", entry.title);
+        text += &match (entry.limit, &entry.error) {
+            (_, Some(_)) => String::new(),
+            (Some(limit), None) => format!(": {} of {limit} used", entry.used),
+            (None, None) => format!(": {} used", entry.used),
         };
         if let Some(kept) = &entry.kept_note {
             text += &format!(", {kept}");
@@ -318,6 +319,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn large_numbers_do_not_run_into_each_other() {
+        let entry =
+            Entry { title: "pool".to_owned(), limit: Some(1_048_575), used: 200_000, ..Entry::default() };
+        let picture = Picture { entries: vec![entry], ..Picture::default() };
+        let rows = rows(&picture, &mut View::default(), (80, 10), Glyphs::plain());
+        assert!(rows[2].text().contains(" 200000 1048575     0       -"), "{}", rows[2].text());
+        assert!(rows[1].text().contains("   USED   LIMIT  WAIT  OLDEST"), "{}", rows[1].text());
     }
 
     #[test]

@@ -1,0 +1,79 @@
+//! `cargo bench --bench instructions`: what a launch costs in instructions, held against a budget. More than 5 % above the
+//! budget is a failure until the budget is changed in the same commit; less than 5 % below it is one too, so that what was
+//! gained is not lost again unseen. `cargo bench --bench instructions -- --write` writes the budget anew.
+#![allow(clippy::print_stdout, reason = "it is a report")]
+
+#[path = "../callgrind.rs"]
+mod callgrind;
+#[path = "../site.rs"]
+mod site;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use callgrind::instructions;
+use site::{Site, rungate};
+
+/// How far a count may be from its budget, in percent.
+const TOLERANCE: u64 = 5;
+
+fn main() -> ExitCode {
+    if !Path::new("/usr/bin/valgrind").exists() {
+        println!("SKIPPED: valgrind is not installed");
+        return ExitCode::SUCCESS;
+    }
+    let counts = counts(&Site::new());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/budget.toml");
+    let text = fs::read_to_string(&path).expect("the budget");
+    if std::env::args().any(|argument| argument == "--write") {
+        let comment: String =
+            text.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        let lines: String = counts.iter().map(|(name, count)| format!("{name} = {count}\n")).collect();
+        fs::write(&path, comment + &lines).expect("the budget");
+    }
+    let budget: toml::Table = text.parse().expect("a table of numbers");
+    let mut is_kept = true;
+    println!("launch          instructions     budget          of null");
+    for (name, count) in &counts {
+        let budget = budget.get(*name).and_then(toml::Value::as_integer).unwrap_or(0).unsigned_abs();
+        let percent = count * 100 / budget.max(1);
+        let is_within = (100 - TOLERANCE..=100 + TOLERANCE).contains(&percent);
+        is_kept &= is_within;
+        let verdict = if is_within { "" } else { "  not within 5 % of the budget" };
+        let of_null = count * 100 / counts[0].1;
+        println!("{name:14} {count:13} {budget:10} {percent:7}% {of_null:7}%{verdict}");
+    }
+    if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn counts(site: &Site) -> Vec<(&'static str, u64)> {
+    let shim = site.path("true");
+    symlink(rungate(), &shim).expect("a link");
+    let file = site.path("ad-hoc.lock").display().to_string();
+    let [none, ten, hundred, thousand] = [
+        PathBuf::new(),
+        site.compiled_policy(10, 2),
+        site.compiled_policy(100, 2),
+        site.compiled_policy(1000, 2),
+    ];
+    let null = site.program("null_launcher").display().to_string();
+    let shim = shim.display().to_string();
+    let run = [rungate(), "run", "--", "true"];
+    let ad_hoc = [rungate(), "run", "--limit", "5", "--repository", &file, "--", "true"];
+    let launches: [(&str, &Path, &[&str]); 6] = [
+        ("null-launcher", &none, &[&null, "true"]),
+        ("ad-hoc", &none, &ad_hoc),
+        ("ten-rules", &ten, &run),
+        ("hundred-rules", &hundred, &run),
+        ("thousand-rules", &thousand, &run),
+        ("shim", &ten, &[&shim]),
+    ];
+    let count = |(name, policy, command): (&'static str, &Path, &[&str])| {
+        // The first launch makes the files.
+        let counted = [0; 2].map(|_| instructions(&site.path(""), policy, command));
+        (name, counted[1].expect("callgrind counts"))
+    };
+    launches.map(count).to_vec()
+}

@@ -1,0 +1,55 @@
+//! `cargo bench --bench launch`: what a launch costs, beside what it stands in for. Both sides of a row take turns within one
+//! run, so that whatever else the machine does falls on both; what counts is the ratio of their medians. The table can be
+//! pasted into the README. With `-- whole`, `admission`, `line` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against the number of held slots is drawn.
+#![allow(clippy::print_stdout, reason = "it is a report")]
+#![allow(clippy::cast_precision_loss, reason = "the figures of a report have three digits")]
+
+mod admission;
+mod admit;
+#[path = "../callgrind.rs"]
+mod callgrind;
+mod crowd;
+mod line;
+mod plot;
+mod row;
+#[path = "../site.rs"]
+mod site;
+mod whole;
+
+use std::path::PathBuf;
+
+use row::Row;
+use site::Site;
+
+/// A part of the table.
+type Rows = fn(&Site) -> Vec<Row>;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let mut plot: Option<PathBuf> = None;
+    let mut wanted = None;
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--plot" => plot = arguments.next().map(PathBuf::from),
+            _ => wanted = Some(argument),
+        }
+    }
+    let site = Site::new();
+    if let Some(path) = plot {
+        return plot::draw(&site, &path);
+    }
+    println!("{}", Row::HEAD);
+    let groups: [(&str, Rows); 4] = [
+        ("whole", whole::rows),
+        ("admission", admission::rows),
+        ("line", line::rows),
+        ("sizes", whole::sizes),
+    ];
+    for (name, rows) in groups {
+        if wanted.as_ref().is_none_or(|wanted| wanted == name) {
+            for row in rows(&site) {
+                println!("{row}");
+            }
+        }
+    }
+}

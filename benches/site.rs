@@ -1,0 +1,80 @@
+//! A directory with policies of any length, for launches to be measured under.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// What the programs under `benches/programs` and `tests/programs` are built as.
+const PROGRAMS: [&str; 4] = ["null_launcher", "crowd", "peak", "peer"];
+
+/// The directory, and the programs to be measured.
+pub(crate) struct Site {
+    folder: TempDir,
+    programs: PathBuf,
+}
+
+impl Site {
+    /// A new one. The small programs are built first, as rungate is built.
+    pub(crate) fn new() -> Self {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--release", "--manifest-path"]);
+        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+        for program in PROGRAMS {
+            build.args(["--example", program]);
+        }
+        assert!(build.status().expect("cargo runs").success(), "the programs of the benchmarks can be built");
+        let programs = Path::new(rungate()).with_file_name("examples");
+        let folder = TempDir::new().expect("a temporary directory");
+        fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("chmod");
+        Self { folder, programs }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// A policy with so many rules, of which the first is for true(1) and takes a slot in so many repositories. Each of the others
+    /// has three patterns.
+    pub(crate) fn policy(&self, rules: usize, repositories: usize) -> PathBuf {
+        let folder = self.folder.path().display();
+        let mut text = format!("version = 1\n[defaults]\ndirectory = \"{folder}\"\n");
+        for number in 0..repositories {
+            let _ = writeln!(text, "[repository.r{number}]\nlimit = 50");
+        }
+        let all: Vec<String> = (0..repositories).map(|number| format!("\"r{number}\"")).collect();
+        let _ = writeln!(text, "[[rule]]\ncommands = [\"true\"]\nacquire = [{}]", all.join(", "));
+        for number in 1..rules {
+            let _ = writeln!(
+                text,
+                "[[rule]]\nname = \"rule {number}\"\n\
+                 commands = [\"cmd{number}\", \"tool{number}-*\", \"/opt/x{number}/*/bin/y\"]\n\
+                 groups = [\"games\"]\nacquire = [\"r0\"]"
+            );
+        }
+        let path = self.path(&format!("{rules}-{repositories}.toml"));
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("chmod");
+        path
+    }
+
+    /// The same, compiled.
+    pub(crate) fn compiled_policy(&self, rules: usize, repositories: usize) -> PathBuf {
+        let path = self.policy(rules, repositories);
+        let compiled = Command::new(rungate()).args(["policy", "compile"]).arg(&path).status();
+        assert!(compiled.expect("rungate runs").success());
+        path
+    }
+}
+
+/// The program that all of this is about.
+pub(crate) fn rungate() -> &'static str {
+    env!("CARGO_BIN_EXE_rungate")
+}
