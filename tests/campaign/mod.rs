@@ -1,7 +1,7 @@
 //! "Never one program too many, never a slot lost": a launch that is killed at any of its system calls leaves nothing behind,
 //! and one of whose calls fails either starts with all of its slots or says what failed, on what, and starts nothing.
 //!
-//! The ordinary tests take a sample, the same each time. All calls and all errors, in about a quarter of an hour:
+//! The ordinary tests take a sample, the same each time. All calls and all errors, in some minutes:
 //!
 //! ```sh
 //! cargo test --test tests campaign -- --ignored --nocapture

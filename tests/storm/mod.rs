@@ -230,6 +230,7 @@ fn peer(site: &Site, dice: &mut Dice, limit: usize) {
     }
     let peer = site.test().program(site.helper("peer")).env("STORM_SITE", "$DIR");
     let limit = limit.to_string();
+    let peer = peer.through(["sh", "-c", "umask 0; exec \"$@\"", "sh"]);
     peer.args([site.repository(&file)]).args([limit.as_str(), "sleep", "0.05"]).outcome();
 }
 

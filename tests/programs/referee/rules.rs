@@ -107,11 +107,16 @@ impl Referee {
         if slot.pid > 0 {
             return process::started(slot.pid);
         }
+        // The child of a program says of itself what its parent says: the first of them began.
         let claim = (member.name.clone(), slot.number);
-        let mut owners = processes.values().filter(|process| process.claims().contains(&claim));
-        let owner = owners.find(|process| member.uid.is_none_or(|uid| uid == process.uid))?;
-        let parent = processes.get(&owner.parent).filter(|parent| self.is_launcher(parent));
-        Some(parent.map_or(owner.started, |parent| parent.started.min(owner.started)))
+        let owners = processes.values().filter(|process| {
+            process.claims().contains(&claim) && member.uid.is_none_or(|uid| uid == process.uid)
+        });
+        let begun = owners.map(|owner| {
+            let parent = processes.get(&owner.parent).filter(|parent| self.is_launcher(parent));
+            parent.map_or(owner.started, |parent| parent.started.min(owner.started))
+        });
+        begun.reduce(f64::min)
     }
 
     /// A lowered limit ends nobody, but each holder was let in under a limit that was in force since its launch began.
