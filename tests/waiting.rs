@@ -747,3 +747,22 @@ fn an_alarm_of_the_caller_ends_the_wait() {
     assert_eq!(in_the_line.end().ending, Ending::Signal(14));
     drop(holder);
 }
+
+/// A line may be long: who comes to its end asks a few dozen questions to find the one before him, and not one for everybody in
+/// it, all of them while nobody else can start.
+#[test]
+fn the_end_of_a_long_line_is_found_quickly() {
+    needs_strace!();
+    let site = site(1);
+    site.test().args(["run", "--", "matlab"]).status(0);
+    // Places in the line of those whose limit is 1, one after the other, as many launches would have them.
+    let places: Vec<String> =
+        (0..1000_u64).map(|number| format!("{}:1", (1 << 43) + 1000 + 37 * number)).collect();
+    let words: Vec<&str> = ["ofd", "read"].into_iter().chain(places.iter().map(String::as_str)).collect();
+    let _line = site.holder("seats.lock", words);
+    let (newcomer, trace) =
+        Trace::begin(&site.test().args(["run", "-q", "-w", "forever", "--", "matlab"]), "fcntl", &[]);
+    site.stands_in_line("seats.lock", &newcomer);
+    let calls = trace.calls().len();
+    assert!(calls < 400, "{calls} calls");
+}

@@ -135,7 +135,7 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 fn is_behind_others(refused: &Refused, claim: &Claim) -> bool {
     match &refused.reason {
         Reason::Full { used, waiting, .. } => {
-            !waiting.is_empty() && used + claim.slots.under(claim.limit) <= claim.reach()
+            *waiting > 0 && used + claim.slots.under(claim.limit) <= claim.reach()
         }
         Reason::Never | Reason::TooSoon { .. } => false,
     }
@@ -189,7 +189,7 @@ impl Message {
             Reason::Full { .. } if claim.limit == 0 => "closed: its limit is 0".to_owned(),
             Reason::Full { used, waiting, .. } => {
                 let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
-                let line = match waiting.len() {
+                let line = match waiting {
                     0 => String::new(),
                     waiting => format!(", {waiting} waiting"),
                 };

@@ -77,6 +77,7 @@ pub fn acquire(demands: &[Demand], launch: &Launch<'_>) -> Result<Outcome, Repos
             Decided::Blocked(blocked) => blocked,
         };
         if has_ended_holders || !acquisition.end_overdue(&mut blocked)? {
+            acquisition.count_waiting(&mut blocked.refused)?;
             return Ok(Outcome::Refused(blocked.refused));
         }
         has_ended_holders = true;

@@ -155,16 +155,20 @@ impl<'a> Acquisition<'a> {
         }
         let holders = holders(file, &occupancy)?;
         let only_ancestors = !holders.is_empty() && self.are_ancestors(file, &holders)?;
-        Ok(Reason::Full {
-            used: occupancy.shown(),
-            holders,
-            only_ancestors,
-            overdue: Vec::new(),
-            waiting: line::waiters(file)?
-                .into_iter()
-                .filter(|waiter| waiter.pid != Some(process::own_pid()))
-                .collect(),
-        })
+        Ok(Reason::Full { used: occupancy.shown(), holders, only_ancestors, overdue: Vec::new(), waiting: 0 })
+    }
+
+    /// Adds how many others wait, for whoever is told of the refusal. That takes a question for each of them, so nobody who only
+    /// wants to wait asks, and nobody who holds a mutex.
+    pub(super) fn count_waiting(&self, refused: &mut [Refused]) -> Result<(), RepositoryError> {
+        for Refused { claim, reason } in refused {
+            let choice = self.choices().find(|choice| choice.number == *claim);
+            if let (Some(choice), Reason::Full { waiting, .. }) = (choice, reason) {
+                let others = line::waiters(self.file(choice.file))?;
+                *waiting = others.iter().filter(|other| other.pid != Some(process::own_pid())).count();
+            }
+        }
+        Ok(())
     }
 
     /// Whether this process and its ancestors keep all of these slots. One that goes with a description is kept by whoever has a

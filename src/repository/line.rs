@@ -225,31 +225,27 @@ fn nearest_with_limit(file: &LockFile, limit: u64, last: u64) -> Result<Option<W
         if ticket_within(file, &tickets_up_to(limit, last))?.is_none() {
             return Ok(None);
         }
-        let (mut low, mut step) = (last, 1_u64);
+        // Nobody is above `high`.
+        let (mut low, mut high, mut step) = (last, last, 1_u64);
         let mut found = loop {
-            if let Some(conflict) = ticket_within(file, &between(limit, low, last))? {
+            if let Some(conflict) = ticket_within(file, &between(limit, low, high))? {
                 break conflict;
             }
-            if low == 0 {
-                return Ok(None);
-            }
+            let Some(below) = low.checked_sub(1) else { return Ok(None) };
+            high = below;
             low = low.saturating_sub(step);
             step = step.saturating_mul(4);
         };
-        // Somebody is at or above `low`: look above whoever was found until nobody is.
+        // Somebody is at or above whoever was found: each question halves what is left between him and `high`.
         loop {
             let (_, number) = ticket_at(*found.bytes.end());
-            if number >= last {
+            if number >= high {
                 break;
             }
-            let next = number.saturating_add(1);
-            let middle = next.saturating_add(last.saturating_sub(number) / 2).min(last);
-            match ticket_within(file, &between(limit, middle, last))? {
+            let middle = number.saturating_add(high.saturating_sub(number).div_ceil(2));
+            match ticket_within(file, &between(limit, middle, high))? {
                 Some(conflict) => found = conflict,
-                None => match ticket_within(file, &between(limit, next, middle))? {
-                    Some(conflict) => found = conflict,
-                    None => break,
-                },
+                None => high = middle.saturating_sub(1),
             }
         }
         let waiter = Waiter::of(&found);

@@ -1,7 +1,7 @@
 //! Which slots of a file are held, all of them, from the kernel alone. One query answers with the first conflicting lock in
 //! the kernel's own order, which is not that of the offsets, and a lock may cover many bytes or run to the end of the file;
 //! so a range is split at each answer, and bytes are counted, never locks. One inode's locks are one list in the kernel:
-//! asking h times walks it h times, and beyond some hundreds `/proc/locks` is cheaper.
+//! asking h times walks it h times, and beyond a hundred or two `/proc/locks` is cheaper.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -42,7 +42,7 @@ pub struct Occupancy {
 }
 
 /// As many answers make the listing of all locks of the host cheaper than more queries.
-const MANY: usize = 256;
+const MANY: usize = 128;
 
 impl Occupancy {
     /// Looks at every slot. The mutex must be held by this process where the answer is to stay true.

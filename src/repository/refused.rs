@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 use crate::repository::{
     expiry::{Fate, Overdue},
     holder::Holder,
-    line::Waiter,
 };
 
 /// A claim that could not be met.
@@ -36,8 +35,8 @@ pub enum Reason {
         used: u64,
         /// Who holds them, by slot.
         holders: Vec<Holder>,
-        /// Who waits, oldest first.
-        waiting: Vec<Waiter>,
+        /// How many others wait.
+        waiting: usize,
         /// Holders that are overdue and could not be ended.
         overdue: Vec<(Overdue, Fate)>,
         /// Whether nobody but this process and its ancestors stands in the way, so that waiting would never end.

@@ -103,13 +103,14 @@ pub fn acquire_in_turn(
                 place.tickets.clear();
                 return Ok(Waited::Admitted(admitted));
             }
-            Decided::Blocked(blocked) if blocked.is_final => {
-                return Ok(Waited::Refused(blocked.refused));
-            }
             Decided::Blocked(blocked) => blocked,
         };
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Ok(Waited::TimedOut(blocked.refused));
+        let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if blocked.is_final || is_over {
+            drop(mutexes);
+            acquisition.count_waiting(&mut blocked.refused)?;
+            let refused = blocked.refused;
+            return Ok(if blocked.is_final { Waited::Refused(refused) } else { Waited::TimedOut(refused) });
         }
         let Line { file, limit, is_behind } = place.stand_in_line(&acquisition, &blocked)?;
         let number = place.number.unwrap_or(number);

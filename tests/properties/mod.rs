@@ -2,6 +2,7 @@
 
 mod admission;
 mod compiling;
+mod line;
 mod mutations;
 mod paths;
 mod printing;
