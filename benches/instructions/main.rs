@@ -49,8 +49,10 @@ fn main() -> ExitCode {
 }
 
 fn counts(site: &Site) -> Vec<(&'static str, u64)> {
+    let rungate = site.installed(Path::new(rungate()));
     let shim = site.path("true");
-    symlink(rungate(), &shim).expect("a link");
+    symlink(&rungate, &shim).expect("a link");
+    let rungate = rungate.display().to_string();
     let file = site.path("ad-hoc.lock").display().to_string();
     let [none, ten, hundred, thousand] = [
         PathBuf::new(),
@@ -58,10 +60,10 @@ fn counts(site: &Site) -> Vec<(&'static str, u64)> {
         site.compiled_policy(100, 2),
         site.compiled_policy(1000, 2),
     ];
-    let null = site.program("null_launcher").display().to_string();
+    let null = site.installed(&site.program("null_launcher")).display().to_string();
     let shim = shim.display().to_string();
-    let run = [rungate(), "run", "--", "true"];
-    let ad_hoc = [rungate(), "run", "--limit", "5", "--repository", &file, "--", "true"];
+    let run = [&rungate, "run", "--", "true"];
+    let ad_hoc = [&rungate, "run", "--limit", "5", "--repository", &file, "--", "true"];
     let launches: [(&str, &Path, &[&str]); 6] = [
         ("null-launcher", &none, &[&null, "true"]),
         ("ad-hoc", &none, &ad_hoc),

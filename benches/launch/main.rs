@@ -2,6 +2,7 @@
 //! run, so that whatever else the machine does falls on both; what counts is the ratio of their medians. The table can be
 //! pasted into the README. With `-- whole`, `admission`, `line` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against the number of held slots is drawn.
 #![allow(clippy::print_stdout, reason = "it is a report")]
+#![allow(unsafe_code, reason = "descriptors that nobody owns")]
 #![allow(clippy::cast_precision_loss, reason = "the figures of a report have three digits")]
 
 mod admission;
@@ -16,7 +17,10 @@ mod row;
 mod site;
 mod whole;
 
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use row::Row;
 use site::Site;
@@ -34,6 +38,7 @@ fn main() {
             _ => wanted = Some(argument),
         }
     }
+    close_on_exec();
     let site = Site::new();
     if let Some(path) = plot {
         return plot::draw(&site, &path);
@@ -51,5 +56,14 @@ fn main() {
                 println!("{row}");
             }
         }
+    }
+}
+
+/// What cargo left open is not for the programs that are measured: rungate looks at each descriptor that came along.
+fn close_on_exec() {
+    for number in 3..1024 {
+        // SAFETY: the descriptor is borrowed for one call, which fails where there is none.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
     }
 }

@@ -78,18 +78,25 @@ impl fmt::Display for Row {
     }
 }
 
-/// Times all of these in turn, so many times after a few that do not count. Each says itself how long it took.
+/// Times all of these in turn, so many times after a few that do not count. Each says itself how long it took. The order is another
+/// one in each round: who comes after one of his kind finds the caches warm.
 pub(crate) fn in_turn<const N: usize>(
     rounds: usize,
     sides: [(&str, &mut dyn FnMut() -> Duration); N],
 ) -> [Side; N] {
     let mut times = [const { Vec::new() }; N];
-    let mut sides = sides;
+
+    let mut order: [usize; N] = std::array::from_fn(|place| place);
+    let mut dice = 0x2545_f491_4f6c_dd1d_u64;
     for round in 0..rounds + 3 {
-        for ((_, side), times) in sides.iter_mut().zip(&mut times) {
-            let took = side();
+        for last in (1..N).rev() {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            order.swap(last, usize::try_from(dice >> 33).unwrap_or(0) % (last + 1));
+        }
+        for place in order {
+            let took = (sides[place].1)();
             if round >= 3 {
-                times.push(took);
+                times[place].push(took);
             }
         }
     }
