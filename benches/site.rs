@@ -18,15 +18,11 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A new one. The small programs are built first, as rungate is built.
+    /// A new one. The small programs are built first, and then rungate once more: as it is installed, without what its tests
+    /// ask of the crates that both use.
     pub(crate) fn new() -> Self {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--release", "--manifest-path"]);
-        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-        for program in PROGRAMS {
-            build.args(["--example", program]);
-        }
-        assert!(build.status().expect("cargo runs").success(), "the programs of the benchmarks can be built");
+        build(&PROGRAMS.map(|program| ["--example", program]).concat());
+        build(&["--bin", "rungate"]);
         let programs = Path::new(rungate()).with_file_name("examples");
         // Not where the environment says: each directory on the way to a policy is looked at, and has its price.
         let folder = TempDir::new_in("/tmp").expect("a temporary directory");
@@ -81,6 +77,13 @@ impl Site {
         assert!(compiled.expect("rungate runs").success());
         path
     }
+}
+
+fn build(what: &[&str]) {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--release", "--manifest-path"]).arg(manifest).args(what);
+    assert!(build.status().expect("cargo runs").success(), "{what:?} can be built");
 }
 
 /// The program that all of this is about.
