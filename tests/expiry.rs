@@ -383,6 +383,11 @@ fn the_group_is_ended_where_the_policy_says_so() {
             .through(["env", "--default-signal", "setsid"])
             .background();
         let child: i32 = holder.read_line().trim_end().parse().expect("a process id");
+        // Until then it ignores SIGINT, as whatever a shell starts in the background does.
+        eventually("the child is what it is to be", || {
+            let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+            (name == "cat\n").then_some(())
+        });
         let said = "rungate: seats: ended PID [pid] (job), overdue by [age], with SIG[..]\n";
         job(&site).stderr(said).status(0);
         if child_lives {
