@@ -1,12 +1,13 @@
-//! Instructions of a launch, counted by callgrind up to the moment when the process becomes the program: the loader's included,
-//! the kernel's not. They are the same whatever else the machine does.
+//! Instructions of a launch, counted by callgrind up to the moment when the process becomes the program: the
+//! loader's included, the kernel's not. They are the same whatever else the machine does.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Instructions of a command in user space before it calls `execve`, under a policy; none where valgrind is not installed.
+/// Instructions of a command in user space before it calls `execve`, under a policy; none where valgrind is
+/// not installed.
 pub(crate) fn instructions<A: AsRef<OsStr>>(
     folder: &Path,
     policy: &Path,

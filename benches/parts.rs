@@ -3,6 +3,7 @@
 
 #[path = "launch/admit.rs"]
 mod admit;
+#[allow(dead_code, reason = "whole launches have more of a crowd measured")]
 #[path = "launch/crowd.rs"]
 mod crowd;
 #[allow(dead_code, reason = "the policies are for whole launches")]
@@ -15,7 +16,8 @@ use divan::{Bencher, black_box};
 use jiff::Timestamp;
 use rungate::{
     decision::{Request, decide},
-    policy::{LookupError, Names, Policy},
+    policy::Policy,
+    terms::names::{LookupError, Names},
 };
 
 const RULES: [usize; 3] = [10, 100, 1000];

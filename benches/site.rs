@@ -5,29 +5,47 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
 /// What the programs under `benches/programs` and `tests/programs` are built as.
 const PROGRAMS: [&str; 4] = ["null_launcher", "crowd", "peak", "peer"];
 
+/// And a library that is put before one of them.
+const CLOCK: [&str; 2] = ["mutex_clock", "libmutex_clock.so"];
+
 /// The directory, and the programs to be measured.
 pub(crate) struct Site {
     folder: TempDir,
-    programs: PathBuf,
 }
 
+/// Where the launcher is that is measured.
+static INSTALLED: OnceLock<String> = OnceLock::new();
+
 impl Site {
-    /// A new one. The small programs are built first, and then rungate once more: as it is installed, without what its tests
-    /// ask of the crates that both use.
+    /// A new one. The small programs are built first, and then rungate once more: as it is installed, without
+    /// what its tests ask of the crates that both use. What is measured is a copy, as an installation makes
+    /// one: the file that the linker wrote lies otherwise in the page cache, and costs a launch up to a tenth
+    /// more.
     pub(crate) fn new() -> Self {
         build(&PROGRAMS.map(|program| ["--example", program]).concat());
-        build(&["--bin", "rungate"]);
-        let programs = Path::new(rungate()).with_file_name("examples");
-        // Not where the environment says: each directory on the way to a policy is looked at, and has its price.
+        build(&["--example", CLOCK[0]]);
+        build(&["--bin", "rungate", "--bin", "rungate-tools"]);
+        // Not where the environment says: each directory on the way to a policy is looked at, and has its
+        // price.
         let folder = TempDir::new_in("/tmp").expect("a temporary directory");
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("chmod");
-        Self { folder, programs }
+        let site = Self { folder };
+        let built = Path::new(env!("CARGO_BIN_EXE_rungate"));
+        let programs = PROGRAMS.map(|program| built.with_file_name("examples").join(program));
+        let bins = ["rungate", "rungate-tools"].map(|program| built.with_file_name(program));
+        let clock = [built.with_file_name("examples").join(CLOCK[1])];
+        for program in bins.iter().chain(&programs).chain(&clock) {
+            site.installed(program);
+        }
+        INSTALLED.get_or_init(|| site.path("rungate").display().to_string());
+        site
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -35,19 +53,20 @@ impl Site {
     }
 
     /// A copy of a program in the site's own folder, so that it costs nothing where it was built.
-    #[allow(dead_code, reason = "times do not show it")]
     pub(crate) fn installed(&self, program: &Path) -> PathBuf {
         let copy = self.path(&program.file_name().unwrap_or_default().to_string_lossy());
-        fs::copy(program, &copy).expect("a copy");
+        if copy != program {
+            fs::copy(program, &copy).expect("a copy");
+        }
         copy
     }
 
     pub(crate) fn program(&self, name: &str) -> PathBuf {
-        self.programs.join(name)
+        self.path(name)
     }
 
-    /// A policy with so many rules, of which the first is for true(1) and takes a slot in so many repositories. Each of the others
-    /// has three patterns.
+    /// A policy with so many rules, of which the first is for true(1) and takes a slot in so many
+    /// repositories. Each of the others has three patterns.
     pub(crate) fn policy(&self, rules: usize, repositories: usize) -> PathBuf {
         let folder = self.folder.path().display();
         let mut text = format!("version = 1\n[defaults]\ndirectory = \"{folder}\"\n");
@@ -69,14 +88,6 @@ impl Site {
         fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("chmod");
         path
     }
-
-    /// The same, compiled.
-    pub(crate) fn compiled_policy(&self, rules: usize, repositories: usize) -> PathBuf {
-        let path = self.policy(rules, repositories);
-        let compiled = Command::new(rungate()).args(["policy", "compile"]).arg(&path).status();
-        assert!(compiled.expect("rungate runs").success());
-        path
-    }
 }
 
 fn build(what: &[&str]) {
@@ -86,7 +97,7 @@ fn build(what: &[&str]) {
     assert!(build.status().expect("cargo runs").success(), "{what:?} can be built");
 }
 
-/// The program that all of this is about.
+/// The program that all of this is about, once there is a site.
 pub(crate) fn rungate() -> &'static str {
-    env!("CARGO_BIN_EXE_rungate")
+    INSTALLED.get().expect("a site")
 }

@@ -1,5 +1,6 @@
-//! Faults on purpose, for the tests that show that whoever watches would see them. Only a build with the feature
-//! `deliberate-faults` has any, and only where its environment asks for one; no release build can be made with it.
+//! Faults on purpose, for the tests that show that whoever watches would see them. Only a build with the
+//! feature `deliberate-faults` has any, and only where its environment asks for one; no release build can be
+//! made with it.
 
 #[cfg(all(feature = "deliberate-faults", not(debug_assertions)))]
 compile_error!(
@@ -22,8 +23,26 @@ pub(crate) enum DeliberateFault {
     KeptSlot,
     /// A launch that does not wait does not see those who do.
     Overtaking,
+    /// Limits that different policies gave are compared.
+    OnePolicy,
+    /// Nobody finds out who is silent.
+    NoLooks,
+    /// A lock that came with somebody else's descriptor proves a job.
+    DonatedProof,
+    /// Links that strangers made are followed.
+    StrangersLinks,
     /// A wait never runs out.
     NoDeadline,
+    /// Who loses the site does not end what has to be gone before others get its slots.
+    NoMargin,
+    /// What is taken of the site is not proved.
+    NoProof,
+    /// That nobody older stands in line is not proved.
+    NoLineProof,
+    /// The mirror of the site is never told of changes.
+    StaleMirror,
+    /// A transaction of which nobody knows whether it was done is taken for one that was not.
+    BlindRetry,
 }
 
 impl DeliberateFault {
@@ -39,7 +58,16 @@ impl DeliberateFault {
             Self::StrayDescriptor => "stray-descriptor",
             Self::KeptSlot => "kept-slot",
             Self::Overtaking => "overtaking",
+            Self::OnePolicy => "one-policy",
+            Self::NoLooks => "no-looks",
+            Self::DonatedProof => "donated-proof",
+            Self::StrangersLinks => "strangers-links",
             Self::NoDeadline => "no-deadline",
+            Self::NoMargin => "no-margin",
+            Self::NoProof => "no-proof",
+            Self::NoLineProof => "no-line-proof",
+            Self::StaleMirror => "stale-mirror",
+            Self::BlindRetry => "blind-retry",
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What is wrong in a text file, and how it is shown: `path:line:col: message [code]`, then the line with a caret and,
-//! where there is one, a second label. It knows nothing of policies: the wording comes from whoever found the fault.
+//! What is wrong in a text file, and how it is shown: `path:line:col: message [code]`, then the line with a
+//! caret and, where there is one, a second label. It knows nothing of policies: the wording comes from
+//! whoever found the fault.
 
 use std::{
     fmt,
@@ -10,6 +11,8 @@ use std::{
 };
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
+
+use crate::escape::{Show, is_unsafe, visible};
 
 /// The text of a file, kept so that faults can show its lines.
 #[derive(Debug)]
@@ -45,11 +48,6 @@ impl SourceText {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The file for people.
-    pub fn shown_path(&self) -> String {
-        escaped(&self.path.to_string_lossy()).to_string()
     }
 
     /// Its content.
@@ -91,48 +89,45 @@ pub enum Severity {
 /// A part of a text, and what there is to say about it.
 #[derive(Clone, Debug)]
 pub struct Label {
-    /// The text.
-    pub source: Arc<SourceText>,
+    pub(crate) source: Arc<SourceText>,
     /// The part, in bytes.
-    pub span: Range<usize>,
+    pub(crate) span: Range<usize>,
     /// What is said beside it; may be empty.
-    pub note: &'static str,
+    pub(crate) note: &'static str,
 }
 
 /// One fault or warning.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// Whether it stops a launch.
-    pub severity: Severity,
-    /// The stable code, in kebab-case.
+    pub(crate) severity: Severity,
+    /// Stable, in kebab-case.
     pub code: &'static str,
     /// What is wrong and, where it is known, what was likely meant.
-    pub message: String,
-    /// The file.
-    pub path: PathBuf,
+    pub(crate) message: String,
+    pub(crate) path: PathBuf,
     /// Where in it; `None` when the file as a whole is meant, one that cannot be read for instance.
-    pub label: Option<Label>,
+    pub(crate) label: Option<Label>,
     /// Another place that belongs to it.
-    pub second: Option<Label>,
+    pub(crate) second: Option<Label>,
 }
 
 impl Diagnostic {
     /// Line and column, counted from 1.
-    pub fn line_column(&self) -> Option<(usize, usize)> {
+    pub(crate) fn line_column(&self) -> Option<(usize, usize)> {
         self.label.as_ref().map(|label| label.source.line_column(label.span.start))
     }
 
     /// When the file was changed, and whose it is.
-    pub fn change(&self) -> Option<Change> {
+    pub(crate) fn change(&self) -> Option<Change> {
         self.label.as_ref().and_then(|label| label.source.change())
     }
 
     /// The first line: `path:line:col: message [code]`.
     pub fn headline(&self) -> String {
-        let path = self.path.to_string_lossy();
+        let path = self.path.shown();
         let place = match self.line_column() {
-            Some((line, column)) => format!("{}:{line}:{column}", escaped(&path)),
-            None => escaped(&path).to_string(),
+            Some((line, column)) => format!("{path}:{line}:{column}"),
+            None => path.to_string(),
         };
         let kind = match self.severity {
             Severity::Fault => "",
@@ -153,14 +148,15 @@ impl Diagnostic {
         let others: Vec<(&Label, Excerpt)> =
             elsewhere.into_iter().map(|second| (second, Excerpt::new(second, &[]))).collect();
         for (second, there) in &others {
-            let snippet = there.snippet().path(second.source.shown_path());
+            let snippet = there.snippet().path(visible(second.source.path()));
             group = group.element(snippet.annotation(there.annotation(AnnotationKind::Context, second)));
         }
         Renderer::plain().decor_style(DecorStyle::Ascii).render(&[group])
     }
 }
 
-/// The lines that labels of one file stand on, and what is between them: a file can be long, and a fault is not.
+/// The lines that labels of one file stand on, and what is between them: a file can be long, and a fault is
+/// not.
 struct Excerpt {
     text: String,
     start: usize,
@@ -176,7 +172,11 @@ impl Excerpt {
         let last = labels().map(|label| label.source.first_line(&label.span).end).max().map_or(0, within);
         let start = text[..first].rfind('\n').map_or(0, |newline| newline + 1);
         let end = text[last..].find('\n').map_or(text.len(), |newline| last + newline);
-        Excerpt { text: without_c1(&text[start..end]), start, first_line: label.source.line_column(first).0 }
+        Excerpt {
+            text: with_stand_ins(&text[start..end]),
+            start,
+            first_line: label.source.line_column(first).0,
+        }
     }
 
     fn snippet<T: Clone>(&self) -> Snippet<'_, T> {
@@ -208,34 +208,21 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The renderer shows the control characters of ASCII as pictures but lets the others through, and terminals obey
-/// U+009B. The stand-in is as long as what it replaces, so that spans stay right.
-fn without_c1(text: &str) -> String {
-    text.replace(|c: char| ('\u{80}'..'\u{a0}').contains(&c), "\u{b7}")
-}
-
-/// Text of unknown origin for people: control characters and those that turn the direction of writing are escaped.
-pub fn escaped(text: &str) -> impl fmt::Display + '_ {
-    Escaped(text)
-}
-
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let harmful = |c: char| {
-            c.is_control()
-                || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        };
-        for part in self.0.split_inclusive(harmful) {
-            let mut rest = part.chars();
-            match rest.next_back() {
-                Some(last) if harmful(last) => write!(f, "{}{}", rest.as_str(), last.escape_default())?,
-                _ => f.write_str(part)?,
-            }
+/// The renderer shows the control characters of ASCII as pictures but lets most others through. A stand-in is
+/// as long as what it replaces, so that spans stay right.
+fn with_stand_ins(text: &str) -> String {
+    let stand_in = |c: char| match c.len_utf8() {
+        2 => "\u{b7}",
+        3 => "\u{fffd}",
+        _ => "\u{b7}\u{b7}",
+    };
+    let replaced = |c: char| !c.is_ascii() && is_unsafe(c);
+    text.split_inclusive(replaced).fold(String::with_capacity(text.len()), |shown, part| {
+        match part.chars().next_back().filter(|last| replaced(*last)) {
+            Some(last) => shown + part.trim_end_matches(last) + stand_in(last),
+            None => shown + part,
         }
-        Ok(())
-    }
+    })
 }
 
 #[cfg(test)]
@@ -288,6 +275,5 @@ mod tests {
         let rendered = fault(&source, 0..1).to_string();
         assert!(rendered.starts_with("/p\\u{1b}.toml:1:1: "));
         assert!(!rendered.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{rendered}");
-        assert_eq!(escaped("a\nb\u{9b}ü").to_string(), "a\\nb\\u{9b}ü");
     }
 }

@@ -1,5 +1,5 @@
-//! The one error that a command ends with: what people read, and the status that scripts read. Whoever makes one knows
-//! both; nobody else ends the process.
+//! The one error that a command ends with: what people read, and the status that scripts read. Whoever makes
+//! one knows both; nobody else ends the process.
 
 use std::fmt;
 
@@ -7,43 +7,39 @@ use crate::exit_status::ExitStatus;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug)]
-pub struct Error {
+pub(crate) struct Error {
     status: ExitStatus,
     /// The first line says what and where; further lines, indented by whoever wrote them, say more.
     text: String,
     /// What the reader may do next: a sentence of its own.
     advice: Option<String>,
-    /// What speaks.
+    /// The name of the program, or nothing.
     prefix: &'static str,
 }
 
 impl Error {
-    /// An error with its status.
-    pub fn new(status: ExitStatus, text: impl Into<String>) -> Self {
+    pub(crate) fn new(status: ExitStatus, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), advice: None, prefix: "rungate: " }
     }
 
-    /// One whose text speaks for itself: the help that somebody gets who did not say what he wants.
-    pub fn plain(status: ExitStatus, text: impl Into<String>) -> Self {
+    /// One without a prefix: the help that answers a command line that asks for nothing.
+    pub(crate) fn plain(status: ExitStatus, text: impl Into<String>) -> Self {
         Self { prefix: "", ..Self::new(status, text) }
     }
 
     /// The same, with what to do next.
     #[must_use]
-    pub fn advise(mut self, advice: impl Into<Option<String>>) -> Self {
+    pub(crate) fn advise(mut self, advice: impl Into<Option<String>>) -> Self {
         self.advice = advice.into();
         self
     }
 
-    /// The same, as the reason why a command was not started.
     #[must_use]
-    pub fn keeps_from_starting(mut self, command: &str) -> Self {
+    pub(crate) fn not_started(mut self, command: &str) -> Self {
         self.text = format!("{command}: not started: {}", self.text);
         self
     }
-
-    /// The status that the process ends with.
-    pub fn status(&self) -> ExitStatus {
+    pub(crate) fn status(&self) -> ExitStatus {
         self.status
     }
 }

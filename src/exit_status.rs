@@ -1,14 +1,15 @@
-//! Every status rungate itself ends with, in one place. The numbers are those of `sysexits.h` where it has one, of
-//! timeout(1) for a wait that ran out, and of the shell for a program that cannot be started.
+//! Every status rungate itself ends with, in one place. The numbers are those of `sysexits.h` where it has
+//! one, of timeout(1) for a wait that ran out, and of the shell for a program that cannot be started.
 
 /// How rungate ends when the program did not start, or when it was not asked to start one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-pub enum ExitStatus {
+pub(crate) enum ExitStatus {
     /// What was asked for was done.
     Success = 0,
-    /// `policy check` or `policy test` found something wrong; something is in the way of `shim install` or `shim remove`; a
-    /// failure of the `exectimes` command line.
+    /// `policy check` or `policy test` found something wrong; `policy diff` found a difference; `policy edit`
+    /// or `policy install` put nothing in place; something is in the way of `shim install` or `shim remove`;
+    /// a failure of the `exectimes` command line.
     Failure = 1,
     /// The command line is wrong (`EX_USAGE`).
     Usage = 64,
@@ -18,7 +19,7 @@ pub enum ExitStatus {
     System = 71,
     /// A repository cannot be opened, created, locked or trusted (`EX_IOERR`).
     Repository = 74,
-    /// A cap is reached and there was no wait (`EX_TEMPFAIL`).
+    /// A cap is reached and there was no wait; somebody else edits the policy (`EX_TEMPFAIL`).
     Full = 75,
     /// A `deny` rule, or `unmatched = "refuse"` (`EX_NOPERM`).
     Denied = 77,

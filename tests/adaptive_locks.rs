@@ -1,5 +1,5 @@
-//! The three scenarios of the paper on adaptive locks (Burgess and Skipitaris), with the log as evidence: a job that starts
-//! itself, a job that hangs, and a job that is started again and again.
+//! The three scenarios of the paper on adaptive locks (Burgess and Skipitaris), with the log as evidence: a
+//! job that starts itself, a job that hangs, and a job that is started again and again.
 
 use serde_json::Value;
 
@@ -37,8 +37,8 @@ fn names(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["event"].as_str().expect("the name of an event")).collect()
 }
 
-/// The tower of the paper's figure: a job that starts itself does not get higher than the locks allow, under any hold, and
-/// every floor ends by itself.
+/// The tower of the paper's figure: a job that starts itself does not get higher than the locks allow, under
+/// any hold, and every floor ends by itself.
 #[test]
 fn a_job_that_starts_itself_comes_to_an_end() {
     let cases = [
@@ -61,8 +61,8 @@ fn a_job_that_starts_itself_comes_to_an_end() {
     }
 }
 
-/// A job that hangs: the ones that come while it is not yet overdue are refused, the first that comes later ends it and starts
-/// in its place. Nobody had to look after it.
+/// A job that hangs: the ones that come while it is not yet overdue are refused, the first that comes later
+/// ends it and starts in its place. Nobody had to look after it.
 #[test]
 fn a_job_that_hangs_is_replaced() {
     let site = site("expire_after = \"2s\"\nexpire_grace = \"150ms\"");

@@ -1,4 +1,5 @@
-//! `rungate completions`: each shell really completes. Names of repositories and commands come from the policy.
+//! `rungate completions`: each shell really completes. Names of repositories and commands come from the
+//! policy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ fn site() -> Site {
         "#,
     );
     site.program("spectrogram");
-    site.copy_of(site.rungate().to_str().expect("a plain path"), "rungate");
+    site.rungate_in_bin();
     site
 }
 
@@ -50,8 +51,8 @@ fn in_bash(site: &Site, line: &str, offered: &str) {
     }
 }
 
-/// "Subcommands, options and words come from the definition of the command line, names of repositories and commands from the
-/// policy; what follows the command is its own."
+/// "Subcommands, options and words come from the definition of the command line, names of repositories and
+/// commands from the policy; what follows the command is its own."
 #[test]
 fn names_come_from_the_policy() {
     let site = site();
@@ -75,7 +76,8 @@ fn names_come_from_the_policy() {
     in_bash(&site, "rungate status --policy other.toml el", "elsewhere");
 }
 
-/// "Nobody asked rungate for anything": where the policy has faults the names are missing, and nothing is said.
+/// "Nobody asked rungate for anything": where the policy has faults the names are missing, and nothing is
+/// said.
 #[test]
 fn a_faulty_policy_is_no_matter() {
     let site = site();
@@ -111,7 +113,8 @@ fn bash_completes_at_the_terminal() {
     terminal.shows("\nspectre-tokens ");
 }
 
-/// Where the lines were read by the shell, and where they lie in a directory of functions, as a package puts them.
+/// Where the lines were read by the shell, and where they lie in a directory of functions, as a package puts
+/// them.
 #[test]
 fn zsh_completes_at_the_terminal() {
     needs_tmux!();

@@ -1,5 +1,5 @@
-//! What the fuzzers found worth keeping, read again by every test run: files of `fuzz/corpus`, each fed to the same function
-//! as cargo-fuzz feeds it. CONTRIBUTING.md says how to look for more.
+//! What the fuzzers found worth keeping, read again by every test run: files of `fuzz/corpus`, each fed to
+//! the same function as cargo-fuzz feeds it. CONTRIBUTING.md says how to look for more.
 
 #![allow(unreachable_pub, reason = "in the crate of the fuzzers it can be reached")]
 #![allow(
@@ -11,10 +11,14 @@ use std::{fs, panic::catch_unwind, path::Path};
 
 #[path = "../fuzz/src/contents.rs"]
 mod contents;
+#[path = "../fuzz/src/messages.rs"]
+mod messages;
 #[path = "../fuzz/src/paths.rs"]
 mod paths;
 #[path = "../fuzz/src/policy.rs"]
-mod policy;
+pub(crate) mod policy;
+#[path = "../fuzz/src/skimming.rs"]
+pub(crate) mod skimming;
 #[path = "../fuzz/src/small_site.rs"]
 mod small_site;
 #[path = "../fuzz/src/words.rs"]
@@ -37,6 +41,12 @@ fn policies() {
     replay("policy", policy::judge);
 }
 
+/// What a launch leaves unread cannot matter to it, and has no fault.
+#[test]
+fn skimmed_policies() {
+    replay("policy", skimming::judge);
+}
+
 /// "Only kernel locks admit or refuse; records are for people": whatever the file says.
 #[test]
 fn contents_of_lock_files() {
@@ -47,6 +57,12 @@ fn contents_of_lock_files() {
 #[test]
 fn command_lines_and_environments() {
     replay("words", words::judge);
+}
+
+/// "A stream of bytes becomes messages, and nothing else is ever made of it."
+#[test]
+fn messages_of_launchers_and_agents() {
+    replay("messages", messages::judge);
 }
 
 /// "Two values never share a file by accident", and none leads out of the directory.

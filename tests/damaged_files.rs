@@ -1,5 +1,5 @@
-//! "This is exact, trusts nothing but the kernel, and holds when the header is garbage, truncated or stale." And what
-//! cannot be a repository is a clear error (74) that takes nothing.
+//! "This is exact, trusts nothing but the kernel, and holds when the header is garbage, truncated or stale."
+//! And what cannot be a repository is a clear error (74) that takes nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -32,8 +32,8 @@ fn matlab(site: &Site) -> Test {
     site.test().args(["run", "--", "matlab"])
 }
 
-/// Whatever somebody does to the content while two of three slots are held: the third is to be had, no fourth, and an
-/// exectimes peer that believes the hint is not let in either.
+/// Whatever somebody does to the content while two of three slots are held: the third is to be had, no
+/// fourth, and an exectimes peer that believes the hint is not let in either.
 #[track_caller]
 fn holds_in_spite_of(damage: impl Fn(&File)) {
     let site = site();
@@ -88,8 +88,8 @@ fn hint_of_any_value() {
     }
 }
 
-/// "After the mutex is held, `stat` the path again: another inode means the file was replaced, so release everything,
-/// sort again and start over."
+/// "After the mutex is held, `stat` the path again: another inode means the file was replaced, so release
+/// everything, sort again and start over."
 #[test]
 fn a_file_replaced_between_open_and_lock_is_noticed() {
     for full in [true, false] {
@@ -249,7 +249,8 @@ fn no_descriptors_left() {
             assert_eq!(outcome.stdout.matches("/repositories/").count(), 2, "with {limit}: {outcome:?}");
             started += 1;
         } else {
-            // The dynamic linker needs a descriptor, too: rungate's own, or that of the program with its slots.
+            // The dynamic linker needs a descriptor, too: rungate's own, or that of the program with its
+            // slots.
             assert!(outcome.stderr.contains("loading shared libraries"), "with {limit}: {outcome:?}");
         }
         assert_eq!((site.held("first.lock"), site.held("second.lock")), (vec![], vec![]));
@@ -257,7 +258,8 @@ fn no_descriptors_left() {
     assert!(started > 0 && refused > 0, "{started} started, {refused} refused");
 }
 
-/// A file system that has no room for locks any more, or cannot lock at all: whichever of the calls it is that fails.
+/// A file system that has no room for locks any more, or cannot lock at all: whichever of the calls it is
+/// that fails.
 #[test]
 fn no_locks_left() {
     needs_strace!();

@@ -1,8 +1,14 @@
-//! "Compatible with exectimes, so that both can work on one file at the same time and neither lets in too many."
+//! "Compatible with exectimes, so that both can work on one file at the same time and neither lets in too
+//! many."
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::thread;
 
-use crate::support::{Ending, Observed, Observer, Running, Site, Test, storm_size};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use crate::support::{Ending, Observed, Observer, Running, Site, Test, needs_root, storm_size};
 
 const SEATS: &str = "$DIR/repositories/seats";
 
@@ -40,6 +46,150 @@ fn each_side_sees_the_holders_of_the_other() {
     drop(ours);
     peer(&site).args(["3", "cat"]).status(0);
     rungate(&site).args(["cat"]).status(0);
+}
+
+fn exectimes(site: &Site, words: &[&str]) -> Test {
+    site.test().args(["exectimes"]).args(words)
+}
+
+/// "The lock file is a regular file that has one name. … The original follows links, and takes devices."
+#[test]
+fn a_lock_file_is_a_regular_file_with_one_name() {
+    let site = Site::new();
+    let file = |name: &str| site.repository(name);
+    fs::write(file("file"), "").expect("a new file");
+    symlink(file("file"), file("link")).expect("a new link");
+    fs::write(file("two"), "").expect("a new file");
+    fs::hard_link(file("two"), file("names")).expect("another name");
+    mkfifo(&file("fifo"), Mode::from_bits_truncate(0o666)).expect("a new FIFO");
+    fs::create_dir(file("directory")).expect("a new directory");
+    for (path, fault) in [
+        ("$DIR/repositories/link", "is a symbolic link, not a lock file"),
+        ("$DIR/repositories/names", "has 2 names (hard links), a lock file has one"),
+        ("$DIR/repositories/fifo", "is a FIFO, not a lock file"),
+        ("$DIR/repositories/directory", "is a directory, not a lock file"),
+        ("/dev/null", "is a device, not a lock file"),
+    ] {
+        let said = format!("Failed to lock file: {path} {fault}\n");
+        exectimes(&site, &[path, "1", "true"]).stderr(&said).status(1);
+    }
+}
+
+/// "Looking creates nothing: a file that does not exist has no holders, also where its directory is missing."
+#[test]
+fn looking_at_a_missing_file_creates_nothing() {
+    let site = Site::new();
+    for path in ["$DIR/work/none", "$DIR/work/no/such"] {
+        exectimes(&site, &[path, "check"]).stdout("0 instances running\n").status(0);
+        exectimes(&site, &[path, "list"]).status(0);
+    }
+    assert!(!site.path("work/none").exists() && !site.path("work/no").exists());
+}
+
+/// "The original takes the lowest slot that is free, rungate the next one after that which was taken last."
+#[test]
+fn slots_are_taken_in_turn() {
+    let site = Site::new();
+    let numbers = |test: Test| {
+        let _running = test.spawn();
+        site.held_numbers("seats")
+    };
+    for number in [1, 2, 3, 1, 2] {
+        assert_eq!(numbers(exectimes(&site, &[SEATS, "3", "cat"])), [number]);
+    }
+    for _ in 0..2 {
+        assert_eq!(numbers(peer(&site).args(["3", "cat"])), [1]);
+    }
+    assert_eq!(numbers(exectimes(&site, &[SEATS, "3", "cat"])), [3]);
+}
+
+/// "*max* is a number from 0 to 4294967295, also with blanks or a plus sign in front."
+#[test]
+fn the_limit_is_a_number() {
+    let site = Site::new();
+    for max in ["1", " 1", "+1", "4294967295"] {
+        exectimes(&site, &[SEATS, max, "true"]).status(0);
+    }
+    let none = "Cannot start, 0 instances already running\n";
+    exectimes(&site, &[SEATS, "0", "true"]).stderr(none).status(1);
+    for max in ["-1", "4294967296", "4294967297", "99999999999999999999", "3x", "x", "", "1 "] {
+        let said = format!(
+            "exectimes: max-instances is a number, not \"{max}\"\nUsage: exectimes lock-file max-instances command\n"
+        );
+        exectimes(&site, &[SEATS, max, "true"]).stderr(&said).status(1);
+    }
+}
+
+/// "A holder that cannot be named has the number -1."
+#[test]
+fn a_holder_without_a_process_is_listed() {
+    needs_root!();
+    let site = Site::new();
+    let holder = site.holder("seats", ["ofd", "read", "8:1"]);
+    let list = exectimes(&site, &[SEATS, "list"]);
+    list.clone().stdout(&format!("Slot 1 held by PID {}\n", holder.pid())).status(0);
+    list.user("games").stdout("Slot 1 held by PID -1\n").status(0);
+    exectimes(&site, &[SEATS, "check"]).stdout("1 instances running\n").status(0);
+    exectimes(&site, &[SEATS, "1", "true"]).stderr("Cannot start, 1 instances already running\n").status(1);
+}
+
+/// "Messages on the usage, on holders, and on a limit that is reached are the original's to the letter;
+/// others … tell more."
+#[test]
+fn messages_begin_as_the_originals_do() {
+    let site = Site::new();
+    let usage = "Usage: exectimes lock-file max-instances command\n";
+    for words in [&[][..], &[SEATS], &[SEATS, "1"]] {
+        exectimes(&site, words).stdout(usage).status(1);
+    }
+    assert!(!site.repository("seats").exists());
+    let said = "exec failed: nowhere: not found in PATH ([..])\n";
+    exectimes(&site, &[SEATS, "1", "nowhere"]).stderr(said).status(1);
+    let said = "Failed to lock file: the directory of the repositories, $DIR/work/no, does not exist\n";
+    exectimes(&site, &["$DIR/work/no/such", "1", "true"]).stderr(said).status(1);
+}
+
+/// "A process that becomes another keeps its locks", and the original does not see those of its own process:
+/// so one exectimes may become another, and keeps its one slot.
+#[test]
+fn one_exectimes_may_become_another() {
+    let site = Site::new();
+    let rungate = site.rungate().display().to_string();
+    let ours = |most: &str| vec![rungate.clone(), "exectimes".into(), SEATS.into(), most.to_owned()];
+    let theirs = |most: &str| vec![site.helper("peer").display().to_string(), SEATS.into(), most.to_owned()];
+    let cat = |chain: &[Vec<String>]| site.test().program("/usr/bin/env").args(chain.concat()).args(["cat"]);
+    for outer in [ours("2"), theirs("2")] {
+        let first = cat(&[outer.clone(), ours("2"), ours("1")]).spawn();
+        assert_eq!(site.held_numbers("seats"), [1]);
+        assert_eq!(site.held("seats")[0].pid, first.pid());
+        let second = cat(&[outer.clone(), ours("2")]).spawn();
+        assert_eq!(site.held_numbers("seats"), [1, 2]);
+        drop(first);
+        // The slots of others count for each of them.
+        cat(&[outer, ours("1")]).stderr("Cannot start, 2 instances already running\n").status(1);
+        drop(second);
+        assert_eq!(site.held("seats"), []);
+    }
+    // A child is another process.
+    let child = format!("{rungate} exectimes {SEATS} 1 true; exit $?");
+    site.test()
+        .args(["exectimes", SEATS, "1", "sh", "-c", &child])
+        .stderr("Cannot start, 1 instances already running\n")
+        .status(1);
+}
+
+/// Whoever waits comes first, and that is said where fewer are running than may.
+#[test]
+fn behind_a_waiting_line_it_says_so() {
+    let site = Site::new();
+    let _holder = rungate(&site).args(["cat"]).spawn();
+    let wants_all =
+        ["run", "-w", "forever", "--repository", SEATS, "--limit", "3", "--slots", "3", "--", "cat"];
+    let waiting = site.test().args(wants_all).background();
+    site.stands_in_line("seats", &waiting);
+    let exectimes = |most: &str| site.test().args(["exectimes", SEATS, most, "cat"]);
+    exectimes("3").stderr("Cannot start, 1 instances already running, 1 waiting\n").status(1);
+    exectimes("1").stderr("Cannot start, 1 instances already running\n").status(1);
 }
 
 /// A thousand starts each way at the same time: never more than the limit.

@@ -27,7 +27,7 @@ fn site() -> Site {
 
 /// "The command's own: it was started."
 #[test]
-fn the_commands_own() {
+pub(crate) fn the_commands_own() {
     let site = site();
     site.script("script", "#!/bin/sh\nexit $1\n");
     for status in [0, 1, 64, 75, 126, 127, 255] {
@@ -41,7 +41,7 @@ fn the_commands_own() {
 
 /// "64: usage".
 #[test]
-fn usage() {
+pub(crate) fn usage() {
     let site = site();
     for words in [
         vec!["run"],
@@ -61,7 +61,7 @@ fn usage() {
 
 /// "74: a repository cannot be opened, created, locked or trusted".
 #[test]
-fn repository() {
+pub(crate) fn repository() {
     let site = site();
     std::fs::create_dir(site.repository("seats.lock")).expect("a directory");
     site.test().args(["run", "--", "matlab"]).stderr("rungate: [..]\n...\n").status(74);
@@ -69,7 +69,7 @@ fn repository() {
 
 /// "75: a cap is reached and there was no wait (`-E` changes this)".
 #[test]
-fn full() {
+pub(crate) fn full() {
     let site = site();
     let matlab = site.test().args(["run"]);
     let _running = matlab.clone().args(["--", "matlab"]).spawn();
@@ -82,7 +82,7 @@ fn full() {
 
 /// "77: refused by a `deny` rule or `unmatched = \"refuse\"`". `-E` is about caps, and changes nothing here.
 #[test]
-fn denied() {
+pub(crate) fn denied() {
     let site = site();
     site.test().args(["run", "--", "virtuoso"]).stderr("rungate: virtuoso: refused: [..]\n...\n").status(77);
     site.test()
@@ -95,7 +95,7 @@ fn denied() {
 
 /// "78: the policy is faulty or not trusted, or the claim can never be had".
 #[test]
-fn policy() {
+pub(crate) fn policy() {
     let site = site();
     site.policy(&POLICY.replace("limit = 1", "limits = 1"));
     let faulty = "rungate: [..]: not started: the policy has 1 fault\n...\n";
@@ -106,7 +106,7 @@ fn policy() {
 
 /// "126, 127: found but cannot be executed; not found".
 #[test]
-fn not_executable_and_not_found() {
+pub(crate) fn not_executable_and_not_found() {
     let site = site();
     site.test()
         .args(["run", "--", "missing"])
@@ -122,10 +122,10 @@ fn not_executable_and_not_found() {
     assert_eq!(site.held("seats.lock"), []);
 }
 
-/// "71: a system call or a look-up of a user or group failed." And: "A look-up that *fails* refuses the launch (71): it
-/// never turns into 'no limit'."
+/// "71: a system call or a look-up of a user or group failed." And: "A look-up that *fails* refuses the
+/// launch (71): it never turns into 'no limit'."
 #[test]
-fn a_group_lookup_that_fails() {
+pub(crate) fn a_group_lookup_that_fails() {
     needs_root!();
     let site = Site::new();
     site.system_policy(
@@ -146,8 +146,8 @@ fn a_group_lookup_that_fails() {
         "rungate: matlab: not started: [..]\n[..]getgrnam[..]students[..]Permission denied\n\
         [..]students[..]/etc/rungate/policy.toml:[..]\n...\n",
     );
-    // With one source of names, whose failure nobody can make up for; and with one behind it that answers in any case, which
-    // is how most systems are set up.
+    // With one source of names, whose failure nobody can make up for; and with one behind it that answers in
+    // any case, which is how most systems are set up.
     for sources in ["files", "files systemd"] {
         site.write("etc/nsswitch.conf", &format!("passwd: {sources}\ngroup: {sources}\n"));
         // A group that does not exist has no members; one that cannot be looked up may have.
@@ -160,7 +160,7 @@ fn a_group_lookup_that_fails() {
 
 /// The same for the caller's own name, where a later source of names has the last word.
 #[test]
-fn a_user_lookup_that_fails() {
+pub(crate) fn a_user_lookup_that_fails() {
     needs_root!();
     let site = Site::new();
     site.system_policy(
@@ -191,7 +191,7 @@ fn a_user_lookup_that_fails() {
 
 /// "It refuses to run set-user-id or set-group-id."
 #[test]
-fn set_user_id() {
+pub(crate) fn set_user_id() {
     needs_root!();
     let site = site();
     for mode in ["4755", "2755"] {
@@ -228,7 +228,7 @@ fn set_user_id() {
 
 /// "Standard output carries only what was asked for": help and the version are asked for.
 #[test]
-fn success() {
+pub(crate) fn success() {
     Test::new().args(["--version"]).stdout("rungate [..]\n").status(0);
     Test::new().args(["--help"]).stdout("...\n").status(0);
     Test::new().args(["run", "--help"]).stdout("...\n").status(0);

@@ -1,5 +1,6 @@
-//! "`expire_after`: when a repository refuses and a holder is older than this, and only then, it is ended: pidfd opened, then
-//! checked that this very process still holds the slot, then CONT, INT, TERM, KILL, `expire_grace` apart."
+//! "`expire_after`: when a repository refuses and a holder is older than this, and only then, it is ended:
+//! pidfd opened, then checked that this very process still holds the slot, then CONT, INT, TERM, KILL,
+//! `expire_grace` apart."
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -9,7 +10,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Running, Site, Test, Trace, eventually, needs_root, needs_strace, state_of};
+use crate::support::{
+    Ending, Running, Site, Terminal, Test, Trace, eventually, is_over_the_agent, needs_root, needs_strace,
+    needs_tmux, state_of,
+};
 
 /// A repository with this limit, and more of its keys; `job` wants one slot of it, `large` wants two.
 fn site(limit: u32, keys: &str) -> Site {
@@ -54,8 +58,8 @@ fn stubborn(site: &Site, options: &[&str]) -> Running {
     job.args(["$DIR/work/signals"]).through(["env", "--default-signal"]).spawn()
 }
 
-/// It was continued and asked twice. The first two signals come at once, so that either may be seen first; a supervisor that
-/// was stopped passes the first one on.
+/// It was continued and asked twice. The first two signals come at once, so that either may be seen first; a
+/// supervisor that was stopped passes the first one on.
 #[track_caller]
 fn was_asked(site: &Site) {
     let mut seen = signals(site);
@@ -70,9 +74,14 @@ fn signals(site: &Site) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The process id of the command that this launch holds its slot for. A supervisor writes it down when the command runs.
+/// The process id of the command that this launch holds its slot for. A supervisor writes it down when the
+/// command runs.
 #[track_caller]
 fn command_of(site: &Site, launch: &Running) -> i32 {
+    if is_over_the_agent() {
+        // It knows the launcher.
+        return launch.pid();
+    }
     eventually("the record names the command", || {
         let record = record(site);
         let pid = i32::try_from(record["pid"].as_i64()?).ok()?;
@@ -82,10 +91,10 @@ fn command_of(site: &Site, launch: &Running) -> i32 {
 
 const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
 
-/// "A program that ignores INT and TERM and is overdue is ended in CONT, INT, TERM, KILL order by the next launch, which then
-/// starts", although that does not wait.
+/// "A program that ignores INT and TERM and is overdue is ended in CONT, INT, TERM, KILL order by the next
+/// launch, which then starts", although that does not wait.
 #[test]
-fn an_overdue_holder_is_ended_in_order_by_the_next_launch() {
+pub(crate) fn an_overdue_holder_is_ended_in_order_by_the_next_launch() {
     for hold in HOLDS {
         let site = site(1, OVERDUE);
         let mut holder = stubborn(&site, &["--hold", hold]);
@@ -100,7 +109,7 @@ fn an_overdue_holder_is_ended_in_order_by_the_next_launch() {
 
 /// The order itself, as the launcher sends them: "CONT, INT, TERM, KILL".
 #[test]
-fn the_signals_are_sent_in_this_order() {
+pub(crate) fn the_signals_are_sent_in_this_order() {
     needs_strace!();
     for hold in HOLDS {
         let site = site(1, OVERDUE);
@@ -124,7 +133,7 @@ fn the_signals_are_sent_in_this_order() {
 
 /// One that ends when it is asked to is not asked twice.
 #[test]
-fn an_overdue_holder_may_end_by_itself() {
+pub(crate) fn an_overdue_holder_may_end_by_itself() {
     let site = site(1, OVERDUE);
     for hold in HOLDS {
         let job = site.test().args(["run", "--hold", hold, "--", "job"]).through(["env", "--default-signal"]);
@@ -141,9 +150,10 @@ fn an_overdue_holder_may_end_by_itself() {
     }
 }
 
-/// "One that is stopped is continued": also the supervisor that stopped with its command, for it has to give the slot back.
+/// "One that is stopped is continued": also the supervisor that stopped with its command, for it has to give
+/// the slot back.
 #[test]
-fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
+pub(crate) fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
     for hold in HOLDS {
         let site = site(1, OVERDUE);
         let mut holder = stubborn(&site, &["--hold", hold]);
@@ -161,7 +171,7 @@ fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
 
 /// "One that is not overdue is left alone", and so is one that nobody has to make room for.
 #[test]
-fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
+pub(crate) fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
     for (limit, keys, status) in [(1, "expire_after = \"1h\"", 75), (2, OVERDUE, 0)] {
         let site = site(limit, keys);
         let mut holder = stubborn(&site, &[]);
@@ -173,7 +183,7 @@ fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
 
 /// "Nobody is ended in vain": two slots are wanted, and only one of the two holders is overdue.
 #[test]
-fn nobody_is_ended_in_vain() {
+pub(crate) fn nobody_is_ended_in_vain() {
     let site = site(2, "expire_after = \"3s\"\nexpire_grace = \"150ms\"");
     site.program("large");
     let mut old = stubborn(&site, &[]);
@@ -195,7 +205,7 @@ fn nobody_is_ended_in_vain() {
 
 /// A holder of several slots is one holder.
 #[test]
-fn a_holder_of_several_slots_is_ended_once() {
+pub(crate) fn a_holder_of_several_slots_is_ended_once() {
     let site = site(2, OVERDUE);
     site.program("large");
     let large = site.test().args(["run", "--", "large"]).through(["env", "--default-signal"]);
@@ -204,9 +214,10 @@ fn a_holder_of_several_slots_is_ended_once() {
     large.stderr(&said).status(0);
 }
 
-/// "The head also wakes when a holder becomes overdue", and ends as many as it takes; those behind it end nobody.
+/// "The head also wakes when a holder becomes overdue", and ends as many as it takes; those behind it end
+/// nobody.
 #[test]
-fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
+pub(crate) fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
     let site = site(2, "expire_after = \"1s\"\nexpire_grace = \"150ms\"");
     let job = job(&site).through(["env", "--default-signal"]);
     let holders = [job.spawn(), job.spawn()];
@@ -230,7 +241,7 @@ fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
 
 /// `tree` is all descendants, also when the command itself has ended.
 #[test]
-fn an_overdue_tree_is_ended_with_all_its_branches() {
+pub(crate) fn an_overdue_tree_is_ended_with_all_its_branches() {
     for trunk in ["cat", "exit"] {
         let site = site(1, &format!("hold = \"tree\"\n{OVERDUE}"));
         let script = format!("setsid bash -c 'echo $$; exec 200>&- 201>&-; exec cat' <&0 & {trunk}");
@@ -252,9 +263,9 @@ fn an_overdue_tree_is_ended_with_all_its_branches() {
     }
 }
 
-/// "A launch below a holder": nobody ends the job that started him, however late it is.
+/// "A launch below a holder": nobody ends the job that started them, however late it is.
 #[test]
-fn nobody_ends_his_own_ancestor() {
+pub(crate) fn nobody_ends_his_own_ancestor() {
     for hold in HOLDS {
         let site = site(1, &format!("hold = \"{hold}\"\nnested = \"take\"\n{OVERDUE}"));
         let script = format!("{} run -- job; echo $?; cat", site.rungate().display());
@@ -266,7 +277,7 @@ fn nobody_ends_his_own_ancestor() {
 
 /// "Without permission to signal it, the refusal says so and names it."
 #[test]
-fn an_overdue_holder_of_another_user_goes_on_and_is_named() {
+pub(crate) fn an_overdue_holder_of_another_user_goes_on_and_is_named() {
     needs_root!();
     let site = site(1, OVERDUE);
     let witness = site.helper("witness");
@@ -297,10 +308,10 @@ fn an_overdue_holder_of_another_user_goes_on_and_is_named() {
     assert!(holder.end().stdout.ends_with("\nSIGTERM\n"), "it was asked");
 }
 
-/// "`rungate expire` does the same sweep for all repositories", `--dry-run` tells who would be ended, and one that was named
-/// is swept alone.
+/// "`rungate expire` does the same sweep for all repositories", `--dry-run` tells who would be ended, and one
+/// that was named is swept alone.
 #[test]
-fn expire_sweeps_all_repositories() {
+pub(crate) fn expire_sweeps_all_repositories() {
     let site = Site::with_policy(&format!(
         r#"
         [repository.one]
@@ -372,7 +383,7 @@ fn expire_sweeps_all_repositories() {
 
 /// "`expire_kill = "process" | "group"`".
 #[test]
-fn the_group_is_ended_where_the_policy_says_so() {
+pub(crate) fn the_group_is_ended_where_the_policy_says_so() {
     for (kill, child_lives) in [("process", true), ("group", false)] {
         let site = site(1, &format!("expire_kill = \"{kill}\"\n{OVERDUE}"));
         // A session of its own is a group of its own.
@@ -423,10 +434,10 @@ fn start_of(pid: i32) -> u64 {
     stat.rsplit_once(") ").expect("a name").1.split(' ').nth(19).expect("field 22").parse().expect("a number")
 }
 
-/// "The kernel must vouch for the holder … a record alone, which whoever can open the file can forge, ends nobody": one that
-/// names an innocent process, with root expiring (where root runs the tests).
+/// "The kernel must vouch for the holder … a record alone, which whoever can open the file can forge, ends
+/// nobody": one that names an innocent process, with root expiring (where root runs the tests).
 #[test]
-fn a_record_that_lies_ends_nobody() {
+pub(crate) fn a_record_that_lies_ends_nobody() {
     for hold in HOLDS {
         let site = site(1, OVERDUE);
         job(&site).status(0);
@@ -469,10 +480,10 @@ fn a_record_that_lies_ends_nobody() {
     }
 }
 
-/// "A PID that was reused is never signalled": a record whose process has gone, and whose number another one has, is not
-/// believed at all.
+/// "A PID that was reused is never signalled": a record whose process has gone, and whose number another one
+/// has, is not believed at all.
 #[test]
-fn a_number_that_another_process_has_got_is_not_signalled() {
+pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
     let site = site(1, OVERDUE);
     job(&site).status(0);
     let mut innocent = site.test().program(site.helper("witness")).args(["$DIR/work/signals"]).spawn();
@@ -488,7 +499,7 @@ fn a_number_that_another_process_has_got_is_not_signalled() {
             rungate: job: not started: the limit is reached
               seats  1 of 1 used
                   rule [..]
-                  slot 1: a holder that cannot be seen from here
+                  slot 1: a process without a record, which rungate list looks for
             ...
             ",
         )
@@ -498,10 +509,10 @@ fn a_number_that_another_process_has_got_is_not_signalled() {
     assert_eq!(signals(&site), [""; 0]);
 }
 
-/// "No job is locked out for ever" by a clock that was set back: how long a holder has its slot is counted on a clock that
-/// nobody sets.
+/// "No job is locked out for ever" by a clock that was set back: how long a holder has its slot is counted on
+/// a clock that nobody sets.
 #[test]
-fn a_holder_from_the_future_is_overdue_all_the_same() {
+pub(crate) fn a_holder_from_the_future_is_overdue_all_the_same() {
     for hold in HOLDS {
         let site = site(1, OVERDUE);
         let job = site.test().args(["run", "--hold", hold, "--", "job"]).through(["env", "--default-signal"]);
@@ -515,4 +526,21 @@ fn a_holder_from_the_future_is_overdue_all_the_same() {
         job.stderr(&said).status(0);
         assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
     }
+}
+
+/// "A program that is ended tells its user why": on the terminal that it has, whoever ends it.
+#[test]
+fn whoever_sees_their_program_end_sees_why() {
+    needs_tmux!();
+    let site = site(5, OVERDUE);
+    let terminal = Terminal::open(&site);
+    terminal.enter(&format!("{} run -- job", site.rungate().display()));
+    eventually("the job has its slot", || (site.held_numbers("seats.lock") == [1]).then_some(()));
+    eventually("it is overdue", || {
+        let seen = site.test().args(["expire", "--dry-run"]).outcome().stdout;
+        seen.contains("would end").then_some(())
+    });
+    site.test().args(["expire"]).outcome();
+    terminal.shows("is ended: it has had a slot of");
+    terminal.shows("(expire_after)");
 }

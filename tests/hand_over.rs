@@ -1,7 +1,8 @@
-//! "It is the kernel that wakes": a slot that becomes free goes to the head of the line at once, and not at the next look.
+//! "It is the kernel that wakes": a slot that becomes free goes to the head of the line at once, and not at
+//! the next look.
 //!
-//! The figures that it prints, beside those of flock(1) waiting for the same, are to be read from a release build:
-//! `cargo test --release --test tests hand_over -- --nocapture`.
+//! The figures that it prints, beside those of flock(1) waiting for the same, are to be read from a release
+//! build: `cargo test --release --test tests hand_over -- --nocapture`.
 
 use std::fs;
 use std::io::{self, Write};

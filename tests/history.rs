@@ -1,9 +1,15 @@
-//! "`rungate history` prints the JSON Lines file as a table and, with `--summary`, for each rule and repository: starts, refusals,
-//! waits (median, 95th percentile, longest), run times where they are known, expiries, and what they suggest."
+//! "`rungate history` prints the JSON Lines file as a table and, with `--summary`, for each rule and
+//! repository: starts, refusals, waits (median, 95th percentile, longest), run times where they are known,
+//! expiries, and what they suggest."
 
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+
+use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use crate::support::{Site, Test};
+use crate::support::{Ending, Site, Test, needs_root, skip};
 
 /// A log with these events, one each second.
 fn log(site: &Site, events: &[Value]) {
@@ -82,8 +88,8 @@ fn the_log_of_the_policy_is_the_one_that_is_meant() {
     let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
     log(&site, &[started(7)]);
     site.test().args(["history"]).stdout("TIME[..]\n[time] started root   7 sync[..]\n").status(0);
-    site.policy("[log]\nto = \"syslog\"\n");
-    let said = "rungate: the policy logs to no file of JSON lines\n[..]rungate history FILE[..]\n";
+    site.policy("[log]\nto = \"off\"\n");
+    let said = "rungate: the policy keeps no log\n[..]rungate history FILE[..]\n";
     site.test().args(["history"]).stderr(said).status(64);
 }
 
@@ -99,18 +105,24 @@ fn a_summary_adds_up() {
     events.push(json!({ "event": "refused", "repositories": ["disk"], "rules": ["nightly"] }));
     events.push(json!({ "event": "too-soon", "repositories": ["disk"], "rules": ["nightly"] }));
     events.push(json!({ "event": "would-refuse", "repositories": ["net"], "rules": ["other"] }));
-    events.push(json!({ "event": "expired", "repositories": ["disk"], "holder": 9 }));
+    events.push(json!({ "event": "expired", "repositories": ["disk"], "rules": ["nightly"], "holder": 9 }));
     log(&site, &events);
     history(&site, &["--summary"])
         .stdout(
             "
-            REPOSITORY STARTS REFUSED TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
-            disk           20       1        1       1 [..]
-            net            20       1        0       0 [..]
+            LAUNCHES STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
+            all          20       1            1        1       1 [..]
 
-            RULE    STARTS REFUSED TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
-            nightly     20       1        1       0 [..]
-            other        0       1        0       0 [..]
+            REPOSITORY STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
+            disk           20       1            0        1       1 [..]
+            net            20       0            1        0       0 [..]
+
+            RULE    STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
+            nightly     20       1            0        1       1 [..]
+            other        0       0            1        0       0 [..]
+
+            USER STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
+            root     20       1            1        1       1 [..]
 
             ...
             ",
@@ -161,4 +173,263 @@ fn figures_belong_to_the_run_that_they_are_of() {
         (&json!(2), &json!(1), &json!(1))
     );
     assert_eq!(disk["runs"]["longest"], 3.0);
+}
+
+/// A refusal is one, however many repositories and rules it names; and so is a launch that would have been
+/// refused by a rule and by a limit.
+#[test]
+fn a_refusal_counts_once() {
+    let site = Site::new();
+    let would = |more: &Value| {
+        let mut event = json!({ "event": "would-refuse", "pid": 7 });
+        event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        event
+    };
+    log(
+        &site,
+        &[
+            json!({ "event": "refused", "repositories": ["disk", "net"], "rules": ["nightly", "nightly"] }),
+            would(&json!({ "rules": ["denied"] })),
+            would(&json!({ "repositories": ["disk"], "rules": ["nightly"] })),
+            started(7),
+            would(&json!({ "rules": ["denied"] })),
+        ],
+    );
+    let summary: Value =
+        serde_json::from_str(&history(&site, &["--summary", "--json"]).outcome().stdout).expect("JSON");
+    let counts = |path: &str| {
+        let figures = summary.pointer(path).expect("a group");
+        (figures["refusals"].as_u64(), figures["would_be_refused"].as_u64())
+    };
+    let are = |refused, would| (Some(refused), Some(would));
+    assert_eq!(counts("/all"), are(1, 2));
+    assert_eq!((counts("/repositories/disk"), counts("/repositories/net")), (are(1, 1), are(1, 0)));
+    assert_eq!((counts("/rules/nightly"), counts("/rules/denied")), (are(1, 1), are(0, 2)));
+    assert_eq!(counts("/users/0"), are(1, 2));
+}
+
+/// Anybody who may append to a log can write any number into it.
+#[test]
+fn forged_numbers_stop_nobody() {
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let mut events = Vec::new();
+    for (pid, seconds) in (1..).zip([1e300, -1e300, 1e19, -1.0, 1e18, f64::MIN_POSITIVE, 20.0]) {
+        for forged in [seconds, 30.0] {
+            events.push(json!({ "event": "waited", "pid": pid, "seconds": forged }));
+            events.push(started(pid));
+            events.push(ended(pid, forged));
+        }
+    }
+    events.push(
+        json!({ "event": "expired", "pid": i32::MIN, "uid": u32::MAX, "seconds": 1e300, "holder": i32::MAX }),
+    );
+    log(&site, &events);
+    let path = site.path("work/log.jsonl");
+    let text = std::fs::read_to_string(&path).expect("the log");
+    let times = text.replacen("\"time\":1790000000000", &format!("\"time\":{}", u64::MAX), 1);
+    assert_ne!(text, times, "a time is forged too");
+    std::fs::write(&path, times.replacen("\"time\":1790000001000", "\"time\":0", 1)).expect("the log");
+    for options in [&["--summary"][..], &["--summary", "--json"], &["--json"], &[]] {
+        let outcome = history(&site, options).outcome();
+        assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""), "{options:?}");
+    }
+    assert_eq!(site.test().args(["metrics"]).outcome().ending, Ending::Status(0));
+    let summary: Value =
+        serde_json::from_str(&history(&site, &["--summary", "--json"]).outcome().stdout).expect("JSON");
+    let disk = &summary["repositories"]["disk"];
+    assert_eq!((&disk["runs"]["count"], &disk["runs"]["longest"]), (&json!(9), &json!(30.0)), "{disk}");
+}
+
+/// A line that others made as long as they liked costs no memory: it is skipped, and that is said.
+#[test]
+fn a_line_without_end_is_skipped() {
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    log(&site, &[started(7)]);
+    let path = site.path("work/log.jsonl");
+    let event = std::fs::read(&path).expect("the log");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the log");
+    let end = 1 << 30;
+    file.set_len(end).expect("a file with a hole");
+    file.write_all_at(b"\n", end).expect("the end of the line");
+    file.write_all_at(&event, end + 1).expect("another event");
+    let said = "rungate: $DIR/work/log.jsonl: 1 line is too long for an event, and was skipped\n";
+    let limited = ["prlimit", "--as=500000000"];
+    let row = "[time] started root   7 sync[..]\n";
+    let history = history(&site, &[]).through(limited).stderr(said);
+    history.stdout(&format!("TIME[..]\n{row}{row}")).status(0);
+    let metrics = site.test().args(["metrics"]).through(limited).outcome();
+    assert_eq!((metrics.ending, metrics.stderr), (Ending::Status(0), site.expand(said)));
+    assert!(metrics.stdout.contains("rungate_starts_total{repository=\"disk\"} 2\n"), "{}", metrics.stdout);
+}
+
+/// Three users, one of whom waits.
+fn three(site: &Site) {
+    let event = |uid: u32, command: &str, mut event: Value| {
+        event["uid"] = json!(uid);
+        event["command"] = json!(command);
+        event
+    };
+    log(
+        site,
+        &[
+            event(0, "sync", json!({ "event": "waited", "pid": 7, "seconds": 5.0 })),
+            event(0, "sync", started(7)),
+            event(1, "matlab", json!({ "event": "started", "pid": 8, "repositories": ["matlab=1"] })),
+            event(2, "matlab-2", json!({ "event": "would-refuse", "pid": 9, "repositories": ["matlab"] })),
+            event(0, "sync", ended(7, 3.0)),
+            event(1, "matlab", ended(8, 4.0)),
+        ],
+    );
+}
+
+/// The pids of the events that are left.
+fn pids(site: &Site, options: &[&str]) -> Vec<u64> {
+    let lines = history(site, options).args(["--json"]).outcome().stdout;
+    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    events.map(|event| event["pid"].as_u64().expect("a number")).collect()
+}
+
+#[test]
+fn what_is_asked_for_is_what_is_shown() {
+    let site = Site::new();
+    three(&site);
+    let case = |options: &[&str], expected: &[u64]| assert_eq!(pids(&site, options), expected, "{options:?}");
+    case(&[], &[7, 7, 8, 9, 7, 8]);
+    case(&["--user", "root"], &[7, 7, 7]);
+    case(&["--user", "1"], &[8, 8]);
+    case(&["--command", "matlab*"], &[8, 9, 8]);
+    case(&["--command", "matlab"], &[8, 8]);
+    // Waits and ends go with the start that they belong to.
+    case(&["--repository", "disk"], &[7, 7, 7]);
+    case(&["--repository", "matlab"], &[8, 9, 8]);
+    // One event each second, from 14:13:20 on.
+    case(&["--since", "2026-09-21T14:13:22Z"], &[8, 9, 7, 8]);
+    case(&["--until", "2026-09-21T14:13:22Z"], &[7, 7]);
+    case(&["--since", "2026-09-20", "--until", "2026-09-21T14:13:21Z"], &[7]);
+    case(&["--user", "root", "--repository", "matlab"], &[]);
+    site.test()
+        .args(["history", "--user", "nobody-here"])
+        .stderr("rungate: there is no user \"nobody-here\"\n")
+        .status(64);
+    let said = "rungate: --since takes a time such as 14:02, yesterday, 2026-11-20, \"2026-11-20 14:02\" or 7d, not \"soon\"\n";
+    site.test().args(["history", "--since", "soon"]).stderr(said).status(64);
+}
+
+/// An event of now is younger than an hour, and of today but for the moments around midnight.
+#[test]
+fn a_length_of_time_is_one_before_now() {
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let event = |pid: u64, ago: u64| {
+        format!(
+            "{}\n",
+            json!({ "time": (now.as_secs() - ago) * 1000, "event": "started", "command": "sync", "uid": 0, "pid": pid })
+        )
+    };
+    site.write("work/log.jsonl", &[event(1, 8 * 86_400), event(2, 7200), event(3, 60)].concat());
+    assert_eq!(pids(&site, &["--since", "1h"]), [3]);
+    assert_eq!(pids(&site, &["--since", "7d"]), [2, 3]);
+    assert_eq!(pids(&site, &["--until", "1h ago"]), [1, 2]);
+}
+
+/// Several hosts' logs are one, in the order of time; and what comes through a pipe is read as it comes.
+#[test]
+fn several_logs_are_one() {
+    let site = Site::new();
+    let event = |pid: u64, second: u64, host: &str| {
+        let time = 1_790_000_000_000 + second * 1000;
+        format!(
+            "{}\n",
+            json!({ "time": time, "event": "started", "command": "sync", "uid": 0, "pid": pid, "host": host })
+        )
+    };
+    site.write("work/log.jsonl", &[event(1, 1, "a"), event(3, 3, "a"), event(4, 4, "a")].concat());
+    site.write("work/b.jsonl", &event(2, 2, "b"));
+    assert_eq!(pids(&site, &["$DIR/work/b.jsonl", "-"]), [1, 2, 3, 4]);
+    let lines = history(&site, &["-", "--json"]).stdin(event(2, 2, "c")).outcome().stdout;
+    assert_eq!(lines.lines().count(), 4, "{lines}");
+    assert!(lines.lines().nth(1).expect("a line").contains("\"host\":\"c\""), "{lines}");
+}
+
+/// "Logs that rotation has compressed with gzip(1) are read as they were."
+#[test]
+fn logs_that_rotation_compressed_are_read_as_they_were() {
+    let site = Site::new();
+    let line = |pid: u64| {
+        let event =
+            json!({ "time": pid * 1000, "event": "started", "command": "sync", "uid": 0, "pid": pid });
+        format!("{event}\n")
+    };
+    let packed = |text: &str| {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+        packer.write_all(text.as_bytes()).expect("memory can be written");
+        packer.finish().expect("memory can be written")
+    };
+    site.write("work/log.jsonl", &line(3));
+    // Two that were joined are one; and what a file is called makes no difference.
+    let joined = [packed(&line(1)), packed(&line(2))].concat();
+    for name in ["log.jsonl.2.gz", "old"] {
+        fs::write(site.path("work").join(name), &joined).expect("a log");
+        assert_eq!(pids(&site, &[&format!("$DIR/work/{name}")]), [1, 2, 3]);
+    }
+    let piped = site.test().args(["history", "--json", "-"]).stdin(&joined).outcome().stdout;
+    assert_eq!(piped.lines().count(), 2, "{piped}");
+    // One that was cut off is said to be so.
+    fs::write(site.path("work/old"), &joined[..joined.len() - 9]).expect("a log");
+    history(&site, &["$DIR/work/old"])
+        .stderr("rungate: the log $DIR/work/old cannot be read: it is compressed, and damaged or cut off\n")
+        .status(71);
+}
+
+/// What logger(1) writes in the name of rungate, in the two forms that syslog's files have.
+#[test]
+fn syslogs_file_is_read_and_other_programs_lines_are_passed_over() {
+    let site = Site::new();
+    let event =
+        "event=refused command=\"mat lab\" uid=0 pid=7 host=ws17 repositories=\"seats disk\" rules=\"a; b\"";
+    site.write(
+        "work/log.jsonl",
+        &format!(
+            "Sep 21 14:13:20 ws17 cron[3]: (root) CMD (true)\nSep 21 14:13:21 ws17 rungate[7]: {event}\n\
+             2026-09-21T14:13:22.000000+00:00 ws17 rungate[7]: {event} seconds=2.500 status=\"timed out\"\n"
+        ),
+    );
+    let row = "[time] refused root   7 mat lab[gap]";
+    history(&site, &[])
+        .stdout(&format!("TIME[..]\n{row}seats disk\n{row}2.5 seats disk, timed out\n"))
+        .status(0);
+}
+
+/// The journal itself, where systemd's is installed: the entry of a real refusal, and one that somebody else
+/// forged.
+#[test]
+fn the_journal_is_read() {
+    needs_root!();
+    let journald = std::path::Path::new("/usr/lib/systemd/systemd-journald");
+    if !journald.exists() {
+        return skip("systemd-journald is not installed");
+    }
+    let site = Site::with_policy(
+        "[log]\nto = \"journald\"\nevents = \"all\"\n[repository.one]\nlimit = 1\n[[rule]]\nname = \"r\"\ncommands = [\"matlab\"]\nacquire = [\"one\"]\n",
+    );
+    site.program("matlab");
+    // A /run and a /var/log/journal of its own, which end with it.
+    let script = "
+        mount -t tmpfs none /run && mount -t tmpfs none /var/log && mkdir -p /run/log/journal /run/systemd/journal && cp /etc/machine-id /run/ || exit 9
+        /usr/lib/systemd/systemd-journald & daemon=$!
+        i=0; until [ -S /run/systemd/journal/socket ]; do i=$((i+1)); [ $i -lt 1000 ] || exit 8; sleep 0.01; done
+        \"$0\" run -- matlab
+        printf 'MESSAGE=event=refused command=forged uid=0 pid=7\\nSYSLOG_IDENTIFIER=rungate\\n' |
+          setpriv --reuid=1 --regid=1 --clear-groups logger --journald
+        journalctl --sync >/dev/null 2>&1; kill -USR1 $daemon
+        \"$0\" history --json; status=$?
+        kill $daemon; wait $daemon; exit $status";
+    let outcome =
+        site.test().program("unshare").args(["--mount", "--propagation", "private", "sh", "-c", script]);
+    let outcome = outcome.args([site.rungate()]).outcome();
+    let events: Vec<Value> =
+        outcome.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let commands: Vec<&Value> = events.iter().map(|event| &event["command"]).collect();
+    assert_eq!(commands, ["matlab"], "{} {}", outcome.stdout, outcome.stderr);
 }

@@ -1,4 +1,5 @@
-//! What keeps a slot: the table of the manual, each cell with real processes, and what the manual says below it.
+//! What keeps a slot: the table of the manual, each cell with real processes, and what the manual says below
+//! it.
 //!
 //! | what happens | `process` | `descriptor` | `supervisor` | `tree` |
 //! | --- | --- | --- | --- | --- |
@@ -104,7 +105,7 @@ fn row(cells: [&str; 4], cell: impl Fn(&Site, &str) -> (Option<Running>, Option<
 }
 
 #[test]
-fn when_the_program_ends() {
+pub(crate) fn when_the_program_ends() {
     row(manual("ends"), |site, _| {
         let mut running = matlab(site);
         assert_eq!(site.held_numbers("seats.lock"), [1]);
@@ -116,7 +117,7 @@ fn when_the_program_ends() {
 }
 
 #[test]
-fn when_the_program_closes_every_descriptor() {
+pub(crate) fn when_the_program_closes_every_descriptor() {
     row(manual("closes all descriptors"), |site, _| {
         let mut running = matlab(site);
         have(&mut running, CLOSE_EVERYTHING);
@@ -125,7 +126,7 @@ fn when_the_program_closes_every_descriptor() {
 }
 
 #[test]
-fn when_the_program_leaves_a_daemon_that_inherited_everything() {
+pub(crate) fn when_the_program_leaves_a_daemon_that_inherited_everything() {
     row(manual("leaves a daemon behind"), |site, hold| {
         let mut running = matlab(site);
         let program = program(&mut running);
@@ -141,7 +142,7 @@ fn when_the_program_leaves_a_daemon_that_inherited_everything() {
 }
 
 #[test]
-fn when_the_daemon_ends() {
+pub(crate) fn when_the_daemon_ends() {
     row(["free", "free", "free", "free"], |site, _| {
         let mut running = matlab(site);
         let daemon = leave_a_daemon(site, &mut running, ":");
@@ -153,7 +154,7 @@ fn when_the_daemon_ends() {
 }
 
 #[test]
-fn when_the_program_leaves_a_daemon_that_closed_everything() {
+pub(crate) fn when_the_program_leaves_a_daemon_that_closed_everything() {
     row(["free", "free", "free", "kept"], |site, hold| {
         let mut running = matlab(site);
         let program = program(&mut running);
@@ -169,7 +170,7 @@ fn when_the_program_leaves_a_daemon_that_closed_everything() {
 }
 
 #[test]
-fn when_the_launcher_or_the_supervisor_is_killed() {
+pub(crate) fn when_the_launcher_or_the_supervisor_is_killed() {
     row(manual("loses its launcher"), |site, _| {
         let running = matlab(site);
         running.signal(Signal::SIGKILL);
@@ -179,7 +180,7 @@ fn when_the_launcher_or_the_supervisor_is_killed() {
 }
 
 #[test]
-fn when_the_supervisor_is_killed_and_then_the_program_ends() {
+pub(crate) fn when_the_supervisor_is_killed_and_then_the_program_ends() {
     row(["free", "free", "free", "free"], |site, _| {
         let mut running = matlab(site);
         running.signal(Signal::SIGKILL);
@@ -189,7 +190,7 @@ fn when_the_supervisor_is_killed_and_then_the_program_ends() {
 }
 
 #[test]
-fn when_the_supervisor_is_killed_and_the_program_had_closed_every_descriptor() {
+pub(crate) fn when_the_supervisor_is_killed_and_the_program_had_closed_every_descriptor() {
     row(["free", "free", "free", "free"], |site, _| {
         let mut running = matlab(site);
         have(&mut running, CLOSE_EVERYTHING);
@@ -199,13 +200,14 @@ fn when_the_supervisor_is_killed_and_the_program_had_closed_every_descriptor() {
 }
 
 #[test]
-fn when_the_program_is_stopped() {
+pub(crate) fn when_the_program_is_stopped() {
     row(manual("is stopped"), |site, _| {
         let mut running = matlab(site);
         let program = program(&mut running);
         kill(program, Signal::SIGSTOP).expect("a child can be stopped");
         eventually("the program is stopped", || (state_of(program.as_raw()) == Some('T')).then_some(()));
-        // A supervisor stops with its command, so that whoever started it sees that, and continues it when it is continued.
+        // A supervisor stops with its command, so that whoever started it sees that, and continues it when it
+        // is continued.
         eventually("who stands for it is stopped", || (running.state() == 'T').then_some(()));
         assert_eq!(site.held_numbers("seats.lock"), [1]);
         running.signal(Signal::SIGCONT);
@@ -216,7 +218,7 @@ fn when_the_program_is_stopped() {
 
 /// "The program cannot write to the repository": nor make it shorter, through anything that it inherited.
 #[test]
-fn the_program_cannot_write_to_the_repository_through_what_it_inherited() {
+pub(crate) fn the_program_cannot_write_to_the_repository_through_what_it_inherited() {
     for hold in ["descriptor", "supervisor", "tree"] {
         let site = site(hold);
         let mut running = matlab(&site);
@@ -252,10 +254,11 @@ fn the_program_cannot_write_to_the_repository_through_what_it_inherited() {
     }
 }
 
-/// "A rule or repository that does not say adds nothing; of those that say … the strongest hold; where none says, the
-/// defaults. `--hold` overrides the defaults, and tightens, never loosens, what a rule or repository says."
+/// "A rule or repository that does not say adds nothing; of those that say … the strongest hold; where none
+/// says, the defaults. `--hold` overrides the defaults, and tightens, never loosens, what a rule or
+/// repository says."
 #[test]
-fn the_strongest_hold_counts() {
+pub(crate) fn the_strongest_hold_counts() {
     let cases = [
         ("", "", "", "process"),
         ("descriptor", "", "", "descriptor"),
@@ -287,7 +290,7 @@ fn the_strongest_hold_counts() {
 
 /// "`list` names the holder of a slot whose lock has no PID."
 #[test]
-fn a_holder_whose_lock_has_no_process_is_listed_all_the_same() {
+pub(crate) fn a_holder_whose_lock_has_no_process_is_listed_all_the_same() {
     for (hold, shown) in [("descriptor", "descr."), ("supervisor", "superv."), ("tree", "tree")] {
         let site = site(hold);
         let mut running = matlab(&site);
@@ -308,7 +311,7 @@ fn a_holder_whose_lock_has_no_process_is_listed_all_the_same() {
 
 /// And a daemon that keeps a slot when the command is gone, about whom there is no record.
 #[test]
-fn whoever_keeps_a_slot_that_no_record_accounts_for_is_searched() {
+pub(crate) fn whoever_keeps_a_slot_that_no_record_accounts_for_is_searched() {
     let site = site("descriptor");
     let mut running = matlab(&site);
     let daemon = leave_a_daemon(&site, &mut running, ":");

@@ -1,4 +1,5 @@
-//! `rungate init`: a newcomer's first minute. What is there already is never touched, and all of it is made or nothing.
+//! `rungate init`: a newcomer's first minute. What is there already is never touched, and all of it is made
+//! or nothing.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -40,8 +41,8 @@ fn below(directory: &Path) -> Vec<String> {
     found
 }
 
-/// "As root: the system's policy, the directory of its repositories with mode 1777, their lock files, which belong to root, and
-/// a file for systemd-tmpfiles."
+/// "As root: the system's policy, the directory of its repositories with mode 1777, their lock files, which
+/// belong to root, and a file for systemd-tmpfiles."
 #[test]
 fn root_gets_the_systems_policy_and_all_that_it_needs() {
     needs_root!();
@@ -76,7 +77,10 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
             made /etc/tmpfiles.d/rungate.conf (mode 0644)
             made /etc/rungate/ (mode 0755)
             made /etc/rungate/policy.toml (mode 0644)
-            Next: rungate run -- matlab, and edit /etc/rungate/policy.toml as you like; rungate policy check reads it.
+            Three to try:
+              rungate explain -- matlab       # what would happen, and why
+              rungate run -- matlab           # start it under the policy
+              rungate policy edit             # change the policy; it is checked before it counts
             ",
         )
         .status(0);
@@ -132,7 +136,7 @@ fn the_example_can_be_put_into_force() {
     assert_eq!(site.test().args(["run", "-n", "--", "ffmpeg"]).outcome().ending, Ending::Status(75));
 }
 
-/// "Anybody else gets a policy of his own."
+/// "Anybody else gets a policy of their own."
 #[test]
 fn a_user_gets_a_policy_of_his_own() {
     needs_root!();
@@ -147,7 +151,10 @@ fn a_user_gets_a_policy_of_his_own() {
             "
             made {config}/rungate/ (mode 0700)
             made {config}/rungate/policy.toml (mode 0644)
-            Next: rungate run -- matlab, and edit {config}/rungate/policy.toml as you like; rungate policy check reads it.
+            Three to try:
+              rungate explain -- matlab       # what would happen, and why
+              rungate run -- matlab           # start it under the policy
+              rungate policy edit             # change the policy; it is checked before it counts
             ",
             config = config.display()
         ))
@@ -252,4 +259,113 @@ fn only_plain_names_can_be_limited_this_way() {
         )
         .status(64);
     site.test().args(["init", "--limit", "3"]).stderr("rungate: [..]\n...\n").status(64);
+}
+
+/// "Directories and lock files of the policy in force, all of them root's, as often as wanted."
+#[test]
+fn the_repositories_of_a_policy_become_roots() {
+    needs_root!();
+    let site = bare_system();
+    site.system_policy(
+        "
+        version = 1
+        [repository.seats]
+        limit = 2
+        [repository.seats-per-user]
+        per   = \"user\"
+        limit = 1
+        [repository.by-project]
+        per   = \"directory\"
+        limit = 1
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"seats\", \"seats-per-user\", \"by-project\"]
+        ",
+    );
+    let init = site.test().args(["init", "--repositories"]);
+    init.clone()
+        .args(["--dry-run"])
+        .stdout(
+            "
+            would make /run/rungate/ (mode 1777)
+            would make /run/rungate/seats.lock (mode 0666)
+            would write /etc/tmpfiles.d/rungate-repositories.conf
+            ",
+        )
+        .status(0);
+    assert!(!site.path("system-run/rungate").exists());
+    init.clone()
+        .stdout(
+            "
+            made /run/rungate/ (mode 1777)
+            made /run/rungate/seats.lock (mode 0666)
+            wrote /etc/tmpfiles.d/rungate-repositories.conf
+            ",
+        )
+        .status(0);
+    let entry = fs::read_to_string(site.path("etc/tmpfiles.d/rungate-repositories.conf")).expect("the entry");
+    assert_eq!(
+        entry,
+        "# Written anew by each: rungate init --repositories\n\
+         d /run/rungate 1777 root root -\nf /run/rungate/seats.lock 0666 root root -\n"
+    );
+    init.clone().stdout("Nothing to make: all of it is there, and root's.\n").status(0);
+
+    // What users came to own is given back, and whoever holds a slot keeps it.
+    let running = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
+    let lock = site.path("system-run/rungate/seats.lock");
+    chown(&lock, Some(site.user("ann").uid), None).expect("chown");
+    set_mode(&lock, 0o644);
+    set_mode(&site.path("system-run/rungate"), 0o777);
+    init.clone()
+        .stdout(
+            "
+            changed /run/rungate/: root (0), mode 1777; it was root (0), mode 0777
+            changed /run/rungate/seats.lock: root (0), mode 0666; it was ann ([pid]), mode 0644
+            changed /run/rungate/by-project.[..].lock: root (0), mode 0666; it was ann ([pid]), mode 0666
+            ",
+        )
+        .status(0);
+    assert_eq!((mode(&lock), fs::metadata(&lock).expect("the lock file").uid()), (0o666, 0));
+    let own = format!("system-run/rungate/seats-per-user.{}.lock", site.user("ann").uid);
+    let owner = fs::metadata(site.path(&own)).expect("ann's file").uid();
+    assert_eq!(owner, site.user("ann").uid, "a file for one user alone is that user's");
+    site.test()
+        .user("ann")
+        .args(["run", "--", "matlab"])
+        .stderr("...\n[..]seats-per-user[..]\n...\n")
+        .status(75);
+    drop(running);
+    site.test().args(["doctor", "repositories", "--strict"]).outcome();
+    init.stdout("Nothing to make: all of it is there, and root's.\n").status(0);
+}
+
+/// Links and files with a second name are nobody's lock file, and are not given to anybody.
+#[test]
+fn what_is_no_lock_file_is_not_made_roots() {
+    needs_root!();
+    let site = bare_system();
+    site.system_policy("version = 1\n[repository.seats]\nlimit = 2\n[[rule]]\nacquire = [\"seats\"]\n");
+    let directory = site.path("system-run/rungate");
+    fs::create_dir(&directory).expect("a new directory");
+    set_mode(&directory, 0o1777);
+    site.write("work/anns", "");
+    let uid = site.user("ann").uid;
+    chown(site.path("work/anns"), Some(uid), None).expect("chown");
+    let init = site.test().args(["init", "--repositories"]);
+    symlink(site.path("work/anns"), directory.join("seats.lock")).expect("a new link");
+    init.clone().stderr("...\n[..]seats.lock is a symbolic link[..]\n...\n").status(74);
+    fs::remove_file(directory.join("seats.lock")).expect("a link");
+    fs::hard_link(site.path("work/anns"), directory.join("seats.lock")).expect("a second name");
+    init.stderr("...\n[..]seats.lock has 2 names[..]\n...\n").status(74);
+    assert_eq!(fs::metadata(site.path("work/anns")).expect("ann's file").uid(), uid);
+
+    let ann = site.test().user("ann").args(["init", "--repositories"]);
+    ann.stderr(
+        "
+        rungate: only root can make what is to be root's
+        Repositories of your own policy are made when they are first used.
+        ",
+    )
+    .status(71);
 }

@@ -1,10 +1,10 @@
-//! The manners of a prefix command: silent success, options that end at the first operand, and the ad-hoc form that needs
-//! no policy.
+//! The manners of a prefix command: silent success, options that end at the first operand, and the ad-hoc
+//! form that needs no policy.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use crate::support::{Account, Ending, Site, Test};
+use crate::support::{Account, Ending, Site, Test, is_root};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -18,7 +18,7 @@ const POLICY: &str = r#"
 
 /// "Standard output carries only what was asked for; success is silent."
 #[test]
-fn success_is_silent() {
+pub(crate) fn success_is_silent() {
     let site = Site::with_policy(POLICY);
     site.program("matlab");
     site.test().args(["run", "--", "matlab"]).stdin("4711\n").stdout("4711\n").status(0);
@@ -27,7 +27,7 @@ fn success_is_silent() {
 
 /// "Options end at the first operand": what follows is the command's, whatever it looks like.
 #[test]
-fn options_end_at_the_command() {
+pub(crate) fn options_end_at_the_command() {
     let site = Site::with_policy(POLICY);
     site.script("matlab", "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
     for words in [
@@ -46,10 +46,10 @@ fn options_end_at_the_command() {
     site.test().args(["run", "--quite", "matlab"]).stderr("rungate: [..]--quite[..]\n...\n").status(64);
 }
 
-/// "The program sees `RUNGATE_HELD="matlab=17 matlab-per-user=2"` (repository=slot,…); `RUNGATE_SLOT_MATLAB=17` is the
-/// same for one."
+/// "The program sees `RUNGATE_HELD="matlab=17 matlab-per-user=2"` (repository=slot,…);
+/// `RUNGATE_SLOT_MATLAB=17` is the same for one."
 #[test]
-fn the_program_learns_its_slots() {
+pub(crate) fn the_program_learns_its_slots() {
     let site = Site::with_policy(
         r#"
         [repository.seats]
@@ -82,7 +82,7 @@ fn the_program_learns_its_slots() {
 
 /// "`--limit` alone uses a repository named after the command in `$XDG_RUNTIME_DIR/rungate`".
 #[test]
-fn a_limit_alone_needs_no_policy() {
+pub(crate) fn a_limit_alone_needs_no_policy() {
     let site = Site::new();
     site.program("matlab");
     let matlab = site.test().args(["run", "--limit", "1", "--", "matlab"]);
@@ -110,19 +110,30 @@ fn a_limit_alone_needs_no_policy() {
 
 /// "Else a private directory under `/tmp`", its owner checked.
 #[test]
-fn without_a_runtime_directory_there_is_a_private_one() {
+pub(crate) fn without_a_runtime_directory_there_is_a_private_one() {
     let site = Site::new();
     let touch = site.test().env_remove("XDG_RUNTIME_DIR").args(["run", "--limit", "1", "-v", "--", "true"]);
-    touch.stderr("rungate: true: [..]\n").status(0);
-    let directory = format!("/tmp/rungate-{}", Account::own().uid);
-    let found = fs::symlink_metadata(directory).expect("the private directory");
-    assert!(found.is_dir());
-    assert_eq!((found.uid(), found.permissions().mode() & 0o777), (Account::own().uid, 0o700));
+    let touch = touch.stderr("rungate: true: [..]\n");
+    touch.status(0);
+    let is_private = |user: &Account| {
+        let directory = format!("/tmp/rungate-{}", user.uid);
+        let found = fs::symlink_metadata(directory).expect("the private directory");
+        assert!(found.is_dir());
+        assert_eq!((found.uid(), found.permissions().mode() & 0o777), (user.uid, 0o700));
+    };
+    is_private(&Account::own());
+    // Root may have any directory; the second launch finds what the first has made.
+    if is_root() {
+        for _ in 0..2 {
+            touch.clone().user("www-data").status(0);
+            is_private(&Account::named("www-data"));
+        }
+    }
 }
 
 /// "Ad hoc, beside or without a policy: `--repository FILE --limit N [--slots K]`."
 #[test]
-fn a_named_repository_needs_no_policy() {
+pub(crate) fn a_named_repository_needs_no_policy() {
     let site = Site::new();
     site.program("matlab");
     let seats = ["run", "--repository", "$DIR/repositories/seats", "--limit", "3"];
@@ -156,7 +167,7 @@ fn a_named_repository_needs_no_policy() {
 }
 
 #[test]
-fn a_named_repository_counts_beside_the_policy() {
+pub(crate) fn a_named_repository_counts_beside_the_policy() {
     let site = Site::with_policy(POLICY);
     site.program("matlab");
     let beside =
@@ -184,7 +195,7 @@ fn a_named_repository_counts_beside_the_policy() {
 
 /// The policy may name the very file: then it is one claim, with the lowest limit.
 #[test]
-fn a_named_repository_may_be_one_of_the_policys() {
+pub(crate) fn a_named_repository_may_be_one_of_the_policys() {
     let site = Site::with_policy(POLICY);
     site.program("matlab");
     let same = site.test().args([
@@ -205,7 +216,7 @@ fn a_named_repository_may_be_one_of_the_policys() {
 
 /// "`-q`: say nothing when the command is refused"; what is wrong is still said.
 #[test]
-fn quiet() {
+pub(crate) fn quiet() {
     let site = Site::with_policy(&POLICY.replace("limit = 2", "limit = 0"));
     site.program("matlab");
     site.test().args(["run", "-q", "--", "matlab"]).status(75);
@@ -218,7 +229,7 @@ fn quiet() {
 
 /// "`-v`: say which slots were taken, and why".
 #[test]
-fn verbose() {
+pub(crate) fn verbose() {
     let site = Site::with_policy(POLICY);
     site.program("matlab");
     site.test()
@@ -230,14 +241,40 @@ fn verbose() {
 
 /// Without a policy, and without a limit of one's own, rungate does not guess.
 #[test]
-fn no_policy_and_no_limit() {
+pub(crate) fn no_policy_and_no_limit() {
     Test::new()
         .args(["run", "--", "true"])
         .stderr(
             "
             rungate: true: not started: there is no policy that says what may start
-            Give one with --policy FILE, or a cap without one: rungate run --limit 1 -- true
+            Write one to begin with: rungate init true; or give a cap without one: rungate run --limit 1 -- true
             ",
         )
         .status(78);
+}
+
+/// What a launch adds to the environment can be too much. That is no fault of the program.
+#[test]
+pub(crate) fn an_environment_that_grew_too_long_is_named() {
+    let name = "r".repeat(90);
+    let repositories: Vec<String> = (0..10).map(|number| format!("{name}{number}")).collect();
+    let mut policy: String =
+        repositories.iter().map(|name| format!("[repository.{name}]\nlimit = 1\n")).collect();
+    policy.push_str(&format!("[[rule]]\nname = \"all\"\ncommands = [\"job\"]\nacquire = {repositories:?}\n"));
+    let site = Site::with_policy(&policy);
+    site.program("job");
+    // With so small a stack there are 128 KiB for everything; a launch adds one.
+    let fill =
+        "ulimit -s 512; fill=$(head -c \"$1\" /dev/zero | tr '\\0' x); export fill; shift; exec \"$@\"";
+    let launch = |size: usize| {
+        site.test().through(["sh", "-c", fill, "sh", &size.to_string()]).args(["run", "--", "job"]).outcome()
+    };
+    let outcome =
+        (0..100).map(|step| launch(131_000 - 512 * step)).find(|outcome| !outcome.stderr.starts_with("sh: "));
+    let outcome = outcome.expect("with less it starts");
+    let expected = "/bin/job: not executed: its arguments and the environment, or one of them alone, are longer than the \
+                    kernel allows (Argument list too long)\n";
+    assert_eq!(outcome.ending, Ending::Status(126), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with(expected), "{}", outcome.stderr);
+    assert!(site.held_numbers(&format!("{name}0.lock")).is_empty(), "nothing is left behind");
 }

@@ -1,6 +1,8 @@
-//! "Where a system policy exists it always counts: a policy given with `--policy FILE` or `RUNGATE_POLICY`, and the
-//! caller's own, are added to it and may only tighten (an `exempt` in them is a fault), unless the caller is root. Where
-//! none exists, they stand alone."
+//! "Where a system policy exists it always counts: a policy given with `--policy FILE` or `RUNGATE_POLICY`,
+//! and the caller's own, are added to it and may only tighten (an `exempt` in them is a fault), unless the
+//! caller is root. Where none exists, they stand alone."
+
+use std::os::unix::fs::chown;
 
 use crate::support::{Account, Site, Test, needs_root, set_mode};
 
@@ -109,8 +111,8 @@ fn an_exemption_counts_where_there_is_no_system_policy() {
     site.test().args(["run", "--policy", "$DIR/exempting.toml", "--", "matlab"]).status(0);
 }
 
-/// "`policy.toml`, then `policy.d/*.toml` in byte order of their names. Names that are skipped (not `.toml`, starting
-/// with `.`) are named by `rungate policy check`."
+/// "`policy.toml`, then `policy.d/*.toml` in byte order of their names. Names that are skipped (not `.toml`,
+/// starting with `.`) are named by `rungate policy check`."
 #[test]
 fn drop_ins_count_and_skipped_files_are_named() {
     needs_root!();
@@ -136,6 +138,7 @@ fn drop_ins_count_and_skipped_files_are_named() {
         .stderr(
             "
             /etc/rungate/policy.d: warning: \".20-hidden.toml\" is skipped: [..] [skipped-file]
+
             /etc/rungate/policy.d: warning: \"20-old.toml.bak\" is skipped: [..] [skipped-file]
             rungate: 2 warnings
             ",
@@ -188,7 +191,8 @@ fn a_policy_that_is_named_and_missing_starts_nothing() {
         .status(78);
 }
 
-/// "Policy files and every directory above them must belong to root or to the caller and not be writable by others."
+/// "Policy files and every directory above them must belong to root or to the caller and not be writable by
+/// others."
 #[test]
 fn a_policy_that_others_could_have_written_starts_nothing() {
     let site = Site::new();
@@ -221,21 +225,79 @@ fn a_policy_of_another_user_starts_nothing() {
     theirs.clone().user("backup").status(0);
     theirs
         .user("games")
-                .stderr("rungate: matlab: not started: the policy has 1 fault\n[..]belongs to backup (34), neither to root nor to you [untrusted-file]\n...\n")
+                .stderr("rungate: matlab: not started: the policy has 1 fault\n[..]belongs to backup (34), neither to root nor to you; chown root mends that [untrusted-file]\n...\n")
         .status(78);
 }
 
-/// "The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`": where the environment leads to somebody else's directory, as
-/// it may after su(1), there is no policy of his.
+/// "The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`": where the environment leads to somebody else's
+/// directory, as it may after su(1), there is no policy of theirs.
 #[test]
 fn a_directory_of_somebody_else_holds_no_policy_of_the_caller() {
     needs_root!();
     let site = site();
     let backup = Account::named("backup");
     site.own_policy(&backup, NARROWER);
-    let his = format!("$DIR/config/{}", backup.uid);
+    let theirs = format!("$DIR/config/{}", backup.uid);
     let matlab = site.test().args(["run", "--", "matlab"]);
-    matlab.clone().env("XDG_CONFIG_HOME", &his).user("games").status(0);
-    matlab.clone().env_remove("XDG_CONFIG_HOME").env("HOME", &his).user("games").status(0);
+    matlab.clone().env("XDG_CONFIG_HOME", &theirs).user("games").status(0);
+    matlab.clone().env_remove("XDG_CONFIG_HOME").env("HOME", &theirs).user("games").status(0);
     assert!(!site.path("repositories/mine.lock").exists());
+}
+
+/// "Drop-ins of the system belong to root, and so does their directory, to which nobody else may add a file":
+/// in one that is sticky anybody could add rules for themselves alone.
+#[test]
+fn a_drop_in_that_is_not_roots_starts_nothing() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/50-mine.toml", "version = 1\n");
+    matlab(&site).status(0);
+    let refused = |what: &str| {
+        let text = format!(
+            "rungate: matlab: not started: the policy has 1 fault\n/etc/rungate/policy.d{what} [untrusted-file]\n...\n"
+        );
+        matlab(&site).stderr(&text).status(78);
+    };
+    let games = Account::named("games");
+    for (name, message) in [("policy.d/50-mine.toml", "/50-mine.toml"), ("policy.d", "")] {
+        let path = site.path("etc/rungate").join(name);
+        chown(&path, Some(games.uid), None).expect("give it away");
+        refused(&format!(
+            "{message}: cannot be trusted: belongs to games (5); drop-ins of the system belong to root; chown root mends that"
+        ));
+        chown(&path, Some(0), None).expect("take it back");
+    }
+    set_mode(&site.path("etc/rungate/policy.d"), 0o1777);
+    refused(": cannot be trusted: everybody can write to it (mode 1777); chmod o-w mends that");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    matlab(&site).status(0);
+}
+
+/// Twelve faults are the administrator's business: whoever can mend none of them learns of one, and whom to
+/// tell.
+#[test]
+fn a_user_is_told_one_fault_and_whom_to_tell() {
+    needs_root!();
+    let site = site();
+    site.system_file(
+        "policy.d/30-students.toml",
+        "version = 1\n[[rule]]\nname = \"x\"\nacquire = [\"saets\"]\nlimt = 3\nwiat = \"1s\"\n",
+    );
+    let said = "
+        rungate: matlab: not started: the policy has 3 faults, the first of them
+        /etc/rungate/policy.d/30-students.toml:[..] [[..]]
+        Tell your administrator: rungate policy check
+        ";
+    matlab(&site).user("games").stderr(said).status(78);
+    matlab(&site)
+        .user("root")
+        .stderr("rungate: matlab: not started: the policy has 3 faults\n[..]\n  |\n...\n")
+        .status(78);
+    // In a policy of their own it is they who see all of it.
+    site.write("work/own.toml", "[[rule]]\nlimt = 3\nwiat = \"1s\"\n");
+    let own = site.path("work/own.toml");
+    chown(&own, Some(Account::named("games").uid), None).expect("chown");
+    std::fs::remove_file(site.path("etc/rungate/policy.d/30-students.toml")).expect("it was there");
+    let check = site.test().user("games").args(["run", "--policy", "$DIR/work/own.toml", "--", "matlab"]);
+    check.stderr("rungate: matlab: not started: the policy has [..] faults\n[..]\n  |\n...\n").status(78);
 }

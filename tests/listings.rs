@@ -1,4 +1,5 @@
-//! `status`, `list` and `explain`: what is used, by whom, and why a command would or would not start. They take nothing.
+//! `status`, `list` and `explain`: what is used, by whom, and why a command would or would not start. They
+//! take nothing.
 
 use serde_json::Value;
 
@@ -119,8 +120,8 @@ fn list_shows_each_slot_and_its_holder() {
     site.test().args(["list", "matlab"]).stdout("matlab: 0 of 5 used\n").status(0);
 }
 
-/// "Records are shown only while their slot is locked and the kernel's PID agrees. Anything else is shown as an unknown
-/// holder, never hidden."
+/// "Records are shown only while their slot is locked and the kernel's PID agrees. Anything else is shown as
+/// an unknown holder, never hidden."
 #[test]
 fn a_record_that_the_kernel_does_not_confirm_is_not_shown() {
     let site = site();
@@ -188,4 +189,62 @@ fn explain_answers_for_another_user() {
     explain("ann").stdout("...\nnow[gap]starts\n...\n").status(0);
     explain("bob").stdout("...\nnow[gap]refused, status 77[..]\n...\n").status(0);
     explain("nobody-knows").stderr("rungate: [..]nobody-knows[..]\n...\n").status(64);
+}
+
+/// A member that is a directory is shown by its path as long as somebody is in it; scripts get the name of
+/// the file.
+#[test]
+fn a_directory_is_shown_by_its_path() {
+    let site = Site::with_policy(
+        "
+        [repository.tree]
+        per   = \"directory\"
+        limit = 1
+        [[rule]]
+        commands = [\"make\"]
+        acquire  = [\"tree\"]
+        ",
+    );
+    site.program("make");
+    let running = site.test().args(["run", "--", "make"]).spawn();
+    let work = site.path("work").canonicalize().expect("where commands start");
+    let title = format!("tree [{}]: 1 of 1 used", work.display());
+    let listed = site.test().args(["list"]).directory("/").outcome().stdout;
+    assert!(listed.starts_with(&title), "{listed}");
+    let json = site.test().args(["list", "--json"]).directory("/").outcome().stdout;
+    assert!(!json.contains(&format!("\"member\": \"{}", work.display())), "{json}");
+    drop(running);
+    let listed = site.test().args(["list"]).directory("/").outcome().stdout;
+    assert!(!listed.contains(&title), "{listed}");
+}
+
+/// Somebody asks what another user would meet with a policy of their own: the file is theirs, and they can be
+/// trusted with it.
+#[test]
+fn the_owner_of_a_policy_may_ask_for_another_user() {
+    needs_root!();
+    let site = Site::new();
+    site.account("ann", &[]);
+    site.account("bob", &[]);
+    site.account("eve", &[]);
+    site.program("matlab");
+    site.write(
+        "work/own.toml",
+        "version = 1\n[[rule]]\nname = \"not bob\"\nusers = [\"bob\"]\naction = \"deny\"\n",
+    );
+    std::os::unix::fs::chown(site.path("work/own.toml"), Some(site.user("ann").uid), None).expect("chown");
+    let explain = |user: &str| {
+        let words = ["explain", "--user", "bob", "--policy", "own.toml", "--", "matlab"];
+        site.test().user(user).args(words).outcome()
+    };
+    let explained = explain("ann");
+    assert!(
+        explained.stdout.contains("rule \"not bob\" matches"),
+        "{}{}",
+        explained.stdout,
+        explained.stderr
+    );
+    let distrusted = explain("eve");
+    assert_eq!(distrusted.ending, Ending::Status(78));
+    assert!(distrusted.stderr.contains("neither to root nor to you"), "{}", distrusted.stderr);
 }

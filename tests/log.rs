@@ -1,5 +1,6 @@
-//! "**The log** (`[log] to = …`): one event for each started, refused, waited, ended (supervised), expired, too-soon, with
-//! repositories, slots, rule, user, command, times. A log that cannot be written never stops a launch."
+//! "**The log** (`[log] to = …`): one event for each started, refused, waited, ended (supervised), expired,
+//! too-soon, with repositories, slots, rule, user, command, times. A log that cannot be written never stops a
+//! launch."
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -95,13 +96,19 @@ fn event(site: &Site) -> Value {
     without_time(events.remove(0))
 }
 
+fn host_name() -> String {
+    nix::unistd::gethostname().expect("a node name").into_string().expect("UTF-8")
+}
+
 #[track_caller]
 fn without_time(mut event: Value) -> Value {
     let time = event["time"].as_u64().expect("a time");
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
     let now = u64::try_from(now.as_millis()).expect("a number");
     assert!(time <= now && now - time < 120_000, "{event}");
-    event.as_object_mut().expect("an object").remove("time");
+    let event_fields = event.as_object_mut().expect("an object");
+    event_fields.remove("time");
+    assert_eq!(event_fields.remove("host"), Some(json!(host_name())));
     event
 }
 
@@ -192,7 +199,67 @@ fn each_event_says_what_happened() {
     );
 }
 
-/// "`events = \"refusals\" | \"all\"`".
+/// "`events = \"refusals\" | \"all\"`". "`replay`: events also tell what the decision looked at. Of arguments
+/// only those are told that a rule names."
+#[test]
+fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        events = "all"
+        replay = true
+
+        [repository.seats]
+        per   = "user"
+        limit = 2
+        hold  = "supervisor"
+
+        [[rule]]
+        commands    = ["matlab"]
+        arguments   = ["-batch", "--job=*"]
+        environment = { PROJECT = ["apollo", "*"], TOKEN = true, DISPLAY = false }
+        acquire     = ["seats"]
+        "#,
+    );
+    // With a minus it runs as long as somebody reads.
+    site.script("matlab", "#!/bin/sh\n[ \"$1\" != - ] || exec cat\n");
+    let with = |arguments: &[&str]| {
+        let test = site.test().args(["run", "--wait", "2m", "--", "matlab"]).args(arguments);
+        test.env("PROJECT", "apollo").env("TOKEN", "hush").env_remove("DISPLAY")
+    };
+    with(&["-batch", "password", "--job=7"]).status(0);
+    let logged = events(&site);
+    let [started, ended] = logged.as_slice() else { panic!("a start and an end: {logged:#?}") };
+    let uid = Account::own().uid;
+    assert_eq!(
+        started["tables"],
+        json!([{ "repository": "seats", "member": format!("uid {uid}"), "used": 1, "limit": 2 }])
+    );
+    let launch = &started["launch"];
+    assert_eq!(launch["arguments"], json!(["-batch", null, "--job=7"]));
+    assert_eq!(launch["environment"], json!({ "PROJECT": "apollo", "TOKEN": null }));
+    assert_eq!(launch["wait"], json!("2m"));
+    assert!(launch["program"].as_str().is_some_and(|path| path.ends_with("/matlab")), "{launch}");
+    assert!(launch["directory"].as_str().is_some_and(|path| path.starts_with('/')), "{launch}");
+    let (began, end) = (started["decided"].as_u64(), ended["decided"].as_u64());
+    assert!(began.is_some() && began <= end, "{began:?} {end:?}");
+    assert!(!logged.iter().any(|event| event.to_string().contains("password")));
+    assert!(!logged.iter().any(|event| event.to_string().contains("hush")));
+
+    // Whoever waits says since when; a refusal says how many slots were held.
+    let holders: Vec<_> = (0..2).map(|_| with(&["-", "-batch"]).spawn()).collect();
+    let refused = site.test().args(["run", "-qw", "100ms", "--", "matlab", "-batch"]);
+    refused.env("PROJECT", "x").env("TOKEN", "x").env_remove("DISPLAY").status(124);
+    let logged = events(&site);
+    let refused = logged.last().expect("a refusal");
+    assert_eq!(refused["tables"][0]["used"], json!(2));
+    assert_eq!(refused["launch"]["environment"], json!({ "PROJECT": null, "TOKEN": null }));
+    let (arrived, decided) = (refused["arrived"].as_u64(), refused["decided"].as_u64());
+    assert!(arrived.is_some() && arrived < decided, "{refused}");
+    drop(holders);
+}
+
 #[test]
 fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
     let site = site_with("$DIR/work/log.jsonl", "refusals");
@@ -207,6 +274,81 @@ fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
     let logged = events(&site);
     let names: Vec<&str> = logged.iter().map(|event| event["event"].as_str().expect("a name")).collect();
     assert_eq!(names, ["too-soon", "would-refuse", "refused", "refused"]);
+}
+
+/// "`{host}` …: each host writes a file of its own", and an event says where it happened.
+#[test]
+fn each_host_can_have_a_log_of_its_own() {
+    needs_root!();
+    let site = site_with("$DIR/work/{host}.jsonl", "all");
+    for host in ["ws17", "lab.example.com"] {
+        run(&site, "nightly").host(host).outcome();
+        let text = fs::read_to_string(site.path(format!("work/{host}.jsonl"))).expect("the host's log");
+        let event: Value = serde_json::from_str(&text).expect("one event");
+        assert_eq!(event["host"], host);
+        assert_eq!(site.test().args(["history", "--json"]).host(host).outcome().stdout, text);
+    }
+    assert!(!site.path("work/{host}.jsonl").exists());
+    let metrics = site.test().args(["metrics"]).host("ws17").outcome();
+    assert!(
+        metrics.stdout.contains("rungate_starts_total{repository=\"nightly\"} 1\n"),
+        "{}",
+        metrics.stdout
+    );
+}
+
+/// The holder that was ended had its slot by a rule.
+#[test]
+fn who_was_overdue_is_logged_with_the_rule() {
+    let site = site();
+    let overdue = policy("$DIR/work/log.jsonl", "all").replacen("\"1h\"", "\"1ms\"", 1);
+    site.policy(&overdue.replacen("limit = 1\n", "limit = 9\n", 1));
+    let mut holder = run(&site, "matlab").spawn();
+    let mut next = run(&site, "matlab").spawn();
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+    site.test()
+        .args(["expire", "seats"])
+        .stderr("rungate: seats: ended PID [pid] (matlab), [..]\n")
+        .status(0);
+    assert_eq!(next.end().ending, Ending::Signal(2));
+    let expired: Vec<Value> =
+        events(&site).into_iter().filter(|event| event["event"] == "expired").map(without_time).collect();
+    let holders: Vec<&Value> = expired.iter().map(|event| &event["holder"]).collect();
+    assert_eq!(holders, [&json!(holder.pid()), &json!(next.pid())]);
+    for event in &expired {
+        assert_eq!((&event["repositories"], &event["rules"]), (&json!(["seats"]), &json!(["seats for all"])));
+    }
+}
+
+/// A holder that was started without `expire_after`, so that nothing proves it to be the job, goes on. That
+/// is logged with the reason, and who goes on is not counted among those that were ended.
+#[test]
+fn an_overdue_holder_that_goes_on_is_logged_and_not_counted() {
+    let site = site();
+    let overdue = policy("$DIR/work/log.jsonl", "all").replacen("\"1h\"", "\"1ms\"", 1);
+    site.policy(&overdue.replacen("expire_after = \"1ms\"", "", 1));
+    let holder = run(&site, "matlab").spawn();
+    site.policy(&overdue);
+    site.test()
+        .args(["expire", "seats"])
+        .stderr("rungate: seats: PID [pid] (matlab), overdue by [age], goes on: [..]\n  [..]\n")
+        .status(71);
+    let logged = events(&site).pop().expect("an event");
+    let what = (&logged["event"], &logged["holder"], &logged["status"]);
+    assert_eq!(what, (&json!("expired"), &json!(holder.pid()), &json!("not proved")));
+    let mut text = String::new();
+    for status in ["not proved", "not permitted", "survived", "SIGKILL, left others", "SIGINT", "had left"] {
+        let mut event = logged.clone();
+        event["status"] = json!(status);
+        text.push_str(&format!("{event}\n"));
+    }
+    fs::write(site.path("work/log.jsonl"), text).expect("the log");
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    assert!(metrics.contains("rungate_expired_holders_total{repository=\"seats\"} 2\n"), "{metrics}");
+    let summary = site.test().args(["history", "--summary", "--json"]).outcome().stdout;
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(summary["repositories"]["seats"]["expiries"], 2);
+    drop(holder);
 }
 
 /// "A log that cannot be written never stops a launch", nor does one at which somebody has put a trap.
@@ -237,7 +379,8 @@ fn a_log_that_cannot_be_written_stops_nobody() {
     }
 }
 
-/// "A line is appended by one write, so that those of launches that happen at the same moment do not run into each other."
+/// "A line is appended by one write, so that those of launches that happen at the same moment do not run into
+/// each other."
 #[test]
 fn lines_of_many_launches_stay_whole() {
     let site = site();
@@ -271,6 +414,25 @@ impl Receiver {
     }
 }
 
+/// What puts a directory where the journal has its socket, for what is started behind it.
+fn behind_the_journal(site: &Site) -> [String; 8] {
+    let mount = format!(
+        "mount -t tmpfs none /run && mkdir -p /run/systemd && mkdir /run/systemd/journal && \
+         mount --bind {} /run/systemd/journal && exec \"$@\"",
+        site.path("journal").display()
+    );
+    ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount, "sh"].map(str::to_owned)
+}
+
+/// What does the same for syslog.
+fn behind_syslog(site: &Site) -> [String; 8] {
+    let mount = format!(
+        "touch {0}/null && mount --bind /dev/null {0}/null && mount --rbind {0} /dev && exec \"$@\"",
+        site.path("dev").display()
+    );
+    ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount, "sh"].map(str::to_owned)
+}
+
 /// `to = "journald"`: the native protocol of the journal, with the fields named.
 #[test]
 fn the_journal_gets_named_fields() {
@@ -278,14 +440,9 @@ fn the_journal_gets_named_fields() {
     let site = site_with("journald", "all");
     fs::create_dir(site.path("journal")).expect("a new directory");
     let journal = Receiver::bind(&site, "journal/socket");
-    let mount = format!(
-        "mount -t tmpfs none /run && mkdir -p /run/systemd && mkdir /run/systemd/journal && \
-         mount --bind {} /run/systemd/journal && exec \"$@\"",
-        site.path("journal").display()
-    );
-    let through = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount, "sh"];
-    let matlab = site.test().args(["run", "-q", "--", "matlab", "secret"]).through(through);
-    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(through);
+    let through = behind_the_journal(&site);
+    let matlab = site.test().args(["run", "-q", "--", "matlab", "secret"]).through(&through);
+    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(&through);
     nightly.status(0);
     let started = journal.next();
     for line in [
@@ -294,6 +451,7 @@ fn the_journal_gets_named_fields() {
         "RUNGATE_EVENT=started",
         "RUNGATE_COMMAND=nightly",
         "RUNGATE_UID=0",
+        &format!("RUNGATE_HOST={}", host_name()),
         "RUNGATE_REPOSITORIES=nightly=1",
         "RUNGATE_RULES=nightly",
     ] {
@@ -316,12 +474,7 @@ fn syslog_gets_one_line() {
     let site = site_with("syslog", "all");
     fs::create_dir(site.path("dev")).expect("a new directory");
     let daemon = Receiver::bind(&site, "dev/log");
-    let mount = format!(
-        "touch {0}/null && mount --bind /dev/null {0}/null && mount --rbind {0} /dev && exec \"$@\"",
-        site.path("dev").display()
-    );
-    let through = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount, "sh"];
-    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(through);
+    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(behind_syslog(&site));
     nightly.status(0);
     let started = daemon.next();
     assert!(started.starts_with("<30>rungate["), "{started}");
@@ -330,4 +483,44 @@ fn syslog_gets_one_line() {
     nightly.status(69);
     let refused = daemon.next();
     assert!(refused.starts_with("<28>rungate[") && refused.contains("event=too-soon"), "{refused}");
+}
+
+/// A name that no daemon would take in one datagram: what was refused is logged all the same, and says that
+/// it was cut.
+#[test]
+fn a_long_name_keeps_no_refusal_out_of_a_log() {
+    needs_root!();
+    let name = "\u{1b}\u{9b}m".repeat(30_000);
+    for (to, socket) in [("journald", "journal/socket"), ("syslog", "dev/log")] {
+        let site = site_with(to, "refusals");
+
+        fs::create_dir(site.path(socket).parent().expect("a directory")).expect("a new directory");
+        let daemon = Receiver::bind(&site, socket);
+        let through = if to == "syslog" { behind_syslog(&site) } else { behind_the_journal(&site) };
+        site.test().args(["run", "-q", "--as", &name, "--", "forbidden"]).through(through).status(77);
+        let event = daemon.next();
+        assert!(event.contains("command=\"\\u{1b}\\u{9b}m\\u{1b}"), "{event}");
+        assert!(event.contains(" cut=120000"), "{event}");
+        assert!(!event.contains(['\u{1b}', '\u{9b}']), "{event}");
+    }
+    let site = site_with("$DIR/work/log.jsonl", "refusals");
+
+    site.test().args(["run", "-q", "--as", &name, "--", "forbidden"]).status(77);
+    let history = site.test().args(["history"]).outcome().stdout;
+    assert!(history.contains("denied, a command of 120000 bytes, cut"), "{history}");
+    let event = event(&site);
+    assert_eq!(
+        (&event["command"], &event["cut"]),
+        (&json!("\u{1b}\u{9b}m".repeat(63) + "\u{1b}\u{9b}"), &json!(120_000))
+    );
+}
+
+/// A log that nobody can write loses a week in silence, but for those who ask.
+#[test]
+fn a_log_that_cannot_be_written_is_named_to_whoever_asks() {
+    let site = site_with("$DIR/work/none/log.jsonl", "all");
+    site.test().args(["run", "--", "novel"]).status(0);
+    let said =
+        "...\nrungate: the log $DIR/work/none/log.jsonl cannot be written: No such file or directory\n...\n";
+    site.test().args(["run", "-v", "--", "novel"]).stderr(said).status(0);
 }

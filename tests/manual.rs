@@ -1,5 +1,5 @@
-//! The manual pages are written by hand, and kept complete by these tests: each option, subcommand, key and exit status of
-//! the code stands in its page, and no page tells of an option that there is not.
+//! The manual pages are written by hand, and kept complete by these tests: each option, subcommand, key and
+//! exit status of the code stands in its page, and no page tells of an option that there is not.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +8,10 @@ use std::process::Command;
 
 use clap::CommandFactory;
 use rungate::cli::CommandLine;
+use serde_json::Value;
 
-use crate::support::skip;
+use crate::policies::has_nothing_doubtful;
+use crate::support::{Site, skip};
 
 fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -107,22 +109,104 @@ fn every_option_in_the_manual_exists() {
     }
 }
 
-/// The keys are those that the reader of policies knows, from the one table that it takes them from.
+/// The keys are those that the reader of policies knows: the schema is written from the same tables.
 #[test]
 fn every_key_of_a_policy_is_in_the_manual() {
     if !has_mandoc() {
         return skip("mandoc is not installed");
     }
-    let source = fs::read_to_string(package().join("src/policy/keys.rs")).expect("the table of keys");
-    let keys: BTreeSet<&str> = source
-        .split(" key(")
-        .skip(1)
-        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
-        .collect();
-    assert!(keys.contains("limit") && keys.contains("commands") && keys.len() > 30, "{keys:?}");
+    let keys = keys_of_a_policy();
+    assert!(keys.contains("limit") && keys.contains("commands") && keys.len() > 60, "{keys:?}");
     let page = page("rungate-policy.5");
     let words = words(&page);
-    let missing: Vec<&&str> = keys.iter().filter(|key| !words.contains(**key)).collect();
+    let missing: Vec<&String> = keys.iter().filter(|key| !words.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "not in rungate-policy(5): {missing:?}");
+}
+
+/// The same of the agent's settings.
+#[test]
+fn every_key_of_the_agents_settings_is_in_the_manual() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let page = page("rungate-agent.8");
+    let words = words(&page);
+    let missing: Vec<&str> = rungate::policy::AgentFile::keys().filter(|key| !words.contains(key)).collect();
+    assert!(missing.is_empty(), "not in rungate-agent(8): {missing:?}");
+}
+
+/// Every key that a policy can have.
+pub(crate) fn keys_of_a_policy() -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    add_keys(&rungate::policy::schema(), &mut keys);
+    keys
+}
+
+/// The keys of all tables of a schema.
+fn add_keys(schema: &Value, keys: &mut BTreeSet<String>) {
+    if let Some(properties) = schema["properties"].as_object() {
+        keys.extend(properties.keys().cloned());
+    }
+    let below = schema.as_object().into_iter().flat_map(|object| object.values());
+    below.chain(schema.as_array().into_iter().flatten()).for_each(|schema| add_keys(schema, keys));
+}
+
+/// The examples of rungate-policy(5), each with all of its files. One that begins with the path of a drop-in
+/// belongs to the policy before it; what begins with a prompt is no policy.
+fn examples() -> Vec<Vec<(String, String)>> {
+    let page = fs::read_to_string(package().join("man/rungate-policy.5")).expect("a page");
+    let mut examples: Vec<Vec<(String, String)>> = Vec::new();
+    for block in page.split("\n.Bd -literal").skip(1) {
+        let (_, block) = block.split_once('\n').expect("a first line");
+        let text = block.split("\n.Ed").next().expect("an end").replace(r"\&", "");
+        if text.starts_with("# rungate") {
+            continue;
+        }
+        let drop_in = text.lines().next().and_then(|line| line.strip_prefix("# /etc/rungate/policy.d/"));
+        match (drop_in.map(str::to_owned), examples.last_mut()) {
+            (Some(name), Some(example)) => example.push((name, text)),
+            _ => examples.push(vec![("policy.toml".into(), text)]),
+        }
+    }
+    examples
+}
+
+/// "Each key with a full example": all of them are policies that start something, and no key is without one.
+#[test]
+fn every_example_is_a_policy_and_every_key_is_in_one() {
+    let mut missing = keys_of_a_policy();
+    let examples = examples();
+    assert!(examples.len() > 20, "{}", examples.len());
+    for example in examples {
+        let site = Site::new();
+        for (name, text) in &example {
+            site.write(name, text);
+            missing.retain(|key| !has_key(text, key));
+        }
+        let files: Vec<PathBuf> = example.iter().map(|(name, _)| site.path(name)).collect();
+        has_nothing_doubtful(&files);
+    }
+    assert!(missing.is_empty(), "no example in rungate-policy(5) has {missing:?}");
+}
+
+/// Whether a line or a table of a policy gives this key a value, or a header has it.
+pub(crate) fn has_key(text: &str, key: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    text.match_indices(key).any(|(start, _)| {
+        let (before, after) = (&text[..start], &text[start + key.len()..]);
+        let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+        is_word && (after.trim_start_matches(' ').starts_with('=') || before.ends_with('['))
+    })
+}
+
+#[test]
+fn every_code_of_a_fault_is_in_the_manual() {
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let page = page("rungate-policy.5");
+    let words = words(&page);
+    let missing: Vec<&str> = rungate::policy::codes().filter(|code| !words.contains(code)).collect();
     assert!(missing.is_empty(), "not in rungate-policy(5): {missing:?}");
 }
 
@@ -156,7 +240,7 @@ fn every_exit_status_is_in_the_manual() {
 }
 
 /// The pages.
-const PAGES: [&str; 3] = ["rungate.1", "rungate-policy.5", "rungate-shim.8"];
+const PAGES: [&str; 4] = ["rungate.1", "rungate-agent.8", "rungate-policy.5", "rungate-shim.8"];
 
 /// The source of a page from one heading up to the next.
 fn section(name: &str, heading: &str) -> String {
@@ -167,7 +251,8 @@ fn section(name: &str, heading: &str) -> String {
     after.split("\n.Sh ").next().expect("a first part").to_owned()
 }
 
-/// "Each with EXIT STATUS, FILES, ENVIRONMENT, EXAMPLES, NOTES: what cooperative means, NFS, absolute paths, cron and sudo."
+/// "Each with EXIT STATUS, FILES, ENVIRONMENT, EXAMPLES, NOTES: what cooperative means, NFS, absolute paths,
+/// cron and sudo."
 #[test]
 fn every_page_has_what_one_looks_for() {
     for name in PAGES {
@@ -202,8 +287,8 @@ fn every_exit_status_in_the_manual_exists() {
     }
 }
 
-/// The names in capitals that stand in quotes in the sources, where they are names of variables of the environment: those
-/// that are read, and those that programs get.
+/// The names in capitals that stand in quotes in the sources, where they are names of variables of the
+/// environment: those that are read, and those that programs get.
 fn variables() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut todo = vec![package().join("src")];

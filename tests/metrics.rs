@@ -55,8 +55,8 @@ fn has(text: &str, sample: &str) {
     assert!(text.lines().any(|line| line == sample), "{sample} is not in\n{text}");
 }
 
-/// "The metrics are limit, use, what is kept, who waits, and the age of the oldest holder of every repository; and starts and
-/// refusals where the policy logs to a file of JSON lines."
+/// "The metrics are limit, use, what is kept, who waits, and the age of the oldest holder of every
+/// repository; and starts and refusals where the policy logs to a file of JSON lines."
 #[test]
 fn every_repository_has_its_samples() {
     let site = site();
@@ -74,6 +74,7 @@ fn every_repository_has_its_samples() {
         "rungate_slots_used{repository=\"seats\"} 1",
         "rungate_slots_kept{repository=\"seats\"} 1",
         "rungate_launches_waiting{repository=\"seats\"} 1",
+        "rungate_slots_unaccounted{repository=\"seats\"} 0",
         "rungate_refusals_total{repository=\"seats\",reason=\"full\",enforced=\"true\"} 1",
         "rungate_refusals_total{reason=\"denied\",enforced=\"true\"} 1",
         "rungate_starts_total{repository=\"seats\"} 1",
@@ -82,13 +83,11 @@ fn every_repository_has_its_samples() {
     ] {
         has(&text, sample);
     }
-    let age = |text: &str| {
-        let sample = text.lines().find_map(|line| {
-            line.strip_prefix("rungate_oldest_holder_age_seconds{repository=\"seats\"} ")?.parse::<f64>().ok()
-        });
-        sample.expect("the age of the oldest holder")
-    };
-    assert!((0.0..60.0).contains(&age(&text)), "{text}");
+    for name in ["rungate_oldest_holder_age_seconds", "rungate_oldest_waiter_age_seconds"] {
+        let sample = format!("{name}{{repository=\"seats\"}} ");
+        let age = text.lines().find_map(|line| line.strip_prefix(&sample)?.parse::<f64>().ok());
+        assert!((0.0..60.0).contains(&age.expect(name)), "{text}");
+    }
     assert!(text.contains("rungate_slots_used{repository=\"per-directory\",member=\""), "{text}");
     drop((running, waiting));
 }
@@ -124,6 +123,95 @@ fn promtool_accepts(site: &Site, text: &str) {
     let wrong =
         promtool.stdin(text.replace("# TYPE rungate_slots_used gauge", "# TYPE rungate_slots_used g"));
     assert_ne!(wrong.outcome().ending, Ending::Status(0), "it would say so");
+}
+
+/// What is shipped for monitoring, with its own tests: when each alert is raised and when not.
+#[test]
+fn the_alerts_are_raised_when_they_should_be() {
+    if !Path::new("/usr/bin/promtool").exists() {
+        return skip("promtool(1) is not installed: it is in Debian's package prometheus");
+    }
+    let site = Site::new();
+    for file in ["rungate.rules.yml", "rungate.tests.yml"] {
+        site.write(format!("work/{file}"), &shipped(file));
+    }
+    let promtool = |arguments: [&str; 3]| {
+        site.test().program("/usr/bin/promtool").directory("work").args(arguments).outcome().ending
+    };
+    assert_eq!(promtool(["check", "rules", "rungate.rules.yml"]), Ending::Status(0));
+    assert_eq!(promtool(["test", "rules", "rungate.tests.yml"]), Ending::Status(0));
+    site.write("work/rungate.rules.yml", &shipped("rungate.rules.yml").replace("for: 1h", "for: 2h"));
+    assert_ne!(promtool(["test", "rules", "rungate.tests.yml"]), Ending::Status(0), "they would fail");
+}
+
+fn shipped(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/monitoring").join(file);
+    fs::read_to_string(path).expect("it is there")
+}
+
+/// Alerts and dashboard ask for nothing that there is not.
+#[test]
+fn what_is_asked_for_is_there() {
+    let known = metrics(&site());
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut asked = 0;
+    for file in ["rungate.rules.yml", "grafana-dashboard.json"] {
+        let text = shipped(file);
+        for name in text.split(|c| !is_word(c)).filter(|word| word.starts_with("rungate_")) {
+            assert!(known.contains(&format!("# TYPE {name} ")), "{file} asks for {name}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 10, "{asked}");
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&shipped("grafana-dashboard.json")).expect("it is JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let ends: Vec<u64> = panels
+        .iter()
+        .map(|panel| ["x", "w"].map(|side| panel["gridPos"][side].as_u64().expect("a number")).iter().sum())
+        .collect();
+    assert!(ends.iter().all(|end| *end <= 24), "a panel beyond the edge: {ends:?}");
+}
+
+/// Whatever a panel asks for, Prometheus understands, once Grafana has put values in the place of its
+/// variables.
+#[test]
+fn the_panels_speak_the_language_of_prometheus() {
+    if !Path::new("/usr/bin/promtool").exists() {
+        return skip("promtool(1) is not installed: it is in Debian's package prometheus");
+    }
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&shipped("grafana-dashboard.json")).expect("it is JSON");
+    let names = dashboard["templating"]["list"].as_array().expect("variables").iter();
+    let names: Vec<&str> = names.map(|variable| variable["name"].as_str().expect("a name")).collect();
+    let mut rules = String::from("groups:\n- name: panels\n  rules:\n");
+    for target in
+        dashboard["panels"].as_array().expect("panels").iter().filter_map(|panel| panel["targets"].as_array())
+    {
+        for query in target {
+            let query = query["expr"].as_str().expect("a question");
+            let known = names.iter().fold(query.replace("$__rate_interval", "5m"), |query, name| {
+                query.replace(&format!("${name}"), "x")
+            });
+            assert!(!known.contains('$'), "a variable that the dashboard does not have: {query}");
+            rules += &format!(
+                "  - record: panel\n    expr: {known:?}\n    labels: {{number: \"{}\"}}\n",
+                rules.len()
+            );
+        }
+    }
+    let site = Site::new();
+    let check = |rules: &str| {
+        site.write("work/panels.yml", rules);
+        site.test()
+            .program("/usr/bin/promtool")
+            .directory("work")
+            .args(["check", "rules", "panels.yml"])
+            .outcome()
+    };
+    let outcome = check(&rules);
+    assert_eq!(outcome.ending, Ending::Status(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert_ne!(check(&rules.replacen('(', "((", 1)).ending, Ending::Status(0), "it would say so");
 }
 
 /// "`promtool check metrics` accepts them": names, units, kinds and escapes follow the conventions.
@@ -193,5 +281,5 @@ fn what_cannot_be_read_does_not_hide_the_rest() {
         "{}",
         outcome.stdout
     );
-    assert!(!outcome.stdout.contains("_total"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("rungate_refusals_total"), "{}", outcome.stdout);
 }

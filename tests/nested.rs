@@ -28,7 +28,7 @@ const FORKS_ITSELF: &str = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nLAUNCHER 
 
 /// "`join` (the default) uses the ancestor's slot when that was taken for the same command."
 #[test]
-fn join_uses_the_slot_of_the_same_process() {
+pub(crate) fn join_uses_the_slot_of_the_same_process() {
     let site = site(1, "join", EXECS_ITSELF);
     let running = site.test().args(["run", "--", "matlab"]).spawn();
     assert_eq!(site.held("seats.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid()]);
@@ -38,7 +38,7 @@ fn join_uses_the_slot_of_the_same_process() {
 
 /// The program still learns which slot is its own.
 #[test]
-fn join_tells_the_program_the_slot_it_uses() {
+pub(crate) fn join_tells_the_program_the_slot_it_uses() {
     let site = site(
         2,
         "join",
@@ -49,15 +49,16 @@ fn join_tells_the_program_the_slot_it_uses() {
 
 /// "`take` always takes its own."
 #[test]
-fn take_takes_another_slot() {
+pub(crate) fn take_takes_another_slot() {
     let site = site(2, "take", EXECS_ITSELF);
     let _running = site.test().args(["run", "--", "matlab"]).spawn();
     assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
 }
 
-/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself ends never."
+/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself
+/// would last forever."
 #[test]
-fn a_launch_that_only_its_ancestors_block_is_told_so() {
+pub(crate) fn a_launch_that_only_its_ancestors_block_is_told_so() {
     for wrapper in [EXECS_ITSELF, FORKS_ITSELF] {
         let site = site(1, "take", wrapper);
         site.test()
@@ -68,7 +69,7 @@ fn a_launch_that_only_its_ancestors_block_is_told_so() {
                   seats  1 of 1 used
                       rule [..]
                       PID [pid] [..] matlab, since [time] ([age])
-                      held by a process that waits for this command: that ends never
+                      held by a process that waits for this command: it would wait forever
                 Start it outside of the program that holds the slot.
                 An administrator can let it share that slot: nested = \"join\" and hold = \"descriptor\".
                 ",
@@ -80,7 +81,7 @@ fn a_launch_that_only_its_ancestors_block_is_told_so() {
 
 /// What an administrator is told to set is only what is not set already.
 #[test]
-fn the_advice_names_only_what_is_missing() {
+pub(crate) fn the_advice_names_only_what_is_missing() {
     let start = "Start it outside of the program that holds the slot.\n";
     let share = "An administrator can let it share that slot: ";
     for (nested, hold, inner, advice) in [
@@ -108,10 +109,10 @@ fn the_advice_names_only_what_is_missing() {
     }
 }
 
-/// "Where two files use one name, it is shown with the file's"; in the environment it is one word all the same, and a launch
-/// below finds its slot by it.
+/// "Where two files use one name, it is shown with the file's"; in the environment it is one word all the
+/// same, and a launch below finds its slot by it.
 #[test]
-fn a_name_with_that_of_its_file_is_one_word() {
+pub(crate) fn a_name_with_that_of_its_file_is_one_word() {
     needs_root!();
     let site = Site::new();
     site.system_policy("version = 1\n[defaults]\ndirectory = \"$DIR/repositories\"\n");
@@ -136,7 +137,7 @@ fn a_name_with_that_of_its_file_is_one_word() {
 
 /// A slot that was taken for another command is not shared.
 #[test]
-fn join_is_for_the_same_command_only() {
+pub(crate) fn join_is_for_the_same_command_only() {
     let site = Site::with_policy(
         r#"
         [repository.seats]
@@ -157,7 +158,7 @@ fn join_is_for_the_same_command_only() {
 
 /// "The environment is only a hint: that an ancestor holds the slot is proved with the kernel."
 #[test]
-fn a_forged_environment_joins_nothing() {
+pub(crate) fn a_forged_environment_joins_nothing() {
     let site = site(1, "join", "#!/bin/sh\nexec cat\n");
     let running = site.test().args(["run", "--", "matlab"]).spawn();
     for held in [

@@ -1,4 +1,5 @@
-//! "Over a fork this needs `descriptor` or stronger": a launch below a holder whose slot goes with an inherited descriptor.
+//! "Over a fork this needs `descriptor` or stronger": a launch below a holder whose slot goes with an
+//! inherited descriptor.
 
 use std::fs::OpenOptions;
 
@@ -10,8 +11,8 @@ use crate::support::{Ending, Running, Site, eventually};
 /// The byte before the one that says that slot 1 is shared.
 const SHARED_ZERO: i64 = 1 << 41;
 
-/// A policy with the limit and the hold, and a wrapper named `matlab` that calls its own launcher in a child. `inner` is the
-/// program itself, and copies its standard input.
+/// A policy with the limit and the hold, and a wrapper named `matlab` that calls its own launcher in a child.
+/// `inner` is the program itself, and copies its standard input.
 fn site(limit: u32, hold: &str, wrapper: &str) -> Site {
     let site = Site::with_policy(&format!(
         r#"
@@ -37,8 +38,8 @@ fn is_shared(site: &Site, slot: i64) -> bool {
     site.lock_between("seats.lock", SHARED_ZERO + slot, SHARED_ZERO + slot + 1).is_some()
 }
 
-/// "`join` (the default) uses the ancestor's slot when that was taken for the same command (a wrapper that calls its own
-/// shim would otherwise block itself)."
+/// "`join` (the default) uses the ancestor's slot when that was taken for the same command (a wrapper that
+/// calls its own shim would otherwise block itself)."
 #[test]
 fn a_child_joins_the_slot_of_its_parent() {
     for hold in ["descriptor", "supervisor", "tree"] {
@@ -51,6 +52,28 @@ fn a_child_joins_the_slot_of_its_parent() {
         assert_eq!((outcome.stdout.as_str(), outcome.ending), ("0\n", Ending::Status(0)), "{hold}");
         eventually("nothing is locked", || {
             site.lock_between("seats.lock", 0, i64::MAX).is_none().then_some(())
+        });
+    }
+}
+
+/// The same with slots that lie apart, and with many.
+#[test]
+fn a_child_joins_all_slots_of_its_parent() {
+    for (limit, slots, told) in [(8, "5", "seats=1,3-5,7"), (30_000, "29000", "seats=1,3-5,7-29002")] {
+        let site = Site::with_policy(&format!(
+            "[repository.seats]\nlimit = {limit}\nhold = \"descriptor\"\n[[rule]]\nname = \"seats\"\n\
+             commands = [\"matlab\"]\nacquire = [{{ repository = \"seats\", slots = {slots} }}]\n"
+        ));
+        let launcher = site.rungate().display();
+        site.script(
+            "matlab",
+            &format!("#!/bin/bash\n[ \"$1\" = inner ] && exec printenv RUNGATE_HELD\n{launcher} run -- matlab inner; echo $?\n"),
+        );
+        // Slots 2 and 6.
+        let _others = site.holder("seats.lock", ["posix", "write", "9:1", "13:1"]);
+        site.test().args(["run", "--", "matlab"]).stdout(&format!("{told}\n0\n")).status(0);
+        eventually("nothing is shared", || {
+            site.lock_between("seats.lock", SHARED_ZERO, i64::MAX).is_none().then_some(())
         });
     }
 }
@@ -70,8 +93,8 @@ fn a_joined_slot_outlives_the_one_that_took_it() {
     eventually("nothing is locked", || site.lock_between("seats.lock", 0, i64::MAX).is_none().then_some(()));
 }
 
-/// "One descendant at a time (it write-locks byte 2^41+n; the next one finds that and takes a slot of its own, so that one
-/// seat does not run five solvers)." When the first has ended the next may join again.
+/// "One descendant at a time (it write-locks byte 2^41+n; the next one finds that and takes a slot of its
+/// own, so that one seat does not run five solvers)." When the first has ended the next may join again.
 #[test]
 fn one_descendant_at_a_time_joins() {
     let wrapper = "
@@ -95,8 +118,9 @@ fn one_descendant_at_a_time_joins() {
     assert_eq!(running.end().ending, Ending::Status(0));
 }
 
-/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself ends never." Also
-/// with a wait, also for another command, and also when the descriptor was closed but a supervisor keeps the slot.
+/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself
+/// would last forever." Also with a wait, also for another command, and also when the descriptor was closed
+/// but a supervisor keeps the slot.
 #[test]
 fn a_launch_that_waits_for_its_own_ancestor_is_refused() {
     let close = "for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ $fd -gt 2 ] && eval \"exec $fd>&-\"; done;";
@@ -113,7 +137,7 @@ fn a_launch_that_waits_for_its_own_ancestor_is_refused() {
         let mut running = site.test().args(["run", "--", "matlab"]).background();
         assert_eq!(running.read_line(), "75\n", "{hold} {before}");
         let outcome = running.end();
-        let reason = "held by a process that waits for this command: that ends never";
+        let reason = "held by a process that waits for this command: it would wait forever";
         assert!(outcome.stderr.contains(reason), "{hold} {before}: {}", outcome.stderr);
     }
 }
@@ -138,7 +162,7 @@ fn a_second_descendant_with_a_limit_of_one_is_refused() {
     assert!(outcome.stderr.contains("held by a process that waits for this command"), "{}", outcome.stderr);
 }
 
-/// When somebody else holds a slot as well, there is something to wait for: his end.
+/// When somebody else holds a slot as well, there is something to wait for: their end.
 #[test]
 fn a_nested_launch_waits_for_others() {
     let site = site(2, "descriptor", "LAUNCHER run --wait forever -- simulink; echo $?");

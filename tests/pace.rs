@@ -1,5 +1,5 @@
-//! "`if_elapsed`: a repository's last start is in its header, written with the slots. … Refusal says when it will be allowed
-//! again; it is never waited for."
+//! "`if_elapsed`: a repository's last start is in its header, written with the slots. … Refusal says when it
+//! will be allowed again; it is never waited for."
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -43,7 +43,8 @@ fn refused(site: &Site, options: &[&str]) -> Test {
     ))
 }
 
-/// The fields of rungate's own header, 8 bytes each: magic, version, cursor, last start, last end (milliseconds since 1970).
+/// The fields of rungate's own header, 8 bytes each: magic, version, cursor, last start, last end
+/// (milliseconds since 1970).
 const HEADER: u64 = 4096;
 
 fn field(site: &Site, number: u64) -> u64 {
@@ -66,9 +67,10 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).expect("a time before the year 500 million")
 }
 
-/// "Not started again within 15 minutes of the last start": with status 69, also when there is room, also with a wait.
+/// "Not started again within 15 minutes of the last start": with status 69, also when there is room, also
+/// with a wait.
 #[test]
-fn a_start_that_comes_too_soon_is_refused_and_not_waited_for() {
+pub(crate) fn a_start_that_comes_too_soon_is_refused_and_not_waited_for() {
     let site = site("if_elapsed = \"1h\"");
     sync(&site).status(0);
     too_soon(&site).status(69);
@@ -84,7 +86,7 @@ fn a_start_that_comes_too_soon_is_refused_and_not_waited_for() {
 
 /// The same by the clock, with a time that can be waited for.
 #[test]
-fn a_start_is_allowed_when_the_time_has_passed() {
+pub(crate) fn a_start_is_allowed_when_the_time_has_passed() {
     let site = site("if_elapsed = \"1s\"");
     sync(&site).status(0);
     let first = field(&site, LAST_START);
@@ -94,7 +96,7 @@ fn a_start_is_allowed_when_the_time_has_passed() {
 
 /// "`if_elapsed_from = "end"` measures from the last end, and needs a supervised hold."
 #[test]
-fn the_time_may_count_from_the_end() {
+pub(crate) fn the_time_may_count_from_the_end() {
     for hold in ["supervisor", "tree"] {
         let site = site(&format!("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"{hold}\""));
         let mut first = sync(&site).spawn();
@@ -124,7 +126,7 @@ fn the_time_may_count_from_the_end() {
 
 /// "`too_soon = "ok"` makes it silent with status 0 (for cron)."
 #[test]
-fn too_soon_may_be_no_failure() {
+pub(crate) fn too_soon_may_be_no_failure() {
     let site = site("if_elapsed = \"1h\"\ntoo_soon = \"ok\"");
     site.script("sync", "#!/bin/sh\necho runs\n");
     sync(&site).stdout("runs\n").status(0);
@@ -134,7 +136,7 @@ fn too_soon_may_be_no_failure() {
 
 /// "`rungate reset REPOSITORY` forgets the stamp."
 #[test]
-fn reset_forgets_the_last_start() {
+pub(crate) fn reset_forgets_the_last_start() {
     let site = site("if_elapsed = \"1h\"");
     let reset = site.test().args(["reset", "sync"]);
     let nothing = "rungate: sync: there was no last start to forget\n";
@@ -149,9 +151,10 @@ fn reset_forgets_the_last_start() {
     assert_eq!(site.held("sync.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid()]);
 }
 
-/// "When exec itself fails (126, 127), no start counts": neither the first one, nor one after a start that does.
+/// "When exec itself fails (126, 127), no start counts": neither the first one, nor one after a start that
+/// does.
 #[test]
-fn a_command_that_cannot_be_executed_was_not_started() {
+pub(crate) fn a_command_that_cannot_be_executed_was_not_started() {
     for hold in ["process", "descriptor", "supervisor", "tree"] {
         let site = site(&format!("if_elapsed = \"1h\"\nhold = \"{hold}\""));
         // Found and executable, as far as can be seen before it is executed.
@@ -176,7 +179,7 @@ fn a_command_that_cannot_be_executed_was_not_started() {
 
 /// A launch that was refused was not started either.
 #[test]
-fn a_refused_launch_does_not_count() {
+pub(crate) fn a_refused_launch_does_not_count() {
     let site = site("if_elapsed = \"1h\"");
     sync(&site).status(0);
     site.test().args(["reset", "sync"]).status(0);
@@ -187,9 +190,10 @@ fn a_refused_launch_does_not_count() {
     sync(&site).status(0);
 }
 
-/// "A stamp in the future counts as elapsed": a clock that was set back locks no job out for ever. And garbage is no stamp.
+/// "A stamp in the future counts as elapsed": a clock that was set back locks no job out for ever. And
+/// garbage is no stamp.
 #[test]
-fn a_stamp_from_the_future_locks_nobody_out() {
+pub(crate) fn a_stamp_from_the_future_locks_nobody_out() {
     for (keys, stamp) in [
         ("if_elapsed = \"1h\"", LAST_START),
         ("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"", LAST_END),
@@ -216,9 +220,10 @@ fn a_stamp_from_the_future_locks_nobody_out() {
     }
 }
 
-/// Where the header says that the last start was of a slot that no file has room for, nobody is named, and nothing breaks.
+/// Where the header says that the last start was of a slot that no file has room for, nobody is named, and
+/// nothing breaks.
 #[test]
-fn a_cursor_of_any_value_only_loses_the_name() {
+pub(crate) fn a_cursor_of_any_value_only_loses_the_name() {
     let site = site("if_elapsed = \"1h\"");
     sync(&site).status(0);
     for cursor in [0, 1, 1 << 20, 1 << 56, 1 << 63, u64::MAX] {
@@ -230,4 +235,72 @@ fn a_cursor_of_any_value_only_loses_the_name() {
             ";
         site.test().args(["run", "--", "sync"]).stderr(unnamed).status(69);
     }
+}
+
+/// "What the hint names forgets no more than is in the way": the one file of a member, and the policy that
+/// was named.
+#[test]
+fn the_hint_forgets_one_member_and_repeats_the_policy() {
+    let site = Site::new();
+    let own = Account::own();
+    site.program("sync");
+    site.write(
+        "work/own.toml",
+        "
+        version  = 1
+        defaults = { directory = \"$DIR/repositories\" }
+
+        [repository.one]
+        limit      = 1
+        if_elapsed = \"1h\"
+
+        [repository.each]
+        per        = \"user\"
+        limit      = 1
+        if_elapsed = \"1h\"
+
+        [[rule]]
+        commands = [\"sync\"]
+        acquire  = [\"one\", \"each\"]
+        ",
+    );
+    let run = || site.test().args(["run", "--policy", "own.toml", "--", "sync"]).stdin("");
+    run().status(0);
+    let hint = run().outcome().stderr.lines().last().expect("a hint").to_owned();
+    let file = site.repository(&format!("each.{}.lock", own.uid));
+    assert_eq!(
+        hint,
+        format!("To start it now all the same: rungate reset --policy own.toml one {}", file.display())
+    );
+    let typed = hint.split_once("rungate ").expect("a command").1;
+    site.test().args(typed.split(' ')).status(0);
+    run().status(0);
+}
+
+/// "One evaluator": of an alternative that can never be had, neither the refusal nor the explanation speaks
+/// where the other one only comes too soon.
+#[test]
+fn what_can_never_be_had_is_not_in_the_way_of_what_comes_too_soon() {
+    let site = Site::with_policy(
+        r#"
+        [repository.nightly]
+        limit = 1
+        if_elapsed = "1h"
+
+        [repository.spare]
+        limit = 1
+        reserve = [{ for = ["nobody-of-that-name"], slots = 1 }]
+
+        [[rule]]
+        commands = ["true"]
+        acquire  = [{ any_of = ["nightly", { repository = "spare", slots = "all" }] }]
+        "#,
+    );
+    site.test().args(["run", "--", "true"]).status(0);
+    let refused = site.test().args(["run", "--", "true"]).outcome();
+    assert_eq!(refused.ending, Ending::Status(69), "{}", refused.stderr);
+    assert!(refused.stderr.contains("(repository nightly,") && !refused.stderr.contains("spare"));
+    let explained = site.test().args(["explain", "--json", "--", "true"]).outcome();
+    let explained: serde_json::Value = serde_json::from_str(&explained.stdout).expect("it prints JSON");
+    assert_eq!(explained["in_the_way"], serde_json::json!(["nightly"]), "{explained:#}");
 }

@@ -11,7 +11,6 @@ fn packaged(name: &str) -> String {
 }
 
 const SERVICE: &str = "rungate-expire.service";
-const COMPILE: &str = "rungate-compile.service";
 const METRICS: &str = "rungate-metrics.service";
 
 /// systemd understands every line, and what it is to start is there.
@@ -22,10 +21,21 @@ fn systemd_understands_the_units() {
     }
     let site = Site::new();
     let rungate = site.rungate().display().to_string();
-    let units =
-        [SERVICE, "rungate-expire.timer", METRICS, "rungate-metrics.timer", COMPILE, "rungate-compile.path"];
+    let units = [
+        SERVICE,
+        "rungate-expire.timer",
+        METRICS,
+        "rungate-metrics.timer",
+        "rungate-agent.socket",
+        "rungate-agent.service",
+    ];
     for name in units {
-        site.write(Path::new("work").join(name), &packaged(name).replace("/usr/bin/rungate", &rungate));
+        site.write(
+            Path::new("work").join(name),
+            &packaged(name)
+                .replace("/usr/bin/rungate", &rungate)
+                .replace("/usr/sbin/rungate-agent", &rungate),
+        );
     }
     let analyze = site.test().program("/usr/bin/systemd-analyze").args(["verify", "--man=no"]);
     analyze.clone().args(units.map(|name| format!("$DIR/work/{name}"))).status(0);
@@ -44,8 +54,40 @@ fn kept_capabilities(service: &str) -> String {
     kept.join(",")
 }
 
-/// The few capabilities that the service keeps are enough to end other users' jobs, whatever keeps their slots, in lock files
-/// that only they can read.
+/// The capabilities that the agent's service keeps are enough to serve other users, whatever keeps their
+/// slots.
+#[test]
+fn the_agent_keeps_the_capabilities_that_it_needs() {
+    needs_root!();
+    let kept = kept_capabilities("rungate-agent.service");
+    for hold in ["process", "descriptor", "tree"] {
+        let policy = "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\nhold = \"HOLD\"\n\
+                      [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n";
+        let (site, agent) = Site::with_agent(&policy.replace("HOLD", hold));
+        agent.kill();
+        let launcher = site.rungate().display().to_string();
+        let wrapper = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nexec LAUNCHER run -- matlab inner\n";
+        site.script("matlab", &wrapper.replace("LAUNCHER", &launcher));
+        let _agent = site.agent_through(["setpriv".to_owned(), format!("--bounding-set=-all,{kept}")]);
+        let _running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+        let refused = "rungate: matlab: not started: the limit is reached\n...\n";
+        site.test().user("nobody").args(["run", "--", "matlab"]).stderr(refused).status(75);
+        let (site, agent) = Site::with_agent(
+            &policy
+                .replace("HOLD", hold)
+                .replace("limit = 1", "limit = 1\nexpire_after = \"1ms\"\nexpire_grace = \"150ms\""),
+        );
+        agent.kill();
+        site.program("matlab");
+        let _agent = site.agent_through(["setpriv".to_owned(), format!("--bounding-set=-all,{kept}")]);
+        let _overdue = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+        let ended = "rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIG[..]\n";
+        site.test().user("nobody").args(["run", "--", "matlab"]).stderr(ended).status(0);
+    }
+}
+
+/// The few capabilities that the service keeps are enough to end other users' jobs, whatever keeps their
+/// slots, in lock files that only they can read.
 #[test]
 fn the_service_keeps_the_capabilities_that_it_needs() {
     needs_root!();
@@ -92,8 +134,8 @@ fn the_service_keeps_the_capabilities_that_it_needs() {
     }
 }
 
-/// Those that the service of the metrics keeps are enough to look at lock files that only their users can read, and to write
-/// into a directory of somebody else.
+/// Those that the service of the metrics keeps are enough to look at lock files that only their users can
+/// read, and to write into a directory of somebody else.
 #[test]
 fn the_metrics_reach_the_directory_of_the_exporter() {
     needs_root!();
@@ -151,41 +193,158 @@ fn the_first_policy_and_its_example_are_well_formed() {
     check.status(0);
 }
 
-/// "Puts the shims of this host in front of the programs that they stand for", once.
-#[test]
-fn login_shells_look_into_the_directory_of_shims_first() {
-    let site = Site::new();
-    site.write("work/profile.sh", &packaged("profile.sh"));
-    site.test()
-        .program("/bin/sh")
-        .env("PATH", "/usr/bin:/bin")
-        .args(["-euc", "for time in 1 2; do . ./profile.sh; echo $PATH; done"])
-        .stdout("/etc/rungate/shims:/usr/bin:/bin\n/etc/rungate/shims:/usr/bin:/bin\n")
-        .status(0);
+/// The files of a package, as its list in the manifest names them: where each is, and where it goes.
+fn listed(table: &str) -> Vec<(String, String)> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let manifest: toml::Table = manifest.parse().expect("TOML");
+    let assets = &manifest["package"]["metadata"][table]["assets"];
+    let text = |value: &toml::Value| value.as_str().expect("a path").to_owned();
+    let of = |asset: &toml::Value| match asset {
+        toml::Value::Array(asset) => (text(&asset[0]), format!("/{}", text(&asset[1]))),
+        asset => (text(&asset["source"]), text(&asset["dest"])),
+    };
+    let listed: Vec<(String, String)> = assets.as_array().expect("a list").iter().map(of).collect();
+    assert!(listed.len() > 10, "{listed:?}");
+    listed
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// What the manifest lists is there, and every manual page is on the list.
 #[test]
 fn the_package_has_what_there_is() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the manifest");
-    let assets: Vec<&str> =
-        manifest.lines().filter_map(|line| line.trim().strip_prefix("[\"")?.split('"').next()).collect();
-    assert!(assets.len() > 10, "{assets:?}");
-    for asset in assets.iter().filter(|asset| !asset.contains('*') && !asset.starts_with("target/")) {
-        assert!(root.join(asset).is_file(), "{asset} is not there");
+    let assets = listed("deb");
+    let plain = assets.iter().filter(|(file, _)| !file.contains('*') && !file.starts_with("target/"));
+    for (file, _) in plain {
+        assert!(root().join(file).is_file(), "{file} is not there");
     }
-    for page in fs::read_dir(root.join("man")).expect("man") {
+    // Where the launcher looks for it.
+    for (file, place) in [("rungate-tools", "/usr/lib/rungate/"), ("rungate", "/usr/bin/")] {
+        assert!(assets.contains(&(format!("target/release/{file}"), place.to_owned())), "{file}");
+    }
+    for page in fs::read_dir(root().join("man")).expect("man") {
         let page = format!("man/{}", page.expect("an entry").file_name().display());
-        assert!(assets.contains(&page.as_str()), "{page} is not in the package");
+        assert!(assets.iter().any(|(file, _)| *file == page), "{page} is not in the package");
+    }
+}
+
+/// "It has what the Debian package has."
+#[test]
+fn both_packages_have_the_same() {
+    let of = |table: &str| {
+        let files = listed(table).into_iter().map(|(file, _)| file);
+        let mut files: Vec<String> =
+            files.filter(|file| !file.starts_with("packaging/debian/") && file != "LICENSE-*").collect();
+        files.sort();
+        files
+    };
+    assert_eq!(of("generate-rpm"), of("deb"));
+}
+
+/// Every file below a directory, by its path from there.
+fn files_below(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut todo = vec![directory.to_owned()];
+    while let Some(path) = todo.pop() {
+        if path.is_dir() {
+            todo.extend(
+                fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").path()),
+            );
+        } else {
+            let path = path.strip_prefix(directory).expect("a file below it");
+            found.push(format!("/{}", path.display()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// "Installs by hand what the packages install", below /usr/local and /etc; "takes away what it installed,
+/// but not the settings".
+#[test]
+fn by_hand_is_installed_what_the_package_has() {
+    let site = Site::new();
+    for name in ["rungate", "rungate-tools", "rungate-agent"] {
+        site.script(name, "#!/bin/sh\n");
+    }
+    let programs = site.path("bin");
+    let install = site.test().program(root().join("packaging/install")).args(["--destdir", "$DIR/root"]);
+    install.clone().args(["--programs".as_ref(), programs.as_os_str()]).status(0);
+    let installed = files_below(&site.path("root"));
+    let by_hand = |place: &str| match place.strip_prefix("/usr") {
+        Some(rest) => format!("/usr/local{rest}"),
+        None => place.to_owned(),
+    };
+    for (file, place) in listed("deb").into_iter().filter(|(file, _)| !file.starts_with("packaging/debian/"))
+    {
+        let place = by_hand(&place)
+            .replace("/usr/local/share/fish/vendor_conf.d", "/etc/fish/conf.d")
+            .replace("zsh/vendor-completions", "zsh/site-functions");
+        let is_there = if file.contains('*') || !place.ends_with('/') {
+            installed.iter().any(|path| path.starts_with(&place))
+        } else {
+            let name = file.rsplit('/').next().expect("a name");
+            installed.contains(&format!("{place}{name}"))
+        };
+        assert!(is_there, "{file} is not installed below {place}: {installed:#?}");
+    }
+    for policy in files_below(&root().join("policies")) {
+        assert!(installed.contains(&format!("/usr/local/share/doc/rungate/policies{policy}")), "{policy}");
+    }
+    let unit = site.path("root/usr/local/lib/systemd/system/rungate-expire.service");
+    let unit = fs::read_to_string(unit).expect("a unit");
+    assert!(unit.contains("ExecStart=/usr/local/bin/rungate expire\n"), "{unit}");
+    // What an administrator has written stays, whatever happens.
+    site.write("root/etc/rungate/policy.toml", "# mine\n");
+    install.clone().args(["--programs".as_ref(), programs.as_os_str()]).status(0);
+    install.args(["--remove"]).args(["--programs".as_ref(), programs.as_os_str()]).status(0);
+    assert_eq!(files_below(&site.path("root")), ["/etc/logrotate.d/rungate", "/etc/rungate/policy.toml"]);
+    let policy = fs::read_to_string(site.path("root/etc/rungate/policy.toml")).expect("the policy");
+    assert_eq!(policy, "# mine\n");
+}
+
+/// "Shims of an installation by hand lead to a rungate that is about to go; from now on they lead to this
+/// one", and no others.
+#[test]
+fn the_package_takes_over_the_shims_of_an_installation_by_hand() {
+    needs_root!();
+    for script in ["debian/postinst", "rpm/post-install.sh"] {
+        let site = Site::new();
+        site.directory_over_run();
+        site.system_file("policy.toml", "version = 1");
+        let shims = site.path("etc/rungate/shims");
+        fs::create_dir(&shims).expect("a directory");
+        let links = [
+            ("matlab", "/usr/local/bin/rungate", "/usr/bin/rungate"),
+            ("mex", "/usr/bin/rungate", "/usr/bin/rungate"),
+            ("gcc", "/opt/rungate/bin/rungate", "/opt/rungate/bin/rungate"),
+            ("tool", "/usr/local/bin/tool", "/usr/local/bin/tool"),
+        ];
+        for (name, target, _) in links {
+            std::os::unix::fs::symlink(target, shims.join(name)).expect("a link");
+        }
+        // It makes a log too, which is not to be this machine's.
+        let apart = "mount -t tmpfs tmpfs /var/log && exec \"$0\" \"$@\"";
+        let run = site.test().program("/bin/sh").args([root().join("packaging").join(script)]);
+        let run = run.args(["configure"]).through(["unshare", "--mount", "sh", "-c", apart]);
+        let outcome = run.outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{script}: {}", outcome.stderr);
+        for (name, _, now) in links {
+            let target = fs::read_link(shims.join(name)).expect("a link");
+            assert_eq!(target, Path::new(now), "{script}: {name}");
+        }
     }
 }
 
 /// The scripts of the package are those of a plain shell, and hold no surprises for one.
 #[test]
 fn the_scripts_of_the_package_are_well_formed() {
-    for name in ["postinst", "prerm", "postrm"] {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging/debian").join(name);
+    let scripts = ["debian/postinst", "debian/prerm", "debian/postrm"];
+    let of_rpm = ["rpm/post-install.sh", "rpm/pre-uninstall.sh", "rpm/post-uninstall.sh"];
+    for name in scripts.into_iter().chain(of_rpm) {
+        let path = root().join("packaging").join(name);
         Site::new().test().program("/bin/sh").args(["-n"]).args([path]).status(0);
     }
 }

@@ -1,9 +1,12 @@
-//! Every file of `policies/`, executed: the admissions and refusals that its comments promise, with real processes.
+//! Every file of `policies/`, executed: the admissions and refusals that its comments promise, with real
+//! processes.
 
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::{Account, Ending, ProcessState, Running, Site, Test, needs_root};
+use nix::sys::signal::Signal;
+
+use crate::support::{Account, Ending, ProcessState, Running, Site, Test, eventually, needs_root};
 
 pub(crate) fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policies")
@@ -32,6 +35,11 @@ pub(crate) fn run(site: &Site, user: &str, command: &[&str]) -> Test {
     site.test().user(user).args(["run", "--"]).args(command)
 }
 
+/// `4 of 4 used`, and the reason of the limit where there is one.
+fn whole(use_of: &str) -> String {
+    if use_of.contains("used") { use_of.to_owned() } else { format!("{use_of} used") }
+}
+
 /// The launch is refused, and the message names exactly these repositories, each with its use and limit.
 #[track_caller]
 pub(crate) fn full(test: &Test, repositories: &[(&str, &str)]) {
@@ -42,7 +50,7 @@ pub(crate) fn full(test: &Test, repositories: &[(&str, &str)]) {
         .lines()
         .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let expected: Vec<String> =
-        repositories.iter().map(|(name, use_of)| format!("{name}  {use_of} used")).collect();
+        repositories.iter().map(|(name, use_of)| format!("{name}  {}", whole(use_of))).collect();
     assert_eq!(named.collect::<Vec<&str>>(), expected, "{}", outcome.stderr);
 }
 
@@ -61,11 +69,32 @@ pub(crate) fn policies() -> Vec<Vec<PathBuf>> {
     policies
 }
 
-/// Whoever reads a policy learns who wants it, and what it says is checked: it has no fault, and what it intends comes out.
+/// A policy has no fault, nothing in it is doubtful, and its tests come out.
+#[track_caller]
+pub(crate) fn keeps_what_it_intends(files: &[PathBuf]) {
+    has_nothing_doubtful(files);
+    let tested = Test::new().args(["policy", "test"]).args(files).outcome();
+    assert_eq!(tested.ending, Ending::Status(0), "{files:?}: {}", tested.stderr);
+    assert!(tested.stdout.ends_with(" passed\n") && tested.stderr.is_empty(), "{tested:?}");
+}
+
+/// `policy check`, which plays the tests as well, finds nothing. Groups and users of other sites do not exist
+/// here, which is worth a warning.
+#[track_caller]
+pub(crate) fn has_nothing_doubtful(files: &[PathBuf]) {
+    let checked = Test::new().args(["policy", "check"]).args(files).outcome();
+    assert_eq!(checked.ending, Ending::Status(0), "{files:?}: {}", checked.stderr);
+    let unknown = checked.stderr.matches("[unknown-").count();
+    assert_eq!(checked.stderr.matches(": warning: ").count(), unknown, "{}", checked.stderr);
+}
+
+/// Whoever reads a policy learns who wants it, and what it says is checked: it has no fault, and what it
+/// intends comes out.
 #[test]
 fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
     let policies = policies();
     assert!(policies.len() >= 20, "{policies:?}");
+    let readme = fs::read_to_string(directory().with_file_name("README.md")).expect("the README");
     for files in policies {
         let text = fs::read_to_string(&files[0]).expect("a policy");
         let is_first = files[0].ends_with("quick-start.toml");
@@ -75,19 +104,17 @@ fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
             "{files:?}"
         );
         assert!(text.contains("[[test]]"), "{files:?} does not say what it intends");
-        // Groups and users of other sites do not exist here, which is worth a warning and nothing else.
-        let checked = Test::new().args(["policy", "check"]).args(&files).outcome();
-        assert_eq!(checked.ending, Ending::Status(0), "{files:?}: {}", checked.stderr);
-        let unknown = checked.stderr.matches("[unknown-").count();
-        assert_eq!(checked.stderr.matches(": warning: ").count(), unknown, "{}", checked.stderr);
-        let tested = Test::new().args(["policy", "test"]).args(&files).outcome();
-        assert_eq!(tested.ending, Ending::Status(0), "{files:?}: {}", tested.stderr);
-        assert!(tested.stdout.ends_with(" passed\n") && tested.stderr.is_empty(), "{tested:?}");
+        let place = files[0].strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("a policy of ours");
+        let place = if place.ends_with("departments/policy.toml") { place.parent() } else { Some(place) };
+        let link = place.expect("a place").to_str().expect("a plain name");
+        assert!(readme.contains(&format!("({link})")), "{link} cannot be found from the README");
+        keeps_what_it_intends(&files);
     }
 }
 
-/// "The second start is refused with status 75, and is told which repository is full and who has the slot. When the
-/// first one has ended, by whatever means, its slot is free." By whoever has cloned it, with the file as it is.
+/// "The second start is refused with status 75, and is told which repository is full and who has the slot.
+/// When the first one has ended, by whatever means, its slot is free." By whoever has cloned it, with the
+/// file as it is.
 #[test]
 fn quick_start() {
     let site = Site::new();
@@ -210,31 +237,29 @@ fn overflow_pool() {
     site.account("asim", &["asic"]);
     site.account("bob", &[]);
     let vsim = |user| run(&site, user, &["vsim"]);
-    let held = || (site.held_numbers("simulator-asic.lock").len(), site.held_numbers("simulator.lock").len());
-    // "Uses those first; when they are taken it may use the 3 seats of the common pool."
+    let held = || site.held_numbers("simulator.lock");
+    // "Uses those first; when they are taken it may use the other 3."
     let mut asic: Vec<Running> = Vec::new();
-    for expected in [(1, 0), (2, 0), (2, 1)] {
+    for expected in [&[1][..], &[1, 2], &[1, 2, 3]] {
         asic.push(vsim("asim").spawn());
         assert_eq!(held(), expected);
     }
     // "Like everybody else. Nobody else gets asic's seats."
     drop(asic.remove(0));
     let _others = [vsim("bob").spawn(), vsim("bob").spawn()];
-    assert_eq!(held(), (1, 3));
-    full(&vsim("bob"), &[("simulator", "3 of 3")]);
+    assert_eq!(held(), [2, 3, 4, 5]);
+    full(&vsim("bob"), &[("simulator", "4 of 5")]);
     let _own = vsim("asim").spawn();
-    assert_eq!(held(), (2, 3));
-    let both = vsim("asim").outcome();
-    assert_eq!(both.ending, Ending::Status(75));
-    assert!(both.stderr.contains("simulator-asic") && both.stderr.contains("3 of 3"), "{}", both.stderr);
+    assert_eq!(held(), [1, 2, 3, 4, 5]);
+    full(&vsim("asim"), &[("simulator", "5 of 5")]);
 }
 
 #[test]
 fn one_per_project() {
-    let site = site("one-per-project.toml");
+    let site = Site::with_policy(&shared("one-per-project.toml").replace("\"/srv/deploy/", "\"$DIR/work/"));
     site.script("terraform", "#!/bin/sh\nexec cat\n");
-    for project in ["web", "mail"] {
-        fs::create_dir(site.path("work").join(project)).expect("a project");
+    for project in ["web/modules", "mail"] {
+        fs::create_dir_all(site.path("work").join(project)).expect("a project");
     }
     let terraform = |project: &str, verb| {
         site.test().directory(&format!("work/{project}")).args(["run", "--", "terraform", verb])
@@ -247,6 +272,8 @@ fn one_per_project() {
             .stderr("rungate: terraform: not started: [..]\n  deployment [..]1 of 1 [..]\n...\n")
             .status(75);
     }
+    // "Where in its directory one is started makes no difference."
+    terraform("web/modules", "apply").stderr("...\n  deployment [web]  1 of 1 [..]\n...\n").status(75);
     // "Looking is free."
     terraform("web", "plan").status(0);
     drop((web, mail));
@@ -270,6 +297,32 @@ fn one_per_file() {
     drop(first);
     encode("/media/d.mkv").status(0);
     encode("/media/a.mkv").status(0);
+}
+
+#[test]
+fn untrusted_users() {
+    needs_root!();
+    let text = fs::read_to_string(directory().join("untrusted-users.toml")).expect("a policy");
+    let (site, _agent) = Site::with_agent(&text);
+    site.program("solver");
+    for (name, groups) in [("ann", &["users"][..]), ("bob", &[]), ("op", &["operator"])] {
+        site.account(name, groups);
+    }
+    let at_once = |user| site.test().user(user).args(["run", "-n", "--", "solver"]);
+    // "20 seats of a solver, 4 for one person": the fifth of one waits, and others do not.
+    let mut ann = [(); 4].map(|()| run(&site, "ann", &["solver"]).spawn());
+    full(&at_once("ann"), &[("solver-per-user [ann]", "4 of 4")]);
+    at_once("bob").status(0);
+    // "A run that a solver left behind keeps the seat", also when its launcher was killed.
+    let [first, ..] = &mut ann;
+    first.signal(Signal::SIGKILL);
+    full(&at_once("ann"), &[("solver-per-user [ann]", "4 of 4")]);
+    first.close_stdin();
+    eventually("the seat is free", || (at_once("ann").outcome().ending == Ending::Status(0)).then_some(()));
+    run(&site, "op", &["solver"]).status(0);
+    for run in &mut ann {
+        run.close_stdin();
+    }
 }
 
 #[test]
@@ -298,7 +351,8 @@ fn shared_host() {
     run(&site, "cid", &["gnuplot"]).status(0);
     // "Everything else is refused."
     run(&site, "cid", &["firefox"]).stderr("rungate: firefox: refused: [..]\n...\n").status(77);
-    // "Administrators start what they like", without a slot; "contractors may not start the export-controlled solver".
+    // "Administrators start what they like", without a slot; "contractors may not start the export-controlled
+    // solver".
     for program in ["firefox", "fluent"] {
         run(&site, "adm1", &[program]).status(0);
     }

@@ -1,5 +1,5 @@
-//! "Every fault of every file is reported at once as `path:line:col: message` with the line, a caret and, where there is
-//! one, the nearest valid spelling; then nothing is applied (78)."
+//! "Every fault of every file is reported at once as `path:line:col: message` with the line, a caret and,
+//! where there is one, the nearest valid spelling; then nothing is applied (78)."
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -51,7 +51,8 @@ name = "five"
 acquire = [{ repository = "unlimited", slots = 0 }] # 42: out of range
 "#;
 
-/// "Reported at once": ten places in one run, in the order in which they stand, each with its line and a caret.
+/// "Reported at once": ten places in one run, in the order in which they stand, each with its line and a
+/// caret.
 #[test]
 fn ten_mistakes_are_ten_places_in_one_run() {
     let site = Site::new();
@@ -330,7 +331,9 @@ fn storm_of_mutated_policies_never_panics_and_starts_nothing_by_accident() {
     let site = Site::new();
     site.script("tool", "#!/bin/sh\necho started\n");
     let run = site.test().args(["run", "--policy", "$DIR/mutated.toml", "--", "tool", "-n", "4"]);
-    let check = site.test().args(["policy", "check", "$DIR/mutated.toml"]);
+    // The launcher would only become it.
+    let tools = site.rungate().with_file_name("rungate-tools");
+    let check = site.test().program(tools).args(["policy", "check", "$DIR/mutated.toml"]);
     // The policy as it stands refuses, so that a start can only come of a mutation.
     site.write("mutated.toml", REFUSING);
     run.clone().stderr("rungate: tool: refused: [..]\n...\n").status(77);

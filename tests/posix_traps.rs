@@ -1,12 +1,14 @@
 //! The four traps of POSIX locks, each seen to bite in experiments.
 
-use std::os::unix::fs::symlink;
+use std::{fs, os::unix::fs::symlink};
+
+use nix::{sys::stat::Mode, unistd::mkfifo};
 
 use crate::support::Site;
 
-/// "Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach the same
-/// (dev, ino) share one descriptor." And: "When several claims name the same file (the same inode, whatever their
-/// spelling) they are one claim: the lowest limit, the largest slots (not the sum)."
+/// "Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach
+/// the same (dev, ino) share one descriptor." And: "When several claims name the same file (the same inode,
+/// whatever their spelling) they are one claim: the lowest limit, the largest slots (not the sum)."
 #[test]
 fn two_spellings_of_one_file_are_one_claim_that_stays() {
     let site = Site::with_policy(
@@ -55,13 +57,51 @@ fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
         let running = site.test().args(["run", "--", "matlab"]).spawn();
         assert_eq!(site.held_numbers("seats.lock"), numbers, "nested = {nested:?}");
         assert!(site.held("seats.lock").iter().all(|slot| slot.pid == running.pid()), "nested = {nested:?}");
+        // Not only the first of them: a script that opens a file of its own on a low number would close one,
+        // and drop both slots.
+        let numbers =
+            fs::read_dir(format!("/proc/{}/fd", running.pid())).expect("the descriptors of a child");
+        let ours = numbers.map(|entry| entry.expect("an entry")).filter(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|file| file == site.repository("seats.lock"))
+        });
+        let numbers = ours.map(|entry| entry.file_name().into_string().expect("a number").parse::<i32>());
+        let numbers: Vec<i32> = numbers.map(|number| number.expect("a number")).collect();
+        assert!(numbers.len() > 1 && numbers.iter().all(|number| *number >= 200), "{nested:?}: {numbers:?}");
         running.kill();
         assert_eq!(site.held("seats.lock"), [], "nested = {nested:?}");
     }
 }
 
-/// "Where this process holds a slot of the file, its descriptors stay open": also when the inner launch looks at that
-/// file, and then takes its slot elsewhere.
+/// "The path is always opened anew": through a description that came along its own locks cannot be seen, so
+/// that several launches below one `exec 9<>FILE` all ran on one slot.
+#[test]
+fn a_descriptor_that_somebody_left_open_hides_no_slot() {
+    for hold in ["process", "descriptor", "supervisor", "tree"] {
+        for left_open in ["exec 9<>$FILE", "exec 9<>$FILE; flock 9", "exec 9<$FILE", "exec 0<>$FILE"] {
+            let site = Site::with_policy(
+                "[repository.seats]\nlimit = 1\n[[rule]]\nname = \"one seat\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n",
+            );
+            site.script("matlab", "#!/bin/sh\necho started\nexec tail -f /dev/null\n");
+            let rungate = site.rungate().display();
+            let launch = format!("{rungate} run --hold {hold} -- matlab");
+            let file = site.repository("seats.lock");
+            let script = format!(
+                ": > $FILE; {left_open}; {launch} & read go < $FILE.go; {launch} 2>/dev/null; echo $?; kill $!; wait"
+            );
+            let script = script.replace("$FILE", file.to_str().expect("a plain path"));
+            let go = site.repository("seats.lock.go");
+            mkfifo(&go, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
+            let mut shell = site.test().program("/bin/bash").args(["-c", &script]).background();
+            assert_eq!(shell.read_line(), "started\n", "{hold}: {left_open}");
+            fs::write(&go, "go\n").expect("the shell reads");
+            assert_eq!(shell.read_line(), "75\n", "{hold}: {left_open}");
+            shell.end();
+        }
+    }
+}
+
+/// "Where this process holds a slot of the file, its descriptors stay open": also when the inner launch looks
+/// at that file, and then takes its slot elsewhere.
 #[test]
 fn looking_at_a_file_does_not_drop_the_slot_that_this_process_holds_there() {
     let site = Site::with_policy(
@@ -94,8 +134,8 @@ fn looking_at_a_file_does_not_drop_the_slot_that_this_process_holds_there() {
     }
 }
 
-/// The two together: a launch in the process of a holder that reaches the holder's file by two paths opens it twice, and
-/// needs one of the two no more.
+/// The two together: a launch in the process of a holder that reaches the holder's file by two paths opens it
+/// twice, and needs one of the two no more.
 #[test]
 fn a_launch_in_the_process_of_a_holder_may_reach_the_file_by_two_paths() {
     let site = Site::with_policy(
@@ -128,7 +168,8 @@ fn a_launch_in_the_process_of_a_holder_may_reach_the_file_by_two_paths() {
     assert_eq!(site.held("seats.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid(); 2]);
 }
 
-/// A nested launch that is refused, or that finds nothing to execute, ends its process: nothing of it remains.
+/// A nested launch that is refused, or that finds nothing to execute, ends its process: nothing of it
+/// remains.
 #[test]
 fn a_nested_launch_that_fails_leaves_nothing() {
     let site = Site::with_policy(
@@ -167,8 +208,8 @@ fn locks_that_were_taken_in_any_order_are_all_counted() {
     matlab("1").status(0);
 }
 
-/// "Neighbouring locks of one owner are merged and a foreign lock may cover many bytes or run to the end: clamp, and
-/// count bytes, not locks."
+/// "Neighbouring locks of one owner are merged and a foreign lock may cover many bytes or run to the end:
+/// clamp, and count bytes, not locks."
 #[test]
 fn a_foreign_lock_counts_with_every_byte_it_covers() {
     for (owner, kind) in [("posix", "write"), ("ofd", "read")] {
@@ -185,7 +226,8 @@ fn a_foreign_lock_counts_with_every_byte_it_covers() {
         assert_eq!(site.held_numbers("seats"), [1, 2, 3, 4, 5, 6]);
         drop(running);
         drop(holder);
-        // Slots 3 and up, as far as there are any: slots 1 and 2 are free, but nobody can prove that there is room.
+        // Slots 3 and up, as far as there are any: slots 1 and 2 are free, but nobody can prove that there is
+        // room.
         let holder = site.holder("seats", [owner, kind, "10:0"]);
         matlab("2").stderr(refused).status(75);
         matlab("1000000").stderr(refused).status(75);

@@ -1,5 +1,5 @@
-//! "A refusal names **every** repository that refused, with use and limit, the rule behind it with its place and the
-//! longest holders, then the rule's `message`, then what to do next."
+//! "A refusal names **every** repository that refused, with use and limit, the rule behind it with its place
+//! and the longest holders, then the rule's `message`, then what to do next."
 
 use crate::support::{Running, Site, needs_root};
 
@@ -55,7 +55,7 @@ fn site() -> Site {
 
 /// The two repositories that refused, and not the third, which has room.
 #[test]
-fn every_full_repository_is_named_with_its_rule_and_its_holders() {
+pub(crate) fn every_full_repository_is_named_with_its_rule_and_its_holders() {
     needs_root!();
     let site = site();
     let matlab = |user: &str| site.test().user(user).groups(["users"]).args(["run", "--", "matlab"]);
@@ -93,7 +93,7 @@ fn every_full_repository_is_named_with_its_rule_and_its_holders() {
             holder(2, "games"),
         ))
         .status(75);
-    // Somebody who has none of his own is not told to close one.
+    // Somebody who has none of their own is not told to close one.
     matlab("nobody")
         .stderr(&format!(
             "
@@ -112,11 +112,12 @@ fn every_full_repository_is_named_with_its_rule_and_its_holders() {
 
 /// A holder of whom nothing is known but the lock is shown, not hidden.
 #[test]
-fn an_unknown_holder_is_shown() {
+pub(crate) fn an_unknown_holder_is_shown() {
     let site = site();
-    for (owner, line) in
-        [("posix", "PID [pid] [..]"), ("ofd", "slot [pid]: a holder that cannot be seen from here")]
-    {
+    for (owner, line) in [
+        ("posix", "PID [pid] [..]"),
+        ("ofd", "slot [pid]: a process without a record, which rungate list looks for"),
+    ] {
         let holder = site.holder("matlab.lock", [owner, "write", "8:5"]);
         site.test()
             .args(["run", "--", "matlab"])
@@ -129,7 +130,7 @@ fn an_unknown_holder_is_shown() {
 }
 
 #[test]
-fn a_closed_repository_says_so() {
+pub(crate) fn a_closed_repository_says_so() {
     let site = site();
     site.policy(&POLICY.replace("limit = 5", "limit = 0"));
     site.test()
@@ -146,7 +147,7 @@ fn a_closed_repository_says_so() {
 }
 
 #[test]
-fn a_denial_names_the_rule_what_matched_and_whom_to_ask() {
+pub(crate) fn a_denial_names_the_rule_what_matched_and_whom_to_ask() {
     needs_root!();
     site()
         .test()
@@ -164,7 +165,7 @@ fn a_denial_names_the_rule_what_matched_and_whom_to_ask() {
 }
 
 #[test]
-fn what_no_rule_allows_is_told_so() {
+pub(crate) fn what_no_rule_allows_is_told_so() {
     let site = Site::with_policy("version = 1\ndefaults.unmatched = \"refuse\"\n");
     site.program("matlab");
     site.test()
@@ -180,7 +181,7 @@ fn what_no_rule_allows_is_told_so() {
 
 /// A ceiling is told apart from the limit, which has room left.
 #[test]
-fn a_ceiling_is_explained() {
+pub(crate) fn a_ceiling_is_explained() {
     let site = Site::with_policy(
         r#"
         [repository.seats]
@@ -213,7 +214,7 @@ fn a_ceiling_is_explained() {
 
 /// "Let the policy, the records and the log see NAME as the name of the command": so does who is refused.
 #[test]
-fn a_refusal_speaks_of_the_name_that_was_given() {
+pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
     let site = Site::with_policy(
         r#"
         [repository.sync]

@@ -1,16 +1,15 @@
-//! `rungate policy schema`: what editors complete and check policies with, judged by a validator that others keep: that of
-//! Debian's package python3-jsonschema, with Python's own reader of TOML.
+//! `rungate policy schema`: what editors complete and check policies with, judged by a validator that others
+//! keep: that of Debian's package python3-jsonschema, with Python's own reader of TOML.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::faults;
 use crate::policies;
-use crate::support::{Site, skip};
+use crate::support::{Ending, Site, skip};
 
 /// Where the package puts it, and every policy looks for it.
 const INSTALLED: &str = "/usr/share/rungate/policy.schema.json";
@@ -32,16 +31,15 @@ json.dump([fault(text) for text in asked["texts"]], sys.stdout)
 
 /// What is wrong with each text; none where there is no validator.
 fn validate(texts: &[String]) -> Option<Vec<Option<String>>> {
-    let has_validator = Command::new("python3").args(["-c", "import jsonschema, tomllib"]).output();
-    if !has_validator.is_ok_and(|output| output.status.success()) {
+    let site = Site::new();
+    let python = site.test().program("/usr/bin/env").args(["python3", "-W", "ignore", "-c"]);
+    if python.clone().args(["import jsonschema, tomllib"]).outcome().ending != Ending::Status(0) {
         skip("there is no validator: it is in Debian's package python3-jsonschema");
         return None;
     }
-    let site = Site::new();
     let schema: Value = serde_json::from_str(&schema(&site)).expect("JSON");
     let asked = json!({ "schema": schema, "texts": texts }).to_string();
-    let python = site.test().program("/usr/bin/env").args(["python3", "-W", "ignore", "-c", VALIDATOR]);
-    let outcome = python.stdin(asked).outcome();
+    let outcome = python.args([VALIDATOR]).stdin(asked).outcome();
     assert_eq!(outcome.stderr, "");
     Some(serde_json::from_str(&outcome.stdout).expect("an answer for each text"))
 }
@@ -50,7 +48,8 @@ fn schema(site: &Site) -> String {
     site.test().args(["policy", "schema"]).outcome().stdout
 }
 
-/// What a schema can see: names and shapes. What depends on other tables, on patterns or on the system it cannot.
+/// What a schema can see: names and shapes. What depends on other tables, on patterns or on the system it
+/// cannot.
 const SEEN: [&str; 14] = [
     "bad-duration",
     "bad-limit",
@@ -68,7 +67,8 @@ const SEEN: [&str; 14] = [
     "wrong-type",
 ];
 
-/// Every faulty policy of the tests whose fault a schema can see is refused, and nothing that rungate accepts is.
+/// Every faulty policy of the tests whose fault a schema can see is refused, and nothing that rungate accepts
+/// is.
 #[test]
 fn it_refuses_what_is_faulty_and_nothing_else() {
     let texts: Vec<String> =
@@ -92,7 +92,8 @@ fn it_refuses_what_is_faulty_and_nothing_else() {
     assert_eq!(seen.into_iter().collect::<Vec<&str>>(), SEEN, "each of them has a case");
 }
 
-/// "Every policy names its schema in the first line", as taplo and the editors that use it read it; and keeps to it.
+/// "Every policy names its schema in the first line", as taplo and the editors that use it read it; and keeps
+/// to it.
 #[test]
 fn every_policy_names_it_and_keeps_to_it() {
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

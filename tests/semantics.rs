@@ -1,5 +1,5 @@
-//! "Which rules count", case by case: what a launch takes, as the program itself sees it in `RUNGATE_HELD`, or the status
-//! with which it was refused.
+//! "Which rules count", case by case: what a launch takes, as the program itself sees it in `RUNGATE_HELD`,
+//! or the status with which it was refused.
 
 use crate::support::{Account, Ending, Site, needs_root, unindent};
 
@@ -40,7 +40,7 @@ fn case(rules: &str, words: &[&str], expected: &Expected) {
     judge(&site(rules), None, words, expected);
 }
 
-/// The same as games, who is in these groups besides his own.
+/// The same as games, who is in these groups besides their own.
 #[track_caller]
 fn case_of_games(rules: &str, groups: &[&'static str], expected: &Expected) {
     judge(&site(rules), Some(groups), &[], expected);
@@ -102,7 +102,8 @@ fn every_rule_that_matches_counts() {
     case(&both.replace("commands = [\"other\"]", ""), &[], &Status(75));
 }
 
-/// "A match of `except` **always wins** over inclusion": also over one that names the very user, in any order.
+/// "A match of `except` **always wins** over inclusion": also over one that names the very user, in any
+/// order.
 #[test]
 fn exclusion_beats_inclusion() {
     needs_root!();
@@ -120,8 +121,8 @@ fn exclusion_beats_inclusion() {
     case_of_games(&rule.replace("\"nobody\"", "\"games\""), &["users"], &Holds(&[]));
 }
 
-/// "Rules with the same `first_of` are alternatives: only the first that matches counts; `order` (lower first), then file
-/// order, decides."
+/// "Rules with the same `first_of` are alternatives: only the first that matches counts; `order` (lower
+/// first), then file order, decides."
 #[test]
 fn the_first_of_a_family_shadows_the_rest() {
     let family = r#"
@@ -176,8 +177,8 @@ fn order_lets_a_drop_in_stand_before_the_main_file() {
     judge(&site, None, &[], &Holds(&["b"]));
 }
 
-/// "Among the rules that count a `deny` refuses; otherwise an `exempt` starts the program with no slot; otherwise every
-/// claim is taken."
+/// "Among the rules that count a `deny` refuses; otherwise an `exempt` starts the program with no slot;
+/// otherwise every claim is taken."
 #[test]
 fn deny_beats_exempt_beats_limit() {
     let rule = |name: &str, action: &str| format!("\n[[rule]]\nname = \"{name}\"\n{action}\n");
@@ -253,8 +254,9 @@ fn a_star_does_not_cross_a_slash_in_commands() {
     case(&rule("Tool"), &[], &Holds(&[]));
 }
 
-/// "A command entry without `/` is matched against the last component of the command as typed and of its canonical path;
-/// one with `/` against the absolute path that would be executed and against its canonical path."
+/// "A command entry without `/` is matched against the last component of the command as typed and of its
+/// canonical path; one with `/` against the absolute path that would be executed and against its canonical
+/// path."
 #[test]
 fn a_command_is_known_by_its_typed_and_by_its_canonical_name() {
     let rule = |commands: &str| {
@@ -303,7 +305,8 @@ fn users_are_known_by_name_number_range_and_group() {
     }
 }
 
-/// "Group membership is what the kernel says of the calling process": a gid without a name still matches its number.
+/// "Group membership is what the kernel says of the calling process": a gid without a name still matches its
+/// number.
 #[test]
 fn a_group_without_a_name_matches_its_number() {
     needs_root!();
@@ -346,7 +349,8 @@ fn an_empty_acquire_takes_nothing() {
     case(&family.replace("acquire  = []", "action = \"exempt\""), &[], &Status(78));
 }
 
-/// "What happens when no rule matches": it runs, or is refused. A rule that matches and acquires nothing is a match.
+/// "What happens when no rule matches": it runs, or is refused. A rule that matches and acquires nothing is a
+/// match.
 #[test]
 fn unmatched() {
     let rule = "\n[[rule]]\nname = \"x\"\ncommands = [\"TOOL\"]\nacquire = []\n";

@@ -35,10 +35,10 @@ const BOTH: &str = r#"
     acquire  = ["second"]
 "#;
 
-/// A launch that finds one repository full leaves the other one as it was: no slot, no record, no changed hint.
-/// Whichever of the two comes first in the order in which they are locked.
+/// A launch that finds one repository full leaves the other one as it was: no slot, no record, no changed
+/// hint. Whichever of the two comes first in the order in which they are locked.
 #[test]
-fn a_refused_launch_leaves_no_trace_in_what_was_free() {
+pub(crate) fn a_refused_launch_leaves_no_trace_in_what_was_free() {
     for (free, full, filler) in [("first", "second", "two"), ("second", "first", "one")] {
         let site = Site::with_policy(BOTH);
         for name in ["this", "that", filler] {
@@ -60,10 +60,10 @@ fn a_refused_launch_leaves_no_trace_in_what_was_free() {
     }
 }
 
-/// "The order rules out deadlock": launches that name two repositories in opposite orders never block each other. With
-/// no more of them at once than there are slots, every single one starts.
+/// "The order rules out deadlock": launches that name two repositories in opposite orders never block each
+/// other. With no more of them at once than there are slots, every single one starts.
 #[test]
-fn storm_of_opposite_orders_never_blocks() {
+pub(crate) fn storm_of_opposite_orders_never_blocks() {
     let site = Site::with_policy(BOTH);
     for name in ["this", "that"] {
         site.copy_of("/bin/true", name);
@@ -100,10 +100,10 @@ const CAPS: &str = r#"
     acquire  = [{ repository = "matlab", ceiling = 3 }]
 "#;
 
-/// Global 5, two for each user, and a group whose launches must leave the global use at or below 3: three users at
-/// once, and at no moment is any cap exceeded, nor anybody refused who had room.
+/// Global 5, two for each user, and a group whose launches must leave the global use at or below 3: three
+/// users at once, and at no moment is any cap exceeded, nor anybody refused who had room.
 #[test]
-fn storm_of_three_users_keeps_every_cap_and_refuses_nobody_without_cause() {
+pub(crate) fn storm_of_three_users_keeps_every_cap_and_refuses_nobody_without_cause() {
     needs_root!();
     let site = Site::with_policy(CAPS);
     // It says when it ran, so that what overlapped can be told from its own words, too.
@@ -213,8 +213,8 @@ impl Storm {
         }
     }
 
-    /// A student was admitted at some moment between the start of the launcher and that of the program: not every one of
-    /// those moments may have had three others.
+    /// A student was admitted at some moment between the start of the launcher and that of the program: not
+    /// every one of those moments may have had three others.
     fn no_student_came_above_the_ceiling(&self) {
         for (launch, ran) in self.0.iter().filter_map(|launch| Some((launch, launch.ran?))) {
             let admission = Span(launch.window.0, ran.0);
@@ -229,8 +229,8 @@ impl Storm {
         }
     }
 
-    /// A program held its slots at most from the start of its launcher until its end was seen. A refusal was right if
-    /// at some moment of it so many others may have held what it names.
+    /// A program held its slots at most from the start of its launcher until its end was seen. A refusal was
+    /// right if at some moment of it so many others may have held what it names.
     fn every_refusal_was_right(&self) {
         for refused in self.0.iter().filter(|launch| launch.ran.is_none()) {
             let names_user = refused.stderr.contains(&format!("matlab-per-user [{}]", refused.user));
@@ -262,4 +262,25 @@ impl Storm {
         let moments = others.iter().map(|span| span.0.max(refused.window.0));
         moments.map(|moment| others.iter().filter(|span| span.overlaps(moment)).count()).max().unwrap_or(0)
     }
+}
+
+/// `explain` looked at two lock files that are not there yet as at one table, with the lower limit and the
+/// larger number of slots, and said of a launch that starts that it never can.
+#[test]
+pub(crate) fn lock_files_that_are_not_there_yet_are_not_one_table() {
+    let site = Site::with_policy(
+        r#"
+        [repository.large]
+        limit = 5
+
+        [repository.small]
+        limit = 2
+
+        [[rule]]
+        acquire = [{ repository = "large", slots = 3 }, "small"]
+        "#,
+    );
+    site.program("this");
+    site.test().args(["explain", "--", "this"]).stdout("...\n").status(0);
+    site.test().args(["run", "--", "this"]).status(0);
 }

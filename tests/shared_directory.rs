@@ -1,5 +1,5 @@
-//! A system policy with its default modes serves users who share nothing but a sticky directory, whatever the kernel's
-//! `fs.protected_regular` makes of files there that belong to others.
+//! A system policy with its default modes serves users who share nothing but a sticky directory, whatever the
+//! kernel's `fs.protected_regular` makes of files there that belong to others.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -66,7 +66,8 @@ fn two_users_share_a_repository_in_a_sticky_directory() {
     }
 }
 
-/// "Where the directory is sticky and world-writable, a `{uid}` or `{user}` repository must belong to that user."
+/// "Where the directory is sticky and world-writable, a `{uid}` or `{user}` repository must belong to that
+/// user."
 #[test]
 fn a_file_for_one_user_that_another_one_made_is_refused() {
     needs_root!();

@@ -1,5 +1,5 @@
-//! Shims: a link to rungate with the name of a command is `rungate run` of that command, however it is started, and starts the
-//! real program once, or says why not.
+//! Shims: a link to rungate with the name of a command is `rungate run` of that command, however it is
+//! started, and starts the real program once, or says why not.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -161,7 +161,8 @@ fn under_sudo() {
         .status(0);
 }
 
-/// "A shell remembers where it found a command": one that ran the program before there was a shim passes it by until `hash -r`.
+/// "A shell remembers where it found a command": one that ran the program before there was a shim passes it
+/// by until `hash -r`.
 #[test]
 fn a_shell_that_remembers_the_path() {
     let site = site();
@@ -185,7 +186,8 @@ fn a_shell_that_remembers_the_path() {
         .status(0);
 }
 
-/// "The real program is in the first entry of `PATH` after the one that led here", whatever the entries look like.
+/// "The real program is in the first entry of `PATH` after the one that led here", whatever the entries look
+/// like.
 #[test]
 fn the_search_goes_on_behind_the_shim() {
     let site = site();
@@ -257,7 +259,8 @@ const WALKER: &str = r#"#!/bin/bash
 fn a_loop_ends_in_one_error() {
     for (how, policy) in [
         ("exec", POLICY.to_owned()),
-        // Children of the walker have no part in its slot: without the program's own they would be refused earlier.
+        // Children of the walker have no part in its slot: without the program's own they would be refused
+        // earlier.
         ("exit_with() { \"$@\"; exit $?; }; exit_with", POLICY.replace("limit = 1", "limit = 100")),
         ("exec", POLICY.replace("limit = 1", "limit = 100\nnested = \"take\"")),
     ] {
@@ -278,8 +281,8 @@ fn a_loop_ends_in_one_error() {
     }
 }
 
-/// A wrapper that says `rungate run -- matlab`, and is itself what that finds: also where no rule matches, so that nothing is
-/// held that would tell.
+/// A wrapper that says `rungate run -- matlab`, and is itself what that finds: also where no rule matches, so
+/// that nothing is held that would tell.
 #[test]
 fn a_wrapper_that_finds_itself_ends_in_one_error() {
     for policy in [POLICY.to_owned(), POLICY.replace("[\"matlab\"]", "[\"another\"]")] {
@@ -317,8 +320,8 @@ fn depth_is_counted_for_each_name() {
         .status(126);
 }
 
-/// "Other copies of rungate": a link to another installation is passed by, a copy that bears the name of the command is one
-/// more way to the same program.
+/// "Other copies of rungate": a link to another installation is passed by, a copy that bears the name of the
+/// command is one more way to the same program.
 #[test]
 fn other_copies_of_rungate() {
     let site = site();
@@ -352,6 +355,23 @@ fn other_copies_of_rungate() {
     }
 }
 
+/// "A copy of rungate under another name is a shim for that name", and says so to whoever did not expect
+/// that.
+#[test]
+fn a_copy_under_another_name_says_what_it_is() {
+    let site = site();
+    fs::copy(site.rungate(), site.path("bin/rg")).expect("a copy");
+    shell(&site, "rg status")
+        .stderr(
+            "
+            rungate: rg: not found behind the shim $DIR/bin/rg, a copy of rungate
+              PATH=$DIR/shims:$DIR/bin:/usr/bin:/bin
+            rungate is a shim under any other name. To run rungate, call the file rungate: mv $DIR/bin/rg $DIR/bin/rungate
+            ",
+        )
+        .status(127);
+}
+
 /// A shim has no option that could name a policy: what is said where there is none must not ask for one.
 #[test]
 fn without_a_policy_a_shim_starts_nothing() {
@@ -367,7 +387,7 @@ fn without_a_policy_a_shim_starts_nothing() {
         )
         .status(78);
     shell(&site, "$0 shim list").args([site.rungate()])
-        .stdout("SHIM[gap]STARTS[gap]RULES[gap]NOTE\n$DIR/shims/matlab[gap]$DIR/bin/matlab[gap]-[gap]there is no policy, so it starts nothing\n")
+        .stdout("SHIM[gap]STARTS[gap]RULES[gap]NOTE\n$DIR/shims/matlab[gap]$DIR/bin/matlab[gap]-[gap]there is no policy, so it starts nothing\n\nWAY IN[gap]SHIMS\n...\n")
         .status(0);
     // What would happen is what happens.
     site.test()
@@ -443,7 +463,8 @@ fn a_shim_changes_nothing() {
     assert!(plain.contains("0027\n") && plain.contains("A=b\n"), "{plain}");
 }
 
-/// The instructions, in user space, from the start of a process to its exec, and whether clap was among what they did.
+/// The instructions, in user space, from the start of a process to its exec, and whether clap was among what
+/// they did.
 fn profile(site: &Site, name: &str, program: &str, words: &[&str]) -> (u64, bool) {
     let out = site.path("work").join(name);
     site.test()
@@ -471,8 +492,14 @@ fn a_shim_costs_no_more_than_run() {
     let rungate = site.rungate().display().to_string();
     let (shim, shim_has_clap) = profile(&site, "shim", "$DIR/shims/matlab", &["/dev/null"]);
     let (run, run_has_clap) = profile(&site, "run", &rungate, &["run", "--", "matlab", "/dev/null"]);
-    let (_, other_has_clap) = profile(&site, "other", &rungate, &["run", "-nq", "--", "matlab", "/dev/null"]);
-    assert_eq!((shim_has_clap, run_has_clap, other_has_clap), (false, false, true));
+    let bundled = ["run", "-qE3", "--", "matlab", "/dev/null"];
+    let (_, other_has_clap) = profile(&site, "other", &rungate, &bundled);
+    let (_, tools_have_clap) = profile(&site, "tools", &format!("{rungate}-tools"), &bundled);
+    assert_eq!(
+        (shim_has_clap, run_has_clap, other_has_clap, tools_have_clap),
+        (false, false, false, true),
+        "the second program reads it with clap, and that would be seen"
+    );
     assert!(shim <= run + run / 50, "{shim} instructions of a shim, {run} of rungate run");
 }
 
@@ -503,7 +530,8 @@ const NAMES: &str = r#"
     acquire  = ["seats"]
 "#;
 
-/// "`rungate shim install` makes a link for each command that the policy names literally", all of them or none.
+/// "`rungate shim install` makes a link for each command that the policy names literally", all of them or
+/// none.
 #[test]
 fn install() {
     let site = Site::with_policy(NAMES);
@@ -656,10 +684,12 @@ fn list() {
             $DIR/shims/missing[gap]-[gap]one seat[gap]no program behind it
             $DIR/shims/named[gap]/usr/bin/true[gap]-
             $DIR/shims/sh[gap]-[gap]-[gap]shells and env start other programs, and must stay what they are
+
+            WAY IN[gap]SHIMS
+            ...
             ",
         )
         .status(0);
-    list("$DIR/bin", &[]).status(0);
     list("$DIR/bin", &["$DIR/bin"]).status(0);
     list("$DIR/bin", &["$DIR/missing"])
         .stderr("rungate: opendir $DIR/missing: No such file or directory\n")
@@ -680,7 +710,10 @@ fn list() {
                 "rules": [
                   "one seat"
                 ],
-                "shadowed_by": null
+                "shadowed_by": null,
+                "ways": {
+            ...
+                }
               }
             ]
             "#,

@@ -1,6 +1,6 @@
-//! "The slots are kernel byte-range locks, so they are free again the moment the program ends, however it ends": when
-//! the program is killed, when the launcher is killed before it became the program, and when a launcher is killed or
-//! stopped while it has the mutex.
+//! "The slots are kernel byte-range locks, so they are free again the moment the program ends, however it
+//! ends": when the program is killed, when the launcher is killed before it became the program, and when a
+//! launcher is killed or stopped while it has the mutex.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -34,8 +34,8 @@ fn a_killed_program_gives_its_slot_back_at_once() {
     matlab.status(0);
 }
 
-/// Stops a launcher at the first call of this name, waits until it holds the bytes from `start` up to `end`, kills it,
-/// and returns when nothing is locked any more.
+/// Stops a launcher at the first call of this name, waits until it holds the bytes from `start` up to `end`,
+/// kills it, and returns when nothing is locked any more.
 #[track_caller]
 fn kill_launcher(site: &Site, call: &str, start: i64, end: i64) {
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:delay_enter=60s:when=1"));

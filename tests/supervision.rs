@@ -1,7 +1,8 @@
-//! A supervisor "forwards SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH; ignores SIGINT and SIGQUIT, which the terminal
-//! already sent to both; … stops and continues with its child; unlocks before it reaps; exits with the child's status; and when
-//! the child died of a signal, dies of the same one."
+//! A supervisor "forwards SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH; ignores SIGINT and SIGQUIT,
+//! which the terminal already sent to both; … stops and continues with its child; unlocks before it reaps;
+//! exits with the child's status; and when the child died of a signal, dies of the same one."
 
+use std::env;
 use std::fs;
 use std::path::PathBuf;
 
@@ -43,8 +44,8 @@ fn child_of(pid: i32) -> i32 {
     children.trim_end().parse().unwrap_or_else(|_| panic!("one child of {pid}, not {children:?}"))
 }
 
-/// "Exits with the child's status; and when the child died of a signal, dies of the same one." Signal 34 is the first of those
-/// that have no name of their own.
+/// "Exits with the child's status; and when the child died of a signal, dies of the same one." Signal 34 is
+/// the first of those that have no name of their own.
 #[test]
 fn the_status_and_the_death_of_the_command_are_those_of_the_supervisor() {
     let site = site();
@@ -56,7 +57,7 @@ fn the_status_and_the_death_of_the_command_are_those_of_the_supervisor() {
             let script = format!("kill {signal}, $$; sleep 60");
             site.test()
                 .args(["run", "--hold", hold, "--as", "matlab", "--", "perl", "-e", &script])
-                .through(["env", "--default-signal", "prlimit", "--core=0"])
+                .through(["prlimit", "--core=0"])
                 .killed_by(signal);
         }
         assert_eq!(site.held("seats.lock"), []);
@@ -83,9 +84,7 @@ fn a_command_that_cannot_be_executed_is_reported_as_without_a_supervisor() {
 /// A supervised command that writes the name of each signal that it gets.
 fn witness(site: &Site, hold: &str) -> Running {
     let witness = site.helper("witness");
-    let mut test = site.test().args(["run", "--hold", hold, "--as", "matlab", "--"]).args([&witness]);
-    test = test.through(["env", "--default-signal"]);
-    test.spawn()
+    site.test().args(["run", "--hold", hold, "--as", "matlab", "--"]).args([&witness]).spawn()
 }
 
 #[test]
@@ -116,7 +115,8 @@ fn a_supervisor_leaves_to_the_command_what_the_terminal_sends() {
         for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
             running.signal(signal);
         }
-        // The supervisor takes the signals one after the other, the lower numbers first: this is the last of them.
+        // The supervisor takes the signals one after the other, the lower numbers first: this is the last of
+        // them.
         running.signal(Signal::SIGWINCH);
         assert_eq!(
             running.read_line(),
@@ -147,8 +147,8 @@ fn an_ignored_sigchld_hides_nothing_from_the_supervisor() {
     }
 }
 
-/// "Working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and dispositions reach the program
-/// as they came", through a supervisor too.
+/// "Working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and dispositions
+/// reach the program as they came", through a supervisor too.
 #[test]
 fn a_supervised_program_gets_everything_as_it_came() {
     let site = site();
@@ -188,15 +188,14 @@ fn whoever_waits_for_the_end_of_the_command_finds_room() {
     }
 }
 
-/// `tree`: "the command and all its descendants have ended". The status is that of the command, whatever becomes of the
-/// others; and who has had enough of waiting for them may end the supervisor.
+/// `tree`: "the command and all its descendants have ended". The status is that of the command, whatever
+/// becomes of the others; and who has had enough of waiting for them may end the supervisor.
 #[test]
 fn a_tree_ends_with_its_last_branch_and_the_status_of_its_trunk() {
     let site = site();
     let script = "echo $$; (setsid cat >/dev/null; kill -SEGV $BASHPID) <&0 >/dev/null 2>&1 & exit 7";
     let begin = || {
-        let tree = run(&site, "tree", &["-c", script]).through(["env", "--default-signal"]);
-        let mut running = tree.background();
+        let mut running = run(&site, "tree", &["-c", script]).background();
         let trunk = running.read_line().trim_end().parse().expect("a process id");
         eventually("the trunk has ended", || state_of(trunk).is_none().then_some(()));
         assert_eq!(site.held("seats.lock").len(), 1);
@@ -218,8 +217,8 @@ fn a_tree_ends_with_its_last_branch_and_the_status_of_its_trunk() {
     }
 }
 
-/// A signal that the terminal sent to both of them is the command's business, also when the supervisor is slow to see it: here
-/// it is stopped while the command deals with it.
+/// A signal that the terminal sent to both of them is the command's business, also when the supervisor is
+/// slow to see it: here it is stopped while the command deals with it.
 #[test]
 fn a_tree_does_not_die_of_what_its_command_has_dealt_with() {
     let site = site();
@@ -237,7 +236,30 @@ fn a_tree_does_not_die_of_what_its_command_has_dealt_with() {
     assert_eq!(running.end().ending, Ending::Status(7));
 }
 
-/// A program that ends just when its supervisor has looked for ended ones and looks for stopped ones: its status is not lost.
+/// `cargo test &` in a script: the shell has such a job ignore SIGINT and SIGQUIT, and the tests pass all the
+/// same.
+#[test]
+fn the_tests_can_run_in_the_background_of_a_shell() {
+    let tests = env::current_exe().expect("this program");
+    let sensitive = [
+        "supervision::a_tree_does_not_die_of_what_its_command_has_dealt_with",
+        "waiting::a_signal_ends_the_wait_with_nothing_left_behind",
+    ];
+    let ignoring = "trap '' HUP INT QUIT; exec \"$@\"";
+    let outcome = Site::new()
+        .test()
+        .program("/bin/sh")
+        .args(["-c", ignoring, "sh"])
+        .args([tests])
+        .args(["--exact"])
+        .args(sensitive)
+        .outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(" 2 passed"), "{}", outcome.stdout);
+}
+
+/// A program that ends just when its supervisor has looked for ended ones and looks for stopped ones: its
+/// status is not lost.
 #[test]
 fn a_program_that_ends_between_two_looks() {
     needs_strace!();

@@ -1,4 +1,5 @@
-//! A terminal and somebody who types: under every hold Ctrl-C, Ctrl-Z, `fg` and `bg` behave as without rungate.
+//! A terminal and somebody who types: under every hold Ctrl-C, Ctrl-Z, `fg` and `bg` behave as without
+//! rungate.
 
 use std::fs;
 
@@ -20,7 +21,7 @@ fn site() -> Site {
 
         [[rule]]
         name     = "seats"
-        commands = ["matlab", "patient"]
+        commands = ["matlab", "patient", "漢字*"]
         acquire  = ["seats"]
         "#,
     );
@@ -81,6 +82,24 @@ fn ctrl_z_stops_the_program_and_fg_continues_it() {
     }
 }
 
+/// "It shows one living line": also where a name has characters that are two columns wide.
+#[test]
+fn a_living_line_never_wraps() {
+    needs_tmux!();
+    let site = site();
+    let name = "漢字".repeat(10);
+    site.program(&name);
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let ahead = site.test().args(["run", "--wait", "forever", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &ahead);
+    let terminal = Terminal::open_for(site.test(), (92, 20));
+    terminal.command(&format!("clear; {} run -w forever -- {name}", site.rungate().display()));
+    terminal.shows(&format!("rungate: {name}: waits for seats (1 of 1 used), 1 ahead,~\n"));
+    ahead.kill();
+    let screen = terminal.shows("waits for seats (1 of 1 used), first in~\n");
+    assert_eq!(screen.matches("waits for").count(), 1, "{screen}");
+}
+
 /// A program in the background that wants to read is stopped, and the shell is told so.
 #[test]
 fn a_program_in_the_background_stops_when_it_reads() {
@@ -104,8 +123,8 @@ fn a_program_in_the_background_stops_when_it_reads() {
     }
 }
 
-/// "A wait shows one living line on a terminal (repository, use/limit, place in the line, time)", which is gone when the
-/// command starts; and Ctrl-C and Ctrl-Z work there too.
+/// "A wait shows one living line on a terminal (repository, use/limit, place in the line, time)", which is
+/// gone when the command starts; and Ctrl-C and Ctrl-Z work there too.
 #[test]
 fn a_wait_shows_one_living_line() {
     needs_tmux!();
@@ -142,7 +161,8 @@ fn a_wait_shows_one_living_line() {
     terminal.is_repeated("one");
 }
 
-/// "The wait for a mutex is bounded (10 s)", and Ctrl-Z does not make anybody wait for it: who is stopped has given it back.
+/// "The wait for a mutex is bounded (10 s)", and Ctrl-Z does not make anybody wait for it: who is stopped has
+/// given it back.
 #[test]
 fn nobody_is_stopped_with_the_mutex() {
     needs_tmux!();
@@ -151,7 +171,8 @@ fn nobody_is_stopped_with_the_mutex() {
     site.test().args(["run", "--", "matlab"]).status(0);
     let terminal = Terminal::open(&site);
     let rungate = site.rungate().display().to_string();
-    // Slow enough to be met in the middle of its work. strace(1) itself does not stop when it writes to a file.
+    // Slow enough to be met in the middle of its work. strace(1) itself does not stop when it writes to a
+    // file.
     let trace = site.path("work/trace");
     let slow = "-e trace=fcntl -e inject=fcntl:delay_enter=200ms";
     terminal.command(&format!("strace -I4 -qq -o {} {slow} {rungate} run -- matlab", trace.display()));

@@ -1,16 +1,20 @@
-//! The integration tests, one program. Each file is one behaviour, and reads like the manual: its sentence first, then
-//! what must happen to somebody who relies on it.
+//! The integration tests, one program. Each file is one behaviour, and reads like the manual: its sentence
+//! first, then what must happen to somebody who relies on it.
 
 mod support;
 
 mod adaptive_locks;
+mod agent;
 mod attacks;
+mod broken_policies;
 #[cfg(target_arch = "x86_64")]
 mod campaign;
-mod compiled;
+mod captures;
 mod completions;
 mod corpora;
 mod damaged_files;
+mod delegation;
+mod doctor;
 mod escaping;
 mod exectimes_peer;
 mod exit_status;
@@ -21,39 +25,61 @@ mod history;
 mod holds;
 mod hours;
 mod init;
+mod installation;
 mod instruments;
 mod json;
+mod keepers;
 mod launch;
 mod layers;
 mod limits;
 mod listings;
 mod log;
 mod manual;
+mod member_limits;
 mod metrics;
 mod model;
 mod modules;
+mod named_slots;
 mod nested;
 mod nested_forks;
+mod over_hosts;
 mod pace;
 mod packaging;
 mod policies;
 mod policy_check;
+mod policy_diff;
+mod policy_edit;
+mod policy_install;
 mod posix_traps;
+mod promises;
 mod properties;
 mod readme;
+mod recipes;
 mod refusal;
+mod report;
 mod reservations;
 mod schema;
+mod seats;
 mod semantics;
 mod several_repositories;
 mod shared_directory;
 mod shims;
 mod sigkill;
+mod simulate;
 mod sites;
+mod skimming;
+mod standing;
 mod storm;
 mod supervision;
+mod system_calls;
 mod terminal;
+mod the_line;
 mod transparency;
+mod tutorial;
+mod under_load;
 mod waiting;
 mod waiting_policies;
+mod waits;
 mod watch;
+mod ways_in;
+mod words;

@@ -1,8 +1,9 @@
-//! "Transparent: working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and dispositions
-//! reach the program as they came, `SIGPIPE` included, which Rust's runtime changes at start and at exec."
+//! "Transparent: working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and
+//! dispositions reach the program as they came, `SIGPIPE` included, which Rust's runtime changes at start and
+//! at exec."
 //!
-//! Every test starts the same program twice, with and without rungate in front, and compares the two processes as
-//! `/proc` shows them.
+//! Every test starts the same program twice, with and without rungate in front, and compares the two
+//! processes as `/proc` shows them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +22,8 @@ const ONE_SEAT: &str = r#"
     acquire  = ["seats"]
 "#;
 
-/// The descriptors from here on are where rungate keeps what holds a slot ("at or above `fd_floor`, default 200").
+/// The descriptors from here on are where rungate keeps what holds a slot ("at or above `fd_floor`, default
+/// 200").
 const DESCRIPTOR_FLOOR: u32 = 200;
 
 /// Starts the program without rungate and with it, and compares what it got.
@@ -162,7 +164,8 @@ fn descriptors_of_the_caller_reach_the_program() {
     });
 }
 
-/// A program that the user ignores SIGPIPE for goes on; one that he does not dies of it, as it would without rungate.
+/// A program that the user ignores SIGPIPE for goes on; one that they do not dies of it, as it would without
+/// rungate.
 #[test]
 fn a_writer_into_a_closed_pipe_dies_as_it_would() {
     let site = Site::with_policy(ONE_SEAT);

@@ -25,7 +25,7 @@ fn run(site: &Site, command: &str) -> Test {
 
 /// "One copy job at a time, not again within 15 minutes of its last start … `too_soon = "ok"` is for cron."
 #[test]
-fn nightly_sync_comes_neither_too_soon_nor_beside_another() {
+pub(crate) fn nightly_sync_comes_neither_too_soon_nor_beside_another() {
     let site = site("nightly-sync.toml", &[]);
     site.program("nightly-sync");
     let mut first = run(&site, "nightly-sync").spawn();
@@ -44,7 +44,7 @@ fn nightly_sync_comes_neither_too_soon_nor_beside_another() {
 
 /// "One that has run for more than an hour and a half is ended by the next, which then starts in its place."
 #[test]
-fn nightly_sync_does_not_hang_for_ever() {
+pub(crate) fn nightly_sync_does_not_hang_for_ever() {
     let site = site(
         "nightly-sync.toml",
         &[("\"1h30m\"", "\"1ms\""), ("\"30s\"", "\"150ms\""), ("\"15m\"", "\"0s\"")],
@@ -58,10 +58,10 @@ fn nightly_sync_does_not_hang_for_ever() {
     assert_eq!(hangs.end().ending, Ending::Signal(9));
 }
 
-/// "Three builds at a time … and a line for the others … Ordinary builds that wait stand below their ceiling of 2 and do not
-/// hold up a release; two releases wait for each other."
+/// "Three builds at a time … and a line for the others … Ordinary builds that wait stand below their ceiling
+/// of 2 and do not hold up a release; two releases wait for each other."
 #[test]
-fn builds_stand_in_line_and_a_release_is_not_held_up() {
+pub(crate) fn builds_stand_in_line_and_a_release_is_not_held_up() {
     let site = site("build-farm.toml", &[]);
     for name in ["build", "build-release"] {
         site.program(name);
@@ -91,9 +91,10 @@ fn builds_stand_in_line_and_a_release_is_not_held_up() {
     fourth.wait_for_echo();
 }
 
-/// "`RUNGATE_SLOT_GPU` is 1, 2, 3 or 4 … `hold = "tree"` keeps the slot until the last worker process has ended."
+/// "`RUNGATE_SLOT_GPU` is 1, 2, 3 or 4 … `hold = "tree"` keeps the slot until the last worker process has
+/// ended."
 #[test]
-fn each_run_has_a_gpu_of_its_own_until_its_last_worker_has_ended() {
+pub(crate) fn each_run_has_a_gpu_of_its_own_until_its_last_worker_has_ended() {
     let site = site("gpus.toml", &[]);
     mkfifo(&site.path("worker"), Mode::from_bits_truncate(0o666)).expect("a new FIFO");
     site.script(
@@ -130,7 +131,7 @@ fn each_run_has_a_gpu_of_its_own_until_its_last_worker_has_ended() {
 
 /// "The database server that it starts and leaves behind must not keep the lock."
 #[test]
-fn the_server_that_a_script_leaves_behind_does_not_keep_the_lock() {
+pub(crate) fn the_server_that_a_script_leaves_behind_does_not_keep_the_lock() {
     let site = site("database-restart.toml", &[]);
     mkfifo(&site.path("server"), Mode::from_bits_truncate(0o666)).expect("a new FIFO");
     site.script(

@@ -2,9 +2,9 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rungate::output::full_screen::FullScreen;
+use rungate::screen::Screen;
 
-use crate::support::{Running, Site, Terminal, needs_tmux};
+use crate::support::{Account, Running, Site, Terminal, needs_tmux};
 
 const POLICY: &str = r#"
     [repository.matlab]
@@ -24,7 +24,7 @@ const POLICY: &str = r#"
 
     [[rule]]
     name     = "tokens"
-    commands = ["spectre"]
+    commands = ["spectre*"]
     acquire  = ["spectre"]
 "#;
 
@@ -64,7 +64,8 @@ fn watcher(site: &Site) -> Pid {
     Pid::from_raw(pids[0])
 }
 
-/// "It shows a bar for each repository, and of the chosen one who holds its slots, the oldest first, and who waits."
+/// "It shows a bar for each repository, and of the chosen one who holds its slots, the oldest first, and who
+/// waits."
 #[test]
 fn everything_is_seen_at_a_glance() {
     needs_tmux!();
@@ -73,7 +74,7 @@ fn everything_is_seen_at_a_glance() {
     let waiting = site.test().args(["run", "--wait", "forever", "--", "matlab"]).background();
     site.stands_in_line("matlab.lock", &waiting);
     let terminal = watch(&site, (80, 24));
-    let screen = terminal.shows("3 repositories, 8 slots used, 1 waiting");
+    let screen = terminal.shows("3 repositories, 4 programs, 1 waiting");
     let rows: Vec<&str> = screen.lines().collect();
     let row = |number: usize| rows[number].split_whitespace().collect::<Vec<&str>>();
     assert_eq!(row(1), ["REPOSITORY", "USE", "USED", "LIMIT", "WAIT", "OLDEST"], "{screen}");
@@ -88,7 +89,7 @@ fn everything_is_seen_at_a_glance() {
 
     // It goes on: what changes is there within a look or two.
     drop(holders);
-    terminal.shows("2 slots used, 0 waiting");
+    terminal.shows("1 program, 0 waiting");
     drop(waiting);
     terminal.shows("Nobody holds a slot.");
     terminal.press("q");
@@ -101,7 +102,8 @@ fn everything_is_seen_at_a_glance() {
     assert!(!site.repository("spectre.lock").exists());
 }
 
-/// "Keys: up and down choose, enter shows all holders, s changes the order, / shows only what has a text in its name."
+/// "Keys: up and down choose, enter shows all holders, s changes the order, / shows only what has a text in
+/// its name."
 #[test]
 fn keys_choose_sort_and_filter() {
     needs_tmux!();
@@ -123,7 +125,7 @@ fn keys_choose_sort_and_filter() {
     terminal.shows("\n>matlab ");
     terminal.type_text("/spec");
     terminal.shows_when("one is left", |screen| {
-        screen.contains("1 repository, 1 slot used") && screen.contains("show: spec")
+        screen.contains("1 repository, 1 program") && screen.contains("show: spec")
     });
     terminal.press("Enter");
     terminal.shows("only spec");
@@ -151,6 +153,76 @@ fn a_narrow_pane_shows_what_matters() {
             last && lines[2].starts_with(">matlab") && lines[2].contains(" 1     4")
         });
     }
+    terminal.resize(20, 5);
+    terminal.shows_when("name and use alone", |screen| {
+        let lines: Vec<&str> = screen.lines().collect();
+        lines.len() == 5 && lines[4].starts_with("q quit") && lines[2] == ">matlab            1"
+    });
+}
+
+/// "It works on a wide terminal": from 150 columns on it once ended with a panic.
+#[test]
+fn a_wide_terminal_shows_everything() {
+    needs_tmux!();
+    let site = site();
+    let _holder = matlab(&site);
+    let bar_at = |terminal: &Terminal, columns: usize| {
+        let screen = terminal.shows_when(&format!("{columns} columns"), |screen| {
+            let lines: Vec<&str> = screen.lines().collect();
+            // The time of day stands at the right edge.
+            lines[0].chars().count() == columns && lines.last().is_some_and(|line| line.starts_with("q quit"))
+        });
+        let row: Vec<&str> = screen.lines().nth(2).unwrap_or_default().split_whitespace().collect();
+        assert_eq!((row[0], &row[2..5]), (">matlab", &["1", "4", "0"][..]), "{screen}");
+        assert!(row[1].starts_with('█') && row[1].ends_with('░'), "{screen}");
+        row[1].chars().count()
+    };
+    for columns in [149, 150, 200, 250] {
+        let terminal = watch(&site, (columns, 24));
+        assert_eq!(bar_at(&terminal, columns), 60);
+        terminal.press("Enter");
+        terminal.shows("── matlab: 1 of 4 used ──");
+    }
+    let terminal = watch(&site, (80, 24));
+    // What the longest title leaves: that of the user's own lock file.
+    let narrow = 41 - Account::own().name.chars().count();
+    for (columns, bar) in [(80, narrow), (250, 60), (120, 60), (200, 60), (150, 60)] {
+        terminal.resize(columns, 24);
+        assert_eq!(bar_at(&terminal, columns), bar);
+    }
+}
+
+/// "Whatever a terminal would obey is shown as an escape."
+#[test]
+fn a_name_cannot_move_the_cursor() {
+    needs_tmux!();
+    let site = site();
+    let name = "spectre\x1b[2J\n\u{202e}漢字";
+    site.program(name);
+    let _holder = site.test().args(["run", "--", name]).spawn();
+    for columns in [80, 150] {
+        let terminal = watch(&site, (columns, 24));
+        terminal.press("End");
+        let screen = terminal.shows(r"spectre\u{1b}[2J\n");
+        assert!(screen.starts_with("rungate  ") && screen.contains("\n>spectre "), "{screen}");
+        let is_whole = screen.contains(r"spectre\u{1b}[2J\n\u{202e}漢字 tokens");
+        assert!(is_whole == (columns == 150) && (is_whole || screen.contains("~ tokens")), "{screen}");
+    }
+}
+
+/// "However it ends": also while the terminal has sent half of a key.
+#[test]
+fn half_a_key_holds_nothing_up() {
+    needs_tmux!();
+    let site = site();
+    let terminal = watch(&site, (80, 24));
+    // It is read together with the whole key before it, and so cannot be left for the shell.
+    terminal.type_text("s\x1b[");
+    terminal.shows("order: use");
+    kill(watcher(&site), Signal::SIGTERM).expect("the watcher is there");
+    terminal.shows_when("the shell's screen is back", |screen| !screen.contains("REPOSITORY"));
+    terminal.enter("echo status $?");
+    terminal.shows("\nstatus 143\n");
 }
 
 /// "However it ends, the terminal is what it was before": by Ctrl-C, and by a signal, of which it then dies.
@@ -204,7 +276,7 @@ fn it_can_be_stopped_and_continued() {
 #[test]
 #[ignore = "the next test starts it, on a terminal"]
 fn a_panic_on_the_whole_screen() {
-    let Ok(screen) = FullScreen::enter() else { return };
+    let Ok(screen) = Screen::enter() else { return };
     // As where a panic ends the program at once: nothing is dropped.
     std::mem::forget(screen);
     panic!("it has drawn nothing yet");
@@ -250,6 +322,18 @@ fn no_color_means_none() {
     terminal.shows("q quit");
     let painted = terminal.painted_screen();
     assert!(!is_coloured(&painted) && painted.contains("\x1b[1m"), "{painted:?}");
+    // What is told without colours is: the free part of a bar is faint.
+    let mut is_faint = false;
+    let free =
+        painted.split("\x1b[").filter_map(|sequence| sequence.split_once('m')).find(|(parameters, text)| {
+            is_faint = parameters.split(';').fold(is_faint, |is_faint, number| match number {
+                "2" => true,
+                "" | "0" | "22" => false,
+                _ => is_faint,
+            });
+            text.contains('░')
+        });
+    assert!(free.is_some() && is_faint, "{painted:?}");
 }
 
 /// "A changed policy counts within a few seconds; while it has faults the last one that had none is shown."

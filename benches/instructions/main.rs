@@ -1,6 +1,7 @@
-//! `cargo bench --bench instructions`: what a launch costs in instructions, held against a budget. More than 5 % above the
-//! budget is a failure until the budget is changed in the same commit; less than 5 % below it is one too, so that what was
-//! gained is not lost again unseen. `cargo bench --bench instructions -- --write` writes the budget anew.
+//! `cargo bench --bench instructions`: what a launch costs in instructions, held against a budget. More than
+//! 5 % above the budget is a failure until the budget is changed in the same commit; less than 5 % below it
+//! is one too, so that what was gained is not lost again unseen. `cargo bench --bench instructions --
+//! --write` writes the budget anew.
 #![allow(clippy::print_stdout, reason = "it is a report")]
 
 #[path = "../callgrind.rs"]
@@ -54,12 +55,8 @@ fn counts(site: &Site) -> Vec<(&'static str, u64)> {
     symlink(&rungate, &shim).expect("a link");
     let rungate = rungate.display().to_string();
     let file = site.path("ad-hoc.lock").display().to_string();
-    let [none, ten, hundred, thousand] = [
-        PathBuf::new(),
-        site.compiled_policy(10, 2),
-        site.compiled_policy(100, 2),
-        site.compiled_policy(1000, 2),
-    ];
+    let [none, ten, hundred, thousand] =
+        [PathBuf::new(), site.policy(10, 2), site.policy(100, 2), site.policy(1000, 2)];
     let null = site.installed(&site.program("null_launcher")).display().to_string();
     let shim = shim.display().to_string();
     let run = [&rungate, "run", "--", "true"];

@@ -1,4 +1,5 @@
-//! Admission and refusal where many slots are held, within this process: what the calls cost, without the start of a process.
+//! Admission and refusal where many slots are held, within this process: what the calls cost, without the
+//! start of a process.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
@@ -35,6 +36,12 @@ pub(crate) fn rows(site: &Site) -> Vec<Row> {
     rows.push(listing(site, &file));
     drop(crowd);
 
+    let file = site.path("crowded-at-random");
+    let crowd = Crowd::in_random_order(site, &file, 10_000);
+    let what = "refusal, 10,000 of 10,000 held, taken in random order".into();
+    rows.push(Row { what, ..refusal(site, &file, 10_000, 0.06) });
+    drop(crowd);
+
     let file = site.path("crowded-1000");
     let _crowd = Crowd::of(site, &file, 1000);
     rows.push(refusal(site, &file, 1000, 0.5));
@@ -65,7 +72,8 @@ fn listing(site: &Site, file: &Path) -> Row {
     Row { what: "list of 10,000 holders".into(), ours, against, reach: 0.5 }
 }
 
-/// The least that taking a slot under a mutex could be: to lock the mutex, to lock a slot, and to unlock both.
+/// The least that taking a slot under a mutex could be: to lock the mutex, to lock a slot, and to unlock
+/// both.
 fn four_calls(file: &Path) -> Duration {
     let file = OpenOptions::new().read(true).write(true).open(file).expect("the file");
     timed(|| {

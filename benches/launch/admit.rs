@@ -2,59 +2,44 @@
 
 use std::path::Path;
 
-use rungate::repository::{
-    acquisition::{Launch, Outcome, acquire},
-    admitted::Admitted,
-    claim::{Admit, Claim, Demand, Nested, Slots},
-    file::{Creation, Opening},
-    hold::Hold,
+use rungate::{
+    keeper::{memory::Store, table::Keepers},
+    protocol::{acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, without_waiting::acquire},
+    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    terms::{
+        amount::Amount,
+        claim::{Claim, Demand},
+        hold::Hold,
+        launch::Launch,
+        location::FileLocation,
+        slots::Slots,
+    },
 };
-use rungate::sys::descriptor::{DEFAULT_FLOOR, Inherited};
 
 /// Asks for a slot, and gives it back at once.
 #[allow(dead_code, reason = "not every program that includes this file asks so")]
 pub(crate) fn is_admitted(file: &Path, limit: u64) -> bool {
-    admitted(file, limit).is_some()
+    granted(&demands(file, limit)).is_some()
 }
 
-/// Asks for a slot, which is held until what comes out is dropped.
-pub(crate) fn admitted(file: &Path, limit: u64) -> Option<Admitted> {
+/// Asks for what is demanded, which is held until what comes out is dropped.
+pub(crate) fn granted<'c>(demands: &'c [Demand<'c>]) -> Option<Grant<'c>> {
     let inherited = Inherited::default();
-    let demands = [Demand::One(claim(file, limit))];
-    let launch = Launch {
-        command: "bench",
-        host: "bench",
-        uid: 0,
-        ancestors: &[],
-        opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process },
+    let asker = Asker {
+        launch: Launch { command: "bench", host: "bench", uid: 0, ancestors: &[], hold: Hold::Process },
+        keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() },
+        generation: 0,
         on_expired: &|_, _, _| {},
+        clock: Clock::default(),
     };
-    match acquire(&demands, &launch).expect("a lock file") {
-        Outcome::Admitted(admitted) => Some(admitted),
-        Outcome::Refused(_) => None,
+    match acquire(demands, &asker).expect("a lock file") {
+        Outcome::Granted(grant) => Some(grant),
+        Outcome::Refused(_) | Outcome::Interrupted => None,
     }
 }
 
-fn claim(file: &Path, limit: u64) -> Claim {
-    let base = file.parent().unwrap_or(Path::new("/")).to_owned();
-    Claim {
-        name: "bench".into(),
-        path: file.to_owned(),
-        creation: Creation {
-            base,
-            create_base: false,
-            private: None,
-            file_mode: 0o600,
-            directory_mode: 0o700,
-        },
-        owner: None,
-        limit,
-        slots: Slots::Number(1),
-        zones: None,
-        admit: Admit::WithinLimit,
-        nested: Nested::Join,
-        rule: "bench".into(),
-        pause: None,
-        expiry: None,
-    }
+/// One slot of so many.
+pub(crate) fn demands(file: &Path, limit: u64) -> [Demand<'static>; 1] {
+    let amount = Amount::plain(Slots::Number(1), limit);
+    [Demand::One(Claim::outside_the_policy(FileLocation::named(file.to_owned(), 0o600), amount, "bench"))]
 }

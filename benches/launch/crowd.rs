@@ -15,8 +15,17 @@ pub(crate) struct Crowd {
 impl Crowd {
     /// So many of them, in the first slots of a file.
     pub(crate) fn of(site: &Site, file: &Path, count: u64) -> Self {
+        Self::ordered(site, file, count, None)
+    }
+
+    /// The same by peers, who took their slots in a random order.
+    pub(crate) fn in_random_order(site: &Site, file: &Path, count: u64) -> Self {
+        Self::ordered(site, file, count, Some("random"))
+    }
+
+    fn ordered(site: &Site, file: &Path, count: u64, order: Option<&str>) -> Self {
         let mut command = Command::new(site.program("crowd"));
-        command.arg(file).arg(count.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(file).arg(count.to_string()).args(order).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the crowd starts");
         let mut line = String::new();
         let output = child.stdout.take().expect("a pipe");

@@ -1,6 +1,9 @@
-//! `cargo bench --bench launch`: what a launch costs, beside what it stands in for. Both sides of a row take turns within one
-//! run, so that whatever else the machine does falls on both; what counts is the ratio of their medians. The table can be
-//! pasted into the README. With `-- whole`, `admission`, `line` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against the number of held slots is drawn.
+//! `cargo bench --bench launch`: what a launch costs, beside what it stands in for. Both sides of a row take
+//! turns within one run, so that whatever else the machine does falls on both; what counts is the ratio of
+//! their medians. The table can be pasted into the README. With `-- whole`, `throughput`, `admission`,
+//! `refusals`, `line` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against
+//! the number of held slots is drawn. As a package has it, with its text in the order of its use:
+//! `packaging/order-text cargo bench --bench launch`.
 #![allow(clippy::print_stdout, reason = "it is a report")]
 #![allow(unsafe_code, reason = "descriptors that nobody owns")]
 #![allow(clippy::cast_precision_loss, reason = "the figures of a report have three digits")]
@@ -12,9 +15,12 @@ mod callgrind;
 mod crowd;
 mod line;
 mod plot;
+mod processor;
+mod refusals;
 mod row;
 #[path = "../site.rs"]
 mod site;
+mod throughput;
 mod whole;
 
 use std::os::fd::BorrowedFd;
@@ -44,9 +50,11 @@ fn main() {
         return plot::draw(&site, &path);
     }
     println!("{}", Row::HEAD);
-    let groups: [(&str, Rows); 4] = [
+    let groups: [(&str, Rows); 6] = [
         ("whole", whole::rows),
+        ("throughput", throughput::rows),
         ("admission", admission::rows),
+        ("refusals", refusals::rows),
         ("line", line::rows),
         ("sizes", whole::sizes),
     ];
@@ -59,7 +67,8 @@ fn main() {
     }
 }
 
-/// What cargo left open is not for the programs that are measured: rungate looks at each descriptor that came along.
+/// What cargo left open is not for the programs that are measured: rungate looks at each descriptor that came
+/// along.
 fn close_on_exec() {
     for number in 3..1024 {
         // SAFETY: the descriptor is borrowed for one call, which fails where there is none.

@@ -62,6 +62,7 @@ fn down(milliseconds: f64) -> f64 {
 fn svg(names: &[&str], colours: &[&str], lines: &[Vec<(f64, f64)>]) -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 400\" font-family=\"sans-serif\" font-size=\"13\">\n\
+         <desc>made by: cargo bench --bench launch -- --plot docs/admission.svg</desc>\n\
          <rect width=\"640\" height=\"400\" fill=\"white\"/>\n",
     );
     for (power, shown) in (0..).zip(["1", "10", "100", "1,000", "10,000"]) {

@@ -64,6 +64,10 @@ impl Row {
     pub(crate) const HEAD: &str = "| what | median (middle half) | against | median (middle half) | ratio | reach |\n\
                                    | --- | --- | --- | --- | --- | --- |";
 
+    pub(crate) fn new(what: String, ours: &Side, against: &Side, reach: f64) -> Self {
+        Self { what, ours: ours.clone(), against: against.clone(), reach }
+    }
+
     pub(crate) fn ratio(&self) -> f64 {
         self.ours.median() / self.against.median()
     }
@@ -78,8 +82,8 @@ impl fmt::Display for Row {
     }
 }
 
-/// Times all of these in turn, so many times after a few that do not count. Each says itself how long it took. The order is another
-/// one in each round: who comes after one of his kind finds the caches warm.
+/// Times all of these in turn, so many times after a few that do not count. Each says itself how long it
+/// took. The order is another one in each round: who comes after one of its kind finds the caches warm.
 pub(crate) fn in_turn<const N: usize>(
     rounds: usize,
     sides: [(&str, &mut dyn FnMut() -> Duration); N],

@@ -1,4 +1,5 @@
-//! Becomes the program that its arguments name, and does nothing else: what a launcher costs before it does anything.
+//! Becomes the program that its arguments name, and does nothing else: what a launcher costs before it does
+//! anything.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

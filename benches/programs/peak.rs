@@ -1,5 +1,6 @@
-//! Runs a command and prints its peak memory: the most that was resident at one moment, in KiB, by wait4(2). It forks before
-//! it executes, because a child that shares the memory of its parent until then would be charged for that.
+//! Runs a command and prints its peak memory: the most that was resident at one moment, in KiB, by wait4(2).
+//! It forks before it executes, because a child that shares the memory of its parent until then would be
+//! charged for that.
 //!
 //! ```text
 //! peak COMMAND [ARGUMENT…]

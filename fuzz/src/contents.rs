@@ -1,6 +1,6 @@
-//! What a lock file says, and what a log says: all of it may be garbage. The bytes are the hint, rungate's header and records,
-//! without the holes between them; two bytes in front say how much of the file is there. Two slots are locked, and that
-//! alone decides who is admitted.
+//! What a lock file says, and what a log says: all of it may be garbage. The bytes are the hint, rungate's
+//! header and records, without the holes between them; two bytes in front say how much of the file is there.
+//! Two slots are locked, and that alone decides who is admitted.
 
 use std::{
     cell::OnceCell,
@@ -11,25 +11,38 @@ use std::{
 };
 
 use rungate::{
+    escape::{is_unsafe, visible},
+    keeper::{
+        file::{
+            file::LockFile,
+            header::Header,
+            holder::holders,
+            layout::{HEADER_AT, LAST_SLOT, RECORD_SIZE, record_at, slot_bytes},
+            lock_path::LockPath,
+            record::Record,
+            scan::scan,
+        },
+        memory::Store,
+        table::Keepers,
+    },
     log::event::Event,
-    output::visible::visible,
-    repository::{
-        acquisition::{Launch, Outcome, acquire},
-        admitted::Admitted,
-        claim::{Admit, Claim, Demand, Nested, Pause, Slots},
-        file::{Creation, LockFile, Opening},
-        header::Header,
-        hold::Hold,
-        holder::holders,
-        layout::{HEADER_AT, LAST_SLOT, RECORD_SIZE, record_at, slot_bytes},
-        occupancy::Occupancy,
-        record::Record,
-        refused::Reason,
+    protocol::{
+        acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, refusal::Reason,
+        without_waiting::acquire,
     },
     sys::{
         descriptor::{DEFAULT_FLOOR, Inherited},
         process,
         record_lock::{Mode, Ownership, try_lock},
+    },
+    terms::{
+        amount::Amount,
+        claim::{Claim, Demand},
+        hold::Hold,
+        launch::Launch,
+        location::FileLocation,
+        pace::{ElapsedFrom, Pace, Pause, TooSoon},
+        slots::Slots,
     },
 };
 
@@ -73,7 +86,7 @@ pub fn judge(data: &[u8]) {
 fn event(line: &[u8]) {
     let Ok(event) = serde_json::from_slice::<Event>(line) else { return };
     let _ = event.moment();
-    assert!(!event.line().contains(|c: char| c.is_control()), "{event:?}");
+    assert!(!event.line().contains(is_unsafe), "{event:?}");
     let fields = event.fields();
     assert!(fields.iter().all(|(name, _)| !name.is_empty()));
 }
@@ -109,32 +122,38 @@ fn launch_over(Scratch { path, file }: &Scratch) {
     let locked = try_lock(file.as_fd(), &slot_bytes(1, 2), Mode::Write, Ownership::Description);
     assert_eq!(locked, Ok(true));
     look(path, 2);
-    let Outcome::Refused(refused) = launch(path, 2, None) else { panic!("a third one is let in") };
-    assert!(matches!(refused[0].reason, Reason::Full { used: 2, .. }), "{:?}", refused[0].reason);
-    let pause = Pause { length: Duration::from_secs(900), from_end: false, silent: false };
-    if let Outcome::Refused(refused) = launch(path, 3, Some(pause)) {
-        assert!(matches!(refused[0].reason, Reason::TooSoon { .. }), "{:?}", refused[0].reason);
+    let is_full = |reason: &Reason| matches!(reason, Reason::Full(full) if full.used() == 2);
+    let two = demands(path, 2, None);
+    let Outcome::Refused(refusal) = launch(&two) else { panic!("a third one is let in") };
+    assert!(refusal.claims().all(|refused| is_full(&refused.reason)), "it is not full");
+    let length = Duration::from_secs(900);
+    let pause = Pause { length, from: ElapsedFrom::Start, too_soon: TooSoon::Refuse };
+    if let Outcome::Refused(refusal) = launch(&demands(path, 3, Some(pause))) {
+        assert!(refusal.is_too_soon(), "it is refused, and not because it comes too soon");
     }
-    let Outcome::Admitted(admitted) = launch(path, 3, None) else { panic!("a free slot is lost") };
-    wrote(path, &admitted);
-    drop(admitted);
+    let three = demands(path, 3, None);
+    let Outcome::Granted(grant) = launch(&three) else { panic!("a free slot is lost") };
+    wrote(path, &grant);
+    drop(grant);
     look(path, 2);
 }
 
 fn look(path: &Path, used: u64) {
-    let file = LockFile::open_to_read(path).expect("the file opens").expect("the file is there");
-    let occupancy = Occupancy::scan(&file).expect("the locks");
+    let file =
+        LockFile::open_to_read(&LockPath::named(path)).expect("the file opens").expect("the file is there");
+    let occupancy = scan(&file).expect("the locks");
     assert_eq!(occupancy.shown(), used);
     for holder in holders(&file, &occupancy).expect("the holders") {
         let texts = [holder.host, holder.command, holder.rule].into_iter().flatten();
-        assert!(texts.map(|text| visible(&text)).all(|text| !text.contains(char::is_control)));
+        assert!(texts.map(|text| visible(&text)).all(|text| !text.contains(is_unsafe)));
     }
 }
 
 /// After a launch the file says what is so, whatever it said before.
-fn wrote(path: &Path, admitted: &Admitted) {
-    assert_eq!(admitted.slots()[0].slots, [3]);
-    let file = LockFile::open_to_read(path).expect("the file opens").expect("the file is there");
+fn wrote(path: &Path, grant: &Grant<'_>) {
+    assert_eq!(grant.slots()[0].slots.to_string(), "3");
+    let file =
+        LockFile::open_to_read(&LockPath::named(path)).expect("the file opens").expect("the file is there");
     let header = Header::read(&file).expect("a header");
     assert_eq!(header.cursor, 4);
     assert!(header.last_start.is_some());
@@ -144,35 +163,23 @@ fn wrote(path: &Path, admitted: &Admitted) {
     assert_eq!(Record::decode(&bytes[..length]).map(|record| record.pid), Some(process::own_pid()));
 }
 
-fn launch(path: &Path, limit: u64, pause: Option<Pause>) -> Outcome {
+fn demands(path: &Path, limit: u64, pause: Option<Pause>) -> [Demand<'static>; 1] {
+    let amount = Amount::plain(Slots::Number(1), limit);
+    let mut file = FileLocation::named(path.to_owned(), 0o600);
+    // What a policy names is believed to be a repository, whatever it holds.
+    file.creation.by_hand = false;
+    let claim = Claim::outside_the_policy(file, amount, "rule");
+    [Demand::One(Claim { pace: Pace { pause, expiry: None }, ..claim })]
+}
+
+fn launch<'c>(demands: &'c [Demand<'c>]) -> Outcome<'c> {
     let inherited = Inherited::default();
-    let claim = Claim {
-        name: "r".to_owned(),
-        path: path.to_owned(),
-        creation: Creation {
-            base: path.parent().expect("a directory").to_owned(),
-            create_base: false,
-            private: None,
-            file_mode: 0o600,
-            directory_mode: 0o700,
-        },
-        owner: None,
-        limit,
-        slots: Slots::Number(1),
-        zones: None,
-        admit: Admit::WithinLimit,
-        nested: Nested::Take,
-        rule: "rule".to_owned(),
-        pause,
-        expiry: None,
-    };
-    let launch = Launch {
-        command: "x",
-        host: "h",
-        uid: 0,
-        ancestors: &[],
-        opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process },
+    let asker = Asker {
+        launch: Launch { command: "x", host: "h", uid: 0, ancestors: &[], hold: Hold::Process },
+        keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() },
+        generation: 0,
         on_expired: &|_, _, _| {},
+        clock: Clock::default(),
     };
-    acquire(&[Demand::One(claim)], &launch).unwrap_or_else(|error| panic!("{error}"))
+    acquire(demands, &asker).unwrap_or_else(|error| panic!("{error}"))
 }

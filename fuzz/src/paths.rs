@@ -1,5 +1,5 @@
-//! Placeholder expansion: it never leaves the directory and never merges two values. The bytes are texts with a NUL between
-//! them: the path of a repository as a policy writes it, then the values of two launches.
+//! Placeholder expansion: it never leaves the directory and never merges two values. The bytes are texts with
+//! a NUL between them: the path of a repository as a policy writes it, then the values of two launches.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,8 +8,9 @@ use std::{
 };
 
 use rungate::{
-    decision::{Demand, Request, Verdict, decide},
+    decision::{Request, Verdict, decide},
     policy::Policy,
+    terms::{claim::Demand, location::Location},
 };
 
 use super::small_site::SmallSite;
@@ -31,7 +32,7 @@ pub fn judge(data: &[u8]) {
         asked == otherwise,
         "{template}: {asked:?} gives {here:?}, {otherwise:?} {there:?}"
     );
-    // What one value has become, typed by somebody else, is not his file.
+    // What one value has become, typed by somebody else, is not their file.
     let name = here.file_name().unwrap_or_default().to_owned();
     let posing = Launch { arguments: vec![name, one.argument(1)], ..one.clone() };
     let taken = posing.path(&policy) == here;
@@ -51,7 +52,7 @@ fn policy(template: &str) -> Option<Policy> {
     Policy::of_text("/p.toml", text).ok()
 }
 
-/// What a user can choose, and his number.
+/// What a user can choose, and their number.
 #[derive(Clone, Debug)]
 struct Launch {
     uid: u32,
@@ -109,7 +110,8 @@ impl Launch {
         );
         let Verdict::Start(terms) = &decision.verdict else { panic!("it does not start") };
         let Some(Demand::One(claim)) = terms.demands.first() else { panic!("it claims nothing") };
-        claim.path.clone()
+        let Location::File(file) = &claim.location else { panic!("it is kept in no file") };
+        file.path.clone()
     }
 
     /// What of the launch the path asks about. An argument that is not there counts as one without characters.

@@ -1,16 +1,22 @@
-//! Policy text to decision. The bytes are the text of a policy file; the launches that it judges are made of the words that
-//! stand in it, so that rules match.
+//! Policy text to decision. The bytes are the text of a policy file; the launches that it judges are made of
+//! the words that stand in it, so that rules match.
 
 use std::{
     ffi::{OsStr, OsString},
     fmt::Write as _,
+    ops::RangeInclusive,
     path::Path,
 };
 
 use rungate::{
-    decision::{Claim, Decision, Demand, Request, Verdict, decide},
+    decision::{Decision, Request, Verdict, decide},
     diagnostic::SourceText,
     policy::{LayerKind, LayerText, Policy, codes},
+    terms::{
+        admit::Admit,
+        claim::{Claim, Demand},
+        location::Location,
+    },
 };
 
 use super::small_site::{FIRST, SmallSite};
@@ -62,19 +68,29 @@ fn read(layers: &[(LayerKind, &str)]) -> Option<Policy> {
     read.ok()
 }
 
-/// What stands between quotes, and some words that are always tried.
-fn words(text: &str) -> Vec<&str> {
+/// So much of what stands between quotes, and some words that are always tried.
+pub fn words(text: &str, most: usize) -> Vec<&str> {
     let quoted = text.split('"').skip(1).step_by(2).flat_map(|words| words.split(['*', '?', '@', '%']));
     let mut words: Vec<&str> =
-        quoted.filter(|word| !word.is_empty() && !word.contains('\0')).take(64).collect();
+        quoted.filter(|word| !word.is_empty() && !word.contains('\0')).take(most).collect();
     words.extend(["matlab", "/usr/bin/mex", "ws17.example.org", "-np", "8"]);
     words
 }
 
-fn for_launches(text: &str, mut ask: impl FnMut(&Request<'_>)) {
-    let words = words(text);
-    for number in 0..4 {
-        let word = |index: usize| words[(number * 7 + index) % words.len()];
+fn for_launches(text: &str, ask: impl FnMut(&Request<'_>)) {
+    let words = words(text, 64);
+    for_launches_of(&words, (0..4).map(|number| number * 7), ask);
+}
+
+/// Launches that are made of some words; each begins with another one.
+pub fn for_launches_of(
+    words: &[&str],
+    first: impl Iterator<Item = usize>,
+    mut ask: impl FnMut(&Request<'_>),
+) {
+    for (number, first) in first.enumerate() {
+        let word = |index: usize| words[(first + index) % words.len()];
+        let number = number % 4;
         let path = Path::new("/usr/bin").join(word(0));
         let arguments: Vec<OsString> = (1..5).map(|index| OsString::from(word(index))).collect();
         let groups: Vec<u32> = (FIRST..).take(number).collect();
@@ -104,10 +120,9 @@ fn keeps_to_the_systems(decision: &Decision<'_>) {
     let mut claims =
         terms.demands.iter().filter(|demand| matches!(demand, Demand::One(_))).flat_map(Demand::claims);
     let is_kept = |claim: &Claim<'_>| {
-        claim.repository.name() == "system"
-            && claim.effective_limit() <= 5
-            && claim.enforce
-            && !claim.admit_always
+        claim.repository.split(' ').next() == Some("system")
+            && claim.amount.effective_limit() <= 5
+            && claim.amount.admit == Admit::WithinLimit
     };
     assert!(claims.any(is_kept), "a user has loosened the system's limit: {:?}", terms.demands);
 }
@@ -118,17 +133,19 @@ fn describe(decision: &Decision<'_>) -> String {
     match &decision.verdict {
         Verdict::Start(terms) => {
             for claim in terms.demands.iter().flat_map(Demand::claims) {
-                assert!(claim.path.is_absolute() && claim.path.starts_with(&claim.base), "{:?}", claim.path);
-                assert!(claim.path.components().all(|part| part.as_os_str() != ".."), "{:?}", claim.path);
-                let numbers =
-                    (claim.limit, claim.ceiling, claim.slots, &claim.zones, claim.owner, claim.enforce);
-                assert!(
-                    claim.zones.iter().all(|zone| zone.first >= 1 && zone.last <= claim.limit),
-                    "{numbers:?}"
+                let Location::File(file) = &claim.location else { panic!("no lock file: {claim:?}") };
+                assert!(file.path.is_absolute() && file.path.starts_with(&file.creation.base), "{file:?}");
+                assert!(file.path.components().all(|part| part.as_os_str() != ".."), "{file:?}");
+                let within =
+                    |zone: &RangeInclusive<u64>| *zone.start() >= 1 && *zone.end() <= claim.amount.limit;
+                assert!(claim.amount.zones.iter().all(within), "{:?}", claim.amount);
+                let _ = writeln!(
+                    said,
+                    "{:?} {:?} {:?} {:?} {:?} {:?}",
+                    file.path, file.owner, claim.member, claim.amount, claim.wait, claim.queue
                 );
-                let _ = writeln!(said, "{:?} {:?} {numbers:?}", claim.path, claim.member);
             }
-            let _ = write!(said, "{} {:?} {:?}", terms.exempt.is_some(), terms.wait, terms.hold);
+            let _ = write!(said, "{} {:?}", terms.exempt.is_some(), terms.hold);
         }
         Verdict::Denied { matches, rule } => {
             let _ = write!(said, "denied {:?} {matches}", rule.message());

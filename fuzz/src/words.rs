@@ -1,5 +1,5 @@
-//! The command line and the environment. The bytes are texts with a NUL between them, as the kernel hands them over: `PATH`, then
-//! `RUNGATE_HELD`, then an argument each.
+//! The command line and the environment. The bytes are texts with a NUL between them, as the kernel hands
+//! them over: `PATH`, then `RUNGATE_HELD`, then an argument each.
 
 use std::{
     borrow::Cow,
@@ -16,7 +16,7 @@ use rungate::{
         program::Program,
         search::Search,
     },
-    repository::claim::NamedSlots,
+    terms::{named_slots::NamedSlots, runs::Runs},
 };
 
 /// Reads the arguments, looks the program up, and tells it what it holds.
@@ -47,8 +47,9 @@ fn command_line(arguments: &[OsString]) {
     }
 }
 
-/// What is found is the command's name in a directory of the search path, or the command itself where it is a path; and what
-/// lies behind a shim is a part of the search path, so that a search that goes on behind it ends.
+/// What is found is the command's name in a directory of the search path, or the command itself where it is a
+/// path; and what lies behind a shim is a part of the search path, so that a search that goes on behind it
+/// ends.
 fn program(command: &OsStr, search: &OsStr) {
     let search = Search::of(search.to_owned());
     let behind = search.behind(Path::new(command));
@@ -66,10 +67,10 @@ fn program(command: &OsStr, search: &OsStr) {
 /// What is made up in the environment is replaced or passed on, and never becomes anything else.
 fn environment(held: &OsStr, entries: &[OsString]) {
     let ancestors = parse_held(&held.to_string_lossy());
-    assert!(ancestors.iter().all(|held| !held.name.is_empty() && !held.slots.is_empty()));
+    assert!(ancestors.iter().all(|held| !held.name.is_empty() && held.slots.count() > 0));
     let caller: Vec<CString> =
         entries.iter().filter_map(|entry| CString::new(entry.as_bytes()).ok()).collect();
-    let taken = [NamedSlots { name: "seats".to_owned(), slots: vec![3, 5] }];
+    let taken = [NamedSlots { name: "seats".to_owned(), slots: Runs::of(&[3, 5]), called: Vec::new() }];
     let entries = caller.iter().cloned().map(Cow::Owned).collect();
     let environment: Vec<CString> =
         with_slots(entries, &ancestors, &taken).into_iter().map(Cow::into_owned).collect();

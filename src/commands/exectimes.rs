@@ -1,37 +1,59 @@
-//! The command line, output and statuses of exectimes (Gamble 2011): `LOCK-FILE MAX COMMAND…`, `LOCK-FILE check` and
-//! `LOCK-FILE list`. What the original takes on trust is checked here: MAX must be a number.
+//! The command line, output and statuses of exectimes (Gamble 2011): `LOCK-FILE MAX COMMAND…`, `LOCK-FILE
+//! check` and `LOCK-FILE list`. What the original takes on trust is checked here: MAX must be a number.
 
 use std::{
     env,
     ffi::{OsStr, OsString},
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
 use crate::{
+    cli::ExectimesArguments,
+    commands::refusals::exectimes::{
+        USAGE, cannot_execute, cannot_lock, cannot_open, cannot_start, cannot_write, no_number,
+    },
+    error::Error,
     exit_status::ExitStatus,
+    keeper::file::lock_path::LockPath,
+    keeper::{
+        BaseDirectories, Means,
+        error::KeeperError,
+        file::survey::{Survey, held_slots},
+        memory,
+        occupancy::Occupancy,
+        table::Keepers,
+    },
     launch::{
         program::Program,
         start::{Command, start},
     },
-    output::{stream, visible::visible},
-    repository::{
-        acquisition::{Launch, Outcome, acquire},
-        claim::{Admit, Claim, Demand, Nested, Slots},
-        file::{Creation, Opening},
-        hold::Hold,
-        refused::{Reason, Refused},
-        survey::Survey,
-    },
+    output::stream,
+    protocol::{acquisition::Outcome, asker::Asker, clock::Clock, without_waiting::acquire},
     sys::{
         credentials::Credentials,
         descriptor::{DEFAULT_FLOOR, Inherited},
-        host,
+        executable, host,
+        process::own_pid,
+    },
+    terms::{
+        amount::Amount,
+        claim::{Claim, Demand},
+        hold::Hold,
+        launch::Launch,
+        location::{FileLocation, Location},
+        merged::LAST_SLOT,
+        slots::Slots,
     },
 };
 
-const USAGE: &str = "Usage: exectimes lock-file max-instances command";
+/// Does what exectimes does.
+#[expect(clippy::unnecessary_wraps, reason = "every subcommand is entered in one way")]
+pub(super) fn run(arguments: &ExectimesArguments) -> Result<u8, Error> {
+    Ok(main(&arguments.arguments))
+}
 
-/// Does what exectimes does with these arguments; all that goes wrong ends with 1.
+/// The same, as the launcher does it; all that goes wrong ends with 1.
 pub(super) fn main(arguments: &[OsString]) -> u8 {
     let failure = ExitStatus::Failure as u8;
     match act(arguments) {
@@ -57,88 +79,91 @@ fn act(arguments: &[OsString]) -> Result<(), Failed> {
     let [file, word, command @ ..] = arguments else { return Err(Failed::Usage) };
     let path = env::current_dir().unwrap_or_default().join(file);
     match word.to_str() {
-        Some("check") => {
-            survey(&path).and_then(|survey| print(&format!("{} instances running\n", survey.used)))
-        }
+        Some("check") => print(&format!("{} instances running\n", held(&path)?.shown())),
         Some("list") => list(&path),
-        _ => run(path, word, command),
+        _ => launch(path, word, command),
     }
 }
 
-fn survey(path: &Path) -> Result<Survey, Failed> {
-    Survey::of(path).map_err(|error| Failed::Because(format!("Failed to open file: {error}")))
+fn held(path: &Path) -> Result<Occupancy, Failed> {
+    held_slots(&LockPath::named(path)).map_err(|error| Failed::Because(cannot_open(error)))
 }
 
 fn print(text: &str) -> Result<(), Failed> {
-    stream::print(text).map_err(|error| Failed::Because(format!("Failed to write: {error}")))
+    stream::print(text).map_err(|error| Failed::Because(cannot_write(error)))
 }
 
 fn list(path: &Path) -> Result<(), Failed> {
-    let lines = survey(path)?.holders.into_iter().flat_map(|holder| {
-        let pid = holder.pid.unwrap_or(-1);
-        (holder.slots.0..=holder.slots.1).map(move |slot| format!("Slot {slot} held by PID {pid}\n"))
-    });
-    print(&lines.collect::<String>())
+    let held = held(path)?;
+    let lines: String = if held.spans().iter().all(|span| span.pid.is_some()) {
+        held.spans().iter().map(|span| lines(span.slots.clone(), span.pid)).collect()
+    } else {
+        // Records know more of slots that go with a description.
+        let survey = Survey::of(&LockPath::named(path));
+        let holders = survey.map_err(|error| Failed::Because(cannot_open(error)))?.holders;
+        holders.iter().map(|holder| lines(holder.slots.0..=holder.slots.1, holder.pid)).collect()
+    };
+    print(&lines)
 }
 
-fn run(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> {
+fn lines(slots: RangeInclusive<u64>, pid: Option<i32>) -> String {
+    let pid = pid.unwrap_or(-1);
+    // A lock to the end of the file covers more than there can be.
+    let slots = *slots.start()..=(*slots.end()).min(LAST_SLOT.max(*slots.start()));
+    slots.map(|slot| format!("Slot {slot} held by PID {pid}\n")).collect()
+}
+
+fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> {
     let Some((command, words)) = command.split_first() else { return Err(Failed::Usage) };
-    let limit: u32 = most.to_str().and_then(|most| most.trim_start().parse().ok()).ok_or_else(|| {
-        Failed::Because(format!("exectimes: max-instances is a number, not \"{}\"\n{USAGE}", visible(most)))
-    })?;
-    let base = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-    let claim = Claim {
-        name: path.file_stem().unwrap_or_default().to_string_lossy().replace([' ', '=', ','], "_"),
-        path,
-        creation: Creation {
-            base,
-            create_base: false,
-            private: None,
-            file_mode: 0o666,
-            directory_mode: 0o700,
-        },
-        owner: None,
-        limit: u64::from(limit),
-        slots: Slots::Number(1),
-        zones: None,
-        admit: Admit::WithinLimit,
-        nested: Nested::Take,
-        rule: "exectimes".to_owned(),
-        pause: None,
-        expiry: None,
-    };
+    let limit: u32 = most
+        .to_str()
+        .and_then(|most| most.trim_start().parse().ok())
+        .ok_or_else(|| Failed::Because(no_number(most)))?;
+    let amount = Amount::plain(Slots::Number(1), u64::from(limit));
+    let claim = Claim::outside_the_policy(FileLocation::named(path, 0o666), amount, "exectimes");
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let host = host::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
     let uid = Credentials::of_this_process().map_or(0, |credentials| credentials.uid);
     let inherited = Inherited::scan();
-    let launch = Launch {
-        command: &name,
-        host: &host,
-        uid,
-        ancestors: &[],
-        opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process },
+    let asker = Asker {
+        launch: Launch { command: &name, host: &host, uid, ancestors: &[], hold: Hold::Process },
+        keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: memory::Store::default() },
+        generation: 0,
         on_expired: &|_, _, _| {},
+        clock: Clock::default(),
     };
-    match acquire(&[Demand::One(claim)], &launch) {
-        Ok(Outcome::Admitted(admitted)) => {
+    let failed = |error| Failed::Because(cannot_lock(error));
+    let demands = if keeps_slot(&claim, &asker).map_err(failed)? { vec![] } else { vec![Demand::One(claim)] };
+    match acquire(&demands, &asker) {
+        Ok(Outcome::Granted(grant)) => {
             let directory = env::current_dir().unwrap_or_default();
             let program = Program::find_or_shim(command, &directory)
-                .map_err(|error| Failed::Because(format!("exec failed: {error}")))?;
+                .map_err(|error| Failed::Because(cannot_execute(error)))?;
             let command = Command { program, name: command, arguments: words, ancestors: &[], depth: None };
-            match start(command, Hold::Process, admitted) {
+            match start(command, Hold::Process, grant) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(Failed::Because(format!("exec failed: {error}"))),
+                Err(error) => Err(Failed::Because(cannot_execute(error))),
             }
         }
-        Ok(Outcome::Refused(refused)) => Err(Failed::Because(cannot_start(&refused))),
-        Err(error) => Err(Failed::Because(format!("Failed to lock file: {error}"))),
+        Ok(Outcome::Refused(refusal)) => Err(Failed::Because(cannot_start(&refusal, limit))),
+        Ok(Outcome::Interrupted) => unreachable!("nobody watches a launch that does not wait"),
+        Err(error) => Err(Failed::Because(cannot_lock(error))),
     }
 }
 
-fn cannot_start(refused: &[Refused]) -> String {
-    let used = refused
-        .iter()
-        .find_map(|refused| if let Reason::Full { used, .. } = refused.reason { Some(used) } else { None })
-        .unwrap_or(0);
-    format!("Cannot start, {used} instances already running")
+/// Whether this process holds a slot already, from the time when it was another program, and the others leave
+/// room for it. The original does not see locks of its own process, so that one exectimes may become another.
+/// Nothing is taken, and what it holds counted for everybody who came since: so it may look without locking
+/// the file.
+fn keeps_slot(claim: &Claim<'_>, asker: &Asker<'_>) -> Result<bool, KeeperError> {
+    let Location::File(file) = &claim.location else { return Ok(false) };
+    let may_hold = |id| asker.keepers.inherited.may_carry_locks_of_the_process(id);
+    if !executable::identity(&file.path).is_some_and(may_hold) {
+        return Ok(false);
+    }
+    let table = asker.keepers.open(claim, &asker.launch, &BaseDirectories::default())?;
+    let (occupancy, is_whole) = table.occupancy(None, Means::All)?;
+    let own = occupancy.spans().iter().filter(|span| span.pid == Some(own_pid()));
+    let own: u64 = own.map(|span| span.slots.end() + 1 - span.slots.start()).sum();
+    Ok(is_whole && own > 0 && occupancy.held() - own < claim.amount.limit)
 }

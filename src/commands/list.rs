@@ -6,33 +6,34 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ListingArguments,
-    commands::{
-        print,
-        repositories::{self, LockFileOf},
-        situation::Situation,
-    },
+    commands::shared::{listed_file::ListedFile, print, repositories, situation::Situation},
     error::Error,
-    exit_status::ExitStatus,
-    output::{age::age, clock::Clock, json, table::Table, visible::visible},
-    repository::{hold::Hold, holder::Holder, line::Waiter, survey::Survey},
+    escape::visible,
+    keeper::{
+        file::{holder::Holder, survey::Survey},
+        line::Waiter,
+    },
+    output::{age::age, clock::Clock, json, table::Table},
     sys::accounts::NameCache,
+    terms::hold::Hold,
 };
 
 /// Lists the holders of the repositories that were asked for.
-pub(super) fn list(arguments: &ListingArguments) -> Result<u8, Error> {
+pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let files: Vec<LockFileOf> = repositories::wanted(&policy, &situation, &arguments.repositories)?
+    let files: Vec<ListedFile> = repositories::to_show(&policy, &situation, arguments)?
         .into_iter()
         .flat_map(|repository| repository.files)
         .collect();
-    let surveys: Vec<_> = files.iter().map(LockFileOf::survey).collect();
+    let surveys: Vec<_> = files.iter().map(ListedFile::survey).collect();
     let failed = surveys.iter().any(Result::is_err);
+    let unknown = files.iter().any(|file| file.failure().is_some());
     let names = NameCache::new();
     let text = if arguments.json {
         let listed = files.iter().zip(&surveys).map(|(file, survey)| match survey {
             Ok(survey) => to_json(file, survey, &names),
-            Err(error) => json!({ "repository": file.name, "member": file.member, "path": visible(&file.path), "error": error.to_string() }),
+            Err(error) => json!({ "repository": file.name, "member": file.member, "path": file.path().map(visible), "error": error.to_string() }),
         });
         json::render(&Value::Array(listed.collect()))
     } else {
@@ -44,27 +45,37 @@ pub(super) fn list(arguments: &ListingArguments) -> Result<u8, Error> {
         listed.collect::<Vec<_>>().join("\n")
     };
     print(&text)?;
-    Ok(if failed { ExitStatus::Repository } else { ExitStatus::Success } as u8)
+    Ok(repositories::status(failed, unknown))
 }
 
-fn to_text(file: &LockFileOf, survey: &Survey, clock: &Clock, names: &NameCache) -> String {
+fn to_text(file: &ListedFile, survey: &Survey, clock: &Clock, names: &NameCache) -> String {
     let mut text = visible(file.title());
-    let _ = match file.limit {
-        Some(limit) => write!(text, ": {} of {limit} used", survey.used),
+    let _ = match file.limit() {
+        Some(limit) => {
+            let why = file.limit_note().map_or_else(String::new, |why| format!(" ({why})"));
+            write!(text, ": {} of {limit} used{why}", survey.used)
+        }
         None => write!(text, ": {} used", survey.used),
     };
+    if let Some(failure) = file.failure() {
+        let _ = write!(text, ", limit unknown: {failure}");
+    }
     if let Some(kept) = file.kept_note(survey) {
         let _ = write!(text, ", {kept}");
     }
     if !survey.waiting.is_empty() {
-        let _ = write!(text, ", {} waiting", survey.waiting.len());
+        let _ = write!(text, ", {} waiting", file.queue.show(survey.waiting.len()));
     }
     text.push('\n');
     if !survey.holders.is_empty() {
-        let mut table =
-            Table::new(&[">SLOT", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"]);
+        // Where slots have no names, there is no column for them.
+        let is_shown = |index: &usize| *index != 1 || !file.names().is_empty();
+        let titles = [">SLOT", "NAME", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"];
+        let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
+        let mut table = Table::new(&head);
         for holder in &survey.holders {
-            table.row(cells(holder, clock, names));
+            let row = cells(file, holder, clock, names).into_iter().enumerate();
+            table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
         }
         text += &table.render();
     }
@@ -78,11 +89,12 @@ fn to_text(file: &LockFileOf, survey: &Survey, clock: &Clock, names: &NameCache)
     text
 }
 
-fn cells(holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 9] {
+fn cells(file: &ListedFile, holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 10] {
     let unknown = || "?".to_owned();
     let (first, last) = holder.slots;
     [
         if first == last { first.to_string() } else { format!("{first}-{last}") },
+        visible(file.names_of(holder.slots).join(",")),
         holder.pid.map_or_else(unknown, |pid| pid.to_string()),
         holder.uid.map_or_else(unknown, |uid| visible(names.user(uid))),
         holder.host.as_ref().map_or_else(unknown, visible),
@@ -96,14 +108,15 @@ fn cells(holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 9] {
 
 fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache) -> [String; 7] {
     let unknown = || "?".to_owned();
-    let since = clock.system_time().checked_sub(waiter.waited());
+    let waited = waiter.waited();
+    let since = waited.and_then(|waited| clock.system_time().checked_sub(waited));
     [
         place.to_string(),
         waiter.pid.map_or_else(unknown, |pid| pid.to_string()),
         waiter.uid().map_or_else(unknown, |uid| visible(names.user(uid))),
         since.map_or_else(unknown, |since| clock.short(since)),
-        age(waiter.waited()),
-        waiter.limit.to_string(),
+        waited.map_or_else(unknown, age),
+        waiter.class.reach.to_string(),
         waiter.command().map_or_else(unknown, visible),
     ]
 }
@@ -116,7 +129,7 @@ fn short_hold(hold: Hold) -> &'static str {
     }
 }
 
-fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
+fn to_json(file: &ListedFile, survey: &Survey, names: &NameCache) -> Value {
     let holders: Vec<Value> = survey
         .holders
         .iter()
@@ -124,6 +137,7 @@ fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
             json!({
                 "slot": holder.slots.0,
                 "last_slot": holder.slots.1,
+                "names": file.names_of(holder.slots),
                 "pid": holder.pid,
                 "uid": holder.uid,
                 "user": holder.uid.map(|uid| names.user(uid)),
@@ -144,8 +158,8 @@ fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
                 "pid": waiter.pid,
                 "uid": waiter.uid(),
                 "user": waiter.uid().map(|uid| names.user(uid)),
-                "since": now.checked_sub(waiter.waited()).and_then(Clock::stamp),
-                "limit": waiter.limit,
+                "since": waiter.waited().and_then(|waited| now.checked_sub(waited)).and_then(Clock::stamp),
+                "limit": waiter.class.reach,
                 "command": waiter.command(),
             })
         })
@@ -153,10 +167,15 @@ fn to_json(file: &LockFileOf, survey: &Survey, names: &NameCache) -> Value {
     json!({
         "repository": file.name,
         "member": file.member,
-        "path": visible(&file.path),
-        "limit": file.limit,
+        "path": file.path().map(visible),
+        "limit": file.limit(),
+        "limit_of": file.limit_of(),
+        "out_of_order": file.out_of_order(),
+        "queue": file.queue.most,
+        "queue_per_user": file.queue.per_user,
         "used": survey.used,
         "kept": file.kept_idle(survey),
+        "kept_for": file.kept_note(survey),
         "holders": holders,
         "waiting": waiting,
     })

@@ -1,28 +1,55 @@
 //! From rules that count to demands: paths, limits, slots and zones, resolved for one request.
 
+use std::borrow::Cow;
+
 use super::{
-    claim::{Claim, Demand},
-    matching::Matcher,
+    draft::Draft,
+    locations::{file_location, table_name},
     values,
     zones::zones,
 };
-use crate::policy::{
-    Acquisition, Charge, ClaimTerms, Limit, LookupError, Member, Placeholder, Policy, Repository, Rule,
-    Slots, SlotsFrom,
+use crate::{
+    policy::{
+        Acquisition, Captured, Charge, ClaimTerms, Facts, FileOf, GroupEntry, Policy, Repository, Rule,
+        SlotsFrom,
+    },
+    terms::{
+        admit::Admit,
+        amount::Amount,
+        claim::{Claim, Demand},
+        keeper::Keeper,
+        location::{AgentLocation, Location, table_of_site},
+        member::Member,
+        names::LookupError,
+        setting::Setting,
+        slots::Slots,
+    },
 };
 
 /// The demands of the rules so far.
 pub(super) struct Demands<'p, 'm> {
     policy: &'p Policy,
-    matcher: &'m Matcher<'m>,
-    pub(super) list: Vec<Demand<'p>>,
+    facts: &'m Facts<'m>,
+    /// For each demand its alternatives.
+    list: Vec<Vec<Vec<Draft<'p>>>>,
+    /// What rules lower that others claim.
+    lowered: Vec<(&'p Rule, &'p ClaimTerms)>,
+    /// What the rule that is being added captured.
+    captured: Vec<Captured>,
     /// The rules behind them.
     pub(super) rules: Vec<&'p Rule>,
 }
 
 impl<'p, 'm> Demands<'p, 'm> {
-    pub(super) fn new(policy: &'p Policy, matcher: &'m Matcher<'m>) -> Self {
-        Demands { policy, matcher, list: Vec::new(), rules: Vec::new() }
+    pub(super) fn new(policy: &'p Policy, facts: &'m Facts<'m>) -> Self {
+        Demands {
+            policy,
+            facts,
+            list: Vec::new(),
+            lowered: Vec::new(),
+            captured: Vec::new(),
+            rules: Vec::new(),
+        }
     }
 
     /// Adds what a rule acquires, save what the launch is exempt from.
@@ -32,32 +59,37 @@ impl<'p, 'm> Demands<'p, 'm> {
         admit_always: bool,
         exempt: impl Fn(usize) -> bool,
     ) -> Result<(), LookupError> {
+        self.captured = if rule.captures { rule.selectors.captured(self.facts) } else { Vec::new() };
         let mut gids = Vec::new();
         if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
-            gids = self.matcher.lookups.gids_of_any(groups)?;
+            gids = GroupEntry::gids_of_any(groups, self.facts)?;
         }
         for acquisition in &rule.acquire {
-            // An alternative that need not be taken can always be had, so nothing else has to be.
-            if acquisition.terms().iter().any(|terms| exempt(terms.repository)) {
-                continue;
-            }
+            let is_spared = |terms: &&ClaimTerms| exempt(terms.repository) || self.is_absent(terms);
             match acquisition {
+                Acquisition::One(terms) if is_spared(&terms) => {}
+                Acquisition::One(terms) if terms.lowers => self.lowered.push((rule, terms)),
                 Acquisition::One(terms) => {
                     let claims = self.claims(rule, terms, &gids, admit_always)?;
                     if self.charge(rule, terms) == Charge::Any {
-                        self.add_any(claims);
+                        self.add_any(claims.into_iter().map(|claim| vec![claim]).collect());
                     } else {
                         for claim in claims {
                             self.add_one(claim);
                         }
                     }
                 }
-                Acquisition::AnyOf(alternatives) => {
-                    let mut claims = Vec::new();
-                    for terms in alternatives {
-                        claims.extend(self.claims(rule, terms, &gids, admit_always)?);
+                // An alternative of which nothing has to be taken can always be had, so nothing else has to
+                // be.
+                Acquisition::AnyOf(lists)
+                    if lists.iter().any(|list| list.iter().all(|terms| is_spared(&terms))) => {}
+                Acquisition::AnyOf(lists) => {
+                    let mut alternatives = Vec::new();
+                    for list in lists {
+                        let wanted = list.iter().filter(|terms| !is_spared(terms));
+                        alternatives.extend(self.alternatives(rule, wanted, &gids, admit_always)?);
                     }
-                    self.add_any(claims);
+                    self.add_any(alternatives);
                 }
             }
         }
@@ -67,38 +99,92 @@ impl<'p, 'm> Demands<'p, 'm> {
 
     /// The repositories of a layer's rules that are claimed.
     pub(super) fn repositories(&self, layer: usize) -> impl Iterator<Item = &'p Repository> {
-        let claims = self.list.iter().flat_map(Demand::claims);
-        claims
-            .filter(move |claim| claim.rules.iter().any(|rule| rule.layer == layer))
-            .map(|claim| claim.repository)
+        let drafts = self.list.iter().flatten().flatten();
+        drafts.filter(move |draft| draft.layers.contains(&layer)).map(|draft| draft.repository)
     }
 
-    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots. Not where one
-    /// is enforced and the other is not, because a limit that is only tried out must not bind.
-    fn add_one(&mut self, claim: Claim<'p>) {
-        let same = self.list.iter_mut().find_map(|demand| match demand {
-            Demand::One(other) if other.path == claim.path && other.enforce == claim.enforce => Some(other),
-            _ => None,
-        });
-        match same {
-            Some(other) => other.merge(claim),
-            None => self.list.push(Demand::One(claim)),
-        }
-    }
-
-    /// Alternatives of which there is only one are none.
-    fn add_any(&mut self, mut claims: Vec<Claim<'p>>) {
-        match claims.pop() {
-            Some(only) if claims.is_empty() => self.add_one(only),
-            last => {
-                claims.extend(last);
-                self.list.push(Demand::AnyOf(claims));
+    /// Lowers what is claimed as far as delegated files say, which claim nothing by that.
+    fn lower(&mut self) {
+        for (rule, terms) in std::mem::take(&mut self.lowered) {
+            let repository = &self.policy.repositories()[terms.repository];
+            let claimed = self.list.iter_mut().flatten().flatten();
+            for draft in claimed.filter(|draft| std::ptr::eq(draft.repository, repository)) {
+                let amount = &mut draft.claim.amount;
+                let before = amount.effective_limit();
+                let limit = u32::try_from(amount.limit).unwrap_or(u32::MAX);
+                let left = terms.leave.map(|leave| limit.saturating_sub(leave.up(limit)));
+                let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit)).or(left);
+                amount.ceiling = amount.ceiling.into_iter().chain(lowered.map(u64::from)).min();
+                // The rule that binds first is the one to be named first.
+                let at = if amount.effective_limit() < before { 0 } else { draft.claim.origins.len() };
+                draft.claim.origins.insert(at, rule.origin());
             }
         }
     }
 
+    /// What must be had, in the order of the rules.
+    pub(super) fn into_demands(mut self) -> Vec<Demand<'p>> {
+        self.lower();
+        let claims = |drafts: Vec<Draft<'p>>| drafts.into_iter().map(|draft| draft.claim).collect();
+        let demand = |mut alternatives: Vec<Vec<Draft<'p>>>| match alternatives.as_mut_slice() {
+            [only] if only.len() == 1 => only.pop().map(|draft| Demand::One(draft.claim)),
+            _ => Some(Demand::AnyOf(alternatives.into_iter().map(claims).collect())),
+        };
+        self.list.into_iter().filter_map(demand).collect()
+    }
+
+    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots. Not
+    /// where one is enforced and the other is not, because a limit that is only tried out must not bind.
+    fn add_one(&mut self, draft: Draft<'p>) {
+        let is_same = |other: &&mut Draft<'p>| {
+            other.claim.location.is_same_table(&draft.claim.location) && other.enforce == draft.enforce
+        };
+        let single = self.list.iter_mut().filter(|alternatives| alternatives.len() == 1).flatten().flatten();
+        match single.into_iter().find(is_same) {
+            Some(other) => other.merge(draft),
+            None => self.list.push(vec![vec![draft]]),
+        }
+    }
+
+    /// Alternatives of which there is only one are none.
+    fn add_any(&mut self, mut alternatives: Vec<Vec<Draft<'p>>>) {
+        match alternatives.pop() {
+            Some(only) if alternatives.is_empty() => {
+                for draft in only {
+                    self.add_one(draft);
+                }
+            }
+            last => {
+                alternatives.extend(last);
+                self.list.push(alternatives);
+            }
+        }
+    }
+
+    /// What a list of claims stands for: several alternatives where any of several groups can be charged.
+    fn alternatives<'t>(
+        &self,
+        rule: &'p Rule,
+        list: impl Iterator<Item = &'t ClaimTerms>,
+        gids: &[u32],
+        admit_always: bool,
+    ) -> Result<Vec<Vec<Draft<'p>>>, LookupError> {
+        let mut alternatives: Vec<Vec<Draft<'p>>> = vec![Vec::new()];
+        for terms in list {
+            let claims = self.claims(rule, terms, gids, admit_always)?;
+            let with_each = |before: Vec<Draft<'p>>| {
+                claims
+                    .iter()
+                    .map(move |claim| before.iter().chain([claim]).cloned().collect())
+                    .collect::<Vec<_>>()
+            };
+            alternatives = alternatives.into_iter().flat_map(with_each).collect();
+        }
+        Ok(alternatives)
+    }
+
     fn charge(&self, rule: &Rule, terms: &ClaimTerms) -> Charge {
-        rule.charge.or(self.policy.repositories()[terms.repository].charge).unwrap_or_default()
+        rule.charge.or(self.policy.repositories()[terms.repository].settings.charge).unwrap_or_default()
     }
 
     /// The claims that one entry of `acquire` stands for: several where several groups are charged.
@@ -108,7 +194,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         terms: &ClaimTerms,
         gids: &[u32],
         admit_always: bool,
-    ) -> Result<Vec<Claim<'p>>, LookupError> {
+    ) -> Result<Vec<Draft<'p>>, LookupError> {
         let repository = &self.policy.repositories()[terms.repository];
         let one = |gid| self.claim(rule, terms, repository, gid, admit_always);
         if !repository.is_by_group() {
@@ -126,14 +212,16 @@ impl<'p, 'm> Demands<'p, 'm> {
         repository: &'p Repository,
         gid: Option<u32>,
         admit_always: bool,
-    ) -> Result<Claim<'p>, LookupError> {
-        let request = self.matcher.request;
+    ) -> Result<Draft<'p>, LookupError> {
+        let request = self.facts.request;
         let layer = &self.policy.layers()[repository.layer];
+        let of_rule = &self.policy.layers()[rule.layer];
+        let wait = [terms.wait, rule.wait(), repository.settings.wait].into_iter().flatten().min();
         let mut member: Vec<Member> = Vec::new();
         let mut owner = None;
         let mut text = Vec::new();
         let path = repository.path.expand(request.runtime, |placeholder| {
-            let value = values::value(placeholder, gid, request, self.matcher)?;
+            let value = values::value(placeholder, gid, &self.captured, request, self.facts)?;
             let known = values::member(placeholder, &value, gid, request);
             if matches!(known, Member::User(_)) {
                 owner = Some(request.uid);
@@ -144,94 +232,83 @@ impl<'p, 'm> Demands<'p, 'm> {
             text.clone_from(&value);
             Ok(value)
         })?;
-        let limit = self.limit(repository, member.first(), &text)?.resolve(request.cpus);
-        let left = terms.leave.map(|leave| limit.saturating_sub(leave));
-        let principal =
-            |principals: &[_]| super::lookups::any(principals, |one| self.matcher.lookups.is(one));
-        Ok(Claim {
-            repository,
+        let file = FileOf { facts: self.facts, gid, value: &text };
+        let (limit, limit_of) = repository.limit_for(&file)?;
+        let highest = limit.resolve(request.cpus).min(repository.names.most().unwrap_or(u32::MAX));
+        let mut out_of_order = repository.names.out_of_order(self.facts);
+        out_of_order.retain(|slot| *slot <= highest);
+        let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
+        let left = terms.leave.map(|leave| limit.saturating_sub(leave.up(limit)));
+        let ceiling = terms.ceiling.map(|ceiling| ceiling.ceiling(limit)).or(left);
+        let ceiling = ceiling.map(|ceiling| ceiling.min(limit));
+        let zones = zones(
+            highest,
+            &out_of_order,
+            repository.reservations(),
+            |reservation| reservation.standing(self.facts, repository.layer),
+            |reservation| reservation.because(self.facts, repository.layer),
+        )?;
+        let enforce = enforced(rule, repository, layer.enforce && of_rule.enforce);
+        let location = match repository.keeper() {
+            Keeper::File => Location::File(file_location(path, owner, repository, layer, request.runtime)),
+            Keeper::Agent => Location::Agent(AgentLocation {
+                table: table_name(&path),
+                unreachable: repository.keeping.unreachable,
+                on_lost: None,
+            }),
+            Keeper::Site => Location::Agent(AgentLocation {
+                table: table_of_site(&table_name(&path)),
+                unreachable: repository.keeping.unreachable,
+                on_lost: Some(repository.keeping.on_lost),
+            }),
+        };
+        let claim = Claim {
+            repository: Cow::Borrowed(repository.shown_name()),
             member,
-            path,
-            base: repository.path.base(request.runtime),
-            create_base: !layer.is_systems(),
-            limit,
-            ceiling: terms.ceiling.or(left).map(|ceiling| ceiling.min(limit)),
-            slots: terms.slots_from.as_ref().map_or(terms.slots, |from| self.slots(from, terms.slots)),
-            zones: zones(limit, repository.reservations(), |reservation| principal(&reservation.principals))?,
-            owner,
-            create_mode: layer.create_mode(),
-            directory_mode: layer.directory_mode(),
+            origins: vec![rule.origin()],
+            location,
+            amount: Amount {
+                limit: u64::from(limit),
+                ceiling: ceiling.map(u64::from),
+                slots: terms.slots_from.as_ref().map_or(terms.slots, |from| self.slots(from, terms.slots)),
+                zones: zones.open,
+                // There is no name beyond the last.
+                admit: match (admit_always && repository.names.most().is_none(), enforce) {
+                    (true, _) => Admit::Always,
+                    (false, true) => Admit::WithinLimit,
+                    (false, false) => Admit::Unenforced,
+                },
+            },
+            limit_of,
+            kept: zones.kept,
+            names: repository.names.all(),
+            out_of_order: out_of_order.len(),
+            pace: repository.pace(),
             nested: repository.nested(),
-            admit_always,
-            enforce: enforced(rule, repository, layer.enforce && self.policy.layers()[rule.layer].enforce),
-            rules: vec![rule],
-        })
+            wait: Setting { said: wait, default: wait.is_none().then_some(of_rule.wait).flatten() },
+            queue: repository.queue(),
+        };
+        Ok(Draft { claim, repository, layers: vec![rule.layer], enforce })
     }
 
-    /// The limit of a member; `text` is the value of the placeholder.
-    fn limit(
-        &self,
-        repository: &Repository,
-        member: Option<&Member>,
-        text: &[u8],
-    ) -> Result<Limit, LookupError> {
-        let mut names: Option<Vec<Vec<u8>>> = None;
-        for own in &repository.limits {
-            // A number needs no look-up, and what is not asked cannot fail.
-            let is_number =
-                own.member.literal().is_some_and(|member| member.bytes().all(|byte| byte.is_ascii_digit()));
-            let number = match member {
-                Some(Member::User(id) | Member::Group(id)) => Some(id.to_string()),
-                _ => None,
-            };
-            if let (true, Some(number)) = (is_number, number) {
-                if own.member.matches(number.as_bytes()) {
-                    return Ok(own.limit);
-                }
-                continue;
-            }
-            if names.is_none() {
-                names = Some(self.member_names(repository, member, text)?);
-            }
-            if names.iter().flatten().any(|name| own.member.matches(name)) {
-                return Ok(own.limit);
-            }
-        }
-        Ok(repository.limit())
+    /// Whether nothing is wanted: no slot but what the command line says, and it says nothing.
+    fn is_absent(&self, terms: &ClaimTerms) -> bool {
+        terms.slots == Slots::Number(0)
+            && terms.slots_from.as_ref().is_none_or(|from| self.slots(from, terms.slots) == terms.slots)
     }
 
-    /// What a member may be called in `limits`.
-    fn member_names(
-        &self,
-        repository: &Repository,
-        member: Option<&Member>,
-        text: &[u8],
-    ) -> Result<Vec<Vec<u8>>, LookupError> {
-        let lookups = &self.matcher.lookups;
-        Ok(match member {
-            Some(Member::User(_)) => {
-                lookups.user_name()?.iter().map(|name| name.as_bytes().to_vec()).collect()
-            }
-            Some(Member::Group(gid)) => {
-                lookups.group_name(*gid)?.into_iter().map(String::into_bytes).collect()
-            }
-            _ => {
-                let is_host =
-                    repository.path.placeholders().any(|placeholder| *placeholder == Placeholder::Host);
-                let label = text.split(|byte| *byte == b'.').next().filter(|_| is_host);
-                [Some(text), label].into_iter().flatten().map(<[u8]>::to_vec).collect()
-            }
-        })
-    }
-
-    /// The number on the command line; where there is none, what the policy says otherwise. Where it is given more than
-    /// once the largest counts, because nobody knows which of them the program takes.
+    /// The number on the command line; where there is none, what the policy says otherwise. Where it is given
+    /// more than once the largest counts, because nobody knows which of them the program takes.
     fn slots(&self, from: &SlotsFrom, otherwise: Slots) -> Slots {
         let after = from.after.as_str();
-        let arguments = self.matcher.request.arguments;
+        let arguments = self.facts.request.arguments;
         let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());
-        let joined =
-            arguments.iter().map(|argument| argument.to_str()?.strip_prefix(after)?.strip_prefix('='));
+        // In `-np8` and `-np=8` alike; behind a digit a digit is a part of the option.
+        let ends_in_digit = after.ends_with(|last: char| last.is_ascii_digit());
+        let joined = arguments.iter().map(|argument| {
+            let value = argument.to_str()?.strip_prefix(after)?;
+            value.strip_prefix('=').or(Some(value).filter(|_| !ends_in_digit))
+        });
         let number = |text: Option<&str>| {
             let text =
                 text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty())?;
@@ -243,9 +320,10 @@ impl<'p, 'm> Demands<'p, 'm> {
     }
 }
 
-/// Whether a claim refuses: anybody who is being tried out makes it a trial, and else whoever says something decides.
+/// Whether a claim refuses: anybody who is being tried out makes it a trial, and else whoever says something
+/// decides.
 fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
-    match (rule.enforce, repository.enforce) {
+    match (rule.enforce, repository.settings.enforce) {
         (Some(false), _) | (_, Some(false)) => false,
         (None, None) => default,
         _ => true,

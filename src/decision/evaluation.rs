@@ -4,21 +4,26 @@ use std::collections::HashMap;
 
 use super::{
     claims,
-    matching::{Judgement, Matcher},
-    request::Request,
-    setting::settle,
+    matching::{Judgement, judge, mismatch, what_matches},
     trace::{Outcome, TraceEntry},
-    verdict::{Decision, Terms, Unenforced, Verdict},
+    verdict::{Decision, Start, Unenforced, Verdict},
 };
-use crate::policy::{Action, Layer, LookupError, Policy, Rule, Unmatched};
+use crate::{
+    policy::{Action, Facts, Layer, Policy, Request, Rule, Unmatched},
+    terms::{names::LookupError, setting::settle},
+};
 
 /// Judges one request.
 pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
-    let matcher = Matcher::new(request, policy.layers());
-    let mut judged = Judged::new(policy, &matcher);
-    let verdict = judged.verdict(&matcher);
-    let entries = policy.rules().iter().zip(judged.outcomes);
-    Decision { verdict, trace: entries.map(|(rule, outcome)| TraceEntry { rule, outcome }).collect() }
+    let facts = policy.facts(request);
+    let mut judged = Judged::new(policy, &facts);
+    let verdict = judged.verdict(&facts);
+    let entry = |(rule, outcome): (&'p Rule, Outcome)| {
+        let takes = rule.captures && matches!(outcome, Outcome::Counts | Outcome::CountsFirstOf(_));
+        let captured = if takes { rule.selectors.captured(&facts) } else { Vec::new() };
+        TraceEntry { rule, outcome, captured }
+    };
+    Decision { verdict, trace: policy.rules().iter().zip(judged.outcomes).map(entry).collect() }
 }
 
 /// Every rule, judged for itself and within its family.
@@ -30,7 +35,7 @@ struct Judged<'p> {
 }
 
 impl<'p> Judged<'p> {
-    fn new(policy: &'p Policy, matcher: &Matcher<'_>) -> Self {
+    fn new(policy: &'p Policy, facts: &Facts<'_>) -> Self {
         let mut judged =
             Judged { policy, outcomes: vec![Outcome::Disabled; policy.rules().len()], failure: None };
         let mut first: HashMap<usize, usize> = HashMap::new();
@@ -41,8 +46,9 @@ impl<'p> Judged<'p> {
                 *members.entry(family).or_default() += 1;
             }
             let before = rule.family.and_then(|family| first.get(&family).copied());
-            let outcome = judged.outcome(rule, before, matcher);
-            // One that nobody can judge shadows the rest of its family too: either it counts, or the launch is refused.
+            let outcome = judged.outcome(rule, before, facts);
+            // One that nobody can judge shadows the rest of its family too: either it counts, or the launch
+            // is refused.
             if let (Some(family), Outcome::Counts | Outcome::Unknown) = (rule.family, &outcome) {
                 first.insert(family, index);
             }
@@ -56,18 +62,20 @@ impl<'p> Judged<'p> {
         judged
     }
 
-    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, matcher: &Matcher<'_>) -> Outcome {
+    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, facts: &Facts<'_>) -> Outcome {
         if !rule.enabled {
             return Outcome::Disabled;
         }
+        let delegation = self.policy.layers()[rule.layer].delegation();
         if let Some(before) = before {
-            // Who the caller is makes no difference any more, so nobody is asked.
-            let mismatch = matcher.mismatch(&rule.selectors, rule.layer);
+            // Who the caller is no longer makes a difference, so nobody is asked.
+            let mismatch = mismatch(rule, delegation, facts);
             return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
         }
-        match matcher.judge(rule) {
+        match judge(rule, delegation, facts) {
             Judgement::Matches => Outcome::Counts,
             Judgement::No(selector) => Outcome::No(selector),
+            Judgement::NotDelegated => Outcome::NotDelegated,
             Judgement::Excepted(table) => Outcome::Excepted(table),
             Judgement::Unknown(failure) => {
                 self.failure.get_or_insert((rule, failure));
@@ -90,13 +98,13 @@ impl<'p> Judged<'p> {
         &self.policy.layers()[rule.layer]
     }
 
-    fn verdict(&mut self, matcher: &Matcher<'_>) -> Verdict<'p> {
+    fn verdict(&mut self, facts: &Facts<'_>) -> Verdict<'p> {
         let rules = self.policy.rules();
         let mut would_refuse = Vec::new();
         for index in self.counting(Action::Deny) {
             let rule = &rules[index];
             if rule.enforce.unwrap_or(self.layer(rule).enforce) {
-                return Verdict::Denied { rule, matches: matcher.what_matches(rule) };
+                return Verdict::Denied { rule, matches: what_matches(rule, facts) };
             }
             would_refuse.push(Unenforced::Denied(rule));
             self.outcomes[index] = Outcome::WouldRefuse;
@@ -110,14 +118,14 @@ impl<'p> Judged<'p> {
             }
             would_refuse.push(Unenforced::Unmatched);
         }
-        match self.terms(matcher, would_refuse) {
-            Ok(terms) => Verdict::Start(terms),
+        match self.start(facts, would_refuse) {
+            Ok(start) => Verdict::Start(start),
             Err((rule, failure)) => Verdict::LookupFailed { rule, failure },
         }
     }
 
-    /// The layers that refuse what none of their rules matches. A rule that was added by somebody who may only tighten
-    /// does not speak for the system.
+    /// The layers that refuse what none of their rules matches. A rule that was added by somebody who may
+    /// only tighten does not speak for the system.
     fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
         let layers = self.policy.layers();
         let matched: Vec<usize> = (0..self.outcomes.len())
@@ -131,16 +139,16 @@ impl<'p> Judged<'p> {
         })
     }
 
-    fn terms(
+    fn start(
         &mut self,
-        matcher: &Matcher<'_>,
+        facts: &Facts<'_>,
         would_refuse: Vec<Unenforced<'p>>,
-    ) -> Result<Terms<'p>, (&'p Rule, LookupError)> {
+    ) -> Result<Start<'p>, (&'p Rule, LookupError)> {
         let rules = self.policy.rules();
         let exempting = self.counting(Action::Exempt);
         let limiting = self.counting(Action::Limit);
-        // Who exempts, and who is admitted beyond the limit, is so in its own layer and in those before it: what somebody
-        // adds for himself on top of the system's policy is not undone by it.
+        // Who exempts, and who is admitted beyond the limit, is so in its own layer and in those before it:
+        // what somebody adds for themselves on top of the system's policy is not undone by it.
         let exempts = |by: usize, rule: &Rule, repository: Option<usize>| {
             let names = |from: &Vec<usize>| repository.is_some_and(|repository| from.contains(&repository));
             rules[by].layer >= rule.layer && rules[by].from.as_ref().is_none_or(names)
@@ -148,7 +156,7 @@ impl<'p> Judged<'p> {
         let admitted = limiting.iter().map(|&index| &rules[index]).filter(|rule| rule.is_always_admitted());
         let admitted_layer = admitted.map(|rule| rule.layer).max();
 
-        let mut demands = claims::Demands::new(self.policy, matcher);
+        let mut demands = claims::Demands::new(self.policy, facts);
         for index in limiting {
             let rule = &rules[index];
             if let Some(&by) = exempting.iter().find(|&&by| exempts(by, rule, None)) {
@@ -162,27 +170,16 @@ impl<'p> Judged<'p> {
         let involved = |layer: usize| demands.rules.iter().copied().filter(move |rule| rule.layer == layer);
         let layers =
             || self.policy.layers().iter().enumerate().filter(|(index, _)| involved(*index).next().is_some());
-        let wait = settle(
-            layers().map(|(index, layer)| {
-                let repositories = demands.repositories(index).filter_map(|repository| repository.wait);
-                (involved(index).filter_map(Rule::wait).chain(repositories).min(), layer.wait)
-            }),
-            std::cmp::min,
-        );
         let hold = settle(
             layers().map(|(index, layer)| {
-                let repositories = demands.repositories(index).filter_map(|repository| repository.hold);
+                let repositories =
+                    demands.repositories(index).filter_map(|repository| repository.settings.hold);
                 (involved(index).filter_map(Rule::hold).chain(repositories).max(), layer.hold)
             }),
             std::cmp::max,
         );
         let exempt = exempting.iter().map(|&index| &rules[index]).find(|rule| rule.from.is_none());
-        Ok(Terms {
-            exempt: exempt.filter(|_| demands.list.is_empty()),
-            demands: demands.list,
-            wait,
-            hold,
-            would_refuse,
-        })
+        let demands = demands.into_demands();
+        Ok(Start { exempt: exempt.filter(|_| demands.is_empty()), demands, hold, would_refuse })
     }
 }

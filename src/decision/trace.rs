@@ -1,10 +1,10 @@
 //! What became of every rule. `run` drops it, `explain` prints it; both come out of the same evaluation.
 
-use std::fmt;
+use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 
 use crate::{
-    diagnostic::escaped,
-    policy::{Policy, Rule, Selector},
+    escape::{Show, visible},
+    policy::{Captured, Delegation, Policy, Rule, Selector},
 };
 
 /// What became of one rule. Other rules are named by their index among the rules of the policy.
@@ -18,6 +18,8 @@ pub enum Outcome {
     Disabled,
     /// This selector does not match.
     No(Selector),
+    /// Its file is delegated for other users.
+    NotDelegated,
     /// This table of its `except` matches, counted from 0.
     Excepted(usize),
     /// An earlier rule of its `first_of` counts.
@@ -37,12 +39,17 @@ pub struct TraceEntry<'p> {
     pub rule: &'p Rule,
     /// What became of it.
     pub outcome: Outcome,
+    /// What it captured, where it counts.
+    pub captured: Vec<Captured>,
 }
 
 impl TraceEntry<'_> {
     /// Whether the rule matches, so that it has a say or is only shadowed or exempted from.
     pub fn matches(&self) -> bool {
-        !matches!(self.outcome, Outcome::Disabled | Outcome::No(_) | Outcome::Excepted(_))
+        !matches!(
+            self.outcome,
+            Outcome::Disabled | Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_)
+        )
     }
 
     /// The outcome in words: `counts (first of 2)`, `no: groups (students)`.
@@ -61,12 +68,23 @@ impl fmt::Display for Description<'_> {
         let rule = self.entry.rule;
         let other = |index: &usize| escaped_name(self.policy.rules().get(*index));
         match &self.entry.outcome {
-            Outcome::Counts => f.write_str("counts"),
-            Outcome::CountsFirstOf(count) => write!(f, "counts (first of {count})"),
+            Outcome::Counts => {
+                f.write_str("counts")?;
+                show_captured(&self.entry.captured, f)
+            }
+            Outcome::CountsFirstOf(count) => {
+                write!(f, "counts (first of {count})")?;
+                show_captured(&self.entry.captured, f)
+            }
             Outcome::Disabled => f.write_str("no: enabled = false"),
             Outcome::No(selector) => {
                 f.write_str("no: ")?;
                 show_selector(*selector, &rule.selectors.shown(*selector), f)
+            }
+            Outcome::NotDelegated => {
+                let layer = self.policy.layers().get(rule.layer);
+                let users = layer.and_then(|layer| layer.delegation()).map(Delegation::users);
+                write!(f, "no: delegated for {}", few(&users.unwrap_or_default()).shown())
             }
             Outcome::Excepted(table) => {
                 f.write_str("no: except")?;
@@ -85,19 +103,30 @@ impl fmt::Display for Description<'_> {
     }
 }
 
-fn escaped_name(rule: Option<&Rule>) -> String {
-    rule.map_or_else(String::new, |rule| escaped(rule.shown_name()).to_string())
+/// `, project = apollo`
+fn show_captured(captured: &[Captured], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    captured.iter().try_for_each(|Captured { name, value }| {
+        write!(f, ", {} = {}", name.shown(), OsStr::from_bytes(value).shown())
+    })
 }
 
-/// A selector with its entries, where they are few and say more than that they did not match: a command that is not
-/// meant is no news.
+fn escaped_name(rule: Option<&Rule>) -> String {
+    rule.map_or_else(String::new, |rule| visible(rule.shown_name()))
+}
+
+/// A selector with its entries, where they are few and say more than that they did not match: a command that
+/// is not meant is no news.
 fn show_selector(selector: Selector, entries: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    const MOST: usize = 3;
     f.write_str(selector.key())?;
     if selector == Selector::Commands || entries.is_empty() {
         return Ok(());
     }
-    let shown: Vec<&str> = entries.iter().take(MOST).map(String::as_str).collect();
+    write!(f, " ({})", few(entries).shown())
+}
+
+/// The first of some entries.
+fn few(entries: &[String]) -> String {
+    const MOST: usize = 3;
     let more = if entries.len() > MOST { ", …" } else { "" };
-    write!(f, " ({}{more})", escaped(&shown.join(", ")))
+    entries[..entries.len().min(MOST)].join(", ") + more
 }

@@ -2,32 +2,36 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use super::{matching::Matcher, request::Request};
-use crate::policy::{LookupError, Member, Placeholder};
+use crate::{
+    policy::{Captured, Facts, Placeholder, Request},
+    terms::{member::Member, names::LookupError},
+};
 
-/// The value as bytes, not yet safe for a file name. `gid` is the group that is charged.
+/// The value as bytes, not yet safe for a file name. `gid` is the group that is charged, `captured` what its
+/// rule took.
 pub(super) fn value(
     placeholder: &Placeholder,
     gid: Option<u32>,
+    captured: &[Captured],
     request: &Request<'_>,
-    matcher: &Matcher<'_>,
+    facts: &Facts<'_>,
 ) -> Result<Vec<u8>, LookupError> {
     let bytes = match placeholder {
         Placeholder::Uid => request.uid.to_string().into_bytes(),
         // No name holds a `#`, so that somebody whose name is a number is not taken for somebody without one.
-        Placeholder::User => match matcher.lookups.user_name()? {
+        Placeholder::User => match facts.lookups.user_name()? {
             Some(name) => name.as_bytes().to_vec(),
             None => format!("#{}", request.uid).into_bytes(),
         },
         Placeholder::Gid => gid.map_or_else(Vec::new, |gid| gid.to_string().into_bytes()),
         Placeholder::Group => match gid {
-            Some(gid) => match matcher.lookups.group_name(gid)? {
+            Some(gid) => match facts.lookups.group_name(gid)? {
                 Some(name) => name.into_bytes(),
                 None => format!("#{gid}").into_bytes(),
             },
             None => Vec::new(),
         },
-        Placeholder::Command => matcher.command_name().to_vec(),
+        Placeholder::Command => facts.command_name().to_vec(),
         Placeholder::Host => request.host.as_bytes().to_vec(),
         Placeholder::Directory => request.directory.as_os_str().as_bytes().to_vec(),
         Placeholder::Argument(number) => {
@@ -39,6 +43,10 @@ pub(super) fn value(
             // No argument holds a NUL, so that ["a b"] and ["a", "b"] stay apart.
             arguments.join(&0)
         }
+        Placeholder::Captured(name) => {
+            let known = captured.iter().find(|captured| captured.name == *name);
+            known.map_or_else(Vec::new, |captured| captured.value.clone())
+        }
         Placeholder::Environment(variable) => {
             (request.environment)(variable).map_or_else(Vec::new, |value| value.as_bytes().to_vec())
         }
@@ -46,7 +54,7 @@ pub(super) fn value(
     Ok(bytes)
 }
 
-/// The member whose file it is, as people know him.
+/// The member whose file it is, as people know them.
 pub(super) fn member(
     placeholder: &Placeholder,
     value: &[u8],

@@ -1,8 +1,11 @@
-//! The outcome of a policy and a request. It is data with terms, never a boolean: the launcher obeys it and has never
-//! seen a policy.
+//! The outcome of a policy and a request. It is data with terms, never a boolean: the launcher obeys it and
+//! has never seen a policy.
 
-use super::{claim::Demand, setting::Setting, trace::TraceEntry};
-use crate::policy::{Hold, LookupError, Rule, Wait};
+use super::trace::TraceEntry;
+use crate::{
+    policy::Rule,
+    terms::{claim::Demand, hold::Hold, names::LookupError, setting::Setting},
+};
 
 /// What is to be done, and what became of every rule.
 #[derive(Debug)]
@@ -18,7 +21,7 @@ pub struct Decision<'p> {
 #[derive(Debug)]
 pub enum Verdict<'p> {
     /// Start, once everything that is demanded was had.
-    Start(Terms<'p>),
+    Start(Start<'p>),
     /// A `deny` rule refuses.
     Denied {
         /// The rule.
@@ -37,15 +40,13 @@ pub enum Verdict<'p> {
     },
 }
 
-/// The terms of a start.
+/// A start, and what it depends on.
 #[derive(Debug)]
-pub struct Terms<'p> {
+pub struct Start<'p> {
     /// What must be had, in the order of the rules; empty where nothing is limited.
     pub demands: Vec<Demand<'p>>,
     /// The rule that exempts the launch from everything, where there is one.
     pub exempt: Option<&'p Rule>,
-    /// How long it may wait.
-    pub wait: Setting<Wait>,
     /// What keeps its slots.
     pub hold: Setting<Hold>,
     /// What would have refused the launch, had it been enforced.
@@ -53,7 +54,7 @@ pub struct Terms<'p> {
 }
 
 /// A refusal that is not enforced.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Unenforced<'p> {
     /// By a `deny` rule.
     Denied(&'p Rule),

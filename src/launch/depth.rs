@@ -1,6 +1,6 @@
-//! How often a command was launched below itself. Two programs that each look for the other along `PATH` would find each
-//! other for ever; a counter in the environment ends that. Each name is counted for itself, so that one shim below another
-//! counts for nothing.
+//! How often a command was launched below itself. Two programs that each look for the other along `PATH`
+//! would find each other forever; a counter in the environment ends that. Each name is counted for itself, so
+//! that one shim below another counts for nothing.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -11,7 +11,7 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
-use crate::{output::visible::visible, sys::exec::Entry};
+use crate::{escape::visible, sys::exec::Entry};
 
 /// The variable: `matlab=2/mex=1`. No name of a command has a slash.
 pub const DEPTH: &str = "RUNGATE_DEPTH";

@@ -1,12 +1,16 @@
-//! What the program is told of its slots: `RUNGATE_HELD="matlab=17 tokens=4,5"`, and `RUNGATE_SLOT_MATLAB=17` for each. A
-//! launch below it reads the same variable as a hint where an ancestor's slot may be; whoever forges it gains nothing,
+//! What the program is told of its slots: `RUNGATE_HELD="matlab=17 tokens=3-9,12"`, and
+//! `RUNGATE_SLOT_MATLAB=17` for each; and `RUNGATE_NAME_GPU=0,3` where slots have names. A launch below it
+//! reads the same variable as a hint where an ancestor's slot may be; whoever forges it gains nothing,
 //! because the kernel has the last word.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::{ffi::CString, fmt::Write as _};
+use std::ffi::CString;
 
-use crate::{repository::claim::NamedSlots, sys::exec::Entry};
+use crate::{
+    sys::exec::Entry,
+    terms::{named_slots::NamedSlots, runs::Runs},
+};
 
 /// The variable that names every repository and its slots.
 pub const HELD: &str = "RUNGATE_HELD";
@@ -14,18 +18,27 @@ pub const HELD: &str = "RUNGATE_HELD";
 /// The start of the names of variables for one repository each.
 pub const SLOT: &str = "RUNGATE_SLOT_";
 
+/// The same for the names of slots.
+pub const NAME: &str = "RUNGATE_NAME_";
+
+/// The longest value: the kernel takes 128 KiB in one variable, and starts nothing with a longer one.
+/// Thousands of slots that nothing but others' slots lie between may come to that; then the program is not
+/// told of them.
+const LONGEST: usize = 100_000;
+
 /// Reads `RUNGATE_HELD`. What cannot be read is left out: it is only a hint.
 pub fn parse_held(text: &str) -> Vec<NamedSlots> {
     text.split(' ')
         .filter_map(|entry| {
             let (name, slots) = entry.split_once('=')?;
-            let slots: Vec<u64> = slots.split(',').map(|slot| slot.parse().ok()).collect::<Option<_>>()?;
-            (!name.is_empty()).then(|| NamedSlots { name: name.to_owned(), slots })
+            let slots = Runs::parse(slots)?;
+            (!name.is_empty()).then(|| NamedSlots { name: name.to_owned(), slots, called: Vec::new() })
         })
         .collect()
 }
 
-/// The environment of the program: that of the caller, with what this launch holds added to what its ancestors hold.
+/// The environment of the program: that of the caller, with what this launch holds added to what its
+/// ancestors hold.
 pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSlots]) -> Vec<Entry> {
     if taken.is_empty() {
         return caller;
@@ -34,12 +47,18 @@ pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSl
     let is_taken = |held: &&NamedSlots| taken.iter().any(|other| NamedSlots::word(&other.name) == held.name);
     held.extend(ancestors.iter().filter(|held| !is_taken(held)));
     let mut text = String::new();
-    for NamedSlots { name, slots } in held {
+    for NamedSlots { name, slots, called: _ } in held {
         let separator = if text.is_empty() { "" } else { " " };
-        let _ = write!(text, "{separator}{}={}", NamedSlots::word(name), list(slots));
+        let entry = format!("{separator}{}={slots}", NamedSlots::word(name));
+        if text.len().saturating_add(entry.len()) <= LONGEST {
+            text.push_str(&entry);
+        }
     }
     let mut added = vec![(HELD.to_owned(), text)];
-    added.extend(taken.iter().map(|taken| (slot_variable(&taken.name), list(&taken.slots))));
+    added.extend(taken.iter().map(|taken| (variable(SLOT, &taken.name), taken.slots.to_string())));
+    let called = taken.iter().filter(|taken| !taken.called.is_empty());
+    added.extend(called.map(|taken| (variable(NAME, &taken.name), taken.called.join(","))));
+    added.retain(|(_, value)| value.len() <= LONGEST);
 
     let replaced = |entry: &Entry| {
         added.iter().any(|(name, _)| {
@@ -54,16 +73,12 @@ pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSl
 }
 
 /// `RUNGATE_SLOT_` and the name in capitals; what no variable's name may hold becomes `_`.
-fn slot_variable(repository: &str) -> String {
+fn variable(start: &str, repository: &str) -> String {
     let name: String = repository
         .chars()
         .map(|character| if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' })
         .collect();
-    format!("{SLOT}{name}")
-}
-
-fn list(slots: &[u64]) -> String {
-    slots.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+    format!("{start}{name}")
 }
 
 #[cfg(test)]
@@ -71,14 +86,19 @@ mod tests {
     use super::*;
 
     fn slots(name: &str, slots: &[u64]) -> NamedSlots {
-        NamedSlots { name: name.to_owned(), slots: slots.to_vec() }
+        NamedSlots { name: name.to_owned(), slots: Runs::of(slots), called: Vec::new() }
     }
 
     #[test]
     fn what_cannot_be_read_is_left_out() {
         assert_eq!(
-            parse_held("matlab=17 tokens=4,5 =3 x= y=1,z plain gpu=0"),
-            [slots("matlab", &[17]), slots("tokens", &[4, 5]), slots("gpu", &[0])]
+            parse_held("matlab=17 tokens=4,5 =3 x= y=1,z z=1,1 plain gpu=0 licences=3-5,9"),
+            [
+                slots("matlab", &[17]),
+                slots("tokens", &[4, 5]),
+                slots("gpu", &[0]),
+                slots("licences", &[3, 4, 5, 9])
+            ]
         );
         assert_eq!(parse_held(""), []);
     }
@@ -99,6 +119,19 @@ mod tests {
             c"RUNGATE_SLOT_SEATS=2",
             c"RUNGATE_SLOT_GPU_0_X=7",
         ];
+        assert_eq!(environment, expected.map(Entry::Borrowed));
+    }
+
+    /// Each number was listed: with more than 23,000 slots no program could be executed.
+    #[test]
+    fn a_million_slots_are_told_in_a_word_and_too_many_pieces_not_at_all() {
+        let all: Vec<u64> = (1..=1_000_000).collect();
+        let environment = with_slots(Vec::new(), &[], &[slots("all", &all)]);
+        let expected = [c"RUNGATE_HELD=all=1-1000000", c"RUNGATE_SLOT_ALL=1-1000000"];
+        assert_eq!(environment, expected.map(Entry::Borrowed));
+        let odd: Vec<u64> = (0..30_000).map(|half| half * 2 + 1).collect();
+        let environment = with_slots(Vec::new(), &[], &[slots("odd", &odd), slots("one", &[7])]);
+        let expected = [c"RUNGATE_HELD=one=7", c"RUNGATE_SLOT_ONE=7"];
         assert_eq!(environment, expected.map(Entry::Borrowed));
     }
 

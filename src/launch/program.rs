@@ -1,6 +1,6 @@
-//! Which file a command is, by the rules of `execvp(3)`: a name with a slash is a path; any other is looked for along
-//! `PATH`, where what cannot be executed is passed over, but remembered as the reason. What is rungate itself under the
-//! command's name is a shim, and passed by: a program is wanted, not the way to it.
+//! Which file a command is, by the rules of `execvp(3)`: a name with a slash is a path; any other is looked
+//! for along `PATH`, where what cannot be executed is passed over, but remembered as the reason. What is
+//! rungate itself under the command's name is a shim, and passed by: a program is wanted, not the way to it.
 
 use std::{
     ffi::OsStr,
@@ -15,7 +15,7 @@ use crate::{
         search::Search,
         shim::{Shim, is_own_name},
     },
-    sys::{descriptor::FileId, executable, failure::Errno},
+    sys::{executable, failure::Errno, file_id::FileId},
 };
 
 /// A program that can be executed.
@@ -110,7 +110,8 @@ impl Program {
         Err(missing)
     }
 
-    /// Whether this is rungate under another name: the file that this process executes, or that of another installation.
+    /// Whether this is rungate under another name: the file that this process executes, or that of another
+    /// installation.
     fn is_rungate(&self, command: &OsStr, id: FileId) -> bool {
         !is_own_name(command)
             && (self.canonical.file_name().is_some_and(is_own_name) || executable::own() == Some(id))
@@ -155,7 +156,8 @@ impl Missing {
         match self {
             Self { unusable: Some((file, errno)), .. } => ProgramError::of(file, errno),
             Self { shim: Some(path), .. } => {
-                ProgramError::NotBehind { shim: Shim { name: command.to_owned(), path }, search }
+                let is_copy = path.symlink_metadata().is_ok_and(|found| found.is_file());
+                ProgramError::NotBehind { shim: Shim { name: command.to_owned(), path }, search, is_copy }
             }
             Self { .. } => ProgramError::NotOnPath { command: command.to_owned(), search },
         }

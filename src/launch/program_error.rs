@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt, path::PathBuf};
 
-use crate::{launch::shim::Shim, output::visible::visible, sys::failure::Errno};
+use crate::{escape::visible, launch::shim::Shim, sys::failure::Errno};
 
 /// Why there is no program to start.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -18,6 +18,8 @@ pub enum ProgramError {
     NotBehind {
         /// The shim.
         shim: Shim,
+        /// Whether it is a copy of rungate, or a hard link to it, where people expect a symbolic link.
+        is_copy: bool,
         /// The `PATH` that was searched.
         search: OsString,
     },
@@ -56,6 +58,11 @@ impl ProgramError {
     /// What to do about it, where that is not plain.
     pub fn advice(&self) -> Option<String> {
         match self {
+            Self::NotBehind { shim, is_copy: true, .. } => Some(format!(
+                "rungate is a shim under any other name. To run rungate, call the file rungate: mv {0} {1}",
+                visible(&shim.path),
+                visible(shim.path.with_file_name("rungate"))
+            )),
             Self::NotBehind { shim, .. } => Some(format!(
                 "Put the directory of the program into PATH, or name the program in the policy: [command.{}] exec = \"/path\"",
                 visible(&shim.name)
@@ -74,11 +81,12 @@ impl fmt::Display for ProgramError {
             Self::NotOnPath { command, search } => {
                 write!(formatter, "{}: not found in PATH ({})", visible(command), visible(search))
             }
-            Self::NotBehind { shim: Shim { name, path }, search } => write!(
+            Self::NotBehind { shim: Shim { name, path }, search, is_copy } => write!(
                 formatter,
-                "{}: not found behind the shim {}\n  PATH={}",
+                "{}: not found behind the shim {}{}\n  PATH={}",
                 visible(name),
                 visible(path),
+                if *is_copy { ", a copy of rungate" } else { "" },
                 visible(search)
             ),
             Self::NotFound { path } => write!(formatter, "{}: not found", visible(path)),

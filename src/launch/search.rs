@@ -1,5 +1,6 @@
-//! The search path, and the part of it that lies behind a shim: what comes after the entry that led to the shim. Entries are
-//! compared by the directory that they lead to, so that a trailing slash or a link makes no difference.
+//! The search path, and the part of it that lies behind a shim: what comes after the entry that led to the
+//! shim. Entries are compared by the directory that they lead to, so that a trailing slash or a link makes no
+//! difference.
 
 use std::{
     env,

@@ -1,6 +1,7 @@
-//! A shim: a link to rungate that bears the name of a command. Whoever starts it starts rungate, which must find out under
-//! which name. The kernel's word counts (`AT_EXECFN`), where it leads to rungate; it does not for an interpreter, because
-//! there it names the script. Then argv\[0\] is all there is, which the caller may make up.
+//! A shim: a link to rungate that bears the name of a command. Whoever starts it starts rungate, which must
+//! find out under which name. The kernel's word counts (`AT_EXECFN`), where it leads to rungate; it does not
+//! for an interpreter, because there it names the script. Then argv\[0\] is all there is, which the caller
+//! may make up.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -36,8 +37,8 @@ pub enum CalledAs {
 
 impl CalledAs {
     /// As what this process was started, with this argv\[0\].
-    pub fn of_this_process(zeroth: Option<&OsStr>) -> Self {
-        let typed = zeroth.map(Path::new);
+    pub fn of_this_process(argv0: Option<&OsStr>) -> Self {
+        let typed = argv0.map(Path::new);
         let executed = executable::executed_path();
         let told = executed.as_deref().filter(|executed| {
             let Some(name) = executable_name(executed) else { return false };

@@ -1,5 +1,5 @@
-//! A directory with shims: what stands there under a name, and the making and removing of links. Nothing that is not a link to
-//! rungate is ever written over or removed, and of several links all are made, or none.
+//! A directory with shims: what stands there under a name, and the making and removing of links. Nothing that
+//! is not a link to rungate is ever written over or removed, and of several links all are made, or none.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
+    escape::visible,
     launch::shim::is_own_name,
-    output::visible::visible,
     sys::{executable, failure},
 };
 
@@ -33,34 +33,34 @@ pub enum Standing {
 
 /// A call that failed, and on what.
 #[derive(Debug)]
-pub struct NotDone {
+pub struct DirectoryError {
     call: &'static str,
     path: PathBuf,
     error: io::Error,
 }
 
-impl NotDone {
+impl DirectoryError {
     /// Whether it failed because the directory is not there.
     pub fn is_missing(&self) -> bool {
         self.call == "opendir" && self.error.kind() == io::ErrorKind::NotFound
     }
 }
 
-impl fmt::Display for NotDone {
+impl fmt::Display for DirectoryError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = failure::errno_of(&self.error).desc();
         write!(formatter, "{} {}: {why}", self.call, visible(&self.path))
     }
 }
 
-impl std::error::Error for NotDone {}
+impl std::error::Error for DirectoryError {}
 
 impl ShimDirectory {
     /// The directory of this path, which must be absolute.
-    pub fn open(path: PathBuf) -> Result<Self, NotDone> {
+    pub fn open(path: PathBuf) -> Result<Self, DirectoryError> {
         match fs::read_dir(&path) {
             Ok(_) => Ok(Self { path }),
-            Err(error) => Err(NotDone { call: "opendir", path, error }),
+            Err(error) => Err(DirectoryError { call: "opendir", path, error }),
         }
     }
 
@@ -75,8 +75,8 @@ impl ShimDirectory {
     }
 
     /// The names of all shims in it, in order.
-    pub fn shims(&self) -> Result<Vec<OsString>, NotDone> {
-        let failed = |error| NotDone { call: "readdir", path: self.path.clone(), error };
+    pub fn shims(&self) -> Result<Vec<OsString>, DirectoryError> {
+        let failed = |error| DirectoryError { call: "readdir", path: self.path.clone(), error };
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -107,7 +107,7 @@ impl ShimDirectory {
     }
 
     /// Makes links to `target` under names that are free; of several all are made, or none.
-    pub fn make(&self, names: &[&OsStr], target: &Path) -> Result<(), NotDone> {
+    pub fn make(&self, names: &[&OsStr], target: &Path) -> Result<(), DirectoryError> {
         for (made, name) in names.iter().enumerate() {
             let path = self.link(name);
             if let Err(error) = symlink(target, &path) {
@@ -115,14 +115,14 @@ impl ShimDirectory {
                     // What was made a moment ago is taken back; the first failure is the one to tell.
                     let _ = fs::remove_file(self.link(name));
                 }
-                return Err(NotDone { call: "symlink", path, error });
+                return Err(DirectoryError { call: "symlink", path, error });
             }
         }
         Ok(())
     }
 
     /// Removes the links under these names; of several all go, or those that went come back.
-    pub fn remove(&self, names: &[&OsStr]) -> Result<(), NotDone> {
+    pub fn remove(&self, names: &[&OsStr]) -> Result<(), DirectoryError> {
         let mut removed: Vec<(PathBuf, PathBuf)> = Vec::new();
         for name in names {
             let path = self.link(name);
@@ -131,7 +131,7 @@ impl ShimDirectory {
                 for (path, target) in &removed {
                     let _ = symlink(target, path);
                 }
-                return Err(NotDone { call: "unlink", path, error });
+                return Err(DirectoryError { call: "unlink", path, error });
             }
             removed.extend(target.ok().map(|target| (path, target)));
         }
@@ -139,7 +139,8 @@ impl ShimDirectory {
     }
 }
 
-/// Whether a symbolic link leads to this rungate, to that of another installation, or to one that is not there any more.
+/// Whether a symbolic link leads to this rungate, to that of another installation, or to one that is not
+/// there any more.
 fn leads_to_rungate(link: &Path) -> bool {
     let is_rungate =
         |path: &Path| path.file_name().is_some_and(|name| name != "exectimes" && is_own_name(name));

@@ -6,26 +6,28 @@ use std::{
 };
 
 use crate::{
+    escape::visible,
+    keeper::error::KeeperError,
     launch::{
         depth::Depth,
         environment,
         program::Program,
         supervision::{NotSpawned, supervise},
     },
-    output::visible::visible,
-    repository::{admitted::Admitted, claim::NamedSlots, error::RepositoryError, hold::Hold},
+    protocol::grant::Grant,
     sys::{
         child::Ending,
         exec,
         failure::{Errno, Failure},
     },
+    terms::{hold::Hold, named_slots::NamedSlots},
 };
 
 /// Why the program did not start although everything was had. Its slots are free again.
 #[derive(Debug)]
 pub enum StartError {
     /// A slot could not be handed over.
-    Repository(RepositoryError),
+    Keeper(KeeperError),
     /// The parent of a supervised command could not get ready, or lost its child.
     Call(Failure),
     /// The kernel did not execute the file.
@@ -38,7 +40,8 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether something that the program needs is not there: the difference between the statuses 126 and 127.
+    /// Whether something that the program needs is not there: the difference between the statuses 126 and
+    /// 127.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Exec { errno: Errno::ENOENT, .. })
     }
@@ -47,13 +50,20 @@ impl StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Repository(error) => error.fmt(formatter),
+            Self::Keeper(error) => error.fmt(formatter),
             Self::Call(failure) => write!(formatter, "the command could not be supervised: {failure}"),
             // The file itself was there a moment ago: what is missing is what its first line asks for.
             Self::Exec { program, errno: Errno::ENOENT } => write!(
                 formatter,
                 "{}: its interpreter, or the file itself, was not found",
                 visible(&program.path)
+            ),
+            Self::Exec { program, errno: Errno::E2BIG } => write!(
+                formatter,
+                "{}: not executed: its arguments and the environment, or one of them alone, are longer than the kernel allows \
+                 ({})",
+                visible(&program.path),
+                Errno::E2BIG.desc()
             ),
             Self::Exec { program, errno } => {
                 write!(formatter, "{}: cannot be executed: {}", visible(&program.path), errno.desc())
@@ -78,15 +88,15 @@ pub struct Command<'a> {
     pub depth: Option<&'a Depth>,
 }
 
-/// Becomes the program or, where the hold asks for it, stays as its parent until it has ended. `admitted` was taken with the
-/// same hold.
-pub fn start(command: Command<'_>, hold: Hold, mut admitted: Admitted) -> Result<Ending, StartError> {
-    admitted.keep_across_exec().map_err(StartError::Repository)?;
+/// Becomes the program or, where the hold asks for it, stays as its parent until it has ended. `grant` was
+/// taken with the same hold.
+pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<Ending, StartError> {
+    grant.keep_across_exec().map_err(StartError::Keeper)?;
     let words: Vec<CString> = std::iter::once(command.name)
         .chain(command.arguments.iter().map(OsString::as_os_str))
         .filter_map(exec::c_string)
         .collect();
-    let mut environment = environment::with_slots(exec::environment(), command.ancestors, admitted.slots());
+    let mut environment = environment::with_slots(exec::environment(), command.ancestors, grant.slots());
     if let Some(depth) = command.depth {
         depth.tell(&mut environment);
     }
@@ -95,18 +105,19 @@ pub fn start(command: Command<'_>, hold: Hold, mut admitted: Admitted) -> Result
         Hold::Process | Hold::Descriptor => {
             NotSpawned::Exec(exec::replace_process(file, &words, &environment))
         }
-        Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut admitted) {
+        Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut grant) {
             Ok(ending) => return Ok(ending),
             Err(NotSpawned::Lost(failure)) => {
                 // What the program inherited keeps its slots, as long as nobody gives them back.
-                std::mem::forget(admitted);
+                std::mem::forget(grant);
                 return Err(StartError::Call(failure));
             }
             Err(failure) => failure,
         },
     };
-    // No program was started, so none counts; if even that cannot be written, the first failure is still the one to tell.
-    let _ = admitted.withdraw();
+    // No program was started, so none counts; if even that cannot be written, the first failure is still the
+    // one to tell.
+    let _ = grant.withdraw();
     Err(match failure {
         NotSpawned::Exec(errno) => StartError::Exec { program: command.program, errno },
         NotSpawned::Call(failure) | NotSpawned::Lost(failure) => StartError::Call(failure),

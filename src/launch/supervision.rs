@@ -1,17 +1,18 @@
-//! A parent that stays, waits for the command, and gives the slots back itself: also those that a daemon which the command
-//! left behind would keep. It passes signals on, stops and continues with the command, ends as the command ended, and is
-//! otherwise not there.
+//! A parent that stays, waits for the command, and gives the slots back itself: also those that a daemon
+//! which the command left behind would keep. It passes signals on, stops and continues with the command, ends
+//! as the command ended, and is otherwise not there.
 
 use std::{ffi::CString, path::Path};
 
 use crate::{
-    repository::{admitted::Admitted, hold::Hold},
+    protocol::grant::Grant,
     sys::{
         child::{self, Change, Ending},
         exec::{self, Entry},
         failure::{Errno, Failure},
         supervised_signals::{self, Event, SupervisedSignals},
     },
+    terms::hold::Hold,
 };
 
 /// Why a supervised command did not start, or not under its parent's eyes.
@@ -25,13 +26,14 @@ pub enum NotSpawned {
     Lost(Failure),
 }
 
-/// Starts the command as a child and stays until it has ended; with [`Hold::Tree`], until all of its descendants have.
+/// Starts the command as a child and stays until it has ended; with [`Hold::Tree`], until all of its
+/// descendants have.
 pub fn supervise(
     program: &Path,
     words: &[CString],
     environment: &[Entry],
     hold: Hold,
-    admitted: &mut Admitted,
+    grant: &mut Grant<'_>,
 ) -> Result<Ending, NotSpawned> {
     let failed = |call: &'static str| move |errno: Errno| NotSpawned::Call(Failure { call, errno });
     let mut signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
@@ -54,8 +56,8 @@ pub fn supervise(
         }
     };
     // A record is for people: the slots are held whether it could be written or not.
-    let _ = admitted.record_command(command);
-    let waited = wait(command, hold, &mut signals, admitted);
+    let _ = grant.record_command(command);
+    let waited = wait(command, hold, &mut signals, grant);
     let _ = signals.restore();
     waited.map_err(Failure::of("waitid")).map_err(NotSpawned::Lost)
 }
@@ -64,7 +66,7 @@ fn wait(
     command: i32,
     hold: Hold,
     signals: &mut SupervisedSignals,
-    admitted: &mut Admitted,
+    grant: &mut Grant<'_>,
 ) -> Result<Ending, Errno> {
     let mut ending = None;
     loop {
@@ -75,7 +77,7 @@ fn wait(
                     signals.let_through()?;
                 } else {
                     // First the slots, then the child: whoever waits for its end finds room.
-                    let _ = admitted.finish();
+                    let _ = grant.finish();
                     child::reap(command)?;
                     return Ok(how);
                 }
@@ -92,7 +94,7 @@ fn wait(
                 }
             }
             Err(Errno::ECHILD) => {
-                let _ = admitted.finish();
+                let _ = grant.finish();
                 return ending.ok_or(Errno::ECHILD);
             }
             Err(errno) => return Err(errno),

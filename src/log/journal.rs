@@ -1,9 +1,9 @@
-//! The native protocol of systemd's journal: one datagram with `NAME=value` lines; a value with a newline gets its length
-//! in front instead (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>).
+//! The native protocol of systemd's journal: one datagram with `NAME=value` lines
+//! (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>). Values are escaped, so that none has a newline.
 
 use std::{io, os::unix::net::UnixDatagram};
 
-use crate::log::event::Event;
+use crate::{escape::Show, log::event::Event};
 
 const SOCKET: &str = "/run/systemd/journal/socket";
 
@@ -14,44 +14,31 @@ pub(super) fn priority(event: &Event) -> u8 {
 
 pub(super) fn send(event: &Event) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
-    // A journal that is stuck must not hold up a launch.
+    // A journal that does not read must not hold up a launch.
     socket.set_nonblocking(true)?;
-    socket.send_to(&datagram(event), SOCKET).map(drop)
+    socket.send_to(datagram(event).as_bytes(), SOCKET).map(drop)
 }
 
-fn datagram(event: &Event) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let priority = priority(event).to_string();
-    let mut field = |name: &str, value: &str| {
-        bytes.extend_from_slice(name.as_bytes());
-        if value.contains('\n') {
-            bytes.push(b'\n');
-            bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
-        } else {
-            bytes.push(b'=');
-        }
-        bytes.extend_from_slice(value.as_bytes());
-        bytes.push(b'\n');
-    };
-    field("MESSAGE", &event.line());
-    field("PRIORITY", &priority);
-    field("SYSLOG_IDENTIFIER", "rungate");
+fn datagram(event: &Event) -> String {
+    let mut text =
+        format!("MESSAGE={}\nPRIORITY={}\nSYSLOG_IDENTIFIER=rungate\n", event.line(), priority(event));
     for (name, value) in event.fields() {
-        field(&format!("RUNGATE_{name}"), &value);
+        text.push_str(&format!("RUNGATE_{name}={}\n", value.shown()));
     }
-    bytes
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
     use crate::log::event::Kind;
 
     #[test]
-    fn a_value_with_a_newline_gets_its_length() {
-        let bytes = datagram(&Event::now(Kind::Refused, "a\nb", 7));
-        let text = String::from_utf8_lossy(&bytes);
+    fn a_value_is_one_line() {
+        let text = datagram(&Event::now(Kind::Refused, "a\nb\u{9b}2J\u{202e}", 7, OsStr::new("ws17")));
         assert!(text.contains("PRIORITY=4\nSYSLOG_IDENTIFIER=rungate\nRUNGATE_EVENT=refused\n"), "{text}");
-        assert!(text.contains("RUNGATE_COMMAND\n\u{3}\0\0\0\0\0\0\0a\nb\nRUNGATE_UID=7\n"), "{text}");
+        assert!(text.contains("\nRUNGATE_COMMAND=a\\nb\\u{9b}2J\\u{202e}\nRUNGATE_UID=7\n"), "{text}");
     }
 }

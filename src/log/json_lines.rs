@@ -1,5 +1,5 @@
-//! A file with one JSON object on each line. A line is appended by one write, so that those of launches that happen at the
-//! same moment do not run into each other.
+//! A file with one JSON object on each line. Each line is appended by a single write, so that simultaneous
+//! launches do not mix their lines.
 
 use std::{
     fs::OpenOptions,
@@ -8,18 +8,17 @@ use std::{
     path::Path,
 };
 
-use crate::log::event::Event;
+use crate::{log::event::Event, output::json};
 
-/// What `O_NOFOLLOW` and `O_NONBLOCK` guard against: somebody put a link or a FIFO where the log should be.
+/// Against a link or a FIFO that somebody put where the log should be: `O_NOFOLLOW` and `O_NONBLOCK`.
 const GUARDS: i32 = crate::sys::regular_file::LOG_GUARDS;
 
 pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {
-    let mut line = serde_json::to_vec(event)?;
-    line.push(b'\n');
+    let line = json::line(event)? + "\n";
     let mut file =
         OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(GUARDS).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("the log is no regular file"));
     }
-    file.write_all(&line)
+    file.write_all(line.as_bytes())
 }

@@ -1,10 +1,14 @@
-//! The log: one event each for what was started, refused, waited for, ended and expired, with its fields named. A log that
-//! cannot be written never stops a launch. This module knows what an event is and how to write it down; it knows no policy,
-//! no lock file and no command.
+//! The log: one event for each start, refusal, wait, end and expiry, with named fields. A log that cannot be
+//! written never stops a launch. This module knows what an event is, and how to write and read one; it knows
+//! no policy, no lock file and no command.
 
+pub mod circumstances;
 pub mod event;
-pub mod history;
+mod form;
+pub(crate) mod history;
 mod journal;
 mod json_lines;
-pub mod sink;
+pub(crate) mod parsers;
+mod pieces;
+pub(crate) mod sink;
 mod syslog;

@@ -1,38 +1,51 @@
 //! Where events go.
 
-use std::{io, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
-use crate::log::{event::Event, journal, json_lines, syslog};
+use crate::{
+    escape::Show,
+    log::{event::Event, journal, json_lines, syslog},
+};
 
-/// A place for events.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum Target {
-    /// Nowhere.
+pub(crate) enum Target {
     #[default]
     Off,
-    /// The journal of systemd.
     Journal,
-    /// The system's log daemon.
     Syslog,
-    /// A file with one JSON object on each line.
+    /// Of JSON lines.
     File(PathBuf),
 }
 
-/// Where events go, and which.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("no log"),
+            Self::Journal => f.write_str("the journal"),
+            Self::Syslog => f.write_str("syslog"),
+            Self::File(path) => write!(f, "the log {}", path.shown()),
+        }
+    }
+}
+
+/// One log: where events go, and which.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Sink {
-    /// Where.
-    pub target: Target,
-    /// Whether events count that nobody was refused in.
-    pub everything: bool,
+pub(crate) struct Sink {
+    pub(crate) target: Target,
+    /// Whether events are written in which nobody was refused.
+    pub(crate) everything: bool,
+    /// Whether they are to be replayed.
+    pub(crate) replay: bool,
 }
 
 impl Sink {
-    /// Writes an event down. Whoever launches a program goes on whatever comes back.
-    pub fn write(&self, event: &Event) -> io::Result<()> {
+    /// Writes an event. A launch goes on whatever comes back.
+    pub(crate) fn write(&self, event: &Event) -> io::Result<()> {
         if !self.everything && !event.event.is_refusal() {
             return Ok(());
         }
+        let brief = (!self.replay).then(|| event.brief());
+        let event = brief.as_ref().unwrap_or(event);
         match &self.target {
             Target::Off => Ok(()),
             Target::Journal => journal::send(event),

@@ -7,7 +7,7 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// `5s`, `4m12s`, `2h11m`, `6d04h`.
-pub fn age(duration: Duration) -> String {
+pub(crate) fn age(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..MINUTE => format!("{seconds}s"),
@@ -15,6 +15,11 @@ pub fn age(duration: Duration) -> String {
         HOUR..DAY => format!("{}h{:02}m", seconds / HOUR, seconds % HOUR / MINUTE),
         _ => format!("{}d{:02}h", seconds / DAY, seconds % DAY / HOUR),
     }
+}
+
+/// The same, with thousandths of what is less than a second.
+pub(crate) fn brief(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) { format!("{} ms", duration.as_millis()) } else { age(duration) }
 }
 
 #[cfg(test)]

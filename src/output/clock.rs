@@ -1,41 +1,42 @@
-//! Moments, in the local time of this system. The zone is the system's (`/etc/localtime`), never that of the environment:
-//! listings of two users who look at one repository agree.
+//! Moments, in the local time of this system. The zone is the system's (`/etc/localtime`), never that of the
+//! environment: listings of two users who look at one repository agree.
 
 use std::{fs, time::SystemTime};
 
 use jiff::{
-    Timestamp, Zoned,
+    SignedDuration, Timestamp, Zoned,
     civil::{DateTime, Time},
     tz::TimeZone,
 };
 
 /// The zone of this system; UTC where none is set up.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     zone: TimeZone,
     now: Timestamp,
 }
 
 impl Clock {
     /// This moment, in the system's zone.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let zone = fs::read("/etc/localtime").ok().and_then(|data| TimeZone::tzif("Local", &data).ok());
         Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
     }
 
     /// The moment that it is now, in the same zone.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub(crate) fn again(&self) -> Self {
         Self { zone: self.zone.clone(), now: Timestamp::now() }
     }
 
     /// This moment, in another zone.
-    pub fn in_zone(zone: TimeZone) -> Self {
+    pub(crate) fn in_zone(zone: TimeZone) -> Self {
         Self { zone, now: Timestamp::now() }
     }
 
-    /// Reads a moment as people write it: `14:02` for today, `2026-11-20 14:02`, or RFC 3339 with a zone of its own.
-    pub fn read(&self, text: &str) -> Option<Timestamp> {
+    /// Reads a moment as people write it: `14:02` for today, `2026-11-20 14:02`, or RFC 3339 with a zone of
+    /// its own.
+    pub(crate) fn read(&self, text: &str) -> Option<Timestamp> {
         if let Ok(moment) = text.parse::<Timestamp>() {
             return Some(moment);
         }
@@ -50,8 +51,31 @@ impl Clock {
         Some(local.to_zoned(self.zone.clone()).ok()?.timestamp())
     }
 
+    /// The beginning of `today`, of `yesterday`, or of a date such as `2026-11-20`.
+    pub(crate) fn day(&self, text: &str) -> Option<Timestamp> {
+        let today = self.now.to_zoned(self.zone.clone()).date();
+        let day = match text {
+            "today" => today,
+            "yesterday" => today.yesterday().ok()?,
+            date => date.parse().ok()?,
+        };
+        Some(day.to_zoned(self.zone.clone()).ok()?.timestamp())
+    }
+
+    /// Reads a moment of the last twelve months as syslog writes it: `Nov`, `2`, `14:02:05`.
+    pub(crate) fn read_without_year(&self, month: &str, day: &str, time: &str) -> Option<Timestamp> {
+        let tomorrow = self.now.checked_add(SignedDuration::from_hours(24)).ok()?;
+        let year = self.now.to_zoned(self.zone.clone()).year();
+        [year.checked_add(1)?, year, year.checked_sub(1)?].into_iter().find_map(|year| {
+            let local =
+                DateTime::strptime("%Y %b %d %H:%M:%S", format!("{year} {month} {day} {time}")).ok()?;
+            let moment = local.to_zoned(self.zone.clone()).ok()?.timestamp();
+            (moment <= tomorrow).then_some(moment)
+        })
+    }
+
     /// `14:02` for today, `14 Nov 09:50` for other days of this year, `2025-11-14` before.
-    pub fn short(&self, moment: SystemTime) -> String {
+    pub(crate) fn short(&self, moment: SystemTime) -> String {
         let Some(moment) = self.local(moment) else { return "?".to_owned() };
         let now = self.now.to_zoned(self.zone.clone());
         let format = if moment.date() == now.date() {
@@ -65,24 +89,22 @@ impl Clock {
     }
 
     /// `Fri 20 Nov 14:02`.
-    pub fn day_and_time(&self, moment: SystemTime) -> String {
+    pub(crate) fn day_and_time(&self, moment: SystemTime) -> String {
         self.local(moment)
             .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %H:%M").to_string())
     }
 
     /// `03:15:00`.
-    pub fn time(&self, moment: SystemTime) -> String {
+    pub(crate) fn time(&self, moment: SystemTime) -> String {
         self.local(moment).map_or_else(|| "?".to_owned(), |moment| moment.strftime("%H:%M:%S").to_string())
     }
 
     /// RFC 3339 in UTC, to the second, for scripts.
-    pub fn stamp(moment: SystemTime) -> Option<String> {
+    pub(crate) fn stamp(moment: SystemTime) -> Option<String> {
         let moment = Timestamp::try_from(moment).ok()?;
         Some(moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     }
-
-    /// This moment.
-    pub fn system_time(&self) -> SystemTime {
+    pub(crate) fn system_time(&self) -> SystemTime {
         self.now.into()
     }
 

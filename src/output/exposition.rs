@@ -1,13 +1,14 @@
-//! Metrics in the text format that Prometheus, and the text files of its `node_exporter`, are made of: families with a name, a
-//! kind and a sentence, and samples with labels (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+//! Metrics in the text format that Prometheus, and the text files of its `node_exporter`, are made of:
+//! families with a name, a kind and a sentence, and samples with labels
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
 use std::fmt::{Display, Write as _};
 
-use crate::output::visible::visible;
+use crate::escape::visible;
 
 /// What the values of a family are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A state: it goes up and down.
     Gauge,
     /// A count: it only goes up, or starts again.
@@ -16,13 +17,13 @@ pub enum Kind {
 
 /// The text, family by family.
 #[derive(Debug, Default)]
-pub struct Exposition {
+pub(crate) struct Exposition {
     text: String,
 }
 
 impl Exposition {
     /// Begins a family. Its samples follow before the next one begins.
-    pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
+    pub(crate) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
         let kind = match kind {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
@@ -31,22 +32,20 @@ impl Exposition {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Family { text: &mut self.text, name }
     }
-
-    /// Everything that was said.
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
 
 /// A family whose samples are being written.
-pub struct Family<'a> {
+pub(crate) struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
 }
 
 impl Family<'_> {
     /// Adds a sample. A label without a value is one that the sample does not have.
-    pub fn sample(&mut self, labels: &[(&str, Option<&str>)], value: impl Display) {
+    pub(crate) fn sample(&mut self, labels: &[(&str, Option<&str>)], value: impl Display) {
         let labels: Vec<String> = labels
             .iter()
             .filter_map(|(name, value)| Some(format!("{name}=\"{}\"", label(value.as_ref()?))))

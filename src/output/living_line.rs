@@ -1,12 +1,15 @@
-//! One line on a terminal that is written over and over, for something that takes long. Where nobody looks it is written once,
-//! when it begins.
+//! One line on a terminal that is written over and over, for something that takes long. Where nobody looks it
+//! is written once, when it begins.
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::sys::terminal;
+use crate::{
+    output::{columns::cut, stream::is_safe},
+    sys::terminal,
+};
 
 /// The line, wiped away when dropped.
-pub struct LivingLine {
+pub(crate) struct LivingLine {
     is_terminal: bool,
     is_written: bool,
 }
@@ -22,15 +25,17 @@ const WIPE: &str = "\r\x1b[K";
 
 impl LivingLine {
     /// Whether somebody sees what is shown after the first time.
-    pub fn is_living(&self) -> bool {
+    pub(crate) fn is_living(&self) -> bool {
         self.is_terminal
     }
 
-    /// Shows a text without newline; it is cut where the terminal ends, because a line that wraps cannot be written over.
-    pub fn show(&mut self, text: &str) {
+    /// Shows a text without newline; it is cut where the terminal ends, because a line that wraps cannot be
+    /// written over.
+    pub(crate) fn show(&mut self, text: &str) {
+        debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
         let mut stderr = io::stderr().lock();
         let _ = if self.is_terminal {
-            let shown: String = text.chars().take(terminal::width().saturating_sub(1)).collect();
+            let shown = cut(text, terminal::width().saturating_sub(1));
             stderr.write_all(format!("{WIPE}{shown}").as_bytes())
         } else if self.is_written {
             Ok(())

@@ -1,23 +1,33 @@
-//! The one way out. A reader that closed the pipe has read enough: that is no error. Standard error is written in one piece,
-//! so that the messages of launches that are refused at the same moment do not run into each other.
+//! The one way out. A reader that closed the pipe has read enough: that is no error. Standard error is
+//! written in one piece, so that the messages of launches that are refused at the same moment do not run into
+//! each other.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
+
+use crate::escape::is_unsafe;
 
 /// Writes what was asked for to standard output, and sees to it that it got there.
-pub fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+    pass_on(text.as_bytes())
+}
+
+/// The same for what a program reads, and no person: any bytes.
+pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
 }
 
 /// Writes a message, and its newline, to standard error. There is nobody to tell when that fails.
-pub fn complain(message: &str) {
+pub(crate) fn complain(message: &str) {
+    debug_assert!(is_safe(message), "not escaped where it was made: {message:?}");
     let _ = io::stderr().lock().write_all(format!("{message}\n").as_bytes());
 }
 
-/// Whether somebody is looking at standard error.
-pub fn stderr_is_terminal() -> bool {
-    io::stderr().is_terminal()
+/// Text is escaped where it is made. Here builds for tests see to it that it was.
+pub(super) fn is_safe(text: &str) -> bool {
+    text.chars().all(|character| character == '\n' || !is_unsafe(character))
 }

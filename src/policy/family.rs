@@ -1,11 +1,10 @@
-//! The lock files of a repository that has one for each member, found by their names: what a path template makes of values,
-//! read back. Names that were shortened or changed to be safe read back as what they became, with their hash: good enough
-//! to be shown, and only for that.
+//! The lock files of a repository that has one for each member, found by their names: what a path template
+//! makes of values, read back. Names that were shortened or changed to be safe read back as what they became,
+//! with their hash: good enough to be shown, and only for that.
 
 use std::path::{Path, PathBuf};
 
 use super::{
-    limit::Limit,
     member::Member,
     repository::Repository,
     template::{Name, Piece, Placeholder},
@@ -22,17 +21,14 @@ impl Repository {
         self.path.names.len()
     }
 
+    /// The placeholders of its path, in order.
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.path.placeholders()
+    }
+
     /// What a name at this depth says of the member; none when it is no name of this repository.
     pub fn read_name(&self, depth: usize, name: &str) -> Option<Vec<Member>> {
         self.path.names.get(depth)?.read(name)
-    }
-
-    /// The limit of a member that is known by these names and numbers.
-    pub fn limit_of(&self, known_as: &[String]) -> Limit {
-        self.limits
-            .iter()
-            .find(|own| known_as.iter().any(|name| own.member.matches(name.as_bytes())))
-            .map_or(self.limit(), |own| own.limit)
     }
 }
 

@@ -8,11 +8,22 @@ use crate::diagnostic::Diagnostic;
 #[derive(Clone, Debug)]
 pub struct Faults {
     diagnostics: Vec<Diagnostic>,
+    are_delegated: bool,
 }
 
 impl Faults {
     pub(super) fn new(diagnostics: Vec<Diagnostic>) -> Self {
-        Faults { diagnostics }
+        Faults { diagnostics, are_delegated: false }
+    }
+
+    /// The same, with whose they are.
+    pub(super) fn of_delegated(self, is_delegated: impl Fn(&Diagnostic) -> bool) -> Self {
+        Faults { are_delegated: self.iter().all(is_delegated), ..self }
+    }
+
+    /// Whether only delegated files have them: then they are not for everybody.
+    pub fn are_delegated(&self) -> bool {
+        self.are_delegated
     }
 
     /// One after the other.

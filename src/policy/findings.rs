@@ -1,22 +1,30 @@
-//! Where reading and validation leave what they find. Nobody stops at the first fault: whoever finds one reports it,
-//! goes on with what is left, and the whole list decides in the end.
+//! Where reading and validation leave what they find. Nobody stops at the first fault: whoever finds one
+//! reports it, goes on with what is left, and the whole list decides in the end.
 
-use std::{cell::RefCell, path::PathBuf, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use super::{
     fault::Fault,
     faults::Faults,
+    headers::{is_header, next_header},
     place::At,
-    syntax::{is_header, next_header},
     warning::Warning,
 };
 use crate::diagnostic::{Diagnostic, Severity, SourceText};
+
+/// Said of elements of a list. It is often an echo of another fault just before.
+pub(super) const MISSING_COMMA: &str = "a comma is missing between two elements";
 
 /// Everything found so far, with its place.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     faults: RefCell<Vec<(At, Fault)>>,
     warnings: RefCell<Vec<(At, Warning)>>,
+    is_doubtful: Cell<bool>,
 }
 
 impl Findings {
@@ -28,12 +36,25 @@ impl Findings {
         self.warnings.borrow_mut().push((at, warning));
     }
 
+    /// Notes that something may be wrong that was not looked at in full.
+    pub(super) fn doubt(&self) {
+        self.is_doubtful.set(true);
+    }
+
+    /// Whether there is neither a fault nor a doubt.
+    pub(super) fn are_clean(&self) -> bool {
+        self.faults.borrow().is_empty() && !self.is_doubtful.get()
+    }
+
     /// The faults, or, when there is none, the warnings.
     pub(super) fn close(self, files: &[Arc<SourceText>]) -> Result<Vec<Diagnostic>, Faults> {
         let mut faults = self.faults.into_inner();
         if !faults.is_empty() {
             drop_echoes(&mut faults, files);
+            drop_undefined(&mut faults, files);
             faults.sort_by_key(|(at, _)| *at);
+            // The entries of an alias are read wherever it is used.
+            faults.dedup();
             let shown = faults.iter().map(|(at, fault)| {
                 let message = fault.to_string();
                 diagnostic(files, Severity::Fault, *at, fault.code(), message, fault.second())
@@ -42,6 +63,7 @@ impl Findings {
         }
         let mut warnings = self.warnings.into_inner();
         warnings.sort_by_key(|(at, _)| *at);
+        warnings.dedup();
         let shown = warnings.iter().map(|(at, warning)| {
             let message = warning.to_string();
             diagnostic(files, Severity::Warning, *at, warning.code(), message, warning.second())
@@ -50,8 +72,9 @@ impl Findings {
     }
 }
 
-/// After a line that is no TOML the rest of the file is read as well as can be. What is found on that very line, what
-/// misses something that may have stood there, and a second fault of one name at one place are echoes of the first.
+/// After a line that is no TOML the rest of the file is read as well as can be. What is found on that very
+/// line, what misses something that may have stood there, and a second fault of one name at one place are
+/// echoes of the first.
 fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let line = |at: &At| files.get(at.file).map_or(0, |file| file.line_column(at.start).0);
     let syntax = faults.iter().filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }));
@@ -80,9 +103,12 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
         let place = (at.file, line(at));
         let in_broken_file = broken.iter().any(|(file, _)| *file == at.file);
         match fault {
-            // The first of a line: the parser complains about every token after it too.
-            Fault::Syntax { .. } => {
-                let first = !shown_lines.contains(&place);
+            // The first of a line: the parser complains about every token after it too, and behind a quote
+            // that is missing about the next line.
+            Fault::Syntax { reason } => {
+                let before = (at.file, place.1.saturating_sub(1));
+                let is_echo = reason == MISSING_COMMA && shown_lines.contains(&before);
+                let first = !shown_lines.contains(&place) && !is_echo;
                 shown_lines.push(place);
                 first
             }
@@ -93,6 +119,27 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
             Fault::UnknownRepository { name, .. } | Fault::UnknownAlias { name, .. } => !mentioned(name),
             _ => !broken.contains(&place) && !strays(at),
         }
+    });
+}
+
+/// What stands under a header that is misspelt is defined all the same, as far as whoever wrote it is
+/// concerned.
+fn drop_undefined(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
+    let misspelt = faults.iter().filter_map(|(at, fault)| match fault {
+        Fault::UnknownKey { nearest: Some(nearest), .. }
+            if ["repository", "alias"].contains(&nearest.as_str()) =>
+        {
+            let file = files.get(at.file)?;
+            file.text().lines().nth(file.line_column(at.start).0 - 1).map(str::to_owned)
+        }
+        _ => None,
+    });
+    let misspelt: Vec<String> = misspelt.collect();
+    faults.retain(|(_, fault)| match fault {
+        Fault::UnknownRepository { name, .. } | Fault::UnknownAlias { name, .. } => {
+            !misspelt.iter().any(|line| line.contains(name.as_str()))
+        }
+        _ => true,
     });
 }
 

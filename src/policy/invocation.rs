@@ -1,4 +1,5 @@
-//! A command as the entries of `commands` see it: by the names it goes by, and by the paths that lead to its program.
+//! A command as the entries of `commands` see it: by the names it goes by, and by the paths that lead to its
+//! program.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 

@@ -1,15 +1,23 @@
-//! A layer of the policy: the system's files, a file that was named, the caller's own. Defaults, families and what may
-//! be loosened are a layer's, so that nobody's own file reaches into the system's.
+//! A layer of the policy: the system's files, a file that was named, the caller's own. Defaults, families and
+//! what may be loosened are a layer's, so that nobody's own file reaches into the system's.
+
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::{hold::Hold, log::Log, path_syntax::Directory, span_of_time::Wait, unmatched::Unmatched};
+use super::{
+    delegation::Delegation, hold::Hold, log::Log, path_syntax::Directory, span_of_time::Wait,
+    unmatched::Unmatched,
+};
+use crate::terms::keeper::Keeper;
 
 /// Whose files a layer is made of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LayerKind {
     /// The system's file and its drop-ins.
     System,
+    /// A drop-in of the system that is delegated to the admin of a department.
+    Delegated,
     /// What `--policy` or `RUNGATE_POLICY` names.
     Given,
     /// The caller's own.
@@ -28,11 +36,14 @@ pub struct Layer {
     pub(crate) wait: Option<Wait>,
     pub(crate) hold: Option<Hold>,
     pub(crate) create_mode: Option<u32>,
+    pub(crate) keeper: Keeper,
     /// The zone of `when`; only there where a rule of the layer asks for the time.
     pub(crate) zone: Option<TimeZone>,
     pub(super) zone_name: Option<String>,
     pub(super) fd_floor: Option<u32>,
     pub(super) log: Option<Log>,
+    /// Whom it is for, where it is delegated.
+    pub(crate) delegation: Option<Arc<Delegation>>,
 }
 
 impl Layer {
@@ -43,16 +54,21 @@ impl Layer {
 
     /// The mode of repositories that are created: in a system policy everybody must be able to open them.
     pub(crate) fn create_mode(&self) -> u32 {
-        self.create_mode.unwrap_or(if self.is_systems() { 0o666 } else { 0o600 })
+        self.create_mode.unwrap_or(if self.is_of_system() { 0o666 } else { 0o600 })
     }
 
     /// The mode of directories that are created.
     pub(crate) fn directory_mode(&self) -> u32 {
-        if self.is_systems() { 0o1777 } else { 0o700 }
+        if self.is_of_system() { 0o1777 } else { 0o700 }
     }
 
-    /// Whether it is the system's, for every user alike.
-    pub(crate) fn is_systems(&self) -> bool {
-        self.kind == LayerKind::System
+    /// Whether it is the system's, for every user alike, or delegated by it.
+    pub(crate) fn is_of_system(&self) -> bool {
+        matches!(self.kind, LayerKind::System | LayerKind::Delegated)
+    }
+
+    /// Whom it is for, where it is delegated.
+    pub fn delegation(&self) -> Option<&Delegation> {
+        self.delegation.as_deref()
     }
 }

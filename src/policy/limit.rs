@@ -1,10 +1,20 @@
-//! How many slots of a repository may be held at once. Limits go up to the last slot that has a byte of its own (see
-//! the layout of a repository); anything beyond that cannot be counted and is a fault of the policy.
+//! How many slots of a repository may be held at once. Limits go up to the last slot that has a byte of its
+//! own (see the layout of a repository); anything beyond that cannot be counted and is a fault of the policy.
 
 use std::fmt;
 
+use super::{key::Shape, toml_text::string};
+
 /// The highest limit, and so the highest number of a slot.
 pub const HIGHEST_LIMIT: u32 = 1_048_575;
+
+/// The longest line that a policy can speak of.
+pub(super) const LONGEST_QUEUE: u32 = 1000;
+
+/// How a number of slots is written.
+pub(super) const SLOT_COUNT: Shape = Shape::Number { least: 1, most: HIGHEST_LIMIT as i64 };
+pub(super) const SLOT_COUNT_OR_SHARE: Shape = Shape::Share { least: 1 };
+pub(super) const SLOT_COUNT_OR_NONE: Shape = Shape::Number { least: 0, most: HIGHEST_LIMIT as i64 };
 
 /// A limit as the policy says it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -16,7 +26,6 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Reads `"2/cpu"`.
     pub(super) fn parse(text: &str) -> Option<Limit> {
         let each: u32 = text.strip_suffix("/cpu")?.trim_end().parse().ok()?;
         (1..=HIGHEST_LIMIT).contains(&each).then_some(Limit::PerCpu(each))
@@ -27,6 +36,14 @@ impl Limit {
         match self {
             Limit::Fixed(limit) => limit,
             Limit::PerCpu(each) => each.saturating_mul(cpus()).min(HIGHEST_LIMIT),
+        }
+    }
+
+    /// As TOML.
+    pub(super) fn printed(self) -> String {
+        match self {
+            Limit::Fixed(slots) => slots.to_string(),
+            Limit::PerCpu(_) => string(&self.to_string()),
         }
     }
 

@@ -1,8 +1,18 @@
 //! Where events are logged. The policy only says so; writing is the launcher's.
 
-use std::path::PathBuf;
+use std::{
+    convert::Infallible,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
-use super::choice::Choice;
+use super::{
+    choice::Choice,
+    fault::Fault,
+    path_syntax::Directory,
+    template::{PathTemplate, Placeholder},
+};
 
 /// One layer's wish for a log.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -11,6 +21,8 @@ pub struct Log {
     pub to: LogTarget,
     /// Which events.
     pub events: LogEvents,
+    /// Whether they tell what a decision looked at.
+    pub replay: bool,
 }
 
 /// Where events go.
@@ -23,8 +35,12 @@ pub enum LogTarget {
     /// To syslog.
     Syslog,
     /// To a file of JSON Lines.
-    File(PathBuf),
+    File(LogFile),
 }
+
+/// The path of a log, with `{host}` where each host writes its own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LogFile(PathTemplate);
 
 /// Which events are logged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -45,14 +61,65 @@ impl LogTarget {
     /// The words beside a path.
     pub(super) const WORDS: &'static [&'static str] = &["journald", "syslog", "off"];
 
-    /// Reads a word or an absolute path.
-    pub(super) fn parse(text: &str) -> Option<LogTarget> {
-        match text {
+    /// Reads a word or an absolute path; `None` where it is neither.
+    pub(super) fn parse(text: &str) -> Result<Option<LogTarget>, Fault> {
+        Ok(match text {
             "off" => Some(LogTarget::Off),
             "journald" => Some(LogTarget::Journald),
             "syslog" => Some(LogTarget::Syslog),
-            path if path.starts_with('/') => Some(LogTarget::File(path.into())),
+            path if path.contains('/') => Some(LogTarget::File(LogFile::parse(path)?)),
             _ => None,
+        })
+    }
+}
+
+impl LogFile {
+    fn parse(text: &str) -> Result<LogFile, Fault> {
+        if !text.starts_with('/') {
+            return Err(Fault::RelativePath { key: "to" });
         }
+        let path = PathTemplate::parse(text, &Directory::at("/")).map_err(|fault| match fault {
+            Fault::RuntimeNotFirst => Fault::PlaceholderInLog,
+            other => other,
+        })?;
+        if let Some(other) = path.placeholders().find(|placeholder| **placeholder != Placeholder::Host) {
+            return Err(match other {
+                Placeholder::Captured(name) => {
+                    Fault::UnknownPlaceholder { name: name.clone(), nearest: Placeholder::nearest(name) }
+                }
+                _ => Fault::PlaceholderInLog,
+            });
+        }
+        Ok(LogFile(path))
+    }
+
+    /// The file that a host writes.
+    pub fn path(&self, host: &OsStr) -> PathBuf {
+        let value = |_: &Placeholder| Ok::<_, Infallible>(host.as_bytes().to_vec());
+        let Ok(path) = self.0.expand(Path::new("/"), value);
+        path
+    }
+
+    /// As it is written in a policy.
+    pub(super) fn text(&self) -> &str {
+        self.0.text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn case(text: &str, host: &str, path: &str) {
+        let file = LogFile::parse(text).expect("the path of a log");
+        assert_eq!(file.path(OsStr::new(host)), Path::new(path));
+    }
+
+    #[test]
+    fn a_host_is_a_part_of_a_name_and_leads_nowhere() {
+        case("/var/log/rungate.jsonl", "ws17", "/var/log/rungate.jsonl");
+        case("/srv/{host}/{host}.jsonl", "ws17.example.com", "/srv/ws17.example.com/ws17.example.com.jsonl");
+        case("/srv/{host}.jsonl", "../etc", "/srv/_._etc-c345bd18e5589174.jsonl");
     }
 }

@@ -1,81 +1,104 @@
-//! The policy: from the text of its files to rules and repositories that hold together. Three stages, each with its own
-//! types: as written (with spans), validated (here), decided ([`crate::decision`]). Nothing takes a written one once it
-//! is validated, and nothing of a policy with a fault is ever applied.
+//! The policy: from the text of its files to rules and repositories that hold together. Three stages, each
+//! with its own types: as written (with spans), validated (here), decided ([`crate::decision`]). Nothing
+//! takes a written one once it is validated, and nothing of a policy with a fault is ever applied.
 
 mod acquisition;
-mod choice;
-mod compiled;
-mod coverage;
+mod agent_file;
+mod aliases;
+mod candidates;
+mod capture;
+mod coded;
+mod definitions;
+mod delegation;
+mod difference;
+mod entries;
+mod facts;
 mod family;
 mod fault;
+mod fault_text;
 mod faults;
 mod findings;
-mod hold;
+mod headers;
+mod hours;
 mod invocation;
+mod key;
 mod keys;
 mod layer;
 mod limit;
+mod loading;
 mod log;
-mod member;
-mod names;
+mod looked;
+mod lookups;
+mod named;
 mod opened;
 mod path_syntax;
 mod pattern;
+mod per;
 mod place;
-mod principal;
+mod preview;
 mod printed;
 mod reader;
 mod repository;
+mod request;
 mod rule;
 mod safe_value;
 mod scenario;
 mod schema;
-mod selectors;
+mod selector;
+mod share;
 mod shared_names;
+mod site_settings;
+mod skim;
 mod source;
-mod span_of_time;
 mod spelling;
 mod syntax;
 mod template;
+mod times;
 mod toml_text;
 mod unmatched;
 mod validation;
 mod warning;
-mod window;
 mod written;
 mod zone;
 
 pub(crate) use acquisition::{Acquisition, ClaimTerms, SlotsFrom};
-pub(crate) use pattern::Pattern;
-pub(crate) use principal::{GroupEntry, Principal};
-pub(crate) use scenario::{ExpectedClaim, Held};
-pub(crate) use selectors::{ArgumentEntry, CommandEntry, EnvironmentEntry, EnvironmentValue, Selectors};
+pub(crate) use facts::Facts;
+pub(crate) use repository::{FileOf, Standing};
+pub(crate) use scenario::{ExpectedClaim, Holders, Person};
+pub(crate) use selector::GroupEntry;
 pub(crate) use template::Placeholder;
-pub(crate) use window::Window;
 
-pub use acquisition::Slots;
-pub use compiled::{Compilation, CompileError};
+pub use agent_file::{AgentFile, AgentLimits, LONGEST_MESSAGE};
+pub use capture::Captured;
+pub use delegation::Delegation;
+pub use difference::{Change, Detail, Difference, KeyChange, LayerName, Turn};
 pub use faults::Faults;
-pub use hold::Hold;
+pub use hours::Hours;
 pub use invocation::Invocation;
 pub use layer::{Layer, LayerKind};
 pub use limit::{HIGHEST_LIMIT, Limit};
-pub use log::{Log, LogEvents, LogTarget};
-pub use member::Member;
-pub use names::{LookupError, Names};
+pub use log::{Log, LogEvents, LogFile, LogTarget};
+pub use looked::Looks;
 pub use opened::Opened;
-pub use place::Place;
-pub use repository::{
-    Charge, EXPIRE_GRACE, ElapsedFrom, ExpireKill, Nested, Pace, Repository, Reservation, TooSoon,
-};
-pub use rule::{Action, Admit, Rule};
+pub(crate) use pattern::{Pattern, Subject};
+pub use printed::PartKind;
+pub use repository::{Charge, Repository, Reservation};
+pub use request::Request;
+pub use rule::{Action, Rule};
+pub(crate) use safe_value::{is_changed, is_name_of};
 pub use scenario::{Expectation, Scenario};
 pub use schema::schema;
-pub use selectors::Selector;
-pub use source::{LayerText, SYSTEM_POLICY, Sources};
-pub use span_of_time::{Wait, parse_duration, show_duration};
+pub use selector::Selector;
+pub use share::Share;
+pub use site_settings::SiteSettings;
+pub use source::{LayerText, Proposal, SYSTEM_POLICY, Sources};
+pub(crate) use spelling::nearest;
 pub use unmatched::Unmatched;
 pub use zone::{named_zone, parse_time, system_zone};
+
+// The words that judgement and mechanism share, as this wing's files name them.
+pub use crate::terms::span_of_time::{Wait, parse_duration, show_duration};
+use crate::terms::{choice, hold, member, names, span_of_time};
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -84,21 +107,18 @@ use std::{
     sync::Arc,
 };
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 
 use self::{
-    compiled::Parts,
     fault::Fault,
-    findings::Findings,
-    keys::FILE,
-    place::At,
-    reader::Section,
+    skim::Idle,
     source::{Found, Stamps},
-    validation::LayerFile,
     warning::Warning,
-    written::WrittenFile,
 };
-use crate::diagnostic::{Diagnostic, SourceText};
+use crate::{
+    diagnostic::{Diagnostic, SourceText},
+    terms::names::Names,
+};
 
 /// The whole of the policy files, validated.
 #[derive(Debug, Default)]
@@ -114,22 +134,52 @@ pub struct Policy {
     files: Vec<Arc<SourceText>>,
     warnings: Vec<Diagnostic>,
     stamps: Stamps,
+    /// The times that rules ask for which are not there, because they are for other commands.
+    idle: Vec<Idle>,
+    delegations: Vec<Arc<Delegation>>,
+    /// Delegated files that have faults, each with these: nothing of them is here.
+    withheld: Vec<(Arc<Delegation>, Faults)>,
 }
 
 impl Policy {
     /// Reads and validates every file. Where there is none the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(), sources.caller == 0, None, None)
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, None, None)
+    }
+
+    /// The same, save delegated files that have faults: those are withheld, and harm nobody else.
+    pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
+        let faults = match Self::load(sources) {
+            Ok(policy) => return Ok(policy),
+            Err(faults) => faults,
+        };
+        let is_in = |fault: &Diagnostic, delegation: &Delegation| {
+            delegation.is_of(&fault.path) && sources.is_drop_in(&fault.path)
+        };
+        let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
+        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, None, None)?;
+        for delegation in policy.delegations.iter().filter(|delegation| !is_sound(delegation)) {
+            let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
+            policy.withheld.push((Arc::clone(delegation), Faults::new(own)));
+        }
+        Ok(policy)
+    }
+
+    /// The same, save all that is delegated and not for this launch: that is not even opened.
+    pub(crate) fn load_for(sources: &Sources, request: &Request<'_>) -> Result<Policy, Faults> {
+        let facts = Facts::new(request, []);
+        let is_wanted = |delegation: &Delegation| delegation.may_be_for(&facts);
+        Self::of_found(sources.read(&is_wanted), sources.caller == 0, None, None)
+    }
+
+    /// The same, save all that is delegated.
+    pub(crate) fn load_undelegated(sources: &Sources) -> Result<Policy, Faults> {
+        Self::of_found(sources.read(&|_| false), sources.caller == 0, None, None)
     }
 
     /// The same, and looks for what is likely not meant; `names` says who exists.
     pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(), sources.caller == 0, Some(names), None)
-    }
-
-    /// Reads and checks files that were named one by one, as if together they were the system's policy.
-    pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(source::read_files(paths, caller), true, Some(names), None)
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, Some(names), None)
     }
 
     /// Validates text in memory.
@@ -152,66 +202,26 @@ impl Policy {
         Self::of_layers(vec![LayerText { kind: LayerKind::System, files }], false)
     }
 
-    /// Where only parts of the files are wanted, their other parts are not looked at.
-    fn of_found(
-        found: Found,
-        caller_is_root: bool,
-        checking: Option<&dyn Names>,
-        parts: Option<&Parts>,
-    ) -> Result<Policy, Faults> {
-        let findings = Findings::default();
-        let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();
-        let mut files: Vec<Arc<SourceText>> = Vec::new();
-        let mut layer_of_file = Vec::new();
-        for (index, layer) in found.layers.into_iter().enumerate() {
-            layer_of_file.extend(std::iter::repeat_n(index, layer.files.len()));
-            files.extend(layer.files.into_iter().map(Arc::new));
-        }
-        // What stands for a file that has no text is appended, so that the indices of the others stay.
-        let whole = |files: &mut Vec<Arc<SourceText>>, path: PathBuf| {
-            files.push(Arc::new(SourceText::new(path, String::new())));
-            At::whole(files.len() - 1)
-        };
-        let read = layer_of_file.len();
-        for (path, fault) in found.faults {
-            let at = whole(&mut files, path);
-            findings.fault(at, fault);
-        }
-        for (path, name) in found.skipped {
-            let at = whole(&mut files, path);
-            findings.warning(at, Warning::SkippedFile { name });
-        }
+    /// A request, as the rules of this policy ask for it.
+    pub(crate) fn facts<'a>(&'a self, request: &'a Request<'a>) -> Facts<'a> {
+        Facts::new(request, self.layers.iter().map(|layer| layer.zone.as_ref()))
+    }
 
-        let parts_of = |file: usize| parts.and_then(|parts| parts.files.get(file));
-        let parsed: Vec<_> = files[..read]
-            .iter()
-            .enumerate()
-            .map(|(index, file)| {
-                let text = parts_of(index).map_or(file.text(), |parts| parts.text.as_str());
-                syntax::parse(index, text, &findings)
-            })
-            .collect();
-        let written: Vec<LayerFile<'_>> = parsed
-            .iter()
-            .enumerate()
-            .map(|(index, table)| LayerFile {
-                source: Arc::clone(&files[index]),
-                layer: layer_of_file[index],
-                written: WrittenFile::read(&Section::new(table, At::whole(index), &FILE, &findings)),
-                parts: parts_of(index),
-            })
-            .collect();
-        let policy = validation::validate(
-            &kinds,
-            caller_is_root,
-            &written,
-            &findings,
-            checking,
-            parts.map(|parts| &parts.shared),
-        );
-        let warnings = findings.close(&files)?;
-        files.truncate(read);
-        Ok(Policy { files, warnings, stamps: found.stamps, ..policy })
+    /// What the system has delegated.
+    pub fn delegations(&self) -> &[Arc<Delegation>] {
+        &self.delegations
+    }
+
+    /// Delegated files of which nothing is here because they have faults, and these.
+    pub fn withheld(&self) -> &[(Arc<Delegation>, Faults)] {
+        &self.withheld
+    }
+
+    /// The faults for which a launch would be refused, because the file that has them is for it.
+    pub fn faults_for(&self, request: &Request<'_>) -> Option<&Faults> {
+        let facts = Facts::new(request, []);
+        let mut withheld = self.withheld.iter();
+        withheld.find(|(delegation, _)| delegation.may_be_for(&facts)).map(|(_, faults)| faults)
     }
 
     /// Whether no file says anything: there is no rule, and nothing is refused.
@@ -255,27 +265,13 @@ impl Policy {
         self.layers.iter().find_map(|layer| layer.zone_name.as_deref())
     }
 
-    /// Of every rule and exception that asks for the time, whether it is its time. As long as this stays the same, so does what
-    /// comes out of a request.
-    pub fn times_at(&self, now: Timestamp) -> Vec<bool> {
-        let asked = self.rules.iter().flat_map(|rule| {
-            let tables = [&rule.selectors].into_iter().chain(&rule.except);
-            tables.filter_map(|table| Some((self.layers[rule.layer].zone.as_ref()?, table.when.as_ref()?)))
-        });
-        asked
-            .map(|(zone, when)| {
-                let local = zone.to_datetime(now);
-                when.iter().any(|window| window.contains(local))
-            })
-            .collect()
-    }
-
     /// The program that `[command.NAME] exec` names for a command.
     pub fn executable(&self, command: &OsStr) -> Option<&Path> {
         self.executables.get(command.to_str()?).map(|(_, program)| program.as_path())
     }
 
-    /// The names of commands that it is written for: those that rules name literally, and those with a program.
+    /// The names of commands that it is written for: those that rules name literally, and those with a
+    /// program.
     pub fn command_names(&self) -> BTreeSet<&str> {
         let rules = self.rules.iter().filter(|rule| rule.enabled).flat_map(Rule::literal_commands);
         rules.chain(self.executables.keys().map(String::as_str)).collect()
@@ -296,7 +292,17 @@ impl Policy {
         self.layers.iter().filter_map(|layer| layer.log.as_ref().map(|log| (layer.kind, log)))
     }
 
-    /// Whether a file of the policy came, went or changed since it was read: as many `stat` calls as there are files.
+    /// The same with another limit for a repository, save for members and hours that have one of their own;
+    /// none where there is no such repository.
+    #[must_use]
+    pub fn with_limit(mut self, repository: &str, limit: u32) -> Option<Self> {
+        let known = self.repositories.iter_mut().find(|known| known.shown_name() == repository)?;
+        known.limit = Limit::Fixed(limit);
+        Some(self)
+    }
+
+    /// Whether a file of the policy came, went or changed since it was read: as many `stat` calls as there
+    /// are files.
     pub fn is_stale(&self) -> bool {
         self.stamps.are_stale()
     }

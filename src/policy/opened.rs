@@ -1,17 +1,26 @@
-//! A policy that was found and not yet read to the end. Before a launch can say which of its rules it needs, it has to know
-//! the program, and which program a command means the policy can say.
+//! A policy as a launch meets it: found, and not yet read to the end. First it says which program a command
+//! means, and only who knows the program can ask what holds for it.
 
-use std::{ffi::OsStr, path::Path, slice, time::SystemTime};
+use std::{
+    borrow::Borrow,
+    collections::HashMap,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Policy,
-    compiled::{Compilation, CompileError, Compiled, compile, path_of},
+    delegation::Delegation,
+    facts::Facts,
     faults::Faults,
     invocation::Invocation,
     layer::LayerKind,
-    source::{FileStamp, Found, Sources, read_files},
+    loading::Skim,
+    request::Request,
+    skim::Outline,
+    source::{Found, LayerText, Sources},
 };
-use crate::diagnostic::SourceText;
+use crate::diagnostic::{Diagnostic, SourceText};
 
 /// The files of a policy, and what they say of programs.
 pub struct Opened<'s> {
@@ -20,17 +29,22 @@ pub struct Opened<'s> {
 }
 
 enum State {
-    /// There is no compiled form that fits.
     Whole(Policy),
-    Compiled(Found, Compiled),
+    /// Every file has an outline, so that parts of it can stay unread.
+    Outlined {
+        found: Found,
+        outlines: Vec<Outline>,
+        programs: HashMap<String, PathBuf>,
+    },
 }
 
 impl<'s> Opened<'s> {
-    /// Finds the files, and validates them where nobody has done so before.
+    /// Finds the files, without those that are delegated, which name no programs; and validates them where
+    /// they have to be read as a whole.
     pub fn open(sources: &'s Sources) -> Result<Self, Faults> {
-        let found = sources.read();
-        let state = match sources.read_compiled(&found) {
-            Some(compiled) => State::Compiled(found, compiled),
+        let found = sources.read(&|_| false);
+        let state = match outlines(&found) {
+            Some((outlines, programs)) => State::Outlined { found, outlines, programs },
             None => State::Whole(Policy::of_found(found, sources.caller == 0, None, None)?),
         };
         Ok(Opened { sources, state })
@@ -38,57 +52,106 @@ impl<'s> Opened<'s> {
 
     /// Whether no file says anything.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.state, State::Whole(policy) if policy.is_empty())
-    }
-
-    /// Whether parts of it can stay unread, because it was compiled.
-    pub fn is_compiled(&self) -> bool {
-        matches!(self.state, State::Compiled(..))
+        match &self.state {
+            State::Whole(policy) => policy.is_empty(),
+            State::Outlined { outlines, .. } => outlines.is_empty(),
+        }
     }
 
     /// The program that `[command.NAME] exec` names for a command.
     pub fn executable(&self, command: &OsStr) -> Option<&Path> {
         match &self.state {
             State::Whole(policy) => policy.executable(command),
-            State::Compiled(_, compiled) => compiled.executable(command),
+            State::Outlined { programs, .. } => programs.get(command.to_str()?).map(PathBuf::as_path),
         }
     }
 
-    /// The policy, as far as it can matter to this command.
-    pub fn policy_for(self, command: &Invocation<'_>) -> Result<Policy, Faults> {
-        let (found, compiled) = match self.state {
-            State::Whole(policy) => return Ok(policy),
-            State::Compiled(found, compiled) => (found, compiled),
+    /// The policy, as far as it can matter to this command, which is that of this request; `None` where it
+    /// was changed since it was opened, so that another program may be meant.
+    pub fn policy_for(
+        self,
+        command: &Invocation<'_>,
+        request: &Request<'_>,
+    ) -> Result<Option<Policy>, Faults> {
+        let sources = self.sources;
+        let facts = Facts::new(request, []);
+        let (is_delegated, stamps) = match &self.state {
+            State::Whole(policy) => (may_be_for(&policy.delegations, &facts), &policy.stamps),
+            State::Outlined { found, .. } => (may_be_for(&found.delegations, &facts), &found.stamps),
         };
-        let texts = found.layers.iter().flat_map(|layer| &layer.files).map(SourceText::text);
-        let Some(parts) = compiled.parts(texts, command) else { return Policy::load(self.sources) };
-        // A fault that only the parts have would be one of the index: the whole decides.
-        Policy::of_found(found, self.sources.caller == 0, None, Some(&parts))
-            .or_else(|_| Policy::load(self.sources))
+        if !is_delegated {
+            return self.undelegated(command);
+        }
+        let stamps = stamps.clone();
+        let faults = match Policy::load_for(sources, request) {
+            Ok(policy) => {
+                return Ok(Some(policy).filter(|policy| policy.stamps.are_those_of_everybody(&stamps)));
+            }
+            Err(faults) => faults,
+        };
+        // What is not delegated has none, or those are everybody's.
+        let Some(policy) = self.undelegated(command)? else { return Ok(None) };
+        let is_delegated = |fault: &Diagnostic| {
+            sources.is_drop_in(&fault.path)
+                && policy.delegations.iter().any(|delegation| delegation.is_of(&fault.path))
+        };
+        Err(faults.of_delegated(is_delegated))
+    }
+
+    fn undelegated(self, command: &Invocation<'_>) -> Result<Option<Policy>, Faults> {
+        let Opened { sources, state } = self;
+        match state {
+            State::Whole(policy) => Ok(Some(policy)),
+            State::Outlined { found, outlines, .. } => {
+                let skim = Skim { outlines: &outlines, command };
+                let stamps = found.stamps.clone();
+                let skimmed = Policy::of_found(found, sources.caller == 0, None, Some(&skim));
+                skimmed.map(Some).or_else(|_| {
+                    let policy = Policy::load_undelegated(sources)?;
+                    Ok(Some(policy).filter(|policy| policy.stamps.are_those_of_everybody(&stamps)))
+                })
+            }
+        }
+    }
+
+    /// The faults of the whole, for whoever knows nothing to ask it for.
+    pub fn faults(self) -> Result<(), Faults> {
+        match self.state {
+            State::Whole(_) => Ok(()),
+            State::Outlined { .. } => Policy::load_undelegated(self.sources).map(drop),
+        }
     }
 }
 
-impl Compilation {
-    /// Compiles the one file that is given; without it the system's policy, or where there is none the caller's own.
-    pub fn of(sources: &Sources) -> Result<Compilation, CompileError> {
-        let found = match &sources.given {
-            Some(given) => read_files(slice::from_ref(given), sources.caller),
-            None => match sources.read() {
-                found if found.layers.len() < 2 => found,
-                _ => Sources::system(sources.caller).read(),
-            },
-        };
-        let own =
-            || sources.own.as_ref().filter(|_| found.layers.iter().any(|layer| layer.kind == LayerKind::Own));
-        let main = sources.given.as_ref().or_else(own).unwrap_or(&sources.system);
-        let (main, path) = (main.clone(), path_of(main));
-        let stamps = found.stamps.of_files();
-        let policy = Policy::of_found(found, true, None, None).map_err(CompileError::Faults)?;
-        if policy.is_empty() {
-            return Err(CompileError::NoPolicy);
-        }
-        let content = compile(&policy, &stamps).map_err(CompileError::Encoding)?;
-        let changed = stamps.iter().map(FileStamp::changed).max().unwrap_or(SystemTime::UNIX_EPOCH);
-        Ok(Compilation { main, path, content, changed })
+impl Policy {
+    /// Text in memory, read as far as it can matter to a command; `None` where the whole has to be read.
+    pub fn skimmed(layers: Vec<LayerText>, caller_is_root: bool, command: &Invocation<'_>) -> Option<Policy> {
+        let found = Found { layers, ..Found::default() };
+        let (outlines, _) = outlines(&found)?;
+        let skim = Skim { outlines: &outlines, command };
+        Policy::of_found(found, caller_is_root, None, Some(&skim)).ok()
     }
+}
+
+/// Whether something is delegated that can be for a launch.
+fn may_be_for<D: Borrow<Delegation>>(delegations: &[D], facts: &Facts<'_>) -> bool {
+    delegations.iter().any(|delegation| delegation.borrow().may_be_for(facts))
+}
+
+/// The outlines of all files, and the programs behind commands, of which the last counts. `None` where the
+/// whole has to be read.
+fn outlines(found: &Found) -> Option<(Vec<Outline>, HashMap<String, PathBuf>)> {
+    let is_known = |kind| matches!(kind, LayerKind::System | LayerKind::Given | LayerKind::Own);
+    if !found.faults.is_empty() || !found.layers.iter().all(|layer| is_known(layer.kind)) {
+        return None;
+    }
+    let mut programs = HashMap::new();
+    let outline = |file: &SourceText| {
+        let outline = Outline::of(file.text())?;
+        programs
+            .extend(outline.programs(file.text()).map(|(name, program)| (name.to_owned(), program.into())));
+        Some(outline)
+    };
+    let outlines = found.layers.iter().flat_map(|layer| &layer.files).map(outline).collect::<Option<_>>()?;
+    Some((outlines, programs))
 }

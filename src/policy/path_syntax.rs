@@ -1,12 +1,13 @@
-//! How the path of a repository is written: `{placeholder}` in names, `{runtime}` at the start, everything else as it
-//! stands. What could leave the directory, or could not be told from something else, is a fault here, so that expansion
-//! never has to refuse.
+//! How the path of a repository is written: `{placeholder}` in names, `{runtime}` at the start, everything
+//! else as it stands. What could leave the directory, or could not be told from something else, is a fault
+//! here, so that expansion never has to refuse.
 
 use std::path::{Path, PathBuf};
 
 use super::{
+    capture::is_name,
     fault::Fault,
-    repository::Per,
+    per::{By, Per},
     safe_value::LONGEST_NAME,
     spelling::nearest,
     template::{Name, PathTemplate, Piece, Placeholder, Start},
@@ -14,31 +15,31 @@ use super::{
 
 const RUNTIME: &str = "{runtime}";
 
-/// Where relative paths start.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Directory {
     pub(super) start: Start,
     pub(super) below: PathBuf,
+    /// The one directory in it for repositories of a delegated file, which name no path elsewhere.
+    pub(super) delegated: Option<String>,
 }
 
 impl Directory {
-    /// The caller's runtime directory.
     pub(super) fn runtime() -> Self {
-        Directory { start: Start::Runtime, below: PathBuf::new() }
+        Directory { start: Start::Runtime, below: PathBuf::new(), delegated: None }
     }
 
     /// An absolute directory that is known to be well-formed.
     pub(super) fn at(path: &str) -> Self {
-        Directory { start: Start::At(PathBuf::from("/")), below: PathBuf::from(path.trim_start_matches('/')) }
+        let below = PathBuf::from(path.trim_start_matches('/'));
+        Directory { start: Start::At(PathBuf::from("/")), below, delegated: None }
     }
 
-    /// Reads `[defaults] directory`.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
         let (start, names) = start(text)?;
         let start = start.ok_or(Fault::RelativePath { key: "directory" })?;
         let literal = |name: &Name| name.literal().map(str::to_owned).ok_or(Fault::PlaceholderInDirectory);
         let below = names.iter().map(literal).collect::<Result<_, _>>()?;
-        Ok(Directory { start, below })
+        Ok(Directory { start, below, delegated: None })
     }
 
     /// As it is written in a policy.
@@ -53,7 +54,6 @@ impl Directory {
 }
 
 impl PathTemplate {
-    /// Reads `path`.
     pub(super) fn parse(text: &str, directory: &Directory) -> Result<Self, Fault> {
         let (start, mut names) = start(text)?;
         if names.is_empty() || text.ends_with('/') {
@@ -62,25 +62,30 @@ impl PathTemplate {
         let Some(start) = start else {
             return Ok(Self::below(directory, names, text));
         };
+        if directory.delegated.is_some() {
+            return Err(Fault::DelegatedPath);
+        }
         // Above the first placeholder everything but the file is there before any launch.
         let given = names.iter().take(names.len() - 1).take_while(|name| name.literal().is_some()).count();
         let base = names.drain(..given).filter_map(|name| name.literal().map(str::to_owned)).collect();
         Ok(PathTemplate { start, base, names, text: text.to_owned() })
     }
 
-    /// The path of a repository that says none: `NAME.lock`, or with a file for each member `NAME.MEMBER.lock`.
-    pub(super) fn of_name(name: &str, per: &[Per], directory: &Directory) -> Self {
+    /// The path of a repository that says none: `NAME.lock`, or with a file for each member
+    /// `NAME.MEMBER.lock`.
+    pub(super) fn of_name(name: &str, per: &[By<'_>], directory: &Directory) -> Self {
         let mut pieces = vec![Piece::Literal(name.to_owned())];
         let mut text = name.to_owned();
-        for (index, per) in per.iter().enumerate() {
+        for (index, by) in per.iter().enumerate() {
             // A comma never occurs in a value, so that values cannot run into each other.
             let before = if index == 0 { "." } else { "," };
-            let placeholder = match per {
-                Per::User => Placeholder::Uid,
-                Per::Group => Placeholder::Gid,
-                Per::Host => Placeholder::Host,
-                Per::Command => Placeholder::Command,
-                Per::Directory => Placeholder::Directory,
+            let placeholder = match by {
+                By::Each(Per::User) => Placeholder::Uid,
+                By::Each(Per::Group) => Placeholder::Gid,
+                By::Each(Per::Host) => Placeholder::Host,
+                By::Each(Per::Command) => Placeholder::Command,
+                By::Each(Per::Directory) => Placeholder::Directory,
+                By::Captured(name) => Placeholder::Captured((*name).to_owned()),
             };
             text.extend([before, "{", &placeholder.name(), "}"]);
             pieces.extend([Piece::Literal(before.into()), Piece::Value(placeholder)]);
@@ -91,10 +96,11 @@ impl PathTemplate {
     }
 
     fn below(directory: &Directory, names: Vec<Name>, text: &str) -> Self {
+        let own = directory.delegated.iter().map(|own| Name::new(vec![Piece::Literal(own.clone())]));
         PathTemplate {
             start: directory.start.clone(),
             base: directory.below.clone(),
-            names,
+            names: own.chain(names).collect(),
             text: text.to_owned(),
         }
     }
@@ -156,7 +162,8 @@ impl Placeholder {
         ("args", Placeholder::Arguments),
     ];
 
-    fn parse(name: &str) -> Result<Placeholder, Fault> {
+    /// What is no placeholder is one that rules capture: whether any does, they have to say.
+    pub(super) fn parse(name: &str) -> Result<Placeholder, Fault> {
         if name == "runtime" {
             return Err(Fault::RuntimeNotFirst);
         }
@@ -177,15 +184,27 @@ impl Placeholder {
         if let Some(variable) = name.strip_prefix("env.").filter(identifier) {
             return Ok(Placeholder::Environment(variable.to_owned()));
         }
-        let known = Self::NAMES.iter().map(|(name, _)| *name).chain(["runtime", "arg1", "env.NAME"]);
-        Err(Fault::UnknownPlaceholder { name: name.to_owned(), nearest: nearest(name, known) })
+        if is_name(name) {
+            return Ok(Placeholder::Captured(name.to_owned()));
+        }
+        Err(Fault::UnknownPlaceholder { name: name.to_owned(), nearest: Self::nearest(name) })
     }
 
-    /// What stands between the braces.
-    fn name(&self) -> String {
+    /// The placeholder that every path knows, and that this one was likely meant to be.
+    pub(super) fn nearest(name: &str) -> Option<String> {
+        nearest(name, Self::names().chain(["arg1", "env.NAME"]))
+    }
+
+    /// The names that mean something in every path, save those with a number or a variable in them.
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().map(|(name, _)| *name).chain(["runtime"])
+    }
+
+    pub(super) fn name(&self) -> String {
         match self {
             Placeholder::Argument(number) => format!("arg{number}"),
             Placeholder::Environment(variable) => format!("env.{variable}"),
+            Placeholder::Captured(name) => name.clone(),
             other => {
                 let known = Self::NAMES.iter().find(|(_, placeholder)| placeholder == other);
                 known.map_or_else(String::new, |(name, _)| (*name).to_owned())

@@ -1,6 +1,7 @@
-//! The one pattern language of the policy: globs, matched as bytes so that names which are no text match too. Most
-//! patterns are literals or end in a star and are compared directly; the rest are compiled when the first value comes
-//! along that they can still match, because a compiled glob costs as much as the rest of the decision.
+//! The one pattern language of the policy: globs, matched as bytes so that names which are no text match too.
+//! Most patterns are literals or end in a star and are compared directly; the rest are compiled when the
+//! first value comes along that they can still match, because a compiled glob costs as much as the rest of
+//! the decision.
 
 use std::sync::OnceLock;
 
@@ -9,7 +10,8 @@ use globset::{Candidate, Glob, GlobBuilder, GlobMatcher};
 /// What is matched, which decides what is special in a pattern.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Subject {
-    /// Users, groups, arguments, values: a star crosses everything, a backslash is an ordinary character (`CORP\ann`).
+    /// Users, groups, arguments, values: a star crosses everything, a backslash is an ordinary character
+    /// (`CORP\ann`).
     Name,
     /// Commands and directories: a star stops at `/`, a backslash takes away what the next character means.
     Path,
@@ -44,8 +46,8 @@ impl Pattern {
             None => Form::Literal,
             Some(star) if &text[star..] == "*" => Form::Prefix(star),
             Some(literal) => {
-                // Stars and question marks are well-formed wherever they stand, so that most patterns need not be
-                // parsed before there is something to match.
+                // Stars and question marks are well-formed wherever they stand, so that most patterns need
+                // not be parsed before there is something to match.
                 if text.contains(['[', '{', '}', '\\']) {
                     glob(text, subject).map_err(|error| error.kind().to_string())?;
                 }
@@ -55,7 +57,6 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), subject, form })
     }
 
-    /// The pattern as written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -63,15 +64,6 @@ impl Pattern {
     /// The only value it matches, where there is only one.
     pub(crate) fn literal(&self) -> Option<&str> {
         matches!(self.form, Form::Literal).then_some(self.text.as_str())
-    }
-
-    /// How everything it matches begins, and whether there is nothing after that.
-    pub(crate) fn start(&self) -> (&[u8], bool) {
-        let text = self.text.as_bytes();
-        match self.form {
-            Form::Literal => (text, true),
-            Form::Prefix(length) | Form::Glob(length, _) => (&text[..length], false),
-        }
     }
 
     /// Whether it matches everything there can be.
@@ -99,12 +91,26 @@ impl Pattern {
         }
     }
 
+    /// Whether it certainly matches whatever another one does.
+    pub(super) fn covers(&self, narrow: &Pattern) -> bool {
+        self.is_everything()
+            || self.text() == narrow.text()
+            || narrow.literal().is_some_and(|value| self.matches(value.as_bytes()))
+    }
+
     fn starts(&self, length: usize, value: &[u8]) -> bool {
         value.get(..length).is_some_and(|start| self.same(&self.text.as_bytes()[..length], start))
     }
 
     fn same(&self, left: &[u8], right: &[u8]) -> bool {
         if self.subject == Subject::Host { left.eq_ignore_ascii_case(right) } else { left == right }
+    }
+}
+
+/// Two that are written alike match alike.
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        (self.text(), self.subject) == (other.text(), other.subject)
     }
 }
 
@@ -163,6 +169,20 @@ mod tests {
         let pattern = Pattern::new("a?c", Subject::Name).expect("a well-formed pattern");
         assert!(pattern.matches(b"a\xffc"));
         assert!(Pattern::new("a*", Subject::Name).expect("a well-formed pattern").matches(b"a\xff\xfe"));
+    }
+
+    #[test]
+    fn a_pattern_covers_itself_and_the_literals_that_it_matches() {
+        let case = |wide: &str, narrow: &str, covers: bool| {
+            let pattern = |text: &str| Pattern::new(text, Subject::Name).expect("a pattern");
+            assert_eq!(pattern(wide).covers(&pattern(narrow)), covers, "{wide} and {narrow}");
+        };
+        case("*", "a*", true);
+        case("a*", "a*", true);
+        case("a*", "ann", true);
+        case("a*", "bob", false);
+        case("ann", "a*", false);
+        case("a*", "an*", false);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Where something stands in a policy file. While a policy is read a place is a few numbers ([`At`]); what is left of
-//! it afterwards ([`Place`]) keeps the text alive and counts the line only when somebody wants to read it, which a
-//! launch that starts never does.
+//! Where something stands in the policy files while they are read: a few numbers. What is left of it
+//! afterwards is a [`Place`](crate::terms::place::Place).
 
-use std::{fmt, ops::Range, path::Path, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use crate::diagnostic::{Label, SourceText};
+pub(super) use crate::terms::place::Place;
 
 /// A part of one of the files that are being read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -35,38 +35,4 @@ impl At {
 pub(super) struct Written<T> {
     pub(super) value: T,
     pub(super) at: At,
-}
-
-/// A place in a policy file, shown as `path:line`.
-#[derive(Clone, Debug)]
-pub struct Place {
-    source: Arc<SourceText>,
-    offset: usize,
-}
-
-impl Place {
-    pub(super) fn new(source: &Arc<SourceText>, offset: usize) -> Self {
-        Place { source: Arc::clone(source), offset }
-    }
-
-    /// Whether it is in this very text.
-    pub(super) fn is_in(&self, source: &Arc<SourceText>) -> bool {
-        Arc::ptr_eq(&self.source, source)
-    }
-
-    /// The file.
-    pub fn path(&self) -> &Path {
-        self.source.path()
-    }
-
-    /// The line, counted from 1.
-    pub fn line(&self) -> usize {
-        self.source.line_column(self.offset).0
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.source.shown_path(), self.line())
-    }
 }

@@ -1,5 +1,5 @@
-//! Reads values out of the spanned tree of a TOML file. Every getter answers `None` both for what is absent and for what
-//! is wrong, and has then reported it: so the walk goes on and finds the next fault too.
+//! Reads values out of the spanned tree of a TOML file. Every getter answers `None` both for what is absent
+//! and for what is wrong, and has then reported it: so the walk goes on and finds the next fault too.
 
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use super::{
     choice::Choice,
     fault::Fault,
     findings::Findings,
-    keys::Keys,
+    key::Keys,
+    limit::HIGHEST_LIMIT,
     place::{At, Written},
+    share::Share,
     span_of_time::{Wait, parse_duration},
     spelling::nearest,
 };
@@ -23,7 +25,6 @@ pub(super) struct Section<'a> {
     findings: &'a Findings,
 }
 
-/// A value under a key.
 #[derive(Clone, Copy)]
 pub(super) struct Value<'a> {
     pub(super) key: &'a str,
@@ -38,7 +39,8 @@ impl<'a> Section<'a> {
         for key in table.keys() {
             let name: &str = key.get_ref();
             if !keys.iter().any(|known| known.name == name) {
-                let nearest = nearest(name, keys.iter().map(|known| known.name));
+                let near = || nearest(name, keys.iter().map(|known| known.name));
+                let nearest = keys.below(name).or_else(near);
                 let fault = Fault::UnknownKey { key: name.to_owned(), what: keys.what, nearest };
                 findings.fault(At::new(at.file, key.span()), fault);
             }
@@ -82,6 +84,10 @@ impl<'a> Section<'a> {
         self.get(key)?.count(least, most)
     }
 
+    pub(super) fn share(&self, key: &'static str) -> Option<Written<Share>> {
+        self.get(key)?.share(0)
+    }
+
     pub(super) fn choice<T: Choice>(&self, key: &'static str) -> Option<Written<T>> {
         self.get(key)?.choice()
     }
@@ -101,7 +107,6 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A list of strings.
     pub(super) fn texts(&self, key: &'static str) -> Option<Written<Vec<Written<&'a str>>>> {
         let list = self.get(key)?.list("a list of strings")?;
         let texts = list.value.iter().filter_map(Value::text).collect();
@@ -129,8 +134,22 @@ impl<'a> Section<'a> {
         value.by_name().unwrap_or_default()
     }
 
+    /// Reports those of these keys that are there.
+    pub(super) fn forbid(&self, keys: &[&'static str], fault: impl Fn(&'static str) -> Fault) {
+        for &name in keys {
+            if let Some((key, _)) = self.table.get_key_value(name) {
+                self.findings.fault(At::new(self.at.file, key.span()), fault(name));
+            }
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// Whether any other key is there, known or not.
+    pub(super) fn has_more_than(&self, key: &'static str) -> bool {
+        self.table.keys().any(|known| known.get_ref() != key)
     }
 
     pub(super) fn fault(&self, at: At, fault: Fault) {
@@ -237,6 +256,17 @@ impl<'a> Value<'a> {
         self.fault(Fault::UnknownWord { key: self.key.to_owned(), word: word.to_owned(), words, nearest });
     }
 
+    /// A number of slots, or a share.
+    pub(super) fn share(&self, least: u32) -> Option<Written<Share>> {
+        if self.is_number() {
+            let count = self.count(least, HIGHEST_LIMIT)?;
+            return Some(Written { value: Share::Slots(count.value), at: count.at });
+        }
+        self.parsed("a number of slots, or a share such as \"60%\"", Share::parse, |key, text| {
+            Fault::BadShare { key, text }
+        })
+    }
+
     /// A string that means something.
     pub(super) fn parsed<T>(
         &self,
@@ -253,6 +283,15 @@ impl<'a> Value<'a> {
             self.fault(fault(self.key.to_owned(), text.to_owned()));
         }
         parsed.map(|value| self.written(value))
+    }
+
+    /// A list that was read from this value and must not be empty; what to do instead.
+    pub(super) fn filled<T>(&self, list: Vec<T>, instead: &'static str) -> Option<Written<Vec<T>>> {
+        if list.is_empty() {
+            self.fault(Fault::EmptyList { key: self.key.to_owned(), instead });
+            return None;
+        }
+        Some(self.written(list))
     }
 
     /// A moment, as a string or as TOML writes it, still as text.

@@ -1,10 +1,11 @@
-//! A rule as it was validated: what it selects, what it does, and what it wants of repositories. It holds nothing that
-//! depends on the request; whether it counts is for the evaluator to say.
+//! A rule as it was validated: what it selects, what it does, and what it wants of repositories. It holds
+//! nothing that depends on the request; whether it counts is for the evaluator to say.
 
 use super::{
     acquisition::Acquisition, choice::Choice, hold::Hold, place::Place, repository::Charge,
-    selectors::Selectors, span_of_time::Wait,
+    selector::Selectors, span_of_time::Wait,
 };
+use crate::terms::origin::Origin;
 
 /// What a rule that counts does with the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -25,7 +26,7 @@ impl Choice for Action {
 
 /// Whether the launches of a rule heed the limits.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Admit {
+pub(super) enum Admission {
     /// They do.
     #[default]
     Limited,
@@ -33,8 +34,9 @@ pub enum Admit {
     Always,
 }
 
-impl Choice for Admit {
-    const WORDS: &'static [(&'static str, Self)] = &[("limited", Admit::Limited), ("always", Admit::Always)];
+impl Choice for Admission {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("limited", Admission::Limited), ("always", Admission::Always)];
 }
 
 /// One `[[rule]]`.
@@ -46,6 +48,8 @@ pub struct Rule {
     /// The index of its layer.
     pub(crate) layer: usize,
     pub(crate) selectors: Selectors,
+    /// Whether its selectors capture anything.
+    pub(crate) captures: bool,
     /// Any of these takes the rule out, whatever its own selectors say.
     pub(crate) except: Vec<Selectors>,
     /// The family of which the first that matches counts; the number is unique among all layers.
@@ -57,7 +61,7 @@ pub struct Rule {
     pub(super) message: Option<String>,
     pub(crate) acquire: Vec<Acquisition>,
     pub(crate) charge: Option<Charge>,
-    pub(super) admit: Admit,
+    pub(super) admit: Admission,
     /// The repositories that an exempt rule exempts from, by index; `None` is from everything.
     pub(crate) from: Option<Vec<usize>>,
     pub(crate) enforce: Option<bool>,
@@ -83,6 +87,11 @@ impl Rule {
         &self.place
     }
 
+    /// The rule as the reason for a claim.
+    pub fn origin(&self) -> Origin<'_> {
+        Origin { rule: &self.shown_name, place: Some(&self.place), message: self.message.as_deref() }
+    }
+
     /// What it does.
     pub fn action(&self) -> Action {
         self.action
@@ -105,10 +114,11 @@ impl Rule {
 
     /// Whether its launches are counted and never refused.
     pub(crate) fn is_always_admitted(&self) -> bool {
-        self.admit == Admit::Always
+        self.admit == Admission::Always
     }
 
-    /// The names of commands it is written for that are neither paths nor patterns: those that a shim can stand for.
+    /// The names of commands it is written for that are neither paths nor patterns: those that a shim can
+    /// stand for.
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
     }

@@ -1,6 +1,6 @@
-//! Values of unknown origin as parts of file names. What a user types must neither leave the directory nor meet another
-//! user's file by accident: whatever is changed to be safe gets a hash of what it was, and what looks as if it had such
-//! a hash is changed, so that different values always give different names.
+//! Values of unknown origin as parts of file names. What a user types must neither leave the directory nor
+//! meet another user's file by accident: whatever is changed to be safe gets a hash of what it was, and what
+//! looks as if it had such a hash is changed, so that different values always give different names.
 
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ pub(super) fn is_safe(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
-/// Whether a value can be used as it is, `reserved` being the characters that must not occur because they separate it
-/// from its neighbour.
+/// Whether a value can be used as it is, `reserved` being the characters that must not occur because they
+/// separate it from its neighbour.
 pub(super) fn is_plain(value: &[u8], reserved: &[u8]) -> bool {
     !value.is_empty()
         && value[0] != b'.'
@@ -24,7 +24,8 @@ pub(super) fn is_plain(value: &[u8], reserved: &[u8]) -> bool {
         && !ends_in_hash(value)
 }
 
-/// The value with every character that may not stand in a file name replaced. Not yet unique: a hash goes with it.
+/// The value with every character that may not stand in a file name replaced. Not yet unique: a hash goes
+/// with it.
 pub(super) fn sanitized(value: &[u8], reserved: &[u8]) -> String {
     let safe = |(index, byte): (usize, &u8)| {
         let leading_dot = index == 0 && *byte == b'.';
@@ -35,8 +36,8 @@ pub(super) fn sanitized(value: &[u8], reserved: &[u8]) -> String {
 
 /// What is appended to a name that was changed: a hash of the original, the parts told apart.
 pub(super) fn hash_suffix<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    // FNV-1a with 64 bits. Its own few lines rather than the standard library's hasher, whose result may change from
-    // one version to the next: these names must outlive an update.
+    // FNV-1a with 64 bits. Its own few lines rather than the standard library's hasher, whose result may
+    // change from one version to the next: these names must outlive an update.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut feed = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     for part in parts {
@@ -48,6 +49,16 @@ pub(super) fn hash_suffix<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Stri
     // Writing to a string cannot fail.
     let _ = write!(suffix, "-{hash:016x}");
     suffix
+}
+
+/// Whether a name is that of this value, changed to be safe.
+pub(crate) fn is_name_of(name: &str, value: &[u8]) -> bool {
+    sanitized(value, &[]) + &hash_suffix([value]) == name
+}
+
+/// Whether a name looks as if a value had been changed for it.
+pub(crate) fn is_changed(name: &str) -> bool {
+    ends_in_hash(name.as_bytes())
 }
 
 fn ends_in_hash(value: &[u8]) -> bool {

@@ -1,11 +1,11 @@
-//! A test as a policy carries it: a request, and what must come out. The policy only keeps it; playing it is the
-//! evaluator's.
+//! A test as a policy carries it: a request, and what must come out. The policy only keeps it; playing it is
+//! the evaluator's.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use jiff::Timestamp;
 
-use super::{acquisition::Slots, choice::Choice, place::Place};
+use super::{acquisition::Slots, choice::Choice, hold::Hold, place::Place, span_of_time::Wait};
 
 /// One `[[test]]`.
 #[derive(Debug)]
@@ -14,11 +14,7 @@ pub struct Scenario {
     pub name: String,
     /// Where it stands.
     pub place: Place,
-    pub(crate) user: String,
-    pub(crate) uid: u32,
-    /// Names, or numbers of groups without a name.
-    pub(crate) groups: Vec<String>,
-    pub(crate) netgroups: Vec<String>,
+    pub(crate) person: Person,
     pub(crate) command: OsString,
     pub(crate) path: PathBuf,
     pub(crate) arguments: Vec<OsString>,
@@ -29,18 +25,56 @@ pub struct Scenario {
     pub(crate) time: Option<Timestamp>,
     pub(crate) cpus: u32,
     pub(crate) held: Vec<Held>,
+    pub(crate) waiting: Vec<Waiting>,
     pub(crate) expect: Expectation,
     /// The rule that refuses or exempts.
     pub(crate) by: Option<String>,
     pub(crate) claims: Option<Vec<ExpectedClaim>>,
+    /// How long it may wait for what is in the way.
+    pub(crate) wait: Option<Wait>,
+    pub(crate) hold: Option<Hold>,
 }
 
-/// How many slots of a repository are held when the launch comes.
+/// Somebody who starts the command.
+#[derive(Debug)]
+pub(crate) struct Person {
+    pub(crate) user: String,
+    pub(crate) uid: u32,
+    /// Names, or numbers of groups without a name.
+    pub(crate) groups: Vec<String>,
+    pub(crate) netgroups: Vec<String>,
+}
+
+/// Slots of a repository that are held when the launch comes.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) repository: usize,
     pub(crate) member: Option<String>,
+    pub(crate) by: Holders,
+}
+
+/// Who holds them.
+#[derive(Debug)]
+pub(crate) enum Holders {
+    /// Others like the one who comes hold so many.
+    Alike(u32),
+    /// These, who took them in this order.
+    These(Vec<Holder>),
+}
+
+/// Somebody who has started the same command before.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    pub(crate) person: Person,
     pub(crate) slots: u32,
+}
+
+/// How many others wait for a repository.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) repository: usize,
+    pub(crate) member: Option<String>,
+    pub(crate) launches: u32,
 }
 
 /// What must come out.
@@ -48,15 +82,24 @@ pub(crate) struct Held {
 pub enum Expectation {
     /// It starts, perhaps with slots.
     Start,
-    /// It is refused, by a rule or because there is no room.
+    /// It does not start at once: it is refused, by a rule or because there is no room, or waits.
     Refuse,
+    /// It waits.
+    Wait,
+    /// It starts, and would be refused or wait if everything were enforced.
+    WouldRefuse,
     /// It starts, and needs no slot because of an exempt rule.
     Exempt,
 }
 
 impl Choice for Expectation {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("start", Expectation::Start), ("refuse", Expectation::Refuse), ("exempt", Expectation::Exempt)];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("start", Expectation::Start),
+        ("refuse", Expectation::Refuse),
+        ("wait", Expectation::Wait),
+        ("would-refuse", Expectation::WouldRefuse),
+        ("exempt", Expectation::Exempt),
+    ];
 }
 
 /// A claim that must be among those of the launch; what it does not say is not compared.

@@ -1,20 +1,25 @@
-//! The JSON Schema of a policy, for editors that complete and check TOML. It is written from the table of keys that the
-//! reader uses, so that the two cannot differ in what they know.
+//! The JSON Schema of a policy, for editors that complete and check TOML. It is written from the table of
+//! keys that the reader uses, so that the two cannot differ in what they know.
 
 use std::ptr;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    keys::{FILE, Key, Keys, REPOSITORY, RULE, SELECTORS, Shape, Together},
+    delegation::DELEGATE,
+    key::{Key, Keys, Shape, Together},
+    keys::{FILE, RULE, SELECTORS},
     limit::HIGHEST_LIMIT,
     log::LogTarget,
+    repository::REPOSITORY,
+    template::Placeholder,
 };
 
 /// The schema of a policy file.
 pub fn schema() -> Value {
     let mut schema = table(&FILE);
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    schema["$comment"] = "made by: rungate policy schema".into();
     schema["title"] = "rungate policy".into();
     schema
 }
@@ -51,6 +56,9 @@ fn table(keys: &Keys) -> Value {
         .filter_map(|together| match together {
             Together::Needs(..) | Together::Must(_) => None,
             Together::Either(one, other) => Some(json!({ "not": { "required": [one, other] } })),
+            Together::Some(one, other) => {
+                Some(json!({ "anyOf": [{ "required": [one] }, { "required": [other] }] }))
+            }
             Together::One(one, other) => {
                 Some(json!({ "oneOf": [{ "required": [one] }, { "required": [other] }] }))
             }
@@ -89,6 +97,13 @@ fn exception(keys: &Keys) -> Value {
     exception
 }
 
+/// A limit that is not everybody's.
+fn limit_of_some(keys: &Keys) -> Value {
+    let mut limit = table(keys);
+    limit["minProperties"] = 2.into();
+    limit
+}
+
 fn shape(shape: Shape) -> Value {
     let texts = || list(&text());
     let texts_or_numbers = || list(&one_of(&[text(), number(0, i64::from(u32::MAX))]));
@@ -100,20 +115,43 @@ fn shape(shape: Shape) -> Value {
         Shape::Duration => duration(),
         Shape::Wait => one_of(&[duration(), json!({ "const": "forever" })]),
         Shape::Limit => limit(),
-        Shape::Slots => one_of(&[number(1, HIGHEST_LIMIT.into()), json!({ "const": "all" })]),
+        Shape::Slots { least } => one_of(&[number(least, HIGHEST_LIMIT.into()), json!({ "const": "all" })]),
         Shape::Mode => pattern("^(0o)?[0-7]{3,}$"),
         Shape::OneOf(words) => json!({ "enum": words() }),
-        Shape::SomeOf(words) => one_of(&[json!({ "enum": words() }), list(&json!({ "enum": words() }))]),
+        Shape::Per(words) => {
+            let taken = Placeholder::names().collect::<Vec<_>>().join("|");
+            let capture = format!("^\\{{(?!({taken}|arg[1-9])\\}})[A-Za-z_][A-Za-z0-9_-]*\\}}$");
+            let by = [json!({ "enum": words() }), pattern(&capture)];
+            one_of(&[by[0].clone(), by[1].clone(), list(&one_of(&by))])
+        }
         Shape::LogTarget => one_of(&[json!({ "enum": LogTarget::WORDS }), pattern("^/")]),
         Shape::Texts => texts(),
+        Shape::TextOrNumber => one_of(&[text(), number(0, i64::from(u32::MAX))]),
         Shape::TextsOrNumbers => texts_or_numbers(),
         Shape::TextsOrLists => list(&one_of(&[text(), texts()])),
+        Shape::Arguments(keys) => one_of(&[self::shape(Shape::TextsOrLists), table(keys)]),
         Shape::TextByName => by_name(&text()),
+        Shape::TextsOrTextsByName => {
+            let names = json!({ "type": "array", "items": text(), "minItems": 1 });
+            one_of(&[names.clone(), by_name(&names)])
+        }
         Shape::TextsOrNumbersByName => by_name(&texts_or_numbers()),
-        Shape::LimitByName => by_name(&limit()),
-        Shape::NumberByName => by_name(&number(0, HIGHEST_LIMIT.into())),
+        Shape::Limits(keys) => one_of(&[by_name(&limit()), list(&limit_of_some(keys))]),
+        Shape::Share { least } => {
+            one_of(&[number(least, HIGHEST_LIMIT.into()), pattern("^([1-9][0-9]?|100)%$")])
+        }
+        Shape::NumberByName { most } => by_name(&number(0, most)),
+        Shape::HoldersByName(keys) => {
+            by_name(&one_of(&[number(0, HIGHEST_LIMIT.into()), list(&table(keys))]))
+        }
         Shape::Environment => by_name(&one_of(&[texts(), json!({ "type": "boolean" })])),
         Shape::Claims(keys) | Shape::Expected(keys) => list(&one_of(&[text(), table(keys)])),
+        Shape::Alternatives(keys) => {
+            let claim = || one_of(&[text(), table(keys)]);
+            let mut together = list(&claim());
+            fill(&mut together);
+            list(&one_of(&[text(), table(keys), together]))
+        }
         Shape::Table(keys) => table(keys),
         Shape::Tables(keys) if ptr::eq(keys, &raw const RULE) => list(&rule(keys)),
         Shape::Tables(keys) if ptr::eq(keys, &raw const SELECTORS) => list(&exception(keys)),
@@ -122,6 +160,11 @@ fn shape(shape: Shape) -> Value {
             let mut repositories = by_name(&table(keys));
             repositories["propertyNames"] = json!({ "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$" });
             repositories
+        }
+        Shape::TableByName(keys) if ptr::eq(keys, &raw const DELEGATE) => {
+            let mut delegations = by_name(&table(keys));
+            delegations["propertyNames"] = json!({ "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*\\.toml$" });
+            delegations
         }
         Shape::TableByName(keys) => by_name(&table(keys)),
     }

@@ -1,27 +1,32 @@
-//! Names that more than one file uses, and what such a rule or repository is called so that people can tell it from its
-//! namesake.
+//! Names that more than one file uses, and what such a rule or repository is called so that people can tell
+//! it from its namesake.
 
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
-
 use super::{repository::Repository, rule::Rule};
 
 /// The names that more than one file uses.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Default)]
 pub(super) struct SharedNames {
     rules: Vec<String>,
     repositories: Vec<String>,
 }
 
 impl SharedNames {
-    /// Those of a policy.
-    pub(super) fn of(rules: &[Rule], repositories: &[Repository]) -> Self {
+    /// What is shared by these; `elsewhere` says whether a rule that is not among them has a name in another
+    /// file than this.
+    pub(super) fn of(
+        rules: &[Rule],
+        repositories: &[Repository],
+        elsewhere: impl Fn(&str, &Path) -> bool,
+    ) -> Self {
+        let in_files = || rules.iter().map(|rule| (rule.name.as_str(), rule.place.path()));
+        let others = in_files().filter(|(name, path)| elsewhere(name, path)).map(|(name, _)| name.to_owned());
         SharedNames {
-            rules: shared(rules.iter().map(|rule| (rule.name.as_str(), rule.place.path()))),
+            rules: shared(in_files()).into_iter().chain(others).collect(),
             repositories: shared(
                 repositories.iter().map(|repository| (repository.name.as_str(), repository.place.path())),
             ),

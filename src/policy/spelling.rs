@@ -3,7 +3,7 @@
 use strsim::damerau_levenshtein;
 
 /// The candidate that is likely meant; `None` when none is near.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let distance = |candidate: &str| damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase());
     let near = candidates.into_iter().map(|candidate| (distance(candidate), candidate)).min()?;
     // One slip in a short word, one more for every four letters of a longer one.

@@ -1,16 +1,20 @@
-//! From text to a tree of TOML. What is no TOML is reported in words that say what to write, where the parser's own are
-//! about its grammar; the rest is kept, so that the next fault can be found too.
+//! From text to a tree of TOML. What is no TOML is reported in words that say what to write, where the
+//! parser's own are about its grammar; the rest is kept, so that the next fault can be found too.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
-use super::{fault::Fault, findings::Findings, place::At};
+use super::{
+    fault::Fault,
+    findings::{Findings, MISSING_COMMA},
+    headers::{is_header, line_start, next_header},
+    place::At,
+};
 
 /// A file with more of them is no TOML at all, and nobody reads on.
 const MOST: usize = 100;
 
-/// Takes a text apart.
 pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
     let (table, mut errors) = DeTable::parse_recoverable(text);
     let table = table.into_inner();
@@ -52,32 +56,29 @@ fn reason(error: &Error, text: &str, span: &Range<usize>) -> String {
     let found = text.get(span.start..).unwrap_or_default().trim_start_matches([' ', '\t']);
     if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") {
         let missing = found.is_empty() || found.starts_with(['\n', '\r', '#']);
-        return if missing { "a value is missing" } else { "a string must stand in quotes" }.into();
+        let is_typographic = found.starts_with(['“', '”', '„', '‘', '’', '«', '»']);
+        return match (missing, is_typographic) {
+            (true, _) => "a value is missing",
+            (false, true) => "these are typographic quotes; a string stands in straight ones: \"",
+            (false, false) => "a string must stand in quotes",
+        }
+        .into();
     }
     if message.contains("non-double-quote visible characters") && !found.starts_with(['\n', '\r']) {
         return "a control character must be written as an escape, such as \\u001B".into();
     }
-    message.replace('`', "")
+    if message.contains("basic string, expected") {
+        return "the closing quote of a string is missing".into();
+    }
+    match message {
+        "unclosed table, expected `]`" => "the closing bracket of a header is missing".into(),
+        "missing comma between array elements, expected `,`" => MISSING_COMMA.into(),
+        message => message.replace('`', ""),
+    }
 }
 
-/// Where the line begins that an offset lies in.
-fn line_start(text: &str, offset: usize) -> usize {
-    text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
-}
-
-/// Whether an offset lies in a line that opens a table.
-pub(super) fn is_header(text: &str, offset: usize) -> bool {
-    text[line_start(text, offset)..].trim_start_matches([' ', '\t']).starts_with('[')
-}
-
-/// Where the next line begins that opens a table, or the text ends.
-pub(super) fn next_header(text: &str, offset: usize) -> usize {
-    let lines = text.match_indices('\n').map(|(newline, _)| newline + 1).filter(|line| *line > offset);
-    let mut headers = lines.filter(|line| is_header(text, *line));
-    headers.next().unwrap_or(text.len())
-}
-
-/// The name in the first line that opens a table as the line of this span does. The tree has only the second table.
+/// The name in the first line that opens a table as the line of this span does. The tree has only the second
+/// table.
 fn first_header(text: &str, second: &Range<usize>) -> Option<Range<usize>> {
     let header = text.get(line_start(text, second.start)..second.end)?;
     let first =

@@ -1,6 +1,6 @@
-//! The path of a repository, with placeholders for what differs from launch to launch. Expansion never leaves the
-//! directory and never gives two launches with different values the same file by accident; how values are made safe is
-//! said in `safe_value`, how several of them share one name is said here.
+//! The path of a repository, with placeholders for what differs from launch to launch. Expansion never leaves
+//! the directory and never gives two launches with different values the same file by accident; how values are
+//! made safe is said in `safe_value`, how several of them share one name is said here.
 
 use std::{
     ffi::OsStr,
@@ -8,9 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::safe_value::{LONGEST_NAME, hash_suffix, is_plain, is_safe, sanitized};
+use super::{
+    per::{By, Per},
+    safe_value::{LONGEST_NAME, hash_suffix, is_plain, is_safe, sanitized},
+};
 
-/// What a placeholder stands for.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Placeholder {
     User,
@@ -24,32 +26,46 @@ pub(crate) enum Placeholder {
     Argument(usize),
     Arguments,
     Environment(String),
+    /// What the rule captured under this name.
+    Captured(String),
 }
 
 impl Placeholder {
+    /// Whether callers can give it any value they like.
+    pub(super) fn is_chosen(&self) -> bool {
+        match self {
+            Placeholder::Directory
+            | Placeholder::Argument(_)
+            | Placeholder::Arguments
+            | Placeholder::Environment(_)
+            | Placeholder::Captured(_) => true,
+            Placeholder::User
+            | Placeholder::Uid
+            | Placeholder::Group
+            | Placeholder::Gid
+            | Placeholder::Command
+            | Placeholder::Host => false,
+        }
+    }
+
     /// Whether its values are numbers.
     fn is_number(&self) -> bool {
         matches!(self, Placeholder::Uid | Placeholder::Gid)
     }
 }
 
-/// A part of one name.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Piece {
     Literal(String),
     Value(Placeholder),
 }
 
-/// Where the path starts.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Start {
-    /// An absolute directory.
     At(PathBuf),
-    /// The caller's runtime directory.
     Runtime,
 }
 
-/// The path of a repository.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct PathTemplate {
     /// Where the directory starts that is there before any launch.
@@ -62,11 +78,11 @@ pub(crate) struct PathTemplate {
     pub(super) text: String,
 }
 
-/// One name of a path.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Name {
     pub(super) pieces: Vec<Piece>,
-    /// The characters of the text between its values, where a value that holds one could be taken for another.
+    /// The characters of the text between its values, where a value that holds one could be taken for
+    /// another.
     reserved: Vec<u8>,
     /// Whether two of its values stand side by side.
     touching: bool,
@@ -141,8 +157,8 @@ impl Name {
     }
 }
 
-/// The characters that must not occur in the values of a name, because with them another set of values could give the
-/// same name; and whether values touch, so that nothing separates them at all.
+/// The characters that must not occur in the values of a name, because with them another set of values could
+/// give the same name; and whether values touch, so that nothing separates them at all.
 fn ambiguity(pieces: &[Piece]) -> (Vec<u8>, bool) {
     let values: Vec<usize> =
         (0..pieces.len()).filter(|&index| matches!(pieces[index], Piece::Value(_))).collect();
@@ -171,6 +187,20 @@ impl PathTemplate {
     /// Every placeholder, in the order of the path.
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.names.iter().flat_map(Name::placeholders)
+    }
+
+    /// For what there is one each, where that is all that the path depends on.
+    pub(super) fn per(&self) -> Vec<By<'_>> {
+        let by = self.placeholders().filter_map(|placeholder| match placeholder {
+            Placeholder::User | Placeholder::Uid => Some(By::Each(Per::User)),
+            Placeholder::Group | Placeholder::Gid => Some(By::Each(Per::Group)),
+            Placeholder::Host => Some(By::Each(Per::Host)),
+            Placeholder::Command => Some(By::Each(Per::Command)),
+            Placeholder::Directory => Some(By::Each(Per::Directory)),
+            Placeholder::Captured(name) => Some(By::Captured(name.as_str())),
+            Placeholder::Argument(_) | Placeholder::Arguments | Placeholder::Environment(_) => None,
+        });
+        by.collect()
     }
 
     /// The path as a policy writes it.
@@ -209,8 +239,8 @@ impl PathTemplate {
         Some(path)
     }
 
-    /// Where it starts and the names below that: the same for templates that always mean the same file, however the two
-    /// are written.
+    /// Where it starts and the names below that: the same for templates that always mean the same file,
+    /// however the two are written.
     pub(super) fn whole(&self) -> (Start, Vec<Name>) {
         let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
         (self.start.clone(), self.base.iter().map(literal).chain(self.names.iter().cloned()).collect())

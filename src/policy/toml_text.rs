@@ -1,34 +1,44 @@
-//! Text of a TOML file, written key by key in the order that reads best, which no serializer of maps keeps.
+//! Text of a TOML file, written key by key in the order that reads best, which no serializer of maps keeps;
+//! and taken apart again, as far as it was written here.
 
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
 
-/// A document that grows.
-#[derive(Default)]
-pub(super) struct Document {
-    text: String,
+use crate::escape::is_unsafe;
+
+/// The keys of a table, in their order, with values that are TOML.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) struct Table {
+    keys: Vec<(&'static str, String)>,
 }
 
-impl Document {
-    /// Begins a table: `[name]`, or `[[name]]`.
-    pub(super) fn table(&mut self, header: &str) {
-        self.text.extend(["\n", header, "\n"]);
-    }
-
+impl Table {
     /// Sets a key to a value that is already TOML.
-    pub(super) fn set(&mut self, key: &str, value: impl Display) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "{key} = {value}");
+    pub(super) fn set(&mut self, key: &'static str, value: impl Display) {
+        self.keys.push((key, value.to_string()));
     }
 
     /// Sets a key where there is a value.
-    pub(super) fn set_some(&mut self, key: &str, value: Option<impl Display>) {
+    pub(super) fn set_some(&mut self, key: &'static str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.set(key, value);
         }
     }
 
-    pub(super) fn finish(self) -> String {
-        self.text
+    /// The keys that were set.
+    pub(super) fn keys(&self) -> &[(&'static str, String)] {
+        &self.keys
+    }
+
+    /// What a key was set to.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.keys.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Display for Table {
+    /// A line for each key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.keys.iter().try_for_each(|(key, value)| writeln!(f, "{key} = {value}"))
     }
 }
 
@@ -40,8 +50,8 @@ pub(super) fn string(text: &str) -> String {
             '"' | '\\' => quoted.extend(['\\', character]),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            other if other.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(other));
+            other if is_unsafe(other) => {
+                let _ = write!(quoted, "\\U{:08X}", u32::from(other));
             }
             other => quoted.push(other),
         }
@@ -68,9 +78,64 @@ pub(super) fn inline_table<K: AsRef<str>>(keys: impl IntoIterator<Item = (K, Str
     if keys.is_empty() { "{}".into() } else { format!("{{ {} }}", keys.join(", ")) }
 }
 
+/// The values of a list as [`list`] writes it; `None` where it is no list.
+pub(super) fn elements(value: &str) -> Option<Vec<&str>> {
+    Some(parts(value.strip_prefix('[')?.strip_suffix(']')?, ','))
+}
+
+/// The keys and values of a table as [`inline_table`] writes it; `None` where it is no table.
+pub(super) fn entries(value: &str) -> Option<Vec<(&str, &str)>> {
+    let entry = |entry| match parts(entry, '=')[..] {
+        [key, value] => Some((key, value)),
+        _ => None,
+    };
+    parts(value.strip_prefix('{')?.strip_suffix('}')?, ',').into_iter().map(entry).collect()
+}
+
+/// What stands between separators that are in no string, no list and no table.
+fn parts(text: &str, separator: char) -> Vec<&str> {
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let is_between = |character: char| {
+        let is_plain = !quoted && depth == 0;
+        match character {
+            '\\' if quoted && !escaped => {
+                escaped = true;
+                return false;
+            }
+            '"' if !escaped => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+        escaped = false;
+        is_plain && character == separator
+    };
+    let parts: Vec<&str> = text.split(is_between).map(str::trim).collect();
+    if parts == [""] { Vec::new() } else { parts }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[track_caller]
+    fn apart(values: &[&str]) {
+        let text = list(values.iter().map(|value| (*value).to_owned()));
+        assert_eq!(elements(&text).as_deref(), Some(values), "{text}");
+        let table = inline_table(values.iter().map(|value| (key(value), (*value).to_owned())));
+        let keys: Vec<String> = values.iter().map(|value| key(value)).collect();
+        let expected: Vec<(&str, &str)> =
+            keys.iter().map(String::as_str).zip(values.iter().copied()).collect();
+        assert_eq!(entries(&table), Some(expected), "{table}");
+    }
+
+    #[test]
+    fn what_was_put_together_comes_apart() {
+        apart(&[]);
+        apart(&["1"]);
+        apart(&["1", "\"a, b = c\"", "{ x = [1, 2], y = \"]\" }", "[[\"\\\\\"], \"\\\"\"]", "true"]);
+        assert_eq!((elements("1"), entries("[1]")), (None, None));
+    }
 
     #[track_caller]
     fn case(text: &str) {
@@ -87,5 +152,7 @@ mod tests {
         case("say \"x\" \\ 'y'");
         case("line\nline\ttab\r\u{1b}\u{7f}\u{85}");
         case("ünï ☃");
+        case("\u{9b}31m\u{202e}\u{e0041}");
+        assert_eq!(string("\u{9b}\u{e0041}"), "\"\\U0000009B\\U000E0041\"");
     }
 }

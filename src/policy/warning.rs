@@ -1,10 +1,10 @@
-//! What is likely not meant but harms no launch: shown by `policy check`. As with faults, each is a value with a stable
-//! code, and all wording is in this file.
+//! What is likely not meant but harms no launch: shown by `policy check`. As with faults, each is a value
+//! with a stable code, and all wording is in this file.
 
 use std::fmt;
 
-use super::{fault::coded, place::At};
-use crate::diagnostic::escaped;
+use super::{coded::coded, place::At, share::Share};
+use crate::escape::Show;
 
 coded! {
     /// What is likely not meant.
@@ -14,13 +14,16 @@ coded! {
         UnusedAlias { name: String } = "unused-alias",
         OrderAlone = "order-without-first-of",
         FamilyOfOne { family: String } = "family-of-one",
-        NeverBinds { ceiling: u32, limit: u32 } = "never-binds",
+        NeverBinds { ceiling: Share, limit: u32 } = "never-binds",
+        NeverReached { before: String } = "never-reached",
         NeverMatches { because: String } = "never-matches",
         Shadowed { by: String, first: At } = "shadowed",
         Overruled { by: String, first: At } = "overruled",
-        WeakHold { command: String, ending: &'static str } = "weak-hold",
-        UnknownUser { name: String } = "unknown-user",
+        WeakHold { commands: Vec<String>, rules: Vec<String>, ending: &'static str } = "weak-hold",
+        UnknownUser { name: String, is_group: bool } = "unknown-user",
         UnknownGroup { name: String } = "unknown-group",
+        RuntimeOfCaller = "runtime-of-caller",
+        ChosenByCaller { repository: String, placeholder: String } = "chosen-by-caller",
         LookupFailed { failure: String } = "look-up-failed",
         ExpireNotAboveElapsed = "expire-not-above-elapsed",
     }
@@ -32,40 +35,72 @@ impl fmt::Display for Warning {
             Warning::SkippedFile { name } => write!(
                 f,
                 "\"{}\" is skipped: drop-ins end in \".toml\" and do not begin with \".\"",
-                escaped(name)
+                name.shown()
             ),
-            Warning::UnusedRepository { name } => write!(f, "no rule uses repository \"{}\"", escaped(name)),
-            Warning::UnusedAlias { name } => write!(f, "no rule uses alias \"{}\"", escaped(name)),
+            Warning::UnusedRepository { name } => write!(f, "no rule uses repository \"{}\"", name.shown()),
+            Warning::UnusedAlias { name } => write!(f, "no rule uses alias \"{}\"", name.shown()),
             Warning::OrderAlone => write!(f, "\"order\" says nothing without \"first_of\""),
             Warning::FamilyOfOne { family } => {
                 write!(
                     f,
                     "\"{}\" is the first_of of this rule alone, so that it shadows nothing",
-                    escaped(family)
+                    family.shown()
                 )
             }
             Warning::NeverBinds { ceiling, limit } => {
                 write!(f, "a ceiling of {ceiling} says nothing beside a limit of {limit}")
+            }
+            Warning::NeverReached { before } => {
+                write!(f, "never reached: \"{}\" before it wants less", before.shown())
             }
             Warning::NeverMatches { because } => write!(f, "the rule can never match: {because}"),
             Warning::Shadowed { by, .. } => {
                 write!(
                     f,
                     "the rule never counts: whatever it matches, rule \"{}\" matches before it",
-                    escaped(by)
+                    by.shown()
                 )
             }
             Warning::Overruled { by, .. } => {
-                write!(f, "the rule never binds: whatever it matches, rule \"{}\" decides", escaped(by))
+                write!(f, "the rule never binds: whatever it matches, rule \"{}\" decides", by.shown())
             }
-            Warning::WeakHold { command, ending } => write!(
+            Warning::WeakHold { commands, rules, ending } => {
+                let (commands_shown, let_go) = match commands.as_slice() {
+                    [one] => {
+                        (in_quotes(std::slice::from_ref(one)), "lets go of its slot while it still runs")
+                    }
+                    several => (in_quotes(several), "let go of their slots while they still run"),
+                };
+                write!(f, "{commands_shown} {let_go}; write hold = \"{ending}\"")?;
+                match rules.as_slice() {
+                    [_] => Ok(()),
+                    several => write!(f, " in rules {}", in_quotes(several)),
+                }
+            }
+            Warning::UnknownUser { name, is_group } => {
+                let name = name.shown();
+                write!(f, "there is no user \"{name}\"")?;
+                if *is_group { write!(f, "; for the group write \"%{name}\"") } else { Ok(()) }
+            }
+            Warning::UnknownGroup { name } => {
+                write!(f, "there is no group \"{}\"", name.shown())?;
+                match name.strip_prefix('%') {
+                    Some(plain) => write!(f, "; among groups write \"{}\"", plain.shown()),
+                    None => Ok(()),
+                }
+            }
+            Warning::RuntimeOfCaller => write!(
                 f,
-                "\"{}\" lets go of its slot while it still runs; write hold = \"{ending}\"",
-                escaped(command)
+                "{{runtime}} follows XDG_RUNTIME_DIR: who changes it begins anew with every limit; write an absolute path"
             ),
-            Warning::UnknownUser { name } => write!(f, "there is no user \"{}\"", escaped(name)),
-            Warning::UnknownGroup { name } => write!(f, "there is no group \"{}\"", escaped(name)),
-            Warning::LookupFailed { failure } => write!(f, "a look-up failed: {}", escaped(failure)),
+            Warning::ChosenByCaller { repository, placeholder } => write!(
+                f,
+                "repository \"{}\" has a file for each {{{}}}, which the caller chooses: who chooses another one \
+                 begins anew with the limit; what they cannot choose are their groups: per = \"group\"",
+                repository.shown(),
+                placeholder.shown()
+            ),
+            Warning::LookupFailed { failure } => write!(f, "a look-up failed: {}", failure.shown()),
             Warning::ExpireNotAboveElapsed => {
                 write!(
                     f,
@@ -74,6 +109,10 @@ impl fmt::Display for Warning {
             }
         }
     }
+}
+
+fn in_quotes(names: &[String]) -> String {
+    names.iter().map(|name| format!("\"{}\"", name.shown())).collect::<Vec<_>>().join(", ")
 }
 
 impl Warning {

@@ -1,14 +1,13 @@
-//! Time zones, from the system's files only: the environment (`TZ`, `TZDIR`) belongs to the caller, and a caller could
-//! choose a zone in which it is night. Read when the policy is, and only where a rule asks for the time.
+//! Time zones, from the system's files only: the environment (`TZ`, `TZDIR`) belongs to the caller, and a
+//! caller could choose a zone in which it is night. Read when the policy is, and only where a rule asks for
+//! the time.
 
 use std::{fs, path::Path};
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-/// Where systems keep the zones.
 const ZONES: &str = "/usr/share/zoneinfo";
 
-/// The system's own zone.
 const LOCAL: &str = "/etc/localtime";
 
 /// The zone with a name such as `Europe/Berlin`; `None` when the system has none of that name.
@@ -24,7 +23,8 @@ pub fn named_zone(name: &str) -> Option<TimeZone> {
     TimeZone::tzif(name, &data).ok()
 }
 
-/// Reads a moment: local time of the zone (`2026-11-20 14:02`), or with an offset of its own (`2026-11-20T13:02Z`).
+/// Reads a moment: local time of the zone (`2026-11-20 14:02`), or with an offset of its own
+/// (`2026-11-20T13:02Z`).
 pub fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Some(moment);

@@ -1,8 +1,13 @@
-//! Users and groups as the system's databases know them. Absence and failure stay apart here, because a rule about a
-//! group that cannot be looked up must refuse the launch: the C library answers 0 when every database was asked and has
-//! no such entry, and an error number (`ENOENT` among them, when a database is gone) when one could not be asked.
+//! Users and groups as the system's databases know them. Absence and failure stay apart here, because a rule
+//! about a group that cannot be looked up must refuse the launch: the C library answers 0 when every database
+//! was asked and has no such entry, and an error number (`ENOENT` among them, when a database is gone) when
+//! one could not be asked.
 
-use std::{error::Error, ffi::CString, fmt};
+use std::{
+    error::Error,
+    ffi::{CString, OsString},
+    fmt,
+};
 
 use nix::{
     errno::Errno,
@@ -10,29 +15,29 @@ use nix::{
 };
 use users::{Users, UsersCache};
 
-use crate::sys::{
-    own_database::{Key, OwnDatabase},
-    unsafe_calls,
+use crate::{
+    escape::Show,
+    sys::{
+        own_database::{Key, OwnDatabase},
+        unsafe_calls,
+    },
 };
 
 /// An entry of the user database.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Account {
-    /// The name.
-    pub name: String,
-    /// The user id.
-    pub uid: u32,
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) uid: u32,
     /// The group that the user logs in with.
-    pub gid: u32,
+    pub(crate) gid: u32,
 }
 
 /// A look-up that failed. One that found nothing is no error.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct LookupFailure {
+pub(crate) struct LookupFailure {
     /// The call with its argument: `getgrnam("students")`.
-    pub call: String,
-    /// Why.
-    pub errno: Errno,
+    pub(crate) call: String,
+    pub(crate) errno: Errno,
 }
 
 impl fmt::Display for LookupFailure {
@@ -49,48 +54,39 @@ fn failed(call: &'static str, argument: impl fmt::Display) -> impl FnOnce(Errno)
 
 /// A name as an argument in a message: in quotes, control characters escaped.
 fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.escape_debug())
+    format!("\"{}\"", name.shown())
 }
-
-/// The account with this uid.
-pub fn account_of_uid(uid: u32) -> Result<Option<Account>, LookupFailure> {
+pub(crate) fn account_of_uid(uid: u32) -> Result<Option<Account>, LookupFailure> {
     OwnDatabase::Passwd
         .find(Key::Id(uid), || User::from_uid(Uid::from_raw(uid)))
         .map(|user| user.map(Account::from))
         .map_err(failed("getpwuid", uid))
 }
-
-/// The account with this name.
-pub fn account_of_name(name: &str) -> Result<Option<Account>, LookupFailure> {
+pub(crate) fn account_of_name(name: &str) -> Result<Option<Account>, LookupFailure> {
     OwnDatabase::Passwd
         .find(Key::Name(name), || User::from_name(name))
         .map(|user| user.map(Account::from))
         .map_err(failed("getpwnam", quoted(name)))
 }
-
-/// The name of a uid.
-pub fn user_name(uid: u32) -> Result<Option<String>, LookupFailure> {
+pub(crate) fn user_name(uid: u32) -> Result<Option<String>, LookupFailure> {
     Ok(account_of_uid(uid)?.map(|account| account.name))
 }
-
-/// The name of a gid.
-pub fn group_name(gid: u32) -> Result<Option<String>, LookupFailure> {
+pub(crate) fn group_name(gid: u32) -> Result<Option<String>, LookupFailure> {
     OwnDatabase::Group
         .find(Key::Id(gid), || Group::from_gid(Gid::from_raw(gid)))
         .map(|group| group.map(|group| group.name))
         .map_err(failed("getgrgid", gid))
 }
-
-/// The gid of a group's name.
-pub fn group_id(name: &str) -> Result<Option<u32>, LookupFailure> {
+pub(crate) fn group_id(name: &str) -> Result<Option<u32>, LookupFailure> {
     OwnDatabase::Group
         .find(Key::Name(name), || Group::from_name(name))
         .map(|group| group.map(|group| group.gid.as_raw()))
         .map_err(failed("getgrnam", quoted(name)))
 }
 
-/// The groups that the database gives a user who logs in, his own group among them. A running process may have others.
-pub fn groups_of(account: &Account) -> Result<Vec<u32>, LookupFailure> {
+/// The groups that the database gives a user who logs in, their own among them. A running process may have
+/// others.
+pub(crate) fn groups_of(account: &Account) -> Result<Vec<u32>, LookupFailure> {
     let failure = failed("getgrouplist", quoted(&account.name));
     let Ok(name) = CString::new(account.name.as_str()) else {
         return Err(failure(Errno::EINVAL));
@@ -105,9 +101,9 @@ impl From<User> for Account {
     }
 }
 
-/// Whether a netgroup holds this user on this host, in any domain. The call cannot tell failure from absence: a name service
-/// that is down looks like a netgroup that is empty.
-pub fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
+/// Whether a netgroup holds this user on this host, in any domain. The call cannot tell failure from absence:
+/// a name service that is down looks like a netgroup that is empty.
+pub(crate) fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
     let text = |text: &str| CString::new(text).ok();
     match (text(netgroup), text(host), text(user)) {
         (Some(netgroup), Some(host), Some(user)) => unsafe_calls::in_netgroup(&netgroup, &host, &user),
@@ -115,8 +111,9 @@ pub fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
     }
 }
 
-/// Whether a group is that of one user alone: he logs in with it, it has his name, and nobody else is listed in it.
-pub fn is_private_group(uid: u32, gid: u32) -> bool {
+/// Whether a group is that of one user alone: they log in with it, it has their name, and nobody else is
+/// listed in it.
+pub(crate) fn is_private_group(uid: u32, gid: u32) -> bool {
     let (Ok(Some(user)), Ok(Some(group))) =
         (User::from_uid(Uid::from_raw(uid)), Group::from_gid(Gid::from_raw(gid)))
     else {
@@ -125,28 +122,33 @@ pub fn is_private_group(uid: u32, gid: u32) -> bool {
     user.gid == group.gid && user.name == group.name && group.mem.iter().all(|member| *member == user.name)
 }
 
+/// The names of all users that the databases list, as getpwent(3) does; many directories list none.
+pub(crate) fn user_names() -> Vec<OsString> {
+    unsafe_calls::all_users().into_iter().map(|user| user.name().to_owned()).collect()
+}
+
 /// A user in a message: `backup (34)`, or `user 3434` where there is no name.
-pub fn shown(uid: u32) -> String {
+pub(crate) fn shown(uid: u32) -> String {
     match user_name(uid) {
-        Ok(Some(name)) => format!("{} ({uid})", name.escape_debug()),
+        Ok(Some(name)) => format!("{} ({uid})", name.shown()),
         _ => format!("user {uid}"),
     }
 }
 
-/// Names for listings, each looked up once. Here a failure is as good as absence: the number is shown instead.
+/// Names for listings, each looked up once. Here a failure is as good as absence: the number is shown
+/// instead.
 #[derive(Default)]
-pub struct NameCache {
+pub(crate) struct NameCache {
     cache: UsersCache,
 }
 
 impl NameCache {
-    /// An empty cache.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// The user's name, or his number.
-    pub fn user(&self, uid: u32) -> String {
+    /// The user's name, or the number where there is none.
+    pub(crate) fn user(&self, uid: u32) -> String {
         let user = self.cache.get_user_by_uid(uid);
         user.map_or_else(|| uid.to_string(), |user| user.name().to_string_lossy().into_owned())
     }

@@ -1,5 +1,6 @@
-//! A child that becomes the program, and what becomes of it. The child tells through a pipe that closes on exec why it could
-//! not; what its parent is to see of it is looked at without reaping it, so that its number stays its own.
+//! A child that becomes the program, and what becomes of it. The child tells through a pipe that closes on
+//! exec why it could not; what its parent is to see of it is looked at without reaping it, so that its number
+//! stays its own.
 
 use std::os::fd::OwnedFd;
 
@@ -15,7 +16,6 @@ use crate::sys::{
     failure::Failure,
     unsafe_calls::{self, ChildChange},
 };
-
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ending {
@@ -34,8 +34,9 @@ pub enum Change {
     Stopped(i32, i32),
 }
 
-/// Makes a child that runs `become_program`, which comes back only when it failed. Answers with its process id, or with why the
-/// program could not be executed; where there was no child to execute it, with what failed.
+/// Makes a child that runs `become_program`, which comes back only when it failed. Answers with its process
+/// id, or with why the program could not be executed; where there was no child to execute it, with what
+/// failed.
 pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Result<i32, Errno>, Failure> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(Failure::of("pipe"))?;
     let Some(pid) = unsafe_calls::fork().map_err(Failure::of("fork"))? else {
@@ -66,8 +67,8 @@ fn why_not(reader: &OwnedFd) -> Option<Errno> {
     }
 }
 
-/// The next thing that happened to a child, or to an orphan that became one, without waiting for it. `ECHILD` when there is no
-/// child left.
+/// The next thing that happened to a child, or to an orphan that became one, without waiting for it. `ECHILD`
+/// when there is no child left.
 pub fn next_change() -> Result<Option<Change>, Errno> {
     let ended = unsafe_calls::wait_for_child(None, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)?;
     if let Some(change) = ended.and_then(change_of) {
@@ -75,7 +76,7 @@ pub fn next_change() -> Result<Option<Change>, Errno> {
     }
     match unsafe_calls::wait_for_child(None, libc::WSTOPPED | libc::WNOHANG) {
         Ok(stopped) => Ok(stopped.and_then(change_of)),
-        // The last child has ended since, and cannot stop any more: asked for stops alone, the kernel says that there is no child.
+        // The last child has ended meanwhile: asked for stops alone, the kernel says that there is no child.
         Err(Errno::ECHILD) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -93,7 +94,7 @@ fn change_of(ChildChange { pid, code, status }: ChildChange) -> Option<Change> {
     }
 }
 
-/// Takes an ended child away.
+/// Reaps a child that has ended.
 pub fn reap(pid: i32) -> Result<(), Errno> {
     unsafe_calls::wait_for_child(Some(pid), libc::WEXITED).map(drop)
 }
@@ -103,8 +104,9 @@ pub fn adopt_orphans() -> Result<(), Errno> {
     nix::sys::prctl::set_child_subreaper(true)
 }
 
-/// Ends this process by the signal that ended its child, so that whoever waits for it sees the same. Comes back only for a
-/// signal that cannot end it. The child has left its core already; this process has nothing to add.
+/// Ends this process by the signal that ended its child, so that whoever waits for it sees the same. Comes
+/// back only for a signal that cannot end it. The child has left its core already; this process has nothing
+/// to add.
 pub fn die_of(signal: i32) -> u8 {
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     unsafe_calls::die_of(signal);

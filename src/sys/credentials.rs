@@ -2,7 +2,7 @@
 
 use nix::{
     errno::Errno,
-    unistd::{getegid, geteuid, getgid, getuid},
+    unistd::{geteuid, getgid, getresgid, getresuid, getuid},
 };
 use rustix::process::getgroups;
 
@@ -35,5 +35,17 @@ impl Credentials {
 
 /// Whether this program was started set-user-id or set-group-id.
 pub fn is_set_id() -> bool {
-    getuid() != geteuid() || getgid() != getegid()
+    // Where these calls are refused nothing is known, and that is no reason to start a program.
+    let is_other_user = getresuid().map_or(true, |ids| ids.real != ids.effective);
+    is_other_user || getresgid().map_or(true, |ids| ids.real != ids.effective)
+}
+
+/// Whether this process may signal everybody.
+pub fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+/// The real user id of this process.
+pub fn own_uid() -> u32 {
+    getuid().as_raw()
 }

@@ -1,13 +1,14 @@
-//! Descriptors that must reach the program, and those that came from the caller. A descriptor is moved to a high number
-//! *before* it carries a lock, because closing the low one would drop every POSIX lock of the process on that file; and
-//! a file that the process already holds locks on is reached only through the descriptor that it inherited.
+//! Descriptors that must reach the program, and those that came from the caller. A descriptor is moved to a
+//! high number *before* it carries a lock, because closing the low one would drop every POSIX lock of the
+//! process on that file. For the same reason no descriptor is ever closed of a file that the process already
+//! holds locks on.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use std::{
     fs,
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
         unix::fs::MetadataExt,
     },
 };
@@ -16,33 +17,23 @@ use nix::{
     errno::Errno,
     fcntl::{FcntlArg, FdFlag, OFlag, fcntl, open},
     sys::{
-        resource::{Resource, getrlimit},
-        stat::{FileStat, Mode, fstat},
+        resource::{Resource, getrlimit, setrlimit},
+        stat::{FileStat, Mode, SFlag, fstat},
     },
 };
 
-use crate::sys::unsafe_calls;
+use crate::sys::{
+    file_id::FileId,
+    kernel_locks,
+    record_lock::{Bytes, Ownership},
+    unsafe_calls,
+};
 
-/// Where descriptors that go to the program are put, unless the policy says otherwise: out of the way of scripts, which
-/// number theirs from 3.
+/// Where descriptors that go to the program are put, unless the policy says otherwise: out of the way of
+/// scripts, which number theirs from 3.
 pub const DEFAULT_FLOOR: RawFd = 200;
 
-/// A file's identity: two paths that lead to the same are one file.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct FileId {
-    /// The device number.
-    pub device: u64,
-    /// The inode number on that device.
-    pub inode: u64,
-}
-
-impl From<&FileStat> for FileId {
-    fn from(stat: &FileStat) -> Self {
-        Self { device: stat.st_dev, inode: stat.st_ino }
-    }
-}
-
-/// The descriptors above 2 (and files behind 0 to 2) that this process was started with.
+/// The descriptors of regular files that this process was started with: no lock file is anything else.
 #[derive(Debug, Default)]
 pub struct Inherited {
     files: Vec<(RawFd, FileId)>,
@@ -51,53 +42,75 @@ pub struct Inherited {
 impl Inherited {
     /// Looks at what the caller left open. To be called before rungate opens files of its own that it keeps.
     pub fn scan() -> Self {
-        let standard: Vec<(RawFd, FileId)> = (0..=2).filter_map(identify).collect();
-        // Since Linux 6.2 the size of this directory is the number of open descriptors: in the usual case the whole answer.
+        let standard: Vec<(RawFd, FileStat)> = (0..=2).filter_map(look_at).collect();
+        // Since Linux 6.2 the size of this directory is the number of open descriptors: in the usual case the
+        // whole answer.
         let open = fs::metadata("/proc/self/fd").map_or(0, |directory| directory.size());
-        if open == standard.len() as u64 {
-            return Self { files: standard };
+        let is_all = open == standard.len() as u64;
+        let mut files: Vec<(RawFd, FileId)> = standard.iter().filter_map(regular).collect();
+        if is_all {
+            return Self { files };
         }
-        let mut files = standard;
         match fs::read_dir("/proc/self/fd") {
             Ok(entries) => files.extend(
                 entries
                     .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
                     .filter(|number| *number > 2)
-                    .filter_map(identify),
+                    .filter_map(look_at)
+                    .filter_map(|found| regular(&found)),
             ),
-            Err(_) => files.extend((3..soft_limit()).filter_map(identify)),
+            Err(_) => files.extend((3..soft_limit()).filter_map(look_at).filter_map(|found| regular(&found))),
         }
         Self { files }
     }
 
-    /// Whether nothing but the standard three came along.
-    pub fn is_plain(&self) -> bool {
-        self.files.iter().all(|(number, _)| *number <= 2)
+    /// Whether any regular file came along.
+    pub fn has_files(&self) -> bool {
+        !self.files.is_empty()
     }
 
-    /// An inherited descriptor through which `file` can be read and written, if there is one: the only kind that can carry a
-    /// POSIX write lock of this process.
-    pub fn writable(&self, file: FileId) -> Option<BorrowedFd<'static>> {
-        self.of(file).find(|descriptor| access(*descriptor) == Some(OFlag::O_RDWR))
+    /// Whether this process may have POSIX locks on `file`: it has if they were taken through a descriptor
+    /// that came along, for closing any would have dropped them.
+    pub fn may_carry_locks_of_the_process(&self, file: FileId) -> bool {
+        self.of(file)
+            .any(|number| own_locks(number, Ownership::Process).is_none_or(|locks| !locks.is_empty()))
     }
 
-    /// Every inherited descriptor of `file`.
-    pub fn of(&self, file: FileId) -> impl Iterator<Item = BorrowedFd<'static>> {
-        self.files
-            .iter()
-            .filter(move |(_, id)| *id == file)
-            .map(|(number, _)| unsafe_calls::inherited(*number))
+    /// Whether every one of these bytes is locked by descriptions that came along. Locks of a description
+    /// show only with its own descriptors, so that a lock of anybody else proves nothing here.
+    pub fn have_locked(&self, file: FileId, bytes: &Bytes) -> bool {
+        let mut locks: Vec<Bytes> =
+            self.of(file).filter_map(|number| own_locks(number, Ownership::Description)).flatten().collect();
+        locks.sort_unstable_by_key(|lock| *lock.start());
+        let mut next = *bytes.start();
+        for lock in locks {
+            if *lock.start() <= next {
+                next = next.max(lock.end().saturating_add(1));
+            }
+        }
+        next > *bytes.end()
+    }
+
+    fn of(&self, file: FileId) -> impl Iterator<Item = RawFd> {
+        self.files.iter().filter(move |(_, id)| *id == file).map(|(number, _)| *number)
     }
 }
 
-fn access(descriptor: BorrowedFd<'_>) -> Option<OFlag> {
-    let flags = fcntl(descriptor, FcntlArg::F_GETFL).ok()?;
-    Some(OFlag::from_bits_truncate(flags) & OFlag::O_ACCMODE)
+/// The locks of this ownership that were taken through a descriptor of this process; none where the kernel
+/// cannot be asked.
+fn own_locks(number: RawFd, wanted: Ownership) -> Option<Vec<Bytes>> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+    let locks = kernel_locks::locks_of_descriptor(&info).into_iter();
+    Some(locks.filter_map(|(ownership, bytes)| (ownership == wanted).then_some(bytes)).collect())
 }
 
-fn identify(number: RawFd) -> Option<(RawFd, FileId)> {
-    let stat = fstat(unsafe_calls::inherited(number)).ok()?;
-    Some((number, FileId::from(&stat)))
+fn look_at(number: RawFd) -> Option<(RawFd, FileStat)> {
+    Some((number, fstat(unsafe_calls::inherited(number)).ok()?))
+}
+
+fn regular((number, status): &(RawFd, FileStat)) -> Option<(RawFd, FileId)> {
+    let is_regular = SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFREG;
+    is_regular.then(|| (*number, FileId::from(status)))
 }
 
 /// One more than the highest number that a new descriptor may get.
@@ -108,8 +121,15 @@ fn soft_limit() -> RawFd {
         .unwrap_or(RawFd::MAX)
 }
 
-/// Moves a descriptor that carries no lock yet to the lowest free number at or above `floor`, or as high as the soft limit
-/// of open files allows. It stays close-on-exec.
+/// Lets this process have as many descriptors as it may have at all.
+pub fn raise_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Moves a descriptor that carries no lock yet to the lowest free number at or above `floor`, or as high as
+/// the soft limit of open files allows. It stays close-on-exec.
 pub fn move_high(descriptor: OwnedFd, floor: RawFd) -> Result<OwnedFd, Errno> {
     if descriptor.as_raw_fd() >= floor {
         return Ok(descriptor);
@@ -131,12 +151,35 @@ fn duplicate_at_or_above(descriptor: &OwnedFd, number: RawFd) -> Result<OwnedFd,
     rustix::io::fcntl_dupfd_cloexec(descriptor, number).map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
-/// Opens the same file once more, only to be read, with a description of its own and a number at or above `floor`. By way of
-/// `/proc`, because the path may lead elsewhere by now.
-pub fn reopen_to_read(descriptor: BorrowedFd<'_>, floor: RawFd) -> Result<OwnedFd, Errno> {
+/// Opens the same file once more, only to be read, with a description of its own. By way of `/proc`, because
+/// the path may lead elsewhere by now.
+pub fn reopen_to_read(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    let reader = open(path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
-    move_high(reader, floor)
+    open(path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
+}
+
+/// Takes every free number below `floor`, or below the soft limit: until they are dropped, what is opened
+/// gets a higher one at once, for a descriptor that must not be closed cannot be moved.
+pub fn occupy_below(floor: RawFd) -> Vec<OwnedFd> {
+    let mut taken: Vec<OwnedFd> = Vec::new();
+    let Ok(first) = open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) else { return taken };
+    taken.push(first);
+    while let Some(next) = taken.last().and_then(|last| duplicate_at_or_above(last, 0).ok()) {
+        if next.as_raw_fd() >= floor {
+            return taken;
+        }
+        taken.push(next);
+    }
+    // As many as there may be: the last two make room for a file and the one to read it through.
+    taken.truncate(taken.len().saturating_sub(3));
+    taken
+}
+
+/// Leaves a descriptor open for good, here and in the program that this process becomes.
+pub fn leave_open(descriptor: OwnedFd) -> Result<BorrowedFd<'static>, Errno> {
+    let number = descriptor.into_raw_fd();
+    let open = unsafe_calls::inherited(number);
+    keep_across_exec(open).map(|()| open)
 }
 
 /// Lets a descriptor live on in the program that this process becomes.

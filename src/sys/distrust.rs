@@ -4,7 +4,7 @@ use std::{error::Error, fmt, path::PathBuf};
 
 use nix::errno::Errno;
 
-use crate::sys::accounts;
+use crate::{escape::Show, sys::accounts};
 
 /// A file that is longer is no policy that a person wrote, in MiB.
 pub(super) const LONGEST: u64 = 8;
@@ -25,10 +25,18 @@ pub enum Reason {
     System(&'static str, Errno),
     /// It belongs to neither root nor the caller, but to this uid.
     Owner(u32),
+    /// It belongs to this uid, and should be root's as drop-ins of the system are.
+    NotRoots(u32),
+    /// It belongs to the first of these uids, and is delegated to the second.
+    NotTheDelegates(u32, u32),
+    /// It belongs to somebody whom this user namespace does not know.
+    HiddenOwner,
     /// Its group may write to it.
     GroupWritable(u32),
     /// Everybody may write to it.
     WorldWritable(u32),
+    /// It may have secrets, and others can read or write it.
+    ForOthers(u32),
     /// It stands where a directory is needed.
     NotADirectory,
     /// It is a directory, a device, a FIFO.
@@ -42,11 +50,58 @@ pub enum Reason {
 impl Distrust {
     /// Whether the file could be had but must not be believed, as against one that could not be read.
     pub fn is_about_trust(&self) -> bool {
-        matches!(self.reason, Reason::Owner(_) | Reason::GroupWritable(_) | Reason::WorldWritable(_))
+        use Reason::{
+            ForOthers, GroupWritable, HiddenOwner, NotRoots, NotTheDelegates, Owner, WorldWritable,
+        };
+        matches!(
+            self.reason,
+            Owner(_)
+                | NotRoots(_)
+                | NotTheDelegates(..)
+                | HiddenOwner
+                | GroupWritable(_)
+                | WorldWritable(_)
+                | ForOthers(_)
+        )
     }
 
-    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it, or is none, as the
-    /// `/dev/null` that services have for a home.
+    /// The same, in the words for what must be root's.
+    #[must_use]
+    pub fn for_roots(self) -> Self {
+        let reason = match self.reason {
+            Reason::Owner(uid) => Reason::NotRoots(uid),
+            other => other,
+        };
+        Distrust { reason, ..self }
+    }
+
+    /// The same, in the words for what is delegated to this user.
+    #[must_use]
+    pub fn for_delegate(self, delegate: u32) -> Self {
+        let reason = match self.reason {
+            Reason::Owner(owner) => Reason::NotTheDelegates(owner, delegate),
+            other => other,
+        };
+        Distrust { reason, ..self }
+    }
+
+    /// The command that mends it, with the file still to be named, where its owner is all that is wrong.
+    pub fn chown(&self) -> Option<String> {
+        match self.reason {
+            Reason::Owner(_) | Reason::NotRoots(_) => Some("chown root".to_owned()),
+            Reason::NotTheDelegates(_, delegate) => {
+                let name = accounts::user_name(delegate).ok().flatten();
+                Some(format!(
+                    "chown {}",
+                    name.map_or_else(|| delegate.to_string(), |name| name.shown().to_string())
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it, or is
+    /// none, as the `/dev/null` that services have for a home.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
     }
@@ -59,11 +114,30 @@ impl fmt::Display for Reason {
             Reason::Owner(uid) => {
                 write!(f, "belongs to {}, neither to root nor to you", accounts::shown(*uid))
             }
+            Reason::NotRoots(uid) => {
+                write!(f, "belongs to {}; drop-ins of the system belong to root", accounts::shown(*uid))
+            }
+            Reason::NotTheDelegates(owner, delegate) => write!(
+                f,
+                "belongs to {}; it is delegated to {}",
+                accounts::shown(*owner),
+                accounts::shown(*delegate)
+            ),
+            Reason::HiddenOwner => f.write_str(
+                "belongs to a user who is not mapped into this user namespace, and may be anybody; \
+                 start rungate outside of it",
+            ),
             Reason::GroupWritable(mode) => {
                 write!(f, "its group can write to it (mode {mode:04o}); chmod g-w mends that")
             }
             Reason::WorldWritable(mode) => {
                 write!(f, "everybody can write to it (mode {mode:04o}); chmod o-w mends that")
+            }
+            Reason::ForOthers(mode) => {
+                write!(
+                    f,
+                    "may have secrets, and is not its owner's alone (mode {mode:04o}); chmod 0600 mends that"
+                )
             }
             Reason::NotADirectory => f.write_str("is not a directory"),
             Reason::NotAFile => f.write_str("is not a regular file"),
@@ -75,7 +149,7 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for Distrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display().to_string().escape_debug(), self.reason)
+        write!(f, "{}: {}", self.path.shown(), self.reason)
     }
 }
 

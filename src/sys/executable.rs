@@ -1,11 +1,13 @@
-//! Files that can be executed, asked as `execve` will: with the effective ids, links followed. And the one file that this
-//! very process executes, so that it can be told from others wherever it turns up under another name.
+//! Files that can be executed, asked as `execve` will: with the effective ids, links followed. And the one
+//! file that this very process executes, so that it can be told from others wherever it turns up under
+//! another name; in a process that the launcher became, that is the launcher's.
 
 use std::{
     ffi::OsString,
     fs,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use nix::{
@@ -15,10 +17,18 @@ use nix::{
     unistd::{AccessFlags, faccessat},
 };
 
-use crate::sys::{descriptor::FileId, unsafe_calls};
+use crate::sys::{file_id::FileId, unsafe_calls};
 
 /// The link that the kernel keeps to the file of this process.
 const OWN: &str = "/proc/self/exe";
+
+/// The launcher, in a process that stands for it.
+static LAUNCHER: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on, what is asked of the file of this process is answered of this one.
+pub fn stand_for(launcher: PathBuf) {
+    let _ = LAUNCHER.set(launcher);
+}
 
 /// Which file it is that would be executed, or why none can be.
 pub fn check(path: &Path) -> Result<FileId, Errno> {
@@ -38,15 +48,22 @@ pub fn identity(path: &Path) -> Option<FileId> {
 
 /// The file that this process executes; none where `/proc` is missing.
 pub fn own() -> Option<FileId> {
-    identity(Path::new(OWN))
+    identity(LAUNCHER.get().map_or(Path::new(OWN), PathBuf::as_path))
 }
 
-/// The path of that file, every link resolved.
+/// The path of that file, every link resolved. Where `/proc` is missing, the path that was executed has to
+/// do.
 pub fn own_path() -> Option<PathBuf> {
-    fs::read_link(OWN).ok()
+    let executed = || executed_path()?.canonicalize().ok();
+    LAUNCHER.get().cloned().or_else(|| fs::read_link(OWN).ok()).or_else(executed)
 }
 
 /// The path that the kernel was given to execute: a link stays a link. For a script it is the script's.
 pub fn executed_path() -> Option<PathBuf> {
     unsafe_calls::executed_path().map(|path| PathBuf::from(OsString::from_vec(path.into_bytes())))
+}
+
+/// Whether this process may write to it, as a file is opened: with the effective ids.
+pub fn can_write(path: &Path) -> bool {
+    faccessat(AT_FDCWD, path, AccessFlags::W_OK, AtFlags::AT_EACCESS).is_ok()
 }

@@ -1,75 +1,94 @@
-//! `/proc/locks`: every lock of the host that this process may see, in one read. It costs milliseconds and holds up other
-//! lockers while it is made, so it pays only where queries would cost more; and it leaves out what belongs to other PID
-//! namespaces, so what it shows is evidence and what it does not show is none.
+//! `/proc/locks`: every lock of the host that this process may see, in one read. It costs milliseconds and
+//! holds up other lockers while it is made, so it pays only where queries would cost more; and it leaves out
+//! what belongs to other PID namespaces, so what it shows is evidence and what it does not show is none.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::fs;
+use std::{fs::File, io::Read, str::FromStr};
 
 use nix::sys::stat::{major, minor};
 
 use crate::sys::{
-    descriptor::FileId,
+    file_id::FileId,
     process,
-    record_lock::{Bytes, Conflict, LAST_BYTE},
+    record_lock::{Bytes, Conflict, LAST_BYTE, Ownership},
 };
 
-/// The locks on `file`, whose bytes `known` this process has locked (POSIX). The line of that lock proves which numbers the
-/// listing gives to the file: a file system may show other ones here than `fstat` does. Without that proof, none.
+/// A longer listing, of some 150,000 locks, is not read: that is no host at work, but somebody who wants to
+/// be in the way.
+const LONGEST: u64 = 8 << 20;
+
+/// The locks on `file`, whose bytes `known` this process has locked (POSIX). The line of that lock proves
+/// which numbers the listing gives to the file: a file system may show other ones here than `fstat` does.
+/// Without that proof, none.
 pub fn locks_on(file: FileId, known: &Bytes) -> Option<Vec<Conflict>> {
-    let listing = fs::read_to_string("/proc/locks").ok()?;
+    let mut listing = Vec::with_capacity(1 << 16);
+    File::open("/proc/locks").ok()?.take(LONGEST).read_to_end(&mut listing).ok()?;
+    if listing.len() as u64 == LONGEST {
+        return None;
+    }
     let name = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
-    locks_beside(&listing, process::own_pid(), &name, known)
+    locks_beside(&listing, process::own_pid(), name.as_bytes(), known)
 }
 
-fn locks_beside(listing: &str, me: i32, name: &str, known: &Bytes) -> Option<Vec<Conflict>> {
-    let lines = || listing.lines().filter_map(Line::parse);
-    let mine: Vec<&str> = lines()
-        .filter(|line| line.kind == "POSIX" && line.pid == me && line.bytes == *known)
-        .map(|line| line.file)
-        .collect();
+fn locks_beside(listing: &[u8], me: i32, name: &[u8], known: &Bytes) -> Option<Vec<Conflict>> {
+    let lines: Vec<Line<'_>> = listing.split(|byte| *byte == b'\n').filter_map(Line::parse).collect();
+    let is_mine = |line: &&Line<'_>| line.kind == b"POSIX" && line.pid == me && line.bytes == *known;
+    let mine: Vec<&[u8]> = lines.iter().filter(is_mine).map(|line| line.file).collect();
     let file = match mine.as_slice() {
         [only] => *only,
         several => several.iter().copied().find(|file| *file == name)?,
     };
     Some(
-        lines()
-            .filter(|line| line.file == file && line.kind != "FLOCK")
-            .map(|line| Conflict { bytes: line.bytes, pid: (line.pid > 0).then_some(line.pid) })
+        lines
+            .iter()
+            .filter(|line| line.file == file && line.kind != b"FLOCK")
+            .map(|line| Conflict { bytes: line.bytes.clone(), pid: (line.pid > 0).then_some(line.pid) })
             .collect(),
     )
 }
 
-/// The locks of a description, from the entry of one of its descriptors in `/proc/PID/fdinfo`.
-pub(super) fn locks_of_description(info: &str) -> Vec<Bytes> {
+/// The locks that the entry of a descriptor in `/proc/PID/fdinfo` shows. One of a description is shown with
+/// every descriptor of that description, wherever it came from; one of a process with the descriptor that
+/// took it, and only to the process whose own table of descriptors has the lock: nobody can make one for
+/// somebody else.
+pub(super) fn locks_of_descriptor(info: &str) -> Vec<(Ownership, Bytes)> {
     info.lines()
-        .filter_map(|line| line.strip_prefix("lock:").and_then(Line::parse))
-        .filter(|line| line.kind == "OFDLCK")
-        .map(|line| line.bytes)
+        .filter_map(|line| Line::parse(line.strip_prefix("lock:")?.as_bytes()))
+        .filter_map(|line| match line.kind {
+            b"POSIX" => Some((Ownership::Process, line.bytes)),
+            b"OFDLCK" => Some((Ownership::Description, line.bytes)),
+            _ => None,
+        })
         .collect()
 }
 
-/// A line such as `7: POSIX  ADVISORY  WRITE 812 fe:00:1234 8 8`; that of a waiter has `->` in front of the kind.
+/// A line such as `7: POSIX  ADVISORY  WRITE 812 fe:00:1234 8 8`; that of a waiter has `->` in front of the
+/// kind.
 struct Line<'a> {
-    kind: &'a str,
+    kind: &'a [u8],
     pid: i32,
-    file: &'a str,
+    file: &'a [u8],
     bytes: Bytes,
 }
 
 impl<'a> Line<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let mut fields = line.split_ascii_whitespace().skip(1);
-        let kind = fields.next().filter(|kind| *kind != "->")?;
-        let pid = fields.nth(2)?.parse().ok()?;
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).skip(1);
+        let kind = fields.next().filter(|kind| *kind != b"->")?;
+        let pid = number(fields.nth(2)?)?;
         let file = fields.next()?;
-        let first = fields.next()?.parse().ok()?;
+        let first = number(fields.next()?)?;
         let last = match fields.next()? {
-            "EOF" => LAST_BYTE,
-            number => number.parse().ok()?,
+            b"EOF" => LAST_BYTE,
+            last => number(last)?,
         };
         Some(Self { kind, pid, file, bytes: first..=last })
     }
+}
+
+fn number<N: FromStr>(digits: &[u8]) -> Option<N> {
+    str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -87,7 +106,7 @@ mod tests {
 
     #[track_caller]
     fn found(listing: &str, me: i32, name: &str) -> Option<Vec<(u64, u64, Option<i32>)>> {
-        let conflicts = locks_beside(listing, me, name, &(0..=7))?;
+        let conflicts = locks_beside(listing.as_bytes(), me, name.as_bytes(), &(0..=7))?;
         Some(conflicts.into_iter().map(|c| (*c.bytes.start(), *c.bytes.end(), c.pid)).collect())
     }
 
@@ -108,8 +127,11 @@ mod tests {
     #[test]
     fn the_lock_of_a_description_is_seen_with_its_descriptor() {
         let info = "pos:\t0\nflags:\t02100000\nlock:\t1: OFDLCK ADVISORY  READ -1 fe:00:77 10 12\n";
-        assert_eq!(locks_of_description(info), [10..=12]);
-        assert_eq!(locks_of_description(&info.replace("OFDLCK", "POSIX")), []);
+        assert_eq!(locks_of_descriptor(info), [(Ownership::Description, 10..=12)]);
+        let of_process = [(Ownership::Process, 10..=12)];
+        assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "POSIX ")), of_process);
+        assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "-> POSIX")), [], "it waits for the lock");
+        assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "FLOCK ")), []);
     }
 
     #[test]

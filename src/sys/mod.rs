@@ -1,34 +1,49 @@
-//! The operating system: the only module that knows nix, libc, rustix and users. It offers plain values and typed
-//! errors, knows nothing of policies or repositories, and keeps what needs `unsafe` in one file.
+//! The operating system: the only module that knows nix, libc, rustix and users. It offers plain values and
+//! typed errors, knows nothing of policies or repositories, and keeps what needs `unsafe` in one file.
 
-pub mod accounts;
-pub mod alarm;
+pub(crate) mod accounts;
+pub(crate) mod acl;
+pub(crate) mod alarm;
 pub mod child;
 pub mod credentials;
 pub mod descriptor;
 pub mod distrust;
+pub(crate) mod edit_lock;
 pub mod exec;
 pub mod executable;
+pub(crate) mod extended_attributes;
 pub mod failure;
-pub mod host;
+pub mod fifo;
+pub mod file_id;
+pub(crate) mod host;
+pub(crate) mod interrupts;
+pub mod judged_directories;
 pub mod kernel_locks;
-pub mod occasions;
+pub mod local_socket;
+pub(crate) mod mount;
 pub mod open_files;
 mod own_database;
+pub mod peer;
 pub mod pidfd;
-pub mod positioned_io;
-pub mod proc_file;
+pub(crate) mod placing;
+pub mod poller;
+pub(crate) mod positioned_io;
+pub(crate) mod private_directory;
+pub(crate) mod proc_file;
 pub mod process;
-pub mod raw_terminal;
 pub mod record_lock;
 pub mod regular_file;
-pub mod replaced_file;
-pub mod signal;
+pub(crate) mod replaced_file;
+pub(crate) mod signal;
 pub mod stamp;
-pub mod stops;
-pub mod supervised_signals;
-pub mod terminal;
+pub(crate) mod stops;
+pub(crate) mod supervised_signals;
+pub(crate) mod taken_signals;
+pub(crate) mod terminal;
+mod trust;
 pub mod trusted_directory;
 pub mod trusted_file;
 mod trusted_walk;
 mod unsafe_calls;
+pub(crate) mod user_namespace;
+pub(crate) mod walked_directory;

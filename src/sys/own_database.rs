@@ -1,6 +1,6 @@
-//! The machine's own files of users and groups, read to doubt an absence. Of several databases the C library gives the answer
-//! of the last one that was asked: where that has nothing, nobody hears that another one could not be read. What those
-//! files cannot be asked either is not absent.
+//! The machine's own files of users and groups, read to doubt an absence. Of several databases the C library
+//! gives the answer of the last one that was asked: where that has nothing, nobody hears that another one
+//! could not be read. What those files cannot be asked either is not absent.
 
 use std::fs;
 
@@ -11,14 +11,13 @@ use crate::sys::failure::errno_of;
 /// A file with a line for each entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum OwnDatabase {
-    /// Users.
     Passwd,
-    /// Groups.
     Group,
 }
 
 impl OwnDatabase {
-    /// Asks the C library. Nothing, where it has nothing and these files, if there are any, have nothing either.
+    /// Asks the C library. Nothing, where it has nothing and these files, if there are any, have nothing
+    /// either.
     pub(super) fn find<T>(
         self,
         key: Key<'_>,
@@ -50,9 +49,7 @@ impl OwnDatabase {
 /// What an entry is looked for by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key<'a> {
-    /// Its name.
     Name(&'a str),
-    /// Its number.
     Id(u32),
 }
 

@@ -1,20 +1,22 @@
-//! What the kernel says of a process, from `/proc`. A PID alone means little, for it may have been given to another process
-//! since; with the start time beside it, it names one process of one boot.
+//! What the kernel says of a process, from `/proc`. A PID alone means little, for it may have been given to
+//! another process since; with the start time beside it, it names one process of one boot.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use std::{
-    ffi::CString,
+    ffi::{CString, OsString},
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStringExt, fs::MetadataExt},
+    path::PathBuf,
+    sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
 use nix::{
-    errno::Errno,
-    sys::{prctl, signal::kill},
+    libc,
+    sys::prctl,
     time::{ClockId, clock_gettime},
-    unistd::{Pid, SysconfVar, sysconf},
+    unistd::{SysconfVar, sysconf},
 };
 
 use crate::sys::proc_file;
@@ -39,7 +41,7 @@ pub struct Process {
 impl Process {
     /// Looks a process up; none when it is gone or out of sight.
     pub fn find(pid: i32) -> Option<Self> {
-        Self::parse(pid, &proc_file::read(format!("/proc/{pid}/stat"))?)
+        Self::parse(pid, &proc_file::read_within::<1024>(format!("/proc/{pid}/stat"))?)
     }
 
     /// This process.
@@ -74,6 +76,11 @@ impl Process {
         let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
         let started = Duration::from_millis(self.started.saturating_mul(1000).checked_div(ticks)?);
         Some(since_boot()?.saturating_sub(started))
+    }
+
+    /// The directory that it works in, where it lets this user see that.
+    pub fn directory(&self) -> Option<PathBuf> {
+        fs::read_link(format!("/proc/{}/cwd", self.pid)).ok()
     }
 
     /// When it started, by the wall clock as it is set now.
@@ -111,23 +118,88 @@ pub fn since_boot() -> Option<Duration> {
     clock_gettime(ClockId::CLOCK_BOOTTIME).ok().map(Duration::from)
 }
 
+/// The same for all: as the host counts it, whatever time namespace this process is in. None where that
+/// cannot be known.
+pub fn since_boot_of_host() -> Option<Duration> {
+    let here = since_boot()?;
+    let Some(offsets) = proc_file::read("/proc/self/timens_offsets") else { return Some(here) };
+    // The offsets are those of the children's namespace, which may be another one until the next exec.
+    if fs::read_link("/proc/self/ns/time").ok()? != fs::read_link("/proc/self/ns/time_for_children").ok()? {
+        return None;
+    }
+    let (seconds, nanoseconds) = boot_offset(&offsets)?;
+    let offset = Duration::from_secs(seconds.unsigned_abs());
+    let ahead = here.checked_sub(Duration::from_nanos(nanoseconds))?;
+    if seconds < 0 { ahead.checked_add(offset) } else { ahead.checked_sub(offset) }
+}
+
+/// By how much the boot clock of a time namespace is ahead: seconds, which may be negative, and nanoseconds,
+/// which are not.
+fn boot_offset(offsets: &str) -> Option<(i64, u64)> {
+    let line = offsets.lines().find_map(|line| line.strip_prefix("boottime"))?;
+    let mut fields = line.split_ascii_whitespace();
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
 /// The effective user of a process.
 pub fn owner(pid: i32) -> Option<u32> {
     fs::metadata(format!("/proc/{pid}")).ok().map(|directory| directory.uid())
 }
 
-/// Whether this user may send a process signals; one that is gone does no harm.
-pub fn may_be_signalled(pid: i32) -> bool {
-    kill(Pid::from_raw(pid), None) != Err(Errno::EPERM)
+/// The users of a process who, besides root, may signal it: the real and the saved one.
+pub fn users(pid: i32) -> Option<[u32; 2]> {
+    let status = proc_file::read(format!("/proc/{pid}/status"))?;
+    let mut ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
+    Some([ids.next()?.parse().ok()?, ids.nth(1)?.parse().ok()?])
 }
 
-/// Whether a process runs the same executable file as this one, where that can be seen.
-pub fn runs_this_program(pid: i32) -> bool {
-    let executable = |process: &str| {
-        fs::metadata(format!("/proc/{process}/exe")).ok().map(|file| (file.dev(), file.ino()))
-    };
-    let this = executable("self");
-    this.is_some() && executable(&pid.to_string()) == this
+/// Whether a process was given privileges when its program was executed (`AT_SECURE`): a set-id program,
+/// mostly.
+pub fn is_privileged_by_exec(pid: i32) -> Option<bool> {
+    let bytes = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let page_size = u64::try_from(sysconf(SysconfVar::PAGE_SIZE).ok()??).ok()?;
+    secure_in(&bytes, page_size)
+}
+
+/// The vector is pairs of words, as wide as the process has them. The size of a page tells that the width is
+/// right.
+fn secure_in(auxv: &[u8], page_size: u64) -> Option<bool> {
+    [4, 8].into_iter().find_map(|width| {
+        let words: Vec<u64> = auxv.chunks_exact(width).map(word).collect();
+        let value = |kind| words.chunks_exact(2).find(|pair| pair.first() == Some(&kind))?.get(1).copied();
+        (value(libc::AT_PAGESZ)? == page_size).then(|| value(libc::AT_SECURE))?.map(|secure| secure != 0)
+    })
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    match bytes.try_into() {
+        Ok(wide) => u64::from_ne_bytes(wide),
+        Err(_) => bytes.try_into().map_or(0, |narrow| u64::from(u32::from_ne_bytes(narrow))),
+    }
+}
+
+/// The words of its command line, as they are now; none where they cannot be seen.
+pub fn command_line(pid: i32) -> Vec<OsString> {
+    words(&format!("/proc/{pid}/cmdline"))
+}
+
+/// The entries of its environment as it began, `NAME=VALUE`; none where they cannot be seen.
+pub fn environment(pid: i32) -> Vec<OsString> {
+    words(&format!("/proc/{pid}/environ"))
+}
+
+/// Its working directory, where it can be seen.
+pub fn directory(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+fn words(path: &str) -> Vec<OsString> {
+    let bytes = fs::read(path).unwrap_or_default();
+    let text = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    if text.is_empty() {
+        return Vec::new();
+    }
+    text.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
 /// This process's id.
@@ -137,33 +209,31 @@ pub fn own_pid() -> i32 {
 
 /// This process, its parent, and so on up to the first that is out of sight.
 pub fn own_lineage() -> impl Iterator<Item = i32> {
-    std::iter::successors(Some(own_pid()), |pid| {
+    lineage(own_pid())
+}
+
+/// A process and its ancestors, as far as they can be seen, the process first.
+pub fn lineage(pid: i32) -> impl Iterator<Item = i32> {
+    std::iter::successors(Some(pid), |pid| {
         Process::find(*pid).map(|process| process.parent).filter(|parent| *parent > 0)
     })
 }
 
-/// All children of a process, their children, and so on, each with its parent, as they are now.
-pub fn descendants(ancestor: i32) -> Vec<(i32, i32)> {
+/// Every process that can be seen.
+pub fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let processes: Vec<(i32, i32)> = entries
-        .filter_map(|entry| Process::find(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .map(|process| (process.pid, process.parent))
-        .collect();
-    let mut found: Vec<(i32, i32)> = Vec::new();
-    let mut next = vec![ancestor];
-    while let Some(parent) = next.pop() {
-        let children = processes.iter().filter(|(_, other)| *other == parent);
-        for child in children.filter(|child| !found.contains(child)).copied().collect::<Vec<_>>() {
-            found.push(child);
-            next.push(child.0);
-        }
-    }
-    found
+    entries.filter_map(|entry| Process::find(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The id of this boot, 32 hexadecimal digits and 4 hyphens. A process start time means nothing in another boot.
-pub fn boot_id() -> Option<String> {
-    proc_file::read("/proc/sys/kernel/random/boot_id").map(|text| text.trim_end().to_owned())
+/// The id of this boot, 32 hexadecimal digits and 4 hyphens, read once. A process start time means nothing in
+/// another boot.
+pub fn boot_id() -> Option<&'static str> {
+    static ID: OnceLock<Option<String>> = OnceLock::new();
+    ID.get_or_init(|| {
+        let text = proc_file::read_within::<64>("/proc/sys/kernel/random/boot_id")?;
+        Some(text.trim_end().to_owned())
+    })
+    .as_deref()
 }
 
 #[cfg(test)]
@@ -176,6 +246,42 @@ mod tests {
         let process = Process::parse(7, stat).expect("it parses");
         assert_eq!((process.name.as_str(), process.state, process.parent), ("a) S 1 (b)", 'T', 3));
         assert_eq!((process.group, process.started), (7, 4711));
+    }
+
+    #[test]
+    fn the_vector_of_a_process_is_read_in_its_own_width() {
+        let wide = |pairs: &[(u64, u64)]| -> Vec<u8> {
+            pairs
+                .iter()
+                .flat_map(|(kind, value)| [kind.to_ne_bytes(), value.to_ne_bytes()])
+                .flatten()
+                .collect()
+        };
+        let narrow = |pairs: &[(u32, u32)]| -> Vec<u8> {
+            pairs
+                .iter()
+                .flat_map(|(kind, value)| [kind.to_ne_bytes(), value.to_ne_bytes()])
+                .flatten()
+                .collect()
+        };
+        for (secure, expected) in [(0, false), (1, true)] {
+            assert_eq!(secure_in(&wide(&[(6, 4096), (23, secure), (0, 0)]), 4096), Some(expected));
+            let secure = u32::try_from(secure).expect("a small number");
+            assert_eq!(secure_in(&narrow(&[(6, 4096), (23, secure), (0, 0)]), 4096), Some(expected));
+        }
+        assert_eq!(secure_in(&wide(&[(6, 4096), (0, 0)]), 4096), None, "it does not say");
+        assert_eq!(secure_in(&wide(&[(23, 0), (0, 0)]), 4096), None, "nothing tells how wide a word is");
+        assert_eq!(secure_in(&[], 4096), None);
+        assert_eq!(is_privileged_by_exec(own_pid()), Some(false));
+    }
+
+    #[test]
+    fn the_clock_of_the_host_does_not_follow_a_time_namespace() {
+        assert_eq!(
+            boot_offset("monotonic           0         0\nboottime      -86400 500\n"),
+            Some((-86400, 500))
+        );
+        assert_eq!(boot_offset("monotonic           0         0\n"), None);
     }
 
     #[test]

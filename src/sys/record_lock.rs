@@ -1,6 +1,6 @@
-//! Byte-range locks, as `fcntl(2)` has them: of the process (POSIX) or of the open file description (OFD). Offsets and
-//! owners come out as plain values. Nothing here decides anything, and nothing here closes a descriptor: closing *any*
-//! descriptor of a file drops all of the process's POSIX locks on it.
+//! Byte-range locks, as `fcntl(2)` has them: of the process (POSIX) or of the open file description (OFD).
+//! Offsets and owners come out as plain values. Nothing here decides anything, and nothing here closes a
+//! descriptor: closing *any* descriptor of a file drops all of the process's POSIX locks on it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -21,9 +21,11 @@ pub const LAST_BYTE: u64 = i64::MAX as u64;
 /// Who keeps a lock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ownership {
-    /// The process: inherited over exec, never by a child, gone when the process closes any descriptor of the file.
+    /// The process: inherited over exec, never by a child, gone when the process closes any descriptor of the
+    /// file.
     Process,
-    /// The open file description: shared by all who inherited the descriptor, gone when the last of them closed it.
+    /// The open file description: shared by all who inherited the descriptor, gone when the last of them
+    /// closed it.
     Description,
 }
 
@@ -41,14 +43,14 @@ pub enum Mode {
 pub struct Conflict {
     /// What it covers.
     pub bytes: Bytes,
-    /// The process that holds it, where the kernel can say: never for a lock of a description, nor for a process of
-    /// another PID namespace or host. Always positive, so that it may be given to `kill`.
+    /// The process that holds it, where the kernel can say: never for a lock of a description, nor for a
+    /// process of another PID namespace or host. Always positive, so that it may be given to `kill`.
     pub pid: Option<i32>,
 }
 
-/// The first lock, in the kernel's order (which is not that of the offsets), that would keep a description of its own from
-/// writing `bytes`: it sees every lock but those of `descriptor`'s own description, the calling process's POSIX locks
-/// included.
+/// The first lock, in the kernel's order (which is not that of the offsets), that would keep a description of
+/// its own from writing `bytes`: it sees every lock but those of `descriptor`'s own description, the calling
+/// process's POSIX locks included.
 pub fn conflict(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
     let mut flock = request(libc::F_WRLCK, bytes);
     fcntl(descriptor, FcntlArg::F_OFD_GETLK(&mut flock))?;
@@ -81,7 +83,8 @@ pub fn try_lock(
     }
 }
 
-/// Takes a lock of the process, and sleeps until nobody is in the way. `EINTR` and `EDEADLK` come back as they are.
+/// Takes a lock of the process, and sleeps until nobody is in the way. `EINTR` and `EDEADLK` come back as
+/// they are.
 pub fn lock(descriptor: BorrowedFd<'_>, bytes: &Bytes, mode: Mode) -> Result<(), Errno> {
     let flock = request(kind(mode), bytes);
     fcntl(descriptor, FcntlArg::F_SETLKW(&flock)).map(drop)

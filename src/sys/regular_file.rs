@@ -1,24 +1,23 @@
-//! Opening a file that must be a plain one, in a directory where others may have put a trap: no link is followed, no FIFO
-//! is waited for, and what was opened is judged by its descriptor, never again by its path. Modes are exact, whatever the
-//! umask, and in one step, so that nobody meets a file that is not yet what it will be.
+//! Opening a file that must be a plain one, in a directory where others may have put a trap: no link is
+//! followed, no FIFO is waited for, and what was opened is judged by its descriptor, never again by its path.
+//! Modes are exact, whatever the umask, and in one step, so that nobody meets a file that is not yet what it
+//! will be.
 
 use std::{
     fmt,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::{fs::DirBuilderExt, fs::MetadataExt},
-    },
+    os::fd::{AsFd, OwnedFd},
     path::Path,
 };
 
 use nix::{
+    NixPath,
     errno::Errno,
-    fcntl::{OFlag, open},
-    sys::stat::{FileStat, Mode, SFlag, fstat, lstat, stat, umask},
-    unistd::Uid,
+    fcntl::{AT_FDCWD, AtFlags, OFlag, openat},
+    sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, lstat, mkdirat, stat, umask},
+    unistd::{Gid, Uid, fchown},
 };
 
-use crate::sys::{descriptor::FileId, failure::errno_of};
+use crate::sys::{failure::Failure, file_id::FileId};
 
 /// What a file is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,13 +93,6 @@ impl From<FileStat> for Status {
     }
 }
 
-impl Status {
-    /// Whether anybody may create files here, and only an owner remove his.
-    pub fn is_shared_directory(&self) -> bool {
-        self.mode & 0o1002 == 0o1002
-    }
-}
-
 /// What the path leads to now, links not followed.
 pub fn status_of_path(path: &Path) -> Result<Status, Errno> {
     lstat(path).map(Status::from)
@@ -111,18 +103,27 @@ pub fn status_of_target(path: &Path) -> Result<Status, Errno> {
     stat(path).map(Status::from)
 }
 
+/// What a name in a directory leads to now, links not followed.
+pub(super) fn status_at(directory: impl AsFd, name: &(impl NixPath + ?Sized)) -> Result<Status, Errno> {
+    fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(Status::from)
+}
+
 /// What an open descriptor leads to.
 pub fn status(descriptor: impl AsFd) -> Result<Status, Errno> {
     fstat(descriptor).map(Status::from)
 }
 
 /// Opens what is there. `ELOOP` says that the last component is a symbolic link.
-pub fn open_existing(path: &Path, access: Access) -> Result<OwnedFd, Errno> {
+pub(super) fn open_existing_at(
+    directory: impl AsFd,
+    name: &(impl NixPath + ?Sized),
+    access: Access,
+) -> Result<OwnedFd, Errno> {
     let access = match access {
         Access::Read => OFlag::O_RDONLY,
         Access::ReadWrite => OFlag::O_RDWR,
     };
-    open(path, access | GUARDED, Mode::empty())
+    openat(directory, name, access | GUARDED, Mode::empty())
 }
 
 /// For files that are only appended to, opened by way of the standard library.
@@ -133,20 +134,42 @@ const GUARDED: OFlag =
 
 /// Creates a file that must not be there yet, with exactly these permission bits.
 pub fn create_new(path: &Path, mode: u32) -> Result<OwnedFd, Errno> {
+    create_new_at(AT_FDCWD, path, mode)
+}
+
+/// The same in a directory.
+pub(super) fn create_new_at(
+    directory: impl AsFd,
+    name: &(impl NixPath + ?Sized),
+    mode: u32,
+) -> Result<OwnedFd, Errno> {
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | GUARDED;
-    with_exact_mode(|| open(path, flags, Mode::from_bits_truncate(mode)))
+    with_exact_mode(|| openat(directory, name, flags, Mode::from_bits_truncate(mode)))
+}
+
+/// Makes an open file root's, with exactly these permission bits.
+pub fn give_to_root(descriptor: impl AsFd, mode: u32) -> Result<(), Failure> {
+    let (uid, gid) = (Some(Uid::from_raw(0)), Some(Gid::from_raw(0)));
+    fchown(&descriptor, uid, gid).map_err(Failure::of("fchown"))?;
+    fchmod(&descriptor, Mode::from_bits_truncate(mode)).map_err(Failure::of("fchmod"))
 }
 
 /// Creates a directory with exactly these permission bits; one that is there already is left as it is.
 pub fn create_directory(path: &Path, mode: u32) -> Result<(), Errno> {
-    let made = with_exact_mode(|| std::fs::DirBuilder::new().mode(mode).create(path));
-    match made.map_err(|error| errno_of(&error)) {
-        Ok(()) => {
-            // mkdir(2) takes the sticky bit on Linux; some file systems drop it, and then the files in it are not safe.
-            let there = std::fs::symlink_metadata(path).map_err(|error| errno_of(&error))?;
-            if there.mode() & 0o1777 == mode { Ok(()) } else { Err(Errno::EPERM) }
-        }
-        Err(Errno::EEXIST) => Ok(()),
+    create_directory_at(AT_FDCWD, path, mode)
+}
+
+/// The same in a directory.
+pub(super) fn create_directory_at(
+    directory: impl AsFd,
+    name: &(impl NixPath + ?Sized),
+    mode: u32,
+) -> Result<(), Errno> {
+    match with_exact_mode(|| mkdirat(&directory, name, Mode::from_bits_truncate(mode))) {
+        // mkdir(2) takes the sticky bit on Linux; some file systems drop it, and then the files in it are not
+        // safe.
+        Ok(()) if status_at(&directory, name)?.mode & 0o1777 != mode => Err(Errno::EPERM),
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
         Err(errno) => Err(errno),
     }
 }

@@ -1,5 +1,5 @@
-//! A file that is always whole: it is written under another name beside its place and then put there in one step, so that
-//! whoever reads it meets the old text or the new one, and never half of one.
+//! A file that is always whole: it is written under another name beside its place and then put there in one
+//! step, so that whoever reads it meets the old text or the new one, and never half of one.
 
 use std::{
     fs::{self, File},
@@ -12,13 +12,13 @@ use nix::errno::Errno;
 use crate::sys::{failure::Failure, process, regular_file};
 
 /// Puts a text at the path, with exactly these permission bits.
-pub fn replace(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
+pub(crate) fn replace(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
     let beside = write_beside(path, text, mode)?;
     put(&beside, fs::rename(&beside, path), "rename")
 }
 
 /// The same for a path where nothing is: `EEXIST` says that there is something.
-pub fn create(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
+pub(crate) fn create(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
     let beside = write_beside(path, text, mode)?;
     let linked = fs::hard_link(&beside, path).and_then(|()| fs::remove_file(&beside));
     put(&beside, linked, "link")

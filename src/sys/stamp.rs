@@ -1,15 +1,11 @@
 //! What tells that a file changed.
 
-use std::{
-    path::Path,
-    time::{Duration, SystemTime},
-};
+use std::path::Path;
 
 use nix::sys::stat::{FileStat, stat};
-use serde::{Deserialize, Serialize};
 
 /// What tells one state of a file from the next, as cheaply as one `stat`.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Stamp {
     device: u64,
     inode: u64,
@@ -22,14 +18,6 @@ impl Stamp {
     /// The state of whatever stands at a path now; `None` when nothing can be seen there.
     pub fn of(path: &Path) -> Option<Stamp> {
         stat(path).ok().as_ref().map(Stamp::from)
-    }
-
-    /// When the file, its owner or its permissions were last changed, to the precision of its file system. Unlike the time of
-    /// the last write nobody can set it.
-    pub fn changed(&self) -> SystemTime {
-        let (seconds, nanoseconds) = self.changed;
-        let since = Duration::new(seconds.max(0).unsigned_abs(), u32::try_from(nanoseconds).unwrap_or(0));
-        SystemTime::UNIX_EPOCH + since
     }
 
     /// Whether it is of the same file, changed or not.

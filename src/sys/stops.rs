@@ -1,17 +1,18 @@
-//! Ctrl-Z at the wrong moment: a process that stops while it has the mutex of a lock file stops everybody else. What the
-//! terminal sends waits until the mutex is given back; SIGSTOP, which nobody can hold back, does not.
+//! Ctrl-Z at the wrong moment: a process that stops while it has the mutex of a lock file stops everybody
+//! else. What the terminal sends waits until the mutex is given back; SIGSTOP, which nobody can hold back,
+//! does not.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 
 /// Holds the stops of job control back until dropped.
 #[must_use = "stops are held back until this is dropped"]
-pub struct StopsHeldBack {
+pub(crate) struct StopsHeldBack {
     mask: SigSet,
 }
 
 impl StopsHeldBack {
-    /// From now on.
-    pub fn begin() -> Self {
+    /// Holds them back from now on.
+    pub(crate) fn begin() -> Self {
         let stops = SigSet::from_iter([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU]);
         let mut mask = SigSet::empty();
         // It cannot fail for a set of signals that exist.

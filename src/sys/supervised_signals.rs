@@ -1,5 +1,5 @@
-//! The signals of a supervisor. All that it deals with are blocked and taken one by one, so that none is lost and no handler
-//! runs; the program gets mask and dispositions as the caller arranged them.
+//! The signals of a supervisor. All that it deals with are blocked and taken one by one, so that none is lost
+//! and no handler runs; the program gets mask and dispositions as the caller arranged them.
 
 use nix::{
     errno::Errno,
@@ -13,13 +13,14 @@ use crate::sys::unsafe_calls;
 const FORWARDED: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCONT, Signal::SIGWINCH];
 
-/// What the terminal sends to the program as well: taken, and left to the program. A stop is followed when the program stops.
+/// What the terminal sends to the program as well: taken, and left to the program. A stop is followed when
+/// the program stops.
 const LEFT_TO_THE_PROGRAM: [Signal; 5] =
     [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// What a supervisor has to deal with next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Event {
+pub(crate) enum Event {
     /// Something happened to a child.
     Child,
     /// A signal for the program.
@@ -29,7 +30,7 @@ pub enum Event {
 }
 
 /// The signals, blocked, and what was in force before.
-pub struct SupervisedSignals {
+pub(crate) struct SupervisedSignals {
     taken: SigSet,
     mask: SigSet,
     child: SigAction,
@@ -37,7 +38,7 @@ pub struct SupervisedSignals {
 
 impl SupervisedSignals {
     /// Blocks the signals. An ignored `SIGCHLD` would hide how the child ended, so it gets its default.
-    pub fn block() -> Result<Self, Errno> {
+    pub(crate) fn block() -> Result<Self, Errno> {
         let mut taken = SigSet::empty();
         taken.add(Signal::SIGCHLD);
         taken.extend(FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM));
@@ -48,17 +49,18 @@ impl SupervisedSignals {
     }
 
     /// Puts mask and disposition back: for the child, before it becomes the program, and for the end.
-    pub fn restore(&self) -> Result<(), Errno> {
+    pub(crate) fn restore(&self) -> Result<(), Errno> {
         unsafe_calls::restore(Signal::SIGCHLD, &self.child)?;
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)
     }
 
-    /// Lets signals end this process again, when there is no program left to pass them on to. What came before was for the
-    /// program, and it has dealt with it in its way.
-    pub fn let_through(&mut self) -> Result<(), Errno> {
+    /// Lets signals end this process again, when there is no program left to pass them on to. What came
+    /// before was for the program, and it has dealt with it in its way.
+    pub(crate) fn let_through(&mut self) -> Result<(), Errno> {
         let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
         ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
-        // Whoever sleeps for a signal gets it even where it is not blocked, if its default is to leave a core.
+        // Whoever sleeps for a signal gets it even where it is not blocked, if its default is to leave a
+        // core.
         for signal in ending {
             self.taken.remove(signal);
         }
@@ -66,7 +68,7 @@ impl SupervisedSignals {
     }
 
     /// Sleeps until there is something to deal with.
-    pub fn next(&self) -> Result<Event, Errno> {
+    pub(crate) fn next(&self) -> Result<Event, Errno> {
         match self.taken.wait() {
             Ok(Signal::SIGCHLD) => Ok(Event::Child),
             Ok(signal) if FORWARDED.contains(&signal) => Ok(Event::Forward(signal)),
@@ -77,14 +79,15 @@ impl SupervisedSignals {
 }
 
 /// Passes a signal on to a child that was not reaped yet, so that the number is still its own.
-pub fn forward(signal: Signal, child: i32) {
-    // The only failure left is that it may not be signalled: it changed its user. Whoever sent the signal has to ask root.
+pub(crate) fn forward(signal: Signal, child: i32) {
+    // The only failure left is that it may not be signalled: it changed its user. Whoever sent the signal has
+    // to ask root.
     let _ = kill(Pid::from_raw(child), signal);
 }
 
-/// Stops this process by the signal that stopped its child, so that whoever waits for it sees the same, until somebody
-/// continues it.
-pub fn stop_too(signal: i32) {
+/// Stops this process by the signal that stopped its child, so that whoever waits for it sees the same, until
+/// somebody continues it.
+pub(crate) fn stop_too(signal: i32) {
     match Signal::try_from(signal) {
         Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
             let only = SigSet::from(signal);

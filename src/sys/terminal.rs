@@ -1,23 +1,64 @@
-//! How large the terminals behind standard output and standard error are.
+//! How large the terminals behind standard output and standard error are, and a line for somebody else's.
 
-use std::io;
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    ops::RangeInclusive,
+    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+};
 
-use rustix::termios::{Winsize, tcgetwinsize};
+use rustix::{
+    fs::OFlags,
+    termios::{Winsize, isatty, tcgetwinsize},
+};
+
+use crate::sys::process;
+
+/// Terminals, by the numbers of their devices: those of the console and of lines, and pseudoterminals.
+const DEVICES: [RangeInclusive<u32>; 2] = [4..=4, 136..=143];
+
+/// Writes a line to the terminal behind standard error, output or input of a process, if one of them is its
+/// user's terminal. What others put there instead is not even opened.
+pub(crate) fn tell(pid: i32, line: &str) -> bool {
+    let Some(user) = process::owner(pid) else { return false };
+    [2, 1, 0].iter().any(|number| write_to(&format!("/proc/{pid}/fd/{number}"), user, line).is_ok())
+}
+
+fn write_to(path: &str, user: u32, line: &str) -> io::Result<()> {
+    let is_terminal = |status: &fs::Metadata| {
+        let major = rustix::fs::major(status.rdev());
+        let is_device = DEVICES.iter().any(|device| device.contains(&major));
+        is_device && status.file_type().is_char_device() && status.uid() == user
+    };
+    if !is_terminal(&fs::metadata(path)?) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let flags = (OFlags::NOCTTY | OFlags::NONBLOCK).bits().cast_signed();
+    let mut terminal = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+    if !is_terminal(&terminal.metadata()?) || !isatty(&terminal) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    // The program may have it in raw mode.
+    terminal.write_all(format!("\r\n{line}\r\n").as_bytes())
+}
 
 /// How many columns the one behind standard error has; 80 where it does not say.
-pub fn width() -> usize {
+pub(crate) fn width() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col >= 20 => usize::from(size.ws_col),
         _ => 80,
     }
 }
 
+/// How many columns the one behind standard output has; none where there is none, or it does not say.
+pub(crate) fn columns() -> Option<u16> {
+    tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns >= 20)
+}
+
 /// How many columns and rows the one behind standard output has; 80 and 24 where it does not say.
-pub fn size() -> (usize, usize) {
+pub(crate) fn size() -> (u16, u16) {
     match tcgetwinsize(io::stdout()) {
-        Ok(Winsize { ws_col: columns @ 1.., ws_row: rows @ 1.., .. }) => {
-            (usize::from(columns), usize::from(rows))
-        }
+        Ok(Winsize { ws_col: columns @ 1.., ws_row: rows @ 1.., .. }) => (columns, rows),
         _ => (80, 24),
     }
 }

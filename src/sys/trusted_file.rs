@@ -1,24 +1,23 @@
-//! A file that only root or the caller can have written. What is read is what was judged: the path is looked up once, by
-//! a walk that judges every directory on the way.
+//! A file that only root or the caller can have written. What is read is what was judged: the path is looked
+//! up once, by a walk that judges every directory on the way.
 
 use std::{
     fs::File,
-    io::Read,
+    io::{self, ErrorKind, Read},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
-use nix::{
-    errno::Errno,
-    fcntl::OFlag,
-    libc,
-    sys::stat::{FileStat, fstat},
-};
+use nix::{errno::Errno, fcntl::OFlag, libc, sys::stat::FileStat};
 
 use crate::sys::{
     distrust::{Distrust, LONGEST, Reason},
+    extended_attributes::ExtendedAttributes,
+    failure::Failure,
+    judged_directories::JudgedDirectories,
     stamp::Stamp,
-    trusted_walk::{Found, Walk, is_private_group, judge_owner, kind},
+    trust::{Trust, is_private_group},
+    trusted_walk::{Found, Walk, kind},
 };
 
 /// A file that was judged and not yet read.
@@ -30,24 +29,29 @@ pub struct TrustedFile {
 }
 
 impl TrustedFile {
-    /// Opens a file for a caller with this real uid; `None` when there is none. A relative path starts in the working
-    /// directory.
-    pub fn open(path: &Path, caller: u32) -> Result<Option<TrustedFile>, Distrust> {
-        Self::at_the_end_of(Walk::from_root(path, caller)?, caller)
+    /// Opens a file; `None` when there is none. A relative path starts in the working directory.
+    pub fn open(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedFile>, Distrust> {
+        judged.sparingly(|| Self::at_the_end_of(Walk::from_root(path, judged)?, &judged.trust()))
     }
 
-    pub(super) fn at_the_end_of(walk: Walk, caller: u32) -> Result<Option<TrustedFile>, Distrust> {
+    /// The same for a caller with this real uid, of a file that may belong to this user too.
+    pub fn open_of(path: &Path, caller: u32, owner: u32) -> Result<Option<TrustedFile>, Distrust> {
+        let trust = Trust::of_either(caller, owner);
+        Self::at_the_end_of(Walk::from_root_trusting(path, trust.clone(), None)?, &trust)
+    }
+
+    pub(super) fn at_the_end_of(walk: Walk<'_>, trust: &Trust) -> Result<Option<TrustedFile>, Distrust> {
         let found = walk.end(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
-        found.map(|found| TrustedFile::judged(found, caller)).transpose()
+        found.map(|found| TrustedFile::judged(found, trust)).transpose()
     }
 
-    fn judged(found: Found, caller: u32) -> Result<TrustedFile, Distrust> {
+    fn judged(found: Found, trust: &Trust) -> Result<TrustedFile, Distrust> {
         let Found { descriptor, path, status } = found;
         let blame = |reason| Distrust { path: path.clone(), reason };
         if kind(&status) != libc::S_IFREG {
             return Err(blame(Reason::NotAFile));
         }
-        judge_owner(&status, caller).map_err(blame)?;
+        trust.judge_owner(&status).map_err(blame)?;
         // Unlike a directory, a file gains nothing from group 0: whoever is in it would be believed.
         let mode = status.st_mode & 0o7777;
         if mode & 0o002 != 0 {
@@ -59,21 +63,42 @@ impl TrustedFile {
         Ok(TrustedFile { file: descriptor.into(), path, status })
     }
 
+    /// The same, if nobody but its owner can read it.
+    pub fn of_its_owner_alone(self) -> Result<TrustedFile, Distrust> {
+        let mode = self.status.st_mode & 0o7777;
+        match mode & 0o077 {
+            0 => Ok(self),
+            _ => Err(Distrust { path: self.path, reason: Reason::ForOthers(mode) }),
+        }
+    }
+
     /// Its content.
     pub fn read(&mut self) -> Result<Vec<u8>, Distrust> {
-        let mut content = Vec::with_capacity(usize::try_from(self.status.st_size).unwrap_or(0).min(1 << 20));
-        let read = self.file.by_ref().take((LONGEST << 20) + 1).read_to_end(&mut content);
-        let reason = match read {
-            Ok(length) if length as u64 <= LONGEST << 20 => return Ok(content),
+        let reason = match self.read_all() {
+            Ok(content) if content.len() as u64 <= LONGEST << 20 => return Ok(content),
             Ok(_) => Reason::TooLong,
             Err(error) => Reason::System("read", Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))),
         };
         Err(Distrust { path: self.path.clone(), reason })
     }
 
-    /// Whether nobody has changed it since it was opened: what was read in between is what the stamp stands for.
-    pub fn is_unchanged(&self) -> bool {
-        fstat(&self.file).is_ok_and(|now| Stamp::from(&now) == self.stamp())
+    /// As many bytes as `fstat` said, where there was room for one more, are all of it. Any other number is
+    /// read on from, to the end.
+    fn read_all(&mut self) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(self.status.st_size).unwrap_or(0).min(1 << 20);
+        let mut content = vec![0; length + 1];
+        let read = loop {
+            match self.file.read(&mut content) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        content.truncate(read);
+        if i64::try_from(read) != Ok(self.status.st_size) {
+            let rest = ((LONGEST << 20) + 1).saturating_sub(read as u64);
+            self.file.by_ref().take(rest).read_to_end(&mut content)?;
+        }
+        Ok(content)
     }
 
     /// Its state when it was opened.
@@ -84,6 +109,21 @@ impl TrustedFile {
     /// Who owns it.
     pub fn owner(&self) -> u32 {
         self.status.st_uid
+    }
+
+    /// Its group.
+    pub fn group(&self) -> u32 {
+        self.status.st_gid
+    }
+
+    /// Its permission bits.
+    pub fn mode(&self) -> u32 {
+        self.status.st_mode & 0o7777
+    }
+
+    /// Its lists and labels.
+    pub(crate) fn extended_attributes(&self) -> Result<ExtendedAttributes, Failure> {
+        ExtendedAttributes::of(&self.file)
     }
 
     /// When it was last written.
@@ -114,6 +154,10 @@ mod tests {
         root: TempDir,
     }
 
+    fn judged() -> JudgedDirectories {
+        JudgedDirectories::for_caller(getuid().as_raw())
+    }
+
     impl Tree {
         fn new() -> Self {
             let tree = Tree { root: TempDir::new().expect("a temporary directory") };
@@ -133,7 +177,7 @@ mod tests {
         }
 
         fn open(&self, name: &str) -> Result<Option<Vec<u8>>, Reason> {
-            let opened = TrustedFile::open(&self.at(name), getuid().as_raw());
+            let opened = TrustedFile::open(&self.at(name), &judged());
             opened
                 .map_err(|distrust| distrust.reason)?
                 .map(|mut file| file.read().map_err(|d| d.reason))
@@ -215,21 +259,63 @@ mod tests {
         let tree = Tree::new();
         fs::write(tree.at("d/10-b.toml"), "b").expect("a file");
         symlink("policy.toml", tree.at("d/05-link.toml")).expect("a link");
-        let uid = getuid().as_raw();
-        let directory = TrustedDirectory::open(&tree.at("d"), uid).expect("trusted").expect("there");
+        let directory = TrustedDirectory::open(&tree.at("d"), &judged()).expect("trusted").expect("there");
         assert_eq!(directory.names().expect("names"), ["05-link.toml", "10-b.toml", "policy.toml"]);
         fs::rename(tree.at("d"), tree.at("moved")).expect("rename");
         let mut file = directory.file("05-link.toml".as_ref()).expect("trusted").expect("there");
         assert_eq!(file.read().expect("content"), b"version = 1\n");
-        assert!(TrustedDirectory::open(&tree.at("d"), uid).expect("absent").is_none());
-        assert!(TrustedDirectory::open(&tree.at("moved/policy.toml"), uid).is_err());
+        assert!(TrustedDirectory::open(&tree.at("d"), &judged()).expect("absent").is_none());
+        assert!(TrustedDirectory::open(&tree.at("moved/policy.toml"), &judged()).is_err());
+    }
+
+    #[test]
+    fn a_directory_stays_what_was_judged_until_all_files_are_open() {
+        let (tree, judged) = (Tree::new(), judged());
+        let content = || {
+            let mut file =
+                TrustedFile::open(&tree.at("d/policy.toml"), &judged).expect("trusted").expect("there");
+            file.read().expect("content")
+        };
+        assert_eq!(content(), b"version = 1\n");
+        fs::rename(tree.at("d"), tree.at("aside")).expect("rename");
+        fs::create_dir(tree.at("d")).expect("a directory");
+        fs::write(tree.at("d/policy.toml"), "version = 2\n").expect("a file");
+        tree.mode("d", 0o777);
+        assert_eq!(content(), b"version = 1\n");
+        assert_eq!(tree.open("d/policy.toml"), Err(Reason::WorldWritable(0o777)));
+    }
+
+    #[test]
+    fn what_is_above_a_directory_is_asked_of_the_directory() {
+        let (tree, judged) = (Tree::new(), judged());
+        for name in ["e", "elsewhere"] {
+            fs::create_dir(tree.at(name)).expect("a directory");
+            tree.mode(name, 0o755);
+        }
+        fs::write(tree.at("e/file"), "").expect("a file");
+        let is_there = |name| TrustedFile::open(&tree.at(name), &judged).expect("trusted").is_some();
+        assert!(is_there("e/file") && is_there("d/policy.toml") && is_there("d/../e/file"));
+        fs::rename(tree.at("d"), tree.at("elsewhere/d")).expect("rename");
+        assert!(is_there("d/policy.toml") && !is_there("d/../e/file"));
+    }
+
+    #[test]
+    fn a_file_that_grows_or_tells_no_length_is_read_to_the_end() {
+        let tree = Tree::new();
+        let path = tree.at("d/policy.toml");
+        let mut file = TrustedFile::open(&path, &judged()).expect("trusted").expect("there");
+        fs::write(&path, "version = 1 # longer\n").expect("a file");
+        assert_eq!(file.read().expect("content"), b"version = 1 # longer\n");
+        let told =
+            |name| TrustedFile::open(Path::new(name), &judged()).expect("trusted").expect("there").read();
+        assert!(told("/proc/self/status").expect("content").len() > 500);
     }
 
     #[test]
     fn a_stamp_tells_one_state_from_the_next() {
         let tree = Tree::new();
         let path = tree.at("d/policy.toml");
-        let file = TrustedFile::open(&path, getuid().as_raw()).expect("trusted").expect("there");
+        let file = TrustedFile::open(&path, &judged()).expect("trusted").expect("there");
         assert_eq!(Some(file.stamp()), Stamp::of(&path));
         fs::write(&path, "version = 1 # longer\n").expect("a file");
         assert_ne!(Some(file.stamp()), Stamp::of(&path));

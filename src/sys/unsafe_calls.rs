@@ -3,7 +3,7 @@
 
 use std::{
     ffi::{CStr, CString},
-    os::fd::{BorrowedFd, RawFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -14,10 +14,11 @@ use nix::{
     unistd::ForkResult,
 };
 
-/// A descriptor that the caller of this program left open, or may have left open: a call through one that is not open
-/// answers `EBADF`. rungate never closes a descriptor that it did not open itself.
+/// A descriptor that the caller of this program left open, or may have left open: a call through one that is
+/// not open answers `EBADF`. rungate never closes a descriptor that it did not open itself.
 pub(super) fn inherited(number: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: the number is not -1, and no code of this crate closes inherited descriptors, so that it stays what it is.
+    // SAFETY: the number is not -1, and no code of this crate closes inherited descriptors, so that it stays
+    // what it is.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
@@ -25,11 +26,12 @@ unsafe extern "C" {
     static environ: *const *const libc::c_char;
 }
 
-/// The environment as it came, malformed entries included (the standard library leaves out those without `=`).
+/// The environment as it came, malformed entries included (the standard library leaves out those without
+/// `=`).
 pub(super) fn environment() -> Vec<&'static CStr> {
     let mut entries = Vec::new();
-    // SAFETY: `environ` is a null-terminated array of C strings, and nothing in this single-threaded program changes it
-    // as long as it runs.
+    // SAFETY: `environ` is a null-terminated array of C strings, and nothing in this single-threaded program
+    // changes it as long as it runs.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -42,8 +44,8 @@ pub(super) fn environment() -> Vec<&'static CStr> {
 
 /// The path that the kernel was given to execute, as the auxiliary vector has it; none where it has none.
 pub(super) fn executed_path() -> Option<CString> {
-    // SAFETY: the vector is read, not changed, and its string lies on the stack that this process was started with, where it
-    // stays for as long as the process lives.
+    // SAFETY: the vector is read, not changed, and its string lies on the stack that this process was started
+    // with, where it stays for as long as the process lives.
     unsafe {
         let path = libc::getauxval(libc::AT_EXECFN) as *const libc::c_char;
         (!path.is_null()).then(|| CStr::from_ptr(path).to_owned())
@@ -61,7 +63,8 @@ extern "C" fn note_origin(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     }
 }
 
-/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Gives back what was in force.
+/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Gives back what was in
+/// force.
 pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     let handler = SigHandler::SigAction(note_origin);
     let action = SigAction::new(handler, SaFlags::SA_SIGINFO, SigSet::empty());
@@ -90,7 +93,8 @@ pub(super) fn fork() -> Result<Option<i32>, Errno> {
     }
 }
 
-/// What `waitid(2)` says of a child, in its own numbers: nix has no word for a child that a real-time signal ended.
+/// What `waitid(2)` says of a child, in its own numbers: nix has no word for a child that a real-time signal
+/// ended.
 pub(super) struct ChildChange {
     pub(super) pid: i32,
     /// `CLD_EXITED` and its like.
@@ -120,8 +124,8 @@ pub(super) fn wait_for_child(pid: Option<i32>, options: libc::c_int) -> Result<O
 
 /// Lets a signal of any number end this process. Comes back when it cannot.
 pub(super) fn die_of(signal: libc::c_int) {
-    // SAFETY: the default disposition runs no code; the set is initialized before it is used; raising a signal that has its
-    // default ends the process or does nothing.
+    // SAFETY: the default disposition runs no code; the set is initialized before it is used; raising a
+    // signal that has its default ends the process or does nothing.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         let mut only: libc::sigset_t = std::mem::zeroed();
@@ -139,7 +143,8 @@ pub(super) fn forget_pending(signal: Signal) -> Result<(), Errno> {
     unsafe { sigaction(signal, &ignore).and_then(|before| sigaction(signal, &before)).map(drop) }
 }
 
-/// Ends this process at once, without anything that would be done at exit: for a child that could not become the program.
+/// Ends this process at once, without anything that would be done at exit: for a child that could not become
+/// the program.
 pub(super) fn exit_now(status: u8) -> ! {
     // SAFETY: ending is always allowed.
     unsafe { libc::_exit(libc::c_int::from(status)) }
@@ -149,6 +154,12 @@ pub(super) fn exit_now(status: u8) -> ! {
 pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
     // SAFETY: the disposition was in force in this process before, and what it points to is still there.
     unsafe { sigaction(signal, action).map(drop) }
+}
+
+/// All users that the databases list.
+pub(super) fn all_users() -> Vec<users::User> {
+    // SAFETY: nobody else goes through the database meanwhile: this process has one thread.
+    unsafe { users::all_users() }.collect()
 }
 
 unsafe extern "C" {
@@ -164,4 +175,35 @@ unsafe extern "C" {
 pub(super) fn in_netgroup(netgroup: &CStr, host: &CStr, user: &CStr) -> bool {
     // SAFETY: the strings live through the call, and a null pointer stands for any domain.
     unsafe { innetgr(netgroup.as_ptr(), host.as_ptr(), user.as_ptr(), std::ptr::null()) == 1 }
+}
+
+/// What the kernel says of a socket (`getsockopt(2)`), as far as there is room for it; and how many bytes of
+/// it there are.
+pub(super) fn socket_option(
+    socket: BorrowedFd<'_>,
+    option: libc::c_int,
+    room: &mut [u8],
+) -> Result<usize, Errno> {
+    let mut length = libc::socklen_t::try_from(room.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: the kernel writes at most `length` bytes to `room`, which has that many.
+    let answered = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            room.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    match Errno::result(answered) {
+        // `ERANGE` comes with the length that is needed.
+        Ok(_) | Err(Errno::ERANGE) => Ok(length as usize),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A descriptor that the kernel has just made for this process, under a number that it wrote down.
+pub(super) fn owned(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: the caller has the number from the kernel, which gave it to nobody else.
+    (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
 }

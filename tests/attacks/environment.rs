@@ -1,4 +1,5 @@
-//! An environment and a name of the program that the caller made up. Whatever they say, a slot is had or it is not.
+//! An environment and a name of the program that the caller made up. Whatever they say, a slot is had or it
+//! is not.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -30,8 +31,8 @@ fn matlab(site: &Site) -> Test {
     site.test().args(["run", "--", "matlab"])
 }
 
-/// "Whoever forges it gains nothing, because the kernel has the last word." While the seat is somebody else's, no variable makes it
-/// one's own; while it is free, none loses it.
+/// "Whoever forges it gains nothing, because the kernel has the last word." While the seat is somebody
+/// else's, no variable makes it one's own; while it is free, none loses it.
 #[test]
 fn forged_variables_of_rungates_own() {
     let site = site();
@@ -85,7 +86,8 @@ fn hostile_variables_of_everybody() {
     }
 }
 
-/// argv[0] is the caller's: it may be anything, and is shown only with everything escaped that a terminal would obey.
+/// argv[0] is the caller's: it may be anything, and is shown only with everything escaped that a terminal
+/// would obey.
 #[test]
 fn forged_names_of_the_program() {
     let site = site();

@@ -1,5 +1,5 @@
-//! Limits that the caller has set for itself. A launch either has its slots and starts, or it ends with a reason; a program that
-//! runs without its slots is what must never be.
+//! Limits that the caller has set for itself. A launch either has its slots and starts, or it ends with a
+//! reason; a program that runs without its slots is what must never be.
 
 use std::fs;
 
@@ -38,7 +38,8 @@ fn with_its_slot_or_not_at_all(site: &Site, limit: &str) -> Ending {
     outcome.ending
 }
 
-/// "A thousand inherited descriptors", of other files and of the repository itself: they stay open, and cost nobody his slot.
+/// "A thousand inherited descriptors", of other files and of the repository itself: they stay open, and cost
+/// nobody their slot.
 #[test]
 fn a_thousand_inherited_descriptors() {
     let site = site();
@@ -92,7 +93,8 @@ fn a_umask_that_leaves_nothing() {
     assert_eq!(status.permissions().mode() & 0o7777, 0o666);
 }
 
-/// A root directory with rungate, what it is linked with and a shell, and nothing else: no `/proc`, no `/etc`, no locales.
+/// A root directory with rungate, what it is linked with and a shell, and nothing else: no `/proc`, no
+/// `/etc`, no locales.
 #[test]
 fn a_root_directory_with_nothing_in_it() {
     needs_root!();
@@ -112,7 +114,8 @@ fn a_root_directory_with_nothing_in_it() {
     assert_eq!(outcome.ending, Ending::Status(75), "{}", outcome.stderr);
     drop(holder);
     launch("process").status(0);
-    // A description of its own is reached by way of /proc: without it there is a reason, and no start without a slot.
+    // A description of its own is reached by way of /proc: without it there is a reason, and no start without
+    // a slot.
     let outcome = launch("descriptor").outcome();
     assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("/run/seats.lock"), "{}", outcome.stderr);

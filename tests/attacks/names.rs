@@ -1,5 +1,5 @@
-//! Names that the system gives out and others have chosen: of users, groups and hosts, with a slash, with `..`, with what a
-//! terminal would obey.
+//! Names that the system gives out and others have chosen: of users, groups and hosts, with a slash, with
+//! `..`, with what a terminal would obey.
 
 use std::fs;
 
@@ -32,8 +32,8 @@ fn only_one_safe_file(site: &Site) {
     assert!(!name.starts_with('.'), "{name:?}");
 }
 
-/// "None ever becomes part of a path unprocessed", and "control characters are escaped": the name of a user, as a database that
-/// was made up has it.
+/// "None ever becomes part of a path unprocessed", and "control characters are escaped": the name of a user,
+/// as a database that was made up has it.
 #[test]
 fn a_user_with_a_hostile_name() {
     needs_root!();
@@ -42,7 +42,7 @@ fn a_user_with_a_hostile_name() {
         site.system_policy(EACH);
         site.program("matlab");
         site.account(name, &[]);
-        // To the C library the line of the last one is a comment, so that he has no name.
+        // To the C library the line of the last one is a comment, so that they have no name.
         let matlab = site.test().user(name).groups([]).args(["run", "--", "matlab"]);
         let _running = matlab.spawn();
         only_one_safe_file(&site);

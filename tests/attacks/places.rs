@@ -1,9 +1,13 @@
-//! What another user may have put where a repository belongs: in a sticky directory that everybody can write to, whatever
-//! `fs.protected_regular` says. The launch is refused with the reason, and nothing that belongs to anybody is touched.
+//! What another user may have put where a repository belongs, or on the way to it: in a sticky directory that
+//! everybody can write to, whatever `fs.protected_regular` says. The launch is refused with the reason, and
+//! nothing that belongs to anybody is touched.
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+};
 
-use crate::support::{Account, Site, needs_root, set_mode, skip};
+use crate::support::{Account, Ending, Site, needs_root, set_mode, skip};
 
 const SEATS: &str = r#"
     [repository.seats]
@@ -67,8 +71,133 @@ fn traps_of_another_user_in_a_sticky_directory() {
     }
 }
 
-/// A directory of another user in the place of one's own under `/tmp` is not used: "a private directory of the caller under
-/// `/tmp`, its owner checked".
+const PROJECTS: &str = r#"
+    [repository.projects]
+    path  = "projects/{command}"
+    limit = 2
+
+    [repository.fixed]
+    path  = "projects/precious"
+    limit = 2
+
+    [[rule]]
+    name     = "projects"
+    commands = ["precious", "missing"]
+    acquire  = ["projects"]
+"#;
+
+/// Has a user run a command in the directory of the repositories.
+fn prepare(site: &Site, user: &str, command: &str) {
+    let shell = site.test().user(user).program("/bin/sh").directory("repositories");
+    shell.args(["-c", &site.expand(command)]).status(0);
+}
+
+/// A site where a directory of root's holds a file that a launch of `precious` would lead to.
+fn site_beside_a_treasure() -> Site {
+    let site = Site::new();
+    site.system_policy(PROJECTS);
+    site.program("precious");
+    site.program("missing");
+    fs::create_dir(site.path("treasure")).expect("a directory");
+    site.write("treasure/precious", "of root\n");
+    site
+}
+
+#[track_caller]
+fn is_untouched(site: &Site) {
+    assert_eq!(fs::read_to_string(site.path("treasure/precious")).expect("it is there"), "of root\n");
+    assert!(!site.path("treasure/missing").exists(), "a file was created");
+}
+
+/// "A link is followed only where root or the file's rightful user made it." A user linked `projects`
+/// elsewhere before the first launch, and root's launch overwrote a file of root's there and created others
+/// with mode 0666.
+#[test]
+fn a_link_on_the_way_that_another_user_made() {
+    needs_root!();
+    let site = site_beside_a_treasure();
+    let refused =
+        "rungate: [..]$DIR/repositories/projects: belongs to backup (34), neither to root nor to you\n...\n";
+    for link in ["$DIR/treasure", "../treasure", "../repositories/../treasure"] {
+        prepare(&site, "backup", &format!("ln -s {link} projects"));
+        for command in ["precious", "missing"] {
+            for user in ["root", "games", "backup"] {
+                let launch = site.test().user(user).args(["run", "--wait", "1m", "--", command]);
+                let refused =
+                    refused.replace("backup (34)", if user == "root" { "backup (34)" } else { "[..]" });
+                launch.stderr(&refused).status(74);
+                is_untouched(&site);
+            }
+        }
+        // Whoever only looks is not led astray either.
+        for look in [["list", "fixed"], ["reset", "fixed"], ["status", "fixed"]] {
+            let outcome = site.test().args(look).outcome();
+            let told = outcome.stdout + &outcome.stderr;
+            assert!(told.contains("projects: belongs to backup"), "{look:?}: {told}");
+        }
+        site.test().args(["list", "projects"]).status(0);
+        is_untouched(&site);
+        prepare(&site, "backup", "rm projects");
+    }
+    // One of root's is there for a reason.
+    std::os::unix::fs::symlink(site.path("elsewhere"), site.repository("projects")).expect("a link");
+    fs::create_dir(site.path("elsewhere")).expect("a directory");
+    set_mode(&site.path("elsewhere"), 0o1777);
+    site.test().user("games").args(["run", "--", "precious"]).status(0);
+    assert!(site.path("elsewhere/precious").exists());
+}
+
+/// "No directory is used that somebody else owns or can write to, unless it is sticky and for everybody", and
+/// then the file of one user must be that user's.
+#[test]
+fn a_directory_on_the_way_that_another_user_made() {
+    needs_root!();
+    let games = Account::named("games").uid;
+    for (directory, words) in [
+        (
+            format!("mkdir -m 755 people; : > people/{games}; chmod 666 people/{games}"),
+            "belongs to backup (34), neither",
+        ),
+        (
+            format!("mkdir -m 777 people; : > people/{games}; chmod 666 people/{games}"),
+            "belongs to backup (34), neither",
+        ),
+        ("mkdir -m 777 people".to_owned(), "belongs to backup (34), neither"),
+        (
+            format!("mkdir -m 1777 people; : > people/{games}; chmod 666 people/{games}"),
+            "it counts for games",
+        ),
+    ] {
+        let site = Site::new();
+        site.system_policy(&SEATS.replace("limit = 2", "limit = 2\npath = \"people/{uid}\""));
+        site.program("matlab");
+        prepare(&site, "backup", &directory);
+        let before = fs::read_dir(site.repository("people")).expect("a directory").count();
+        let launch = site.test().user("games").args(["run", "--", "matlab"]);
+        launch.stderr(&format!("rungate: [..]people[..]{words}[..]\n...\n")).status(74);
+        assert_eq!(
+            fs::read_dir(site.repository("people")).expect("a directory").count(),
+            before,
+            "{directory}"
+        );
+    }
+    // The directory of whoever comes first is for all, and is used by all.
+    let site = Site::new();
+    site.system_policy(&SEATS.replace("limit = 2", "limit = 2\npath = \"people/{uid}\""));
+    site.program("matlab");
+    for user in ["backup", "games", "root"] {
+        site.test().user(user).args(["run", "--", "matlab"]).status(0);
+    }
+    let people = fs::metadata(site.repository("people")).expect("a directory");
+    assert_eq!((people.uid(), people.permissions().mode() & 0o7777), (34, 0o1777));
+    // But not when the others can put something in the place of what is there.
+    set_mode(&site.repository("people"), 0o777);
+    let launch = site.test().user("games").args(["run", "--", "matlab"]);
+    launch.stderr("rungate: [..]people[..]belongs to backup (34)[..]\n...\n").status(74);
+}
+
+/// A directory of another user in the place of one's own under `/tmp` is not used: "a private directory of
+/// the caller under `/tmp`, its owner checked".
 #[test]
 fn a_private_directory_that_somebody_else_made() {
     needs_root!();
@@ -84,13 +213,13 @@ fn a_private_directory_that_somebody_else_made() {
         let refused = site.test().user("games").env_remove("XDG_RUNTIME_DIR");
         let outcome = refused.args(["run", "--limit", "1", "--", "true"]).outcome();
         let _ = fs::remove_dir(&path).or_else(|_| fs::remove_file(&path));
-        assert_eq!(outcome.ending, crate::support::Ending::Status(74), "{trap}: {}", outcome.stderr);
+        assert_eq!(outcome.ending, Ending::Status(74), "{trap}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(&path), "{trap}: {}", outcome.stderr);
     }
 }
 
-/// Whoever can write to the file can truncate it, fill it and forge every record: nobody is let in for that, and nobody is
-/// ended. "A record alone, which whoever can open the file can forge, ends nobody."
+/// Whoever can write to the file can truncate it, fill it and forge every record: nobody is let in for that,
+/// and nobody is ended. "A record alone, which whoever can open the file can forge, ends nobody."
 #[test]
 fn forged_records_admit_and_end_nobody() {
     needs_root!();

@@ -12,9 +12,9 @@ fn launch(site: &Site) -> Test {
     site.test().args(["run", "--policy", "$DIR/changing/policy.toml", "--", "true"])
 }
 
-/// "Checked on the open descriptor, never by path twice": while two files change places all the time, one of them the caller's
-/// and one somebody else's, what is judged is what was opened. What nobody else could have written is obeyed; the other is
-/// refused; the text of the one is never read with the owner of the other.
+/// "Checked on the open descriptor, never by path twice": while two files change places all the time, one of
+/// them the caller's and one somebody else's, what is judged is what was opened. What nobody else could have
+/// written is obeyed; the other is refused; the text of the one is never read with the owner of the other.
 #[test]
 fn a_policy_that_changes_places_with_another() {
     needs_root!();
@@ -37,6 +37,29 @@ fn a_policy_that_changes_places_with_another() {
         assert!(is_refused, "{:?}: {}", outcome.ending, outcome.stderr);
     }
     drop(swapping);
+}
+
+/// In a user namespace the files of everybody whom it does not map seem to belong to one user, and its
+/// creator can seem to be that user: then no owner says anything, and nothing is believed.
+#[test]
+fn a_policy_of_anybody_in_a_user_namespace() {
+    needs_root!();
+    let site = Site::new();
+    fs::create_dir(site.path("changing")).expect("a directory");
+    set_mode(&site.path("changing"), 0o1777);
+    site.write("changing/policy.toml", LAX);
+    chown(site.path("changing/policy.toml"), Some(Account::named("backup").uid), None).expect("chown");
+    let said = "rungate: true: not started: the policy has 1 fault\n\
+                /etc/rungate/policy.toml: cannot be trusted: /: belongs to a user who is not mapped into this user \
+                namespace, and may be anybody; start rungate outside of it [untrusted-file]\n...\n";
+    for unshare in
+        [&["unshare", "--user"][..], &["unshare", "--map-root-user"], &["unshare", "--map-current-user"]]
+    {
+        launch(&site).user("games").through(unshare).stderr(said).status(78);
+    }
+    // Where root is mapped, what is root's is believed.
+    chown(site.path("changing/policy.toml"), Some(0), None).expect("chown");
+    launch(&site).through(["unshare", "--map-root-user"]).status(0);
 }
 
 /// "Policy files and every directory above them": a link on the way is not a way around that.

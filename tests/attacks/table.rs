@@ -7,7 +7,8 @@ fn read(path: &str) -> String {
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The names of tests in a document, in backquotes: of the file, which may be in a folder, and of the function.
+/// The names of tests in a document, in backquotes: of the file, which may be in a folder, and of the
+/// function.
 fn named(text: &str) -> Vec<(&str, &str)> {
     text.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::")).collect()
 }

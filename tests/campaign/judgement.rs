@@ -9,7 +9,7 @@ pub(super) struct Expected<'a> {
     /// Each has one slot for it.
     pub(super) files: &'a [&'a str],
     pub(super) status: i32,
-    /// Whether somebody is there who keeps it out where he cannot be ended.
+    /// Whether somebody is there who keeps it out where they cannot be ended.
     pub(super) may_be_refused: bool,
     /// So many calls are those of the dynamic linker, which has its own ways to fail.
     pub(super) loaded: usize,
@@ -88,10 +88,20 @@ fn badly_explained(error: &str, status: i32, report: &Report) -> Option<String> 
         return Some(format!("it does not name the call {}", call.name));
     }
     // The other name of a descriptor is not what people know the file by.
-    if call.about.starts_with('/') && !call.about.starts_with("/proc/self/fd/") && !says(&[&call.about]) {
+    let about = own_file_of_proc(&call.about);
+    if about.starts_with('/') && !about.starts_with("/proc/self/fd/") && !says(&[&about]) {
         return Some(format!("it does not name {}", call.about));
     }
     None
+}
+
+/// A process calls what `/proc` says of itself `/proc/self`; the kernel knows the open file by its number.
+fn own_file_of_proc(path: &str) -> String {
+    let number_and_rest = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
+    match number_and_rest {
+        Some((number, rest)) if number.parse::<u32>().is_ok() => format!("/proc/self/{rest}"),
+        _ => path.to_owned(),
+    }
 }
 
 /// How a message may name a call.

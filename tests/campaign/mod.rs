@@ -1,5 +1,6 @@
-//! "Never one program too many, never a slot lost": a launch that is killed at any of its system calls leaves nothing behind,
-//! and one of whose calls fails either starts with all of its slots or says what failed, on what, and starts nothing.
+//! "Never one program too many, never a slot lost": a launch that is killed at any of its system calls leaves
+//! nothing behind, and one of whose calls fails either starts with all of its slots or says what failed, on
+//! what, and starts nothing.
 //!
 //! The ordinary tests take a sample, the same each time. All calls and all errors, in some minutes:
 //!
@@ -49,8 +50,8 @@ fn every_system_call_keeps_failing() {
     campaign("failed for good", lasting_failures, usize::MAX);
 }
 
-/// "All or none": a slot that was proved free and cannot be locked all the same, because somebody locks slots without the mutex,
-/// makes the launch look again. What it has locked by then must not be in its own way.
+/// "All or none": a slot that was proved free and cannot be locked all the same, because somebody locks slots
+/// without the mutex, makes the launch look again. What it has locked by then must not be in its own way.
 #[test]
 fn a_slot_that_is_locked_meanwhile_is_looked_for_again() {
     for scenario in ["launch", "launch, descriptor"] {
@@ -65,6 +66,21 @@ fn a_slot_that_is_locked_meanwhile_is_looked_for_again() {
         let report = stage.play(Fault::Fail(slot.0 + 1, "EAGAIN"));
         assert_eq!((report.starts.len(), report.stderr.as_str()), (1, ""), "{report:?}");
         assert_eq!(stage.judged(Fault::List, 0, &report), [""; 0]);
+    }
+}
+
+/// "Nobody overtakes": whoever sleeps on the byte of a place has it for a moment when it wakes. A launch that
+/// finds its place taken so is out of its line, where it could be overtaken, and must not sleep there until
+/// something happens.
+#[test]
+fn whoever_is_kept_out_of_its_line_tries_again() {
+    let scenario = SCENARIOS.iter().find(|other| other.name == "wait behind another").expect("a scenario");
+    let stage = Stage::build(scenario);
+    let calls = stage.usual_calls();
+    let is_lock = |call: &&TracedCall| call.about.ends_with("first.lock") && call.name.ends_with("SETLK)");
+    let locks = calls.iter().enumerate().filter(|(_, call)| is_lock(call)).map(|(index, _)| index + 1);
+    for lock in locks.take(12) {
+        assert_eq!(stage.trial(Fault::Fail(lock, "EAGAIN"), 0), [""; 0]);
     }
 }
 
@@ -95,8 +111,8 @@ fn lasting_failures(at: usize, call: &TracedCall) -> Vec<Fault> {
         .collect()
 }
 
-/// Runs each scenario once for each fault, or for `most` of them, evenly spread over what it does once it has come to the
-/// repositories.
+/// Runs each scenario once for each fault, or for `most` of them, evenly spread over what it does once it has
+/// come to the repositories.
 fn campaign(what: &str, faults: fn(usize, &TracedCall) -> Vec<Fault>, most: usize) {
     let begun = Instant::now();
     let (next, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));

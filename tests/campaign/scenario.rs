@@ -233,8 +233,8 @@ impl Stage {
         report
     }
 
-    /// "No slot is held, no line is stuck, the next launch is admitted and correct, records and header parse", and an exectimes
-    /// peer agrees.
+    /// "No slot is held, no line is stuck, the next launch is admitted and correct, records and header
+    /// parse", and an exectimes peer agrees.
     fn aftermath(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         let mut expect = |holds: bool, what: String| {
@@ -266,12 +266,14 @@ impl Stage {
         for file in FILES {
             let held = self.site.held(file);
             expect(held.len() == 1 && held[0].pid == pid, format!("{file} after it: {held:?}, not {pid}"));
-            // Where the kernel protects files in shared directories, the owner alone may open one as a peer does.
+            // Where the kernel protects files in shared directories, the owner alone may open one as a peer
+            // does.
             let peer = self.test().program(self.site.helper("peer"));
             let answer = peer.args([self.site.repository(file)]).args(["check"]).outcome();
             expect(answer.stdout == "1\n", format!("a peer counts {answer:?} in {file}"));
         }
-        let listed = self.site.test().args(["list", "--json"]).outcome();
+        // The directory on the way is the user's, and nobody else's policy leads there.
+        let listed = self.test().args(["list", "--json"]).outcome();
         expect(listed.stderr.is_empty(), format!("list says: {}", listed.stderr));
         let holders = holders_of(&listed.stdout);
         expect(

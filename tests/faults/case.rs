@@ -2,7 +2,8 @@
 
 use rungate::{
     diagnostic::SourceText,
-    policy::{LayerKind, LayerText, LookupError, Names, Policy},
+    policy::{LayerKind, LayerText, Policy},
+    terms::names::{LookupError, Names},
 };
 
 /// A policy with something wrong, and what is shown of it.
@@ -22,6 +23,16 @@ impl Case {
             LayerText { kind, files: files.map(text).collect() }
         };
         let mut layers = vec![layer(LayerKind::System, false), layer(LayerKind::Own, true)];
+        // A drop-in that the main file delegates is a layer of its own.
+        let main = layers[0].files.first().map_or(String::new(), |main| main.text().to_owned());
+        let is_delegated = |file: &mut SourceText| {
+            let name = file.path().file_name().expect("a name").to_string_lossy();
+            main.contains(&format!("[delegate.\"{name}\"]"))
+        };
+        let delegated = layers[0].files.extract_if(.., is_delegated).collect::<Vec<_>>();
+        let delegated =
+            delegated.into_iter().map(|file| LayerText { kind: LayerKind::Delegated, files: vec![file] });
+        layers.splice(1..1, delegated);
         layers.retain(|layer| !layer.files.is_empty());
         let diagnostics = match Policy::check_layers(layers, false, &Databases) {
             Ok(policy) => policy.warnings().to_vec(),

@@ -1,4 +1,5 @@
-//! Files that cannot be read or must not be believed, and what lies in the drop-in directory without being a drop-in.
+//! Files that cannot be read or must not be believed, and what lies in the drop-in directory without being a
+//! drop-in.
 
 use std::{
     fs::{self, Permissions},
@@ -48,6 +49,7 @@ impl Site {
         Sources {
             system: self.path().join("policy.toml"),
             given: None,
+            given_by: 0,
             own: None,
             caller: caller.expect("the folder's owner"),
         }
@@ -108,7 +110,7 @@ fn a_file_of_somebody_else_is_not_believed() {
     std::os::unix::fs::chown(site.path().join("policy.toml"), Some(4711), None).expect("chown");
     site.says(
         &site.sources(),
-        "policy.toml: cannot be trusted: belongs to user 4711, neither to root nor to you [untrusted-file]",
+        "policy.toml: cannot be trusted: belongs to user 4711, neither to root nor to you; chown root mends that [untrusted-file]",
     );
 }
 

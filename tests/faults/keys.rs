@@ -21,6 +21,16 @@ acquire = []
 "#,
     },
     Case {
+        about: "a key that goes into a table",
+        files: &[("/etc/rungate/policy.toml", "enforce = false\n")],
+        shown: r#"
+/etc/rungate/policy.toml:1:1: unknown key "enforce" in a policy; did you mean "defaults.enforce"? [unknown-key]
+  |
+1 | enforce = false
+  | ^^^^^^^
+"#,
+    },
+    Case {
         about: "a key that is near to nothing",
         files: &[(
             "/etc/rungate/policy.toml",
@@ -117,7 +127,7 @@ acquire = ["a"]
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:1:13: repository "a" has no limit [no-limit]
+/etc/rungate/policy.toml:1:13: repository "a" has no limit; write how many may run at once: limit = 5 [no-limit]
   |
 1 | [repository.a]
   |             ^
@@ -226,7 +236,7 @@ acquire = ["a"]
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:3:37: "slots" is a string; it must be a whole number [wrong-type]
+/etc/rungate/policy.toml:3:37: "2" is no share for "slots"; write a number of slots, or "60%" [bad-share]
   |
 3 | reserve = [{ for = ["ann"], slots = "2" }]
   |                                     ^^^
@@ -477,14 +487,144 @@ acquire = ["a"]
 [repository.a]
 limit = 5
 [[rule]]
+acquire = [{ repository = "a", slots = -1 }]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:40: "slots" goes from 0 to 1048575 [out-of-range]
+  |
+4 | acquire = [{ repository = "a", slots = -1 }]
+  |                                        ^^
+"#,
+    },
+    Case {
+        about: "no slot, and nowhere to read how many",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
 acquire = [{ repository = "a", slots = 0 }]
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:4:40: "slots" goes from 1 to 1048575 [out-of-range]
+/etc/rungate/policy.toml:4:40: slots = 0 needs "slots_from" [no-slots-from]
   |
 4 | acquire = [{ repository = "a", slots = 0 }]
   |                                        ^
+"#,
+    },
+    Case {
+        about: "a line that ends where it begins",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+queue = 0
+queue_per_user = 1001
+[[rule]]
+acquire = ["a"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:9: "queue" goes from 1 to 1000 [out-of-range]
+  |
+3 | queue = 0
+  |         ^
+
+/etc/rungate/policy.toml:4:18: "queue_per_user" goes from 1 to 1000 [out-of-range]
+  |
+4 | queue_per_user = 1001
+  |                  ^^^^
+"#,
+    },
+    Case {
+        about: "a list in a list of claims that are had together",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
+acquire = [{ any_of = [["a", ["a"]], 3] }]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:30: an alternative is a claim or a list of claims [no-alternative]
+  |
+4 | acquire = [{ any_of = [["a", ["a"]], 3] }]
+  |                              ^^^^^
+
+/etc/rungate/policy.toml:4:38: an alternative is a claim or a list of claims [no-alternative]
+  |
+4 | acquire = [{ any_of = [["a", ["a"]], 3] }]
+  |                                      ^
+"#,
+    },
+    Case {
+        about: "arguments that are all and exactly these",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[[rule]]
+arguments = { all = ["-a"], exactly = ["-a"] }
+acquire = []
+[[rule]]
+arguments = {}
+acquire = []
+[[rule]]
+arguments = { all = [] }
+acquire = []
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:39: "exactly" and "all" do not go together [contradiction]
+  |
+2 | arguments = { all = ["-a"], exactly = ["-a"] }
+  |                                       ^^^^^^
+
+/etc/rungate/policy.toml:5:13: a table of arguments without "exactly" needs "all" [missing-key]
+  |
+5 | arguments = {}
+  |             ^^
+
+/etc/rungate/policy.toml:8:21: "all" is empty; leave it out to match everything [empty-list]
+  |
+8 | arguments = { all = [] }
+  |                     ^^
+"#,
+    },
+    Case {
+        about: "a test that says how it goes on where it does not",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[[test]]
+name = "t"
+command = "x"
+expect = "refuse"
+wait = "2h"
+hold = "tree"
+use = { a = true }
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:5:8: "wait" says nothing without expect = "wait" [needs-key]
+  |
+5 | wait = "2h"
+  |        ^^^^
+
+/etc/rungate/policy.toml:6:8: "hold" and expect = "refuse" do not go together [contradiction]
+  |
+6 | hold = "tree"
+  |        ^^^^^^
+
+/etc/rungate/policy.toml:7:13: "a" is true or false; it must be a number of slots, or a list of holders [wrong-type]
+  |
+7 | use = { a = true }
+  |             ^^^^
 "#,
     },
     Case {

@@ -203,6 +203,35 @@ acquire = []
 "#,
     },
     Case {
+        about: "a loop of aliases that is entered twice",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[alias]
+a = ["x", "@b"]
+b = ["@a"]
+c = ["@c"]
+[[rule]]
+users = ["@a"]
+acquire = []
+[[rule]]
+users = ["@b", "@c"]
+acquire = []
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:6: alias "a" leads back to itself [alias-loop]
+  |
+3 | b = ["@a"]
+  |      ^^^^
+
+/etc/rungate/policy.toml:4:6: alias "c" leads back to itself [alias-loop]
+  |
+4 | c = ["@c"]
+  |      ^^^^
+"#,
+    },
+    Case {
         about: "a command with two programs in one layer",
         files: &[
             (

@@ -258,6 +258,86 @@ to = "log/rungate.jsonl"
 "#,
     },
     Case {
+        about: "a user in the path of a log",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[log]
+to = "/var/log/{user}.jsonl"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:6: only {host} may stand in the path of a log [placeholder-in-log]
+  |
+2 | to = "/var/log/{user}.jsonl"
+  |      ^^^^^^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
+        about: "the runtime directory in the path of a log",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[log]
+to = "/{runtime}/rungate.jsonl"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:6: only {host} may stand in the path of a log [placeholder-in-log]
+  |
+2 | to = "/{runtime}/rungate.jsonl"
+  |      ^^^^^^^^^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
+        about: "a placeholder in the path of a log that nobody knows",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[log]
+to = "/var/log/{hots}.jsonl"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:6: unknown placeholder "{hots}"; did you mean "{host}"? [unknown-placeholder]
+  |
+2 | to = "/var/log/{hots}.jsonl"
+  |      ^^^^^^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
+        about: "a brace in the path of a log",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[log]
+to = "/var/log/{host.jsonl"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:6: "{" opens a placeholder that is not closed, or "}" closes none [open-brace]
+  |
+2 | to = "/var/log/{host.jsonl"
+  |      ^^^^^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
+        about: "a log that is a directory",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[log]
+to = "/var/log/"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:6: the path names no file [empty-path]
+  |
+2 | to = "/var/log/"
+  |      ^^^^^^^^^^^
+"#,
+    },
+    Case {
         about: "two repositories with one path and different settings",
         files: &[(
             "/etc/rungate/policy.toml",

@@ -72,7 +72,7 @@ acquire = ["a"]
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:3:10: "limits" needs a repository with a file for each of one thing, such as per = "user" [limits-without-member]
+/etc/rungate/policy.toml:3:10: a table of "limits" needs a repository with a file for each of one thing, such as per = "user"; for others write a list: limits = [{ users = ["ann"], limit = 8 }] [limits-without-member]
   |
 3 | limits = { ann = 8 }
   |          ^^^^^^^^^^^
@@ -92,10 +92,68 @@ acquire = ["a"]
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:4:10: "limits" needs a repository with a file for each of one thing, such as per = "user" [limits-without-member]
+/etc/rungate/policy.toml:4:10: a table of "limits" needs a repository with a file for each of one thing, such as per = "user"; for others write a list: limits = [{ users = ["ann"], limit = 8 }] [limits-without-member]
   |
 4 | limits = { ann = 8 }
   |          ^^^^^^^^^^^
+"#,
+    },
+    Case {
+        about: "limits for what is no member",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+per = "user"
+limits = { "%students" = 1, "20000-29999" = 1, "@kids" = 1 }
+[repository.b]
+limit = 5
+path = "{group}.lock"
+limits = { "+hosts" = 1, 100 = 2 }
+[repository.c]
+limit = 5
+per = "host"
+limits = { "@farm" = 1, "1-2" = 3 }
+[repository.d]
+limit = 5
+path = "{arg1}.lock"
+limits = { "@what" = 1, "1-2" = 3, "%" = 1 }
+[[rule]]
+groups = ["cad"]
+acquire = ["a", "b", "c", "d"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:48: unknown alias "@kids" [unknown-alias]
+  |
+4 | limits = { "%students" = 1, "20000-29999" = 1, "@kids" = 1 }
+  |                                                ^^^^^^^
+
+/etc/rungate/policy.toml:8:12: "+hosts" selects users; this repository is by group [limits-selector]
+  |
+8 | limits = { "+hosts" = 1, 100 = 2 }
+  |            ^^^^^^^^
+
+/etc/rungate/policy.toml:12:12: unknown alias "@farm" [unknown-alias]
+   |
+12 | limits = { "@farm" = 1, "1-2" = 3 }
+   |            ^^^^^^^
+
+/etc/rungate/policy.toml:12:25: "1-2" selects numbers; this repository is by host [limits-selector]
+   |
+12 | limits = { "@farm" = 1, "1-2" = 3 }
+   |                         ^^^^^
+
+/etc/rungate/policy.toml:16:12: unknown alias "@what" [unknown-alias]
+   |
+16 | limits = { "@what" = 1, "1-2" = 3, "%" = 1 }
+   |            ^^^^^^^
+
+/etc/rungate/policy.toml:16:36: "%" selects users; this repository is by value [limits-selector]
+   |
+16 | limits = { "@what" = 1, "1-2" = 3, "%" = 1 }
+   |                                    ^^^
 "#,
     },
     Case {

@@ -229,6 +229,23 @@ acquire = [{ any_of = ["a"] }]
 "#,
     },
     Case {
+        about: "a wait for nothing",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[[rule]]
+acquire = []
+wait = "2h"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:8: "wait" needs a claim [wait-without-claim]
+  |
+3 | wait = "2h"
+  |        ^^^^
+"#,
+    },
+    Case {
         about: "more slots than there are",
         files: &[(
             "/etc/rungate/policy.toml",

@@ -4,6 +4,23 @@ use super::case::Case;
 
 pub(super) const CASES: &[Case] = &[
     Case {
+        about: "a file that was cut short",
+        files: &[("/etc/rungate/policy.toml", "")],
+        shown: r#"
+/etc/rungate/policy.toml: is empty, as if its writing had been cut short; where nothing is to be limited, write: version = 1 [empty-file]
+"#,
+    },
+    Case {
+        about: "a drop-in of comments alone",
+        files: &[
+            ("/etc/rungate/policy.toml", "version = 1\n"),
+            ("/etc/rungate/policy.d/10-more.toml", "# limit = 1\n\n  # and more\n"),
+        ],
+        shown: r#"
+/etc/rungate/policy.d/10-more.toml: is empty, as if its writing had been cut short; where nothing is to be limited, write: version = 1 [empty-file]
+"#,
+    },
+    Case {
         about: "what is no TOML",
         files: &[(
             "/etc/rungate/policy.toml",
@@ -45,7 +62,7 @@ directory = "/run
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:2:18: invalid basic string, expected " [syntax]
+/etc/rungate/policy.toml:2:18: the closing quote of a string is missing [syntax]
   |
 2 | directory = "/run
   |                  ^

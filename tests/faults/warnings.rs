@@ -24,6 +24,31 @@ acquire = ["a"]
 "#,
     },
     Case {
+        about: "an alternative that is never reached",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.drc]
+limit = 5
+[repository.lvs]
+limit = 5
+[[rule]]
+acquire = [{ any_of = ["drc", ["drc", "lvs"], { repository = "drc", slots = 2 }, "lvs"] }]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:6:31: warning: never reached: "drc" before it wants less [never-reached]
+  |
+6 | acquire = [{ any_of = ["drc", ["drc", "lvs"], { repository = "drc", slots = 2 }, "lvs"] }]
+  |                               ^^^^^^^^^^^^^^
+
+/etc/rungate/policy.toml:6:47: warning: never reached: "drc" before it wants less [never-reached]
+  |
+6 | acquire = [{ any_of = ["drc", ["drc", "lvs"], { repository = "drc", slots = 2 }, "lvs"] }]
+  |                                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
         about: "an alias that no rule uses",
         files: &[(
             "/etc/rungate/policy.toml",
@@ -195,6 +220,35 @@ commands = ["ssh"]
 "#,
     },
     Case {
+        about: "several programs of several rules that let go of their slots",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
+name = "remote"
+acquire = ["a"]
+commands = ["ssh", "make", "scp"]
+[[rule]]
+name = "more"
+acquire = ["a"]
+commands = ["ssh", "sftp", "tmux"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:8: warning: "ssh", "scp", "sftp" let go of their slots while they still run; write hold = "supervisor" in rules "remote", "more" [weak-hold]
+  |
+4 | name = "remote"
+  |        ^^^^^^^^
+
+/etc/rungate/policy.toml:8:8: warning: "tmux" lets go of its slot while it still runs; write hold = "tree" [weak-hold]
+  |
+8 | name = "more"
+  |        ^^^^^^
+"#,
+    },
+    Case {
         about: "a program that leaves a process behind",
         files: &[(
             "/etc/rungate/policy.toml",
@@ -242,6 +296,31 @@ groups = ["cad", "cda"]
   |
 6 | groups = ["cad", "cda"]
   |                  ^^^^^
+"#,
+    },
+    Case {
+        about: "an entry of an alias that several rules use",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[alias]
+staff = ["ann", "nosuch"]
+[repository.a]
+limit = 5
+[[rule]]
+acquire = ["a"]
+users = ["@staff"]
+[[rule]]
+commands = ["x"]
+action = "deny"
+users = ["@staff"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:17: warning: there is no user "nosuch" [unknown-user]
+  |
+2 | staff = ["ann", "nosuch"]
+  |                 ^^^^^^^^
 "#,
     },
     Case {
@@ -300,6 +379,194 @@ acquire = ["a"]
   |
 4 | expire_after = "10m"
   |                ^^^^^
+"#,
+    },
+    Case {
+        about: "members that do not exist",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+per = "user"
+limits = { ann = 8, studnets = 1, "x*" = 2, 4711 = 3 }
+[repository.b]
+limit = 5
+per = "group"
+limits = { cda = 8 }
+[[rule]]
+groups = ["cad"]
+acquire = ["a", "b"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:21: warning: there is no user "studnets" [unknown-user]
+  |
+4 | limits = { ann = 8, studnets = 1, "x*" = 2, 4711 = 3 }
+  |                     ^^^^^^^^
+
+/etc/rungate/policy.toml:8:12: warning: there is no group "cda" [unknown-group]
+  |
+8 | limits = { cda = 8 }
+  |            ^^^
+"#,
+    },
+    Case {
+        about: "a directory that the caller chooses",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+path = "{runtime}/a.lock"
+[[rule]]
+acquire = ["a"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:8: warning: {runtime} follows XDG_RUNTIME_DIR: who changes it begins anew with every limit; write an absolute path [runtime-of-caller]
+  |
+3 | path = "{runtime}/a.lock"
+  |        ^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
+        about: "a default directory that the caller chooses, and a policy of one's own that may have it",
+        files: &[
+            (
+                "/etc/rungate/policy.toml",
+                r#"
+[defaults]
+directory = "{runtime}"
+[repository.a]
+limit = 5
+[[rule]]
+acquire = ["a"]
+"#,
+            ),
+            (
+                "/home/ann/policy.toml",
+                r#"
+[repository.b]
+limit = 5
+path = "{runtime}/{arg1}.lock"
+[[rule]]
+users = ["ann"]
+acquire = ["b"]
+"#,
+            ),
+        ],
+        shown: r#"
+/etc/rungate/policy.toml:3:13: warning: {runtime} follows XDG_RUNTIME_DIR: who changes it begins anew with every limit; write an absolute path [runtime-of-caller]
+  |
+3 | [repository.a]
+  |             ^
+"#,
+    },
+    Case {
+        about: "files that the caller chooses, and a rule that is about who they are",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.cwd]
+limit = 5
+per = "directory"
+[repository.arg]
+limit = 5
+path = "{arg2}.lock"
+[repository.args]
+limit = 5
+path = "{user}-{args}.lock"
+[repository.env]
+limit = 5
+path = "{env.PROJECT}/a.lock"
+[[rule]]
+users = ["ann"]
+acquire = ["cwd", { any_of = ["arg", "args"] }]
+[[rule]]
+groups = ["cad"]
+acquire = [{ repository = "env", slots = 2 }]
+[[rule]]
+commands = ["rsync"]
+acquire = ["cwd", "arg", "args", "env"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:15:12: warning: repository "cwd" has a file for each {cwd}, which the caller chooses: who chooses another one begins anew with the limit; what they cannot choose are their groups: per = "group" [chosen-by-caller]
+   |
+15 | acquire = ["cwd", { any_of = ["arg", "args"] }]
+   |            ^^^^^
+
+/etc/rungate/policy.toml:15:31: warning: repository "arg" has a file for each {arg2}, which the caller chooses: who chooses another one begins anew with the limit; what they cannot choose are their groups: per = "group" [chosen-by-caller]
+   |
+15 | acquire = ["cwd", { any_of = ["arg", "args"] }]
+   |                               ^^^^^
+
+/etc/rungate/policy.toml:15:38: warning: repository "args" has a file for each {args}, which the caller chooses: who chooses another one begins anew with the limit; what they cannot choose are their groups: per = "group" [chosen-by-caller]
+   |
+15 | acquire = ["cwd", { any_of = ["arg", "args"] }]
+   |                                      ^^^^^^
+
+/etc/rungate/policy.toml:18:27: warning: repository "env" has a file for each {env.PROJECT}, which the caller chooses: who chooses another one begins anew with the limit; what they cannot choose are their groups: per = "group" [chosen-by-caller]
+   |
+18 | acquire = [{ repository = "env", slots = 2 }]
+   |                           ^^^^^
+"#,
+    },
+    Case {
+        about: "an exception for everybody, from a rule for everybody",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
+acquire = ["a"]
+except = [{ users = ["*"] }]
+[[rule]]
+acquire = ["a"]
+commands = ["x"]
+except = [{ hosts = ["ws*", "*"], groups = ["*"], commands = ["*"] }]
+"#,
+        )],
+        shown: r"
+/etc/rungate/policy.toml:3:1: warning: the rule can never match: an exception matches whatever its selectors match [never-matches]
+  |
+3 | [[rule]]
+  | ^^^^^^^^
+
+/etc/rungate/policy.toml:6:1: warning: the rule can never match: an exception matches whatever its selectors match [never-matches]
+  |
+6 | [[rule]]
+  | ^^^^^^^^
+",
+    },
+    Case {
+        about: "a family whose first rule is for everybody in other words",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
+name = "all"
+users = ["*"]
+first_of = "f"
+acquire = ["a"]
+[[rule]]
+name = "rest"
+first_of = "f"
+acquire = []
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:9:8: warning: the rule never counts: whatever it matches, rule "all" matches before it [shadowed]
+  |
+4 | name = "all"
+  |        ----- this rule comes first
+...
+9 | name = "rest"
+  |        ^^^^^^
 "#,
     },
 ];

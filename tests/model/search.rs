@@ -1,12 +1,17 @@
-//! Visits every state that can be reached, the nearest first, so that the story of what goes wrong is as short as can be. Two
-//! things are asked: that no step breaks a promise; and that from every state there is a way to one in which every launch
-//! has come to its end, which says that there is neither a deadlock nor a circle that cannot be left.
+//! Visits every state that can be reached, the nearest first, so that the story of what goes wrong is as
+//! short as can be. Two things are asked: that no step breaks a promise; and that from every state there is a
+//! way to one in which every launch has come to its end, which says that there is neither a deadlock nor a
+//! circle that cannot be left.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use super::{
-    protocol::{Broken, Plan, Taken, steps_from},
-    state::State,
+    plan::Plan,
+    protocol::{Broken, Taken, steps_from},
+    state::{Packed, State},
 };
 
 /// What came of a search.
@@ -16,6 +21,8 @@ pub(super) struct Report {
     pub(super) steps: usize,
     /// How many steps the farthest state is away.
     pub(super) depth: usize,
+    /// The most states of one plan.
+    pub(super) largest: usize,
     /// The names of all steps that were taken.
     pub(super) taken: BTreeSet<&'static str>,
     /// The first broken promise, and how it came to it.
@@ -28,6 +35,7 @@ impl Report {
         self.states += other.states;
         self.steps += other.steps;
         self.depth = self.depth.max(other.depth);
+        self.largest = self.largest.max(other.states);
         self.taken.extend(other.taken);
         self.violation = self.violation.take().or(other.violation);
     }
@@ -40,10 +48,30 @@ impl Report {
     }
 }
 
+/// Quick, and good enough for what nobody chooses.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for word in bytes.as_chunks::<8>().0 {
+            self.0 = (self.0 ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 ^= self.0 >> 32;
+        }
+    }
+
+    /// The length of an array is always the same.
+    fn write_usize(&mut self, _: usize) {}
+}
+
 /// The states found so far, each with the step that first led to it.
 #[derive(Default)]
 struct Found {
-    numbers: HashMap<State, u32>,
+    numbers: HashMap<Packed, u32, BuildHasherDefault<Mixed>>,
     states: Vec<State>,
     from: Vec<Option<(u32, Taken)>>,
     depths: Vec<usize>,
@@ -54,10 +82,10 @@ struct Found {
 impl Found {
     fn add(&mut self, state: State, from: Option<(u32, Taken)>, depth: usize) -> u32 {
         let number = u32::try_from(self.states.len()).expect("states can be numbered");
-        if let Some(known) = self.numbers.get(&state) {
-            return *known;
+        let known = *self.numbers.entry(state.packed()).or_insert(number);
+        if known != number {
+            return known;
         }
-        self.numbers.insert(state, number);
         self.states.push(state);
         self.from.push(from);
         self.depths.push(depth);
@@ -77,8 +105,9 @@ impl Found {
     }
 
     /// The nearest state from which no way leads to the end.
-    fn stuck(&self) -> Option<u32> {
-        let over = (0_u32..).zip(&self.states).filter(|(_, state)| state.is_over()).map(|(number, _)| number);
+    fn stuck(&self, plan: &Plan) -> Option<u32> {
+        let is_over = |(_, state): &(u32, &State)| plan.is_over(state);
+        let over = (0_u32..).zip(&self.states).filter(is_over).map(|(number, _)| number);
         let mut todo: Vec<u32> = over.collect();
         let mut ends = vec![false; self.states.len()];
         while let Some(number) = todo.pop() {
@@ -92,7 +121,7 @@ impl Found {
 
 /// Visits every state of a plan, from the one in which nobody has started.
 pub(super) fn explore(plan: &Plan) -> Report {
-    explore_from(plan, State::first(plan.wants, plan.deaths))
+    explore_from(plan, plan.first())
 }
 
 /// Visits every state that can follow.
@@ -125,7 +154,7 @@ pub(super) fn explore_from(plan: &Plan, first: State) -> Report {
     report.states = found.states.len();
     report.depth = found.depths.iter().copied().max().unwrap_or(0);
     if report.violation.is_none() {
-        report.violation = found.stuck().map(|number| (Broken::NobodyWakes, found.steps_to(number)));
+        report.violation = found.stuck(plan).map(|number| (Broken::NobodyWakes, found.steps_to(number)));
     }
     report
 }

@@ -4,7 +4,7 @@
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: &'static str,
-    /// The source file and the functions in it that do this.
+    /// The source file and the functions in it that do this; none for what is done to a process from outside.
     pub(super) file: &'static str,
     pub(super) functions: &'static [&'static str],
 }
@@ -13,25 +13,34 @@ const fn step(name: &'static str, file: &'static str, functions: &'static [&'sta
     Step { name, file, functions }
 }
 
-/// A launch that nothing but older ones blocked looks once more: a line is left without the mutex.
-pub(super) const AGAIN: &str = "look again, because only the line was in the way";
-
 /// Every step of the protocol.
 pub(super) const STEPS: &[Step] = &[
-    step("arrive", "src/repository/line.rs", &["now"]),
-    step("lock a mutex", "src/repository/mutex.rs", &["lock", "wait"]),
-    step("look for room", "src/repository/admission.rs", &["room", "look_for_room"]),
-    step(AGAIN, "src/repository/blocking.rs", &["blocked", "by_the_line_alone"]),
-    step("take a slot", "src/repository/held.rs", &["take"]),
-    step("stand in line", "src/repository/waiting.rs", &["stand_in_line", "take_ticket"]),
-    step("ask who is ahead", "src/repository/line.rs", &["nearest_older"]),
-    step("give the mutexes back", "src/repository/mutex.rs", &["drop"]),
-    step("wake behind one who left", "src/repository/line.rs", &["sleep_behind"]),
-    step("watch who was not watched yet", "src/repository/waiting.rs", &["sleep", "keepers"]),
+    step("arrive", "src/commands/run/turn.rs", &["begin"]),
+    step("lock a mutex", "src/keeper/file/mutex.rs", &["lock", "wait"]),
+    step("give back what it has of the mutexes", "src/protocol/acquisition.rs", &["lock"]),
+    step("look for room", "src/protocol/room.rs", &["room"]),
+    step("find a line at its end", "src/protocol/waits.rs", &["end_of_line"]),
+    step("take a slot", "src/keeper/file/held.rs", &["take"]),
+    step("ask for the highest place", "src/keeper/file/line.rs", &["highest_place"]),
+    step("take a place", "src/protocol/place_in_line.rs", &["take_places", "places_under"]),
+    step("stand in line", "src/protocol/place_in_line.rs", &["stand"]),
+    step("give the mutexes back", "src/keeper/file/mutex.rs", &["drop"]),
+    step("ask who is ahead", "src/protocol/looks.rs", &["nearest_ahead", "passes"]),
+    step("wake behind one who left", "src/keeper/file/line.rs", &["sleep_behind"]),
+    step("pass one who does not beat", "src/protocol/looks.rs", &["is_silent"]),
+    step("beat, and look who else does", "src/protocol/looks.rs", &["look_ahead"]),
+    step("look around", "src/protocol/waiting.rs", &["may_go_on"]),
+    step("watch who was not watched yet", "src/protocol/watched.rs", &["are_new", "keepers"]),
     step("wake when a holder ends", "src/sys/pidfd.rs", &["wait_for_any"]),
-    step("leave the line", "src/repository/line.rs", &["drop"]),
-    step("start the program", "src/repository/admitted.rs", &["keep_across_exec"]),
+    step("see nobody alive in the way", "src/protocol/blocked.rs", &["is_by_others_alone"]),
+    step("see somebody alive in the way", "src/protocol/acquisition.rs", &["look_ahead"]),
+    step("see the policy change", "src/policy/mod.rs", &["is_stale"]),
+    step("decide anew", "src/protocol/waiting.rs", &["acquire_in_turn"]),
+    step("leave the line", "src/protocol/place_in_line.rs", &["leave", "keep"]),
+    step("start the program", "src/protocol/grant.rs", &["keep_across_exec"]),
     step("end", "src/launch/start.rs", &["start"]),
-    step("be killed", "src/repository/waiting.rs", &["acquire_in_turn"]),
-    step("close a file", "src/repository/file.rs", &["open_to_lock"]),
+    step("be killed", "", &[]),
+    step("be frozen", "", &[]),
+    step("go on, and beat", "src/keeper/file/line.rs", &["beat"]),
+    step("close a file", "src/keeper/file/file.rs", &["open_to_lock"]),
 ];

@@ -4,8 +4,8 @@
 //! actor MILLISECONDS [daemon|closing]
 //! ```
 //!
-//! `daemon` leaves a child behind that outlives it, with every descriptor that it inherited itself; `closing` closes those
-//! first of all.
+//! `daemon` leaves a child behind that outlives it, with every descriptor that it inherited itself; `closing`
+//! closes those first of all.
 
 use std::error::Error;
 use std::fs;

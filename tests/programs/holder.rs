@@ -1,11 +1,13 @@
-//! Locks ranges of a file in the order given, says `ready`, and holds them until its standard input is closed.
+//! Locks ranges of a file in the order given, says `ready`, and holds them until its standard input is
+//! closed.
 //!
 //! ```text
 //! holder FILE (posix|ofd) (read|write) START:LENGTH…
 //! ```
 //!
-//! It stands for whoever is not rungate: a peer that holds the mutex and stops, a program that locks many slots at
-//! once or everything to the end of the file (a length of 0). A lock that somebody else has ends it with status 1.
+//! It stands for whoever is not rungate: a peer that holds the mutex and stops, a program that locks many
+//! slots at once or everything to the end of the file (a length of 0). A lock that somebody else has ends it
+//! with status 1.
 
 use std::error::Error;
 use std::fs::OpenOptions;

@@ -4,17 +4,18 @@
 //! observer FILE=LIMIT…
 //! ```
 //!
-//! It looks again and again until its standard input is closed. For each line that it reads there, it takes one more
-//! look and then prints what it has seen so far, a line for each file:
+//! It looks again and again until its standard input is closed. For each line that it reads there, it takes
+//! one more look and then prints what it has seen so far, a line for each file:
 //!
 //! ```text
 //! FILE limit 5 most 5 violations 0
 //! ```
 //!
-//! It knows nothing but what the kernel says of the locks; it takes none, so it delays nobody. A look at a file is no
-//! snapshot: a slot may be counted, given back, and another one taken before the look is over. So more holders than
-//! ever before are believed only when a second look finds the same processes in the same slots: those were all held
-//! together at the moment between the looks. What is reported is therefore never too high.
+//! It knows nothing but what the kernel says of the locks; it takes none, so it delays nobody. A look at a
+//! file is no snapshot: a slot may be counted, given back, and another one taken before the look is over. So
+//! more holders than ever before are believed only when a second look finds the same processes in the same
+//! slots: those were all held together at the moment between the looks. What is reported is therefore never
+//! too high.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -1,8 +1,8 @@
 //! A peer in the manner of exectimes, to work on one lock file beside rungate.
 //!
-//! Written from the description in the article "Cooperative Limiting of Concurrent Process Instances" (Robert Gamble,
-//! 2011). It shares no code with rungate, and it does what the article says where rungate would do better: it asks
-//! about one byte after the other, and it believes the hint.
+//! Written from the description in the article "Cooperative Limiting of Concurrent Process Instances" (Robert
+//! Gamble, 2011). It shares no code with rungate, and it does what the article says where rungate would do
+//! better: it asks about one byte after the other, and it believes the hint.
 //!
 //! ```text
 //! peer LOCK-FILE MAXIMUM COMMAND [ARGUMENT…]    75 when MAXIMUM are held, else becomes the command
@@ -38,8 +38,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     };
     let file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o666).open(path)?;
-    // The slot belongs to the process, and the kernel drops it when the process closes the file: the descriptor has to
-    // live through exec.
+    // The slot belongs to the process, and the kernel drops it when the process closes the file: the
+    // descriptor has to live through exec.
     fcntl(file.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
     match what.as_str() {
         "check" => writeln!(io::stdout(), "{}", scan(&file)?.holders.len())?,

@@ -4,8 +4,9 @@
 //! slot_witness FILE
 //! ```
 //!
-//! It looks again and again until its standard input is closed. For each line that it reads there, it takes one more
-//! look and then prints what it has seen so far, a line for all users together and one for each of them:
+//! It looks again and again until its standard input is closed. For each line that it reads there, it takes
+//! one more look and then prints what it has seen so far, a line for all users together and one for each of
+//! them:
 //!
 //! ```text
 //! all most 12
@@ -13,9 +14,10 @@
 //! end
 //! ```
 //!
-//! `most` is how many slots were held at one moment. The witness knows nothing but what the kernel says of locks and of
-//! processes. A look is no snapshot, so only what a second look finds unchanged is believed: that process held that slot
-//! all the time between the looks, and in that time it was asked whose process it is.
+//! `most` is how many slots were held at one moment. The witness knows nothing but what the kernel says of
+//! locks and of processes. A look is no snapshot, so only what a second look finds unchanged is believed:
+//! that process held that slot all the time between the looks, and in that time it was asked whose process it
+//! is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

@@ -1,12 +1,12 @@
-//! Writes the name of each signal that it gets, and each line of its standard input, in the order in which they come. It
-//! ends when its standard input does, or by a signal that nobody can catch.
+//! Writes the name of each signal that it gets, and each line of its standard input, in the order in which
+//! they come. It ends when its standard input does, or by a signal that nobody can catch.
 //!
 //! ```text
 //! witness [FILE]
 //! ```
 //!
-//! It stands for a program that does not end when it is asked to. With a file it writes the signals there, for a test that
-//! cannot read its standard output.
+//! It stands for a program that does not end when it is asked to. With a file it writes the signals there,
+//! for a test that cannot read its standard output.
 
 use std::error::Error;
 use std::fs::OpenOptions;

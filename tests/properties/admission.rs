@@ -1,5 +1,5 @@
-//! "Admission: prove, do not count." Whatever is locked in a file and whatever its content says, the few questions that a
-//! launch asks give the answer that a look at every byte gives.
+//! "Admission: prove, do not count." Whatever is locked in a file and whatever its content says, the few
+//! questions that a launch asks give the answer that a look at every byte gives.
 
 use std::{
     collections::BTreeSet,
@@ -14,21 +14,28 @@ use nix::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rungate::{
-    repository::{
-        acquisition::{Launch, Outcome, acquire},
-        claim::{Admit, Claim, Demand, Nested, Slots},
-        file::{Creation, Opening},
-        hold::Hold,
+    keeper::{error::KeeperError, memory::Store, table::Keepers},
+    protocol::{
+        acquisition::Outcome, asker::Asker, clock::Clock, outlook::outlook, without_waiting::acquire,
     },
     sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    terms::{
+        admit::Admit,
+        amount::Amount,
+        claim::{Claim, Demand},
+        hold::Hold,
+        launch::Launch,
+        location::FileLocation,
+        slots::Slots,
+    },
 };
 use tempfile::NamedTempFile;
 
 use crate::support::lock_range;
 
-/// The byte before that of slot 1, and where the tickets of waiters with each limit begin.
+/// The byte before that of slot 1, and where those who stand in line have their locks.
 const BEFORE_SLOTS: u64 = 7;
-const TICKETS: u64 = 1 << 43;
+const STANDING: u64 = 1 << 61;
 
 /// Slots are looked at up to here; some locks go on to the end of any file.
 const LAST: u64 = 80;
@@ -44,7 +51,7 @@ struct State {
     hint: Option<u64>,
     cursor: Option<u64>,
     limit: u64,
-    slots: u64,
+    slots: u32,
     admit: Admit,
 }
 
@@ -53,7 +60,7 @@ fn states() -> impl Strategy<Value = State> {
     let waiting = prop_oneof![3 => Just(Vec::new()), 1 => vec(1..40_u64, 1..3)];
     let hint = option::of(prop_oneof![0..80_u64, Just(u64::MAX), Just(1 << 20)]);
     let admit = select(vec![Admit::WithinLimit, Admit::WithinLimit, Admit::Unenforced, Admit::Always]);
-    (held, waiting, hint, option::of(0..90_u64), 0..50_u64, 1..5_u64, admit).prop_map(
+    (held, waiting, hint, option::of(0..90_u64), 0..50_u64, 1..5_u32, admit).prop_map(
         |(held, waiting, hint, cursor, limit, slots, admit)| State {
             held,
             waiting,
@@ -80,20 +87,28 @@ impl State {
         self.held.iter().flat_map(|lock| lock.0..=end(lock)).collect()
     }
 
+    fn is_behind(&self) -> bool {
+        self.waiting.iter().any(|limit| *limit >= self.limit)
+    }
+
     /// What follows from everything at once.
     fn expected(&self) -> Answer {
         let endless = self.held.iter().any(|(_, count)| count.is_none());
         let held = self.held();
-        let fits = !endless && held.len() as u64 + self.slots <= self.limit;
-        let is_behind = self.waiting.iter().any(|limit| *limit >= self.limit);
+        let fits = !endless && held.len() as u64 + u64::from(self.slots) <= self.limit;
+        let is_behind = self.is_behind();
         match self.admit {
             // A lock to the end of any file leaves slots only before it.
-            Admit::Always if !endless => Answer::Slots(self.slots),
+            Admit::Always if !endless => Answer::Slots(u64::from(self.slots)),
             Admit::Always => {
                 let free = (1..LAST).filter(|slot| !held.contains(slot)).count() as u64;
-                if free >= self.slots { Answer::Slots(self.slots) } else { Answer::Refused }
+                if free >= u64::from(self.slots) {
+                    Answer::Slots(u64::from(self.slots))
+                } else {
+                    Answer::Refused
+                }
             }
-            _ if fits && !is_behind => Answer::Slots(self.slots),
+            _ if fits && !is_behind => Answer::Slots(u64::from(self.slots)),
             Admit::Unenforced => Answer::Nothing,
             Admit::WithinLimit => Answer::Refused,
         }
@@ -115,7 +130,7 @@ impl State {
         }
         let slots = self.held.iter().map(|(first, count)| (BEFORE_SLOTS + first, count.unwrap_or(0)));
         let tickets = self.waiting.iter().enumerate();
-        let tickets = tickets.map(|(number, limit)| (TICKETS * limit + 1 + number as u64, 1));
+        let tickets = tickets.map(|(number, limit)| (STANDING + ((1 + number as u64) << 32) + limit, 1));
         let lock = |(start, length): (u64, u64)| {
             let file = open();
             let range = lock_range(libc::F_RDLCK, start.cast_signed(), length.cast_signed());
@@ -125,28 +140,12 @@ impl State {
         slots.chain(tickets).map(lock).collect()
     }
 
-    fn claim(&self, path: &Path) -> Claim {
-        let base = path.parent().expect("a directory").to_owned();
-        Claim {
-            name: "seats".into(),
-            path: path.to_owned(),
-            creation: Creation {
-                base,
-                create_base: false,
-                private: None,
-                file_mode: 0o600,
-                directory_mode: 0o700,
-            },
-            owner: None,
-            limit: self.limit,
-            slots: Slots::Number(self.slots),
-            zones: None,
-            admit: self.admit,
-            nested: Nested::Take,
-            rule: "seats".into(),
-            pause: None,
-            expiry: None,
-        }
+    fn claim(&self, path: &Path) -> Claim<'static> {
+        let amount = Amount::plain(Slots::Number(self.slots), self.limit);
+        let mut file = FileLocation::named(path.to_owned(), 0o600);
+        // What a policy names is believed to be a repository, whatever it holds.
+        file.creation.by_hand = false;
+        Claim::outside_the_policy(file, Amount { admit: self.admit, ..amount }, "seats")
     }
 }
 
@@ -158,21 +157,27 @@ proptest! {
         let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
         let locks = state.lock(&path);
         let inherited = Inherited::default();
-        let launch = Launch {
-            command: "matlab",
-            host: "ws17",
-            uid: 0,
-            ancestors: &[],
-            opening: Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process },
+        let asker = Asker {
+            launch: Launch { command: "matlab", host: "ws17", uid: 0, ancestors: &[], hold: Hold::Process },
+            keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() },
+            generation: 0,
             on_expired: &|_, _, _| {},
+            clock: Clock::default(),
         };
         let demands = [Demand::One(state.claim(&path))];
-        let outcome = acquire(&demands, &launch).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        // Whether those in line are alive is another question, and takes seconds to answer.
+        let failed = |error: KeeperError| TestCaseError::fail(error.to_string());
+        let outcome = if state.is_behind() {
+            outlook(&demands, &asker).refusal.map_err(failed)?.map(Outcome::Refused)
+        } else {
+            None
+        };
+        let outcome = outcome.map_or_else(|| acquire(&demands, &asker).map_err(failed), Ok)?;
         let held = state.held();
         let answer = match &outcome {
-            Outcome::Refused(_) => Answer::Refused,
-            Outcome::Admitted(admitted) => {
-                let taken: Vec<u64> = admitted.slots().iter().flat_map(|held| held.slots.clone()).collect();
+            Outcome::Refused(_) | Outcome::Interrupted => Answer::Refused,
+            Outcome::Granted(grant) => {
+                let taken: Vec<u64> = grant.slots().iter().flat_map(|held| held.slots.slots()).collect();
                 prop_assert!(taken.iter().all(|slot| !held.contains(slot)), "{:?} are taken twice", taken);
                 let within = state.admit == Admit::Always || taken.iter().all(|slot| *slot <= state.limit);
                 prop_assert!(within, "{:?} are beyond the limit", taken);

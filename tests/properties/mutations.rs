@@ -1,5 +1,5 @@
-//! Policies that were damaged at random. Whatever the text, reading it ends with a policy or with faults that can be
-//! shown, and what is judged by a policy that was read is judged to an end.
+//! Policies that were damaged at random. Whatever the text, reading it ends with a policy or with faults that
+//! can be shown, and what is judged by a policy that was read is judged to an end.
 
 use std::fs;
 
@@ -7,9 +7,10 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use rungate::policy::{Policy, codes};
 
 use super::request::{Launch, launches};
+use crate::manual::{has_key, keys_of_a_policy};
 
-/// A policy in which every key of the language stands.
-const EVERYTHING: &str = r#"
+/// A policy in which every key of the language stands, and every form of its values.
+pub(super) const EVERYTHING: &str = r#"
 version = 1
 [defaults]
 directory = "/run/rungate"
@@ -23,23 +24,58 @@ fd_floor = 200
 [alias]
 matlab = ["matlab", "mex"]
 service = ["svc-*", "%daemons"]
+people = ["ann", "%cad", 4711]
+[delegate."20-cad.toml"]
+owner = "ann"
+users = ["%cad"]
+commands = ["@matlab", "cad-*"]
 [log]
-to = "journald"
+to = "/var/log/{host}.log"
 events = "all"
+replay = true
 [command.matlab]
 exec = "/opt/matlab"
 [repository.matlab]
 limit = 50
-reserve = [{ for = ["%cad"], slots = 10, lend = 6 }]
+reserve = [{ for = ["%cad"], slots = 10, lend = 6 }, { hosts = ["lab*"], when = ["22:00-06:00"], slots = "20%" }]
+limits = [{ when = ["Sat,Sun"], limit = 40 }]
 nested = "take"
+wait = "2h"
+queue = 20
+queue_per_user = 2
 [repository.each]
 per = ["user", "host"]
 limit = "2/cpu"
+limits = [{ users = ["%cad", "@people"], hosts = ["ws*"], limit = 4 }, { when = ["22:00-06:00"], limit = 9 }]
+[repository.person]
+per = "user"
+limit = 3
+limits = { ann = 8, "%cad" = 6, "5000-5999" = 1, "@people" = 2 }
 [repository.group]
 per = "group"
 limit = 10
 limits = { cad = 20, "s*" = 5 }
 charge = "any"
+[repository.job]
+per = ["{project}", "{job}"]
+limit = 0
+limits = [{ when = ["2026-11-20 18:00..2026-11-22 20:00"], limit = 1 }]
+[repository.gpu]
+names = ["0", "1", "2", "3"]
+out_of_order = { "ws*" = ["2"], lab = ["0", "1"] }
+[repository.port]
+per = "host"
+names = ["8001", "8002"]
+out_of_order = ["8002"]
+limit = 2
+[repository.kept]
+limit = 4
+keeper = "agent"
+unreachable = "start"
+[repository.seats]
+limit = 4
+keeper = "site"
+on_lost = "stop"
 [repository.nightly]
 path = "n/{command}-{arg1}.lock"
 limit = 1
@@ -59,18 +95,32 @@ groups = ["cad", "sim"]
 hosts = ["ws*"]
 directories = ["/proj/**"]
 environment = { PROJECT = ["apollo"], DEBUG = false }
-when = ["Mon-Fri 08:00-18:00", "2026-12-24..2026-12-26"]
+when = ["Mon-Fri 08:00-18:00", "2026-12-24..2026-12-26", "Fri 18:00..Sun 20:00"]
 except = [{ users = ["@service"] }]
 first_of = "f"
 order = -1
-acquire = ["each", { repository = "matlab", ceiling = 30, slots = 2 }, { any_of = ["group", "nightly"] }]
+acquire = ["each", { repository = "matlab", ceiling = 30, slots = 2, wait = "0s" }, { any_of = ["group", "nightly"] }]
 wait = "forever"
 hold = "supervisor"
 message = "no"
 [[rule]]
+name = "jobs"
+directories = ["/proj/{project}/**"]
+arguments = [["--job", "{job}"], "--job={job}"]
+acquire = ["job", { repository = "person", ceiling = "60%" }]
+[[rule]]
+name = "all of them"
+arguments = { all = ["-batch", ["-np", "*"]] }
+acquire = [{ any_of = [["gpu", { repository = "port", slots = "all" }], "person"] }, "kept"]
+[[rule]]
+name = "exactly these"
+arguments = { exactly = ["push", "**"] }
+environment = { JOB = ["{job}"], PROJECT = ["x-{project}"] }
+acquire = ["job"]
+[[rule]]
 name = "free"
 first_of = "f"
-acquire = [{ repository = "matlab", leave = 3, slots_from = { after = "-np", most = 16 } }]
+acquire = [{ repository = "matlab", leave = "3%", slots = 0, slots_from = { after = "-np", most = 16 } }]
 admit = "always"
 enforce = false
 [[rule]]
@@ -85,9 +135,28 @@ from = ["matlab"]
 [[test]]
 name = "t"
 user = "ann"
+uid = 2000
+groups = ["cad", 2001]
+netgroups = ["lab"]
 command = "matlab"
-expect = "start"
-use = { matlab = 3 }
+path = "/opt/matlab"
+arguments = ["-batch"]
+host = "ws17"
+directory = "/proj/apollo"
+environment = { PROJECT = "apollo" }
+time = "2026-11-20 14:02"
+cpus = 4
+use = { matlab = 3, "person [ann]" = [{ user = "ann", uid = 2000, groups = ["cad"], netgroups = ["lab"], slots = 2 }] }
+waiting = { matlab = 2 }
+expect = "wait"
+wait = "1h"
+hold = "supervisor"
+[[test]]
+name = "u"
+command = "free"
+expect = "would-refuse"
+by = "free"
+claims = ["matlab", { repository = "person", member = "ann", slots = 1, limit = 2 }]
 "#;
 
 /// Pieces of the language and of what does not belong there.
@@ -137,14 +206,14 @@ const PIECES: &[&str] = &[
 ];
 
 #[derive(Clone, Debug)]
-enum Damage {
+pub(super) enum Damage {
     Remove(usize, usize),
     Insert(usize, &'static str),
     Repeat(usize, usize),
     Swap(usize, usize),
 }
 
-fn damages() -> impl Strategy<Value = Damage> {
+pub(super) fn damages() -> impl Strategy<Value = Damage> {
     let anywhere = || 0..10_000usize;
     prop_oneof![
         (anywhere(), 1..40usize).prop_map(|(at, length)| Damage::Remove(at, length)),
@@ -154,7 +223,7 @@ fn damages() -> impl Strategy<Value = Damage> {
     ]
 }
 
-fn damage(text: &str, damage: &Damage) -> String {
+pub(super) fn damage(text: &str, damage: &Damage) -> String {
     let characters: Vec<char> = text.chars().collect();
     let mut lines: Vec<&str> = text.lines().collect();
     let within = |number: usize, length: usize| number % length.max(1);
@@ -212,10 +281,15 @@ fn judge(text: &str, launch: &Launch) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn the_policy_in_which_every_key_stands_is_none_with_a_fault() {
-    let text = EVERYTHING.replace("\"group\", \"nightly\"", "\"nightly\"").replace("if_elapsed_from", "#");
+fn the_policy_in_which_every_key_stands_has_them_all_and_no_fault() {
     if let Err(faults) = Policy::of_text("/p.toml", EVERYTHING) {
-        panic!("{faults}\n{text}");
+        panic!("{faults}");
+    }
+    let dictionary =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/policy.dict")).expect("the dictionary");
+    for key in keys_of_a_policy() {
+        assert!(has_key(EVERYTHING, &key), "{key}");
+        assert!(dictionary.contains(&format!("\"{key}\"")), "{key} is not in the fuzzers' dictionary");
     }
 }
 

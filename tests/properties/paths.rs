@@ -8,8 +8,13 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use rungate::{
-    decision::{Demand, Request, Verdict, decide},
-    policy::{LookupError, Names, Policy},
+    decision::{Request, Verdict, decide},
+    policy::Policy,
+    terms::{
+        claim::Demand,
+        location::Location,
+        names::{LookupError, Names},
+    },
 };
 
 /// Nobody has a name.
@@ -103,7 +108,8 @@ fn path(template: &str, (uid, arguments): &(u32, Vec<OsString>)) -> PathBuf {
     );
     let Verdict::Start(terms) = &decision.verdict else { panic!("it does not start") };
     let Some(Demand::One(claim)) = terms.demands.first() else { panic!("it claims nothing") };
-    claim.path.clone()
+    let Location::File(file) = &claim.location else { panic!("it is kept in no file") };
+    file.path.clone()
 }
 
 /// What of a launch a template asks about.

@@ -3,7 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select, strategy::Union};
 use rungate::{
     diagnostic::SourceText,
-    policy::{LayerKind, LayerText, Policy},
+    policy::{Difference, LayerKind, LayerText, PartKind, Policy},
 };
 
 use super::request::{ARGUMENTS, COMMANDS, DIRECTORIES, GROUPS, HOSTS, USERS, launches};
@@ -33,6 +33,11 @@ fn selectors() -> Vec<BoxedStrategy<String>> {
     vec![
         list("commands", &with(COMMANDS, &["mat*", "@tools", "/usr/bin/*", "/**/mex", "*"])),
         list("arguments", &with(&ARGUMENTS[..3], &["*", "-*"])),
+        any_line(&[
+            "arguments = { all = [\"-batch\", [\"-np\", \"*\"]] }",
+            "arguments = { exactly = [\"-*\", \"**\"] }",
+            "arguments = { exactly = [] }",
+        ]),
         any_line(&["arguments = [[\"-np\", \"*\"]]", "arguments = [\"-batch\", [\"-np\", \"8\"]]"]),
         list("users", &with(USERS, &["t*", "%cad", "+lab", "2000-2001", "2002", "*", "%s*"])),
         list("groups", &with(GROUPS, &["s*", "2001", "*"])),
@@ -42,12 +47,27 @@ fn selectors() -> Vec<BoxedStrategy<String>> {
             "environment = { PROJECT = [\"apollo\"] }",
             "environment = { PROJECT = false, X = false }",
         ]),
-        list("when", &["Mon-Fri 08:00-18:00", "22:00-06:00", "Sat,Sun", "2026-11-20..2026-12-01"]),
+        list(
+            "when",
+            &[
+                "Mon-Fri 08:00-18:00",
+                "22:00-06:00",
+                "Sat,Sun",
+                "2026-11-20..2026-12-01",
+                "Fri 18:00..Sun 20:00",
+                "2026-11-20 18:00..2026-11-22 20:00",
+            ],
+        ),
     ]
 }
 
+/// What a rule selects.
+pub(super) fn selectors_of_a_rule() -> impl Strategy<Value = String> {
+    lines(selectors()).prop_map(|lines| once(&lines))
+}
+
 /// A key may stand once only: of several lines for one the first stays.
-fn once(text: &str) -> String {
+pub(super) fn once(text: &str) -> String {
     let mut seen = Vec::new();
     let mut kept = String::new();
     for line in text.lines() {
@@ -70,15 +90,31 @@ fn rule() -> impl Strategy<Value = String> {
         "\"each\"",
         "\"group\"",
         "\"env\"",
+        "\"project\"",
         "{ repository = \"a\", ceiling = 3 }",
+        "{ repository = \"a\", ceiling = \"60%\" }",
         "{ repository = \"a\", leave = 1, slots = 2 }",
+        "{ repository = \"each\", leave = \"30%\" }",
         "{ repository = \"env\", slots = \"all\" }",
         "{ repository = \"a\", slots_from = { after = \"-np\", most = 4 } }",
+        "{ repository = \"a\", slots = 0, slots_from = { after = \"-np\" } }",
+        "{ repository = \"a\", wait = \"0s\" }",
+        "\"gpu\"",
+        "{ repository = \"gpu\", slots = \"all\" }",
         "{ any_of = [\"each\", \"a\"] }",
+        "{ any_of = [[\"a\", \"each\"], [{ repository = \"a\", wait = \"1h\" }, \"env\"], \"env\"] }",
         "{ any_of = [{ repository = \"env\", slots = 2 }, \"each\"] }",
+    ];
+    let captures = [
+        "directories = [\"/proj/{project}/**\", \"/{project}\"]\narguments = [\"-batch\", \"-np\"]\n",
+        "arguments = { all = [\"-np\", [\"-batch\", \"{project}\"]] }\n",
+        "arguments = { exactly = [\"-*\", \"**\", \"{project}\"] }\n",
+        "arguments = [[\"-np\", \"{project}\"], \"-{project}\"]\n",
+        "environment = { PROJECT = [\"{project}\"] }\n",
     ];
     let limit = (
         vec(select(claims.to_vec()), 0..3),
+        select(captures.to_vec()),
         lines(vec![
             any_line(&["charge = \"first\"", "charge = \"any\""]),
             any_line(&["admit = \"always\""]),
@@ -88,10 +124,16 @@ fn rule() -> impl Strategy<Value = String> {
             any_line(&["first_of = \"f\"", "first_of = \"g\""]),
         ]),
     );
-    let limit = limit.prop_map(|(claims, rest)| {
+    let limit = limit.prop_map(|(claims, captures, rest)| {
         let groups =
             if claims.contains(&"\"group\"") { "groups = [\"cad\", \"s*\", \"2001\"]\n" } else { "" };
-        format!("{groups}acquire = [{}]\n{rest}", claims.join(", "))
+        let captures = if claims.contains(&"\"project\"") { captures } else { "" };
+        // There is no name beyond the last.
+        let has_names = claims.iter().any(|claim| claim.contains("gpu"));
+        let rest = if has_names { rest.replace("admit = \"always\"\n", "") } else { rest };
+        let rest: Vec<&str> =
+            rest.lines().filter(|line| !claims.is_empty() || !line.starts_with("wait")).collect();
+        format!("{groups}{captures}acquire = [{}]\n{}\n", claims.join(", "), rest.join("\n"))
     });
     let deny = any_line(&[
         "action = \"deny\"",
@@ -125,6 +167,7 @@ fn repositories() -> impl Strategy<Value = String> {
         vec![
             any_line(&["nested = \"take\""]),
             any_line(&["wait = \"1h\""]),
+            any_line(&["queue = 20", "queue_per_user = 2"]),
             any_line(&["hold = \"supervisor\""]),
             any_line(&["enforce = false", "enforce = true"]),
             any_line(&[
@@ -138,6 +181,11 @@ fn repositories() -> impl Strategy<Value = String> {
         vec![any_line(&[
             "reserve = [{ for = [\"%cad\"], slots = 3, lend = 2 }]",
             "reserve = [{ for = [\"ann\", \"%sim\"], slots = 1 }, { for = [\"+lab\"], slots = 2, lend = 2 }]",
+            "reserve = [{ hosts = [\"ws*\"], slots = \"20%\" }, { for = [\"%cad\"], hosts = [\"lab\"], slots = 1 }]",
+            "reserve = [{ for = [\"@folk\"], when = [\"Mon-Fri 08:00-18:00\"], slots = \"50%\", lend = 1 }]",
+        ])],
+        vec![any_line(&[
+            "limits = [{ when = [\"22:00-06:00\"], limit = 6 }, { when = [\"Fri 18:00..Sun 20:00\"], limit = \"1/cpu\" }]",
         ])],
     ]
     .concat();
@@ -148,6 +196,9 @@ fn repositories() -> impl Strategy<Value = String> {
             "per = [\"user\", \"host\"]",
             "path = \"x/{user}.lock\"",
             "path = \"/v/{uid}/l\"",
+            "per = \"user\"\nlimits = { bob = 1, \"%cad\" = 3, \"2000-2001\" = 2, \"@folk\" = 4, \"t*\" = 5 }",
+            "per = \"user\"\nlimits = { \"@folk\" = 4, \"+lab\" = 2, \"*\" = 7, ann = 1 }",
+            "per = [\"user\", \"host\"]\nlimits = [{ users = [\"%cad\", \"@folk\"], hosts = [\"ws*\"], limit = 4 }, { hosts = [\"FARM2\"], when = [\"22:00-06:00\"], limit = 1 }]",
         ])],
     ]
     .concat();
@@ -155,19 +206,52 @@ fn repositories() -> impl Strategy<Value = String> {
         common(),
         vec![
             any_line(&["charge = \"first\"", "charge = \"any\""]),
-            any_line(&["limits = { cad = 2, \"s*\" = \"1/cpu\", 2001 = 9 }"]),
+            any_line(&[
+                "limits = { cad = 2, \"s*\" = \"1/cpu\", 2001 = 9 }",
+                "limits = { \"2000-2001\" = 2, \"@some\" = 3, sim = 1 }",
+                "limits = [{ groups = [\"s*\"], when = [\"Sat,Sun\"], limit = 9 }, { groups = [\"@some\"], limit = 2 }]",
+            ]),
         ],
     ]
     .concat();
     let env =
         [common(), vec![any_line(&["path = \"{env.PROJECT}-{arg1}\"", "path = \"{runtime}/{command}\""])]]
             .concat();
-    (lines(seats), lines(each), lines(group), lines(env)).prop_map(|(seats, each, group, env)| {
-        format!(
-            "[repository.a]\nlimit = 6\n{seats}[repository.each]\nlimit = \"1/cpu\"\n{each}\
-             [repository.group]\nlimit = 3\nper = \"group\"\n{group}[repository.env]\nlimit = 2\n{env}"
-        )
-    })
+    let project = any_line(&[
+        "per = [\"{project}\", \"user\"]",
+        "per = \"{project}\"\nlimits = { apollo = 3, \"a*\" = 1, \"@some\" = 2 }",
+        "path = \"{project}/{user}-{project}.lock\"",
+    ]);
+    let kept = vec![
+        any_line(&["per = \"user\"", "per = [\"host\", \"command\"]"]),
+        any_line(&["unreachable = \"start\"", "unreachable = \"refuse\""]),
+        any_line(&["nested = \"take\""]),
+        any_line(&["if_elapsed = \"15m\""]),
+    ];
+    let gpu = [
+        common(),
+        vec![
+            any_line(&["limit = 2", "limit = \"3/cpu\""]),
+            any_line(&["per = \"host\"", "reserve = [{ for = [\"%cad\"], slots = \"50%\", lend = 1 }]"]),
+            any_line(&[
+                "out_of_order = [\"b\"]",
+                "out_of_order = { ws17 = [\"a\", \"c\"], \"ws*\" = [\"a\"], lab = [\"b\"] }",
+                "out_of_order = { farm2 = [\"a\", \"b\", \"c\"] }",
+            ]),
+        ],
+    ]
+    .concat();
+    (lines(seats), lines(each), lines(group), lines(env), lines(gpu), lines(kept), project).prop_map(
+        |(seats, each, group, env, gpu, kept, project)| {
+            format!(
+                "[repository.a]\nlimit = 6\n{seats}[repository.each]\nlimit = \"1/cpu\"\n{each}\
+             [repository.kept]\nlimit = 2\nkeeper = \"agent\"\n{kept}\
+             [repository.group]\nlimit = 3\nper = \"group\"\n{group}[repository.env]\nlimit = 2\n{env}\
+             [repository.project]\nlimit = 2\n{project}\n\
+             [repository.gpu]\nnames = [\"a\", \"b\", \"c\"]\n{gpu}"
+            )
+        },
+    )
 }
 
 fn defaults() -> impl Strategy<Value = String> {
@@ -181,7 +265,7 @@ fn defaults() -> impl Strategy<Value = String> {
         any_line(&["time_zone = \"UTC\""]),
     ]);
     keys.prop_map(|keys| {
-        format!("[defaults]\n{keys}[alias]\ntools = [\"mex\", \"@more\"]\nmore = [\"sol*\"]\n")
+        format!("[defaults]\n{keys}[alias]\ntools = [\"mex\", \"@more\"]\nmore = [\"sol*\"]\nfolk = [\"ann\", \"bob\", \"%sim\"]\nsome = [\"cad\", \"students\"]\n")
     })
 }
 
@@ -215,6 +299,9 @@ proptest! {
             prop_assert_eq!(launch.judged_by(&original), launch.judged_by(&again), "{}", printed.join("\n"));
         }
         let twice = again.print().into_iter().map(|(_, text)| text).collect::<Vec<_>>();
-        prop_assert_eq!(printed, twice, "what is printed prints itself");
+        prop_assert_eq!(&printed, &twice, "what is printed prints itself");
+        let difference = Difference::between(&original, &again);
+        let changes = difference.changes().iter().filter(|change| change.kind != PartKind::Family);
+        prop_assert!(changes.count() == 0, "{:?}\n{}", difference, printed.join("\n"));
     }
 }

@@ -1,16 +1,16 @@
-//! Requests out of a small vocabulary, so that the rules of a random policy match now and then, and decisions as text,
-//! so that two of them can be compared.
+//! Requests out of a small vocabulary, so that the rules of a random policy match now and then, and decisions
+//! as text, so that two of them can be compared.
 
-use std::{
-    ffi::OsString,
-    fmt::Write,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, fmt::Write, path::PathBuf};
 
 use proptest::{collection::vec, prelude::Strategy, sample::select};
 use rungate::{
-    decision::{Decision, Demand, Request, Unenforced, Verdict, decide},
-    policy::{Invocation, LookupError, Names, Policy},
+    decision::{Decision, Request, Unenforced, Verdict, decide},
+    policy::Policy,
+    terms::{
+        claim::Claim,
+        names::{LookupError, Names},
+    },
 };
 
 pub(super) const COMMANDS: &[&str] = &["matlab", "mex", "solver", "svc-a"];
@@ -88,39 +88,15 @@ pub(super) fn launches() -> impl Strategy<Value = Launch> {
 }
 
 impl Launch {
-    /// Where its program is.
-    pub(super) fn program(&self) -> PathBuf {
-        PathBuf::from("/usr/bin").join(self.command)
-    }
-
-    /// Its command as the entries of `commands` see it.
-    pub(super) fn invocation<'a>(&self, program: &'a Path) -> Invocation<'a> {
-        Invocation::new(self.command.as_ref(), program, program)
+    /// Whether its command begins so and its user is in this group.
+    pub(super) fn is_of(&self, command: &str, group: &str) -> bool {
+        self.command.starts_with(command)
+            && numbered(GROUPS, group).is_some_and(|gid| self.groups.contains(&gid))
     }
 
     /// What a policy says of it, to the last detail, save what things are called.
     pub(super) fn judged_by(&self, policy: &Policy) -> String {
-        self.decided_by(policy, show)
-    }
-
-    /// What a policy says of it, and what the rules are called that matter, save what becomes of the others.
-    pub(super) fn told_by(&self, policy: &Policy) -> String {
-        self.decided_by(policy, |decision| {
-            let mut text = verdict(decision);
-            for entry in decision.trace.iter().filter(|entry| entry.matches()) {
-                let _ = writeln!(text, "{} {}", entry.rule.shown_name(), entry.rule.place());
-            }
-            if let Verdict::Start(terms) = &decision.verdict {
-                for claim in terms.demands.iter().flat_map(Demand::claims) {
-                    let _ = writeln!(text, "{} {}", claim.repository.shown_name(), claim.repository.place());
-                }
-            }
-            text
-        })
-    }
-
-    fn decided_by(&self, policy: &Policy, tell: impl Fn(&Decision<'_>) -> String) -> String {
-        let path = self.program();
+        let path = PathBuf::from("/usr/bin").join(self.command);
         let environment = |name: &str| self.project.filter(|_| name == "PROJECT").map(OsString::from);
         let now = jiff::Timestamp::from_second(1_795_000_000 + 3600 * self.hour).expect("a time");
         let decision = decide(
@@ -141,7 +117,7 @@ impl Launch {
                 names: &Databases,
             },
         );
-        tell(&decision)
+        show(&decision)
     }
 }
 
@@ -163,23 +139,36 @@ fn verdict(decision: &Decision<'_>) -> String {
                     Unenforced::Unmatched => writeln!(text, "would refuse the unmatched"),
                 };
             }
-            let _ = writeln!(text, "exempt {} {:?} {:?}", terms.exempt.is_some(), terms.wait, terms.hold);
+            let _ = writeln!(text, "exempt {} {:?}", terms.exempt.is_some(), terms.hold);
             for demand in &terms.demands {
-                let _ = writeln!(text, "one of {}", demand.claims().len());
+                let lengths: Vec<usize> = demand.alternatives().map(<[_]>::len).collect();
+                let _ = writeln!(text, "one of {lengths:?}");
                 for claim in demand.claims() {
-                    let numbers = (claim.limit, claim.ceiling, claim.slots, &claim.zones, claim.owner);
-                    let creation = (&claim.base, claim.create_base, claim.create_mode, claim.directory_mode);
-                    let kind = (claim.nested, claim.admit_always, claim.enforce, claim.repository.pace());
-                    let _ = writeln!(
-                        text,
-                        "{} {:?} {numbers:?} {creation:?} {kind:?}",
-                        claim.path.display(),
-                        claim.member
-                    );
+                    let Claim {
+                        repository: _,
+                        member,
+                        origins,
+                        location,
+                        amount,
+                        limit_of,
+                        names,
+                        out_of_order,
+                        kept,
+                        pace,
+                        nested,
+                        wait,
+                        queue,
+                    } = claim;
+                    let _ = writeln!(text, "{member:?} {location:?} {amount:?} {pace:?} {nested:?}");
+                    // What is printed has aliases replaced, so that whom an entry is for is another text.
+                    let until = limit_of.as_ref().and_then(|limit_of| limit_of.until.as_ref());
+                    let kept: Vec<_> = kept.iter().map(|kept| (kept.slots, &kept.whom.until)).collect();
+                    let _ = writeln!(text, "{until:?} {kept:?} {names:?} {out_of_order}");
+                    let _ = writeln!(text, "{wait:?} {queue:?}");
                     let _ = writeln!(
                         text,
                         "{:?}",
-                        claim.rules.iter().map(|rule| rule.message()).collect::<Vec<_>>()
+                        origins.iter().map(|origin| origin.message).collect::<Vec<_>>()
                     );
                 }
             }

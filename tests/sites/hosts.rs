@@ -60,7 +60,7 @@ fn build_host() {
 fn gpus() {
     needs_root!();
     let site = site("gpus.toml", &[("ann", &[]), ("bob", &[])], &[]);
-    site.script("train", "#!/bin/sh\necho \"device $((RUNGATE_SLOT_GPU - 1))\"\nexec cat\n");
+    site.script("train", "#!/bin/sh\necho \"device $RUNGATE_NAME_GPU\"\nexec cat\n");
     let train = |user| run(&site, user, &["train"]);
     let start = |test: &Test| -> (String, Running) {
         let mut running = test.background();
@@ -68,7 +68,7 @@ fn gpus() {
         running.wait_for_echo();
         (line, running)
     };
-    // "Each run on a device of its own … devices are counted from 0."
+    // "Each run on a device of its own, which is told it by RUNGATE_NAME_GPU."
     let (mut devices, mut runs): (Vec<String>, Vec<Running>) =
         ["ann", "bob", "ann", "ann"].iter().map(|user| start(&train(user))).unzip();
     let third = devices[2].clone();
@@ -95,19 +95,24 @@ fn many_hosts() {
     needs_root!();
     let site = site("many-hosts.toml", &[("ann", &[])], &["job", "drill"]);
     let job = |host: &str| run(&site, "ann", &["job"]).host(host);
-    // "A job host takes four jobs, the two big ones twelve, a login node none, and what is not named takes one."
+    // "A job host takes four jobs, the two big ones twelve, a login node none, and what is not named takes
+    // one."
     let mut running = Vec::new();
-    for (host, limit) in
-        [("job17.example.org", 4), ("big2", 12), ("job3", 4), ("ws3", 1), ("big1.example.org", 12)]
-    {
+    for (host, limit, why) in [
+        ("job17.example.org", 4, " (limit of job*)"),
+        ("big2", 12, ""),
+        ("job3", 4, " (limit of job*)"),
+        ("ws3", 1, ""),
+        ("big1.example.org", 12, ""),
+    ] {
         running.extend(spawn(&job(host), limit));
-        full(&job(host), &[(&format!("jobs [{host}]"), &format!("{limit} of {limit}"))]);
+        full(&job(host), &[(&format!("jobs [{host}]"), &format!("{limit} of {limit} used{why}"))]);
     }
     job("login1.example.org")
         .stderr(
             "
             rungate: job: not started: [..]
-              jobs [login1.example.org]  closed: its limit is 0
+              jobs [login1.example.org]  closed: its limit is 0 (limit of login*)
             ...
             ",
         )

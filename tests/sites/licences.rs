@@ -1,4 +1,5 @@
-//! Seats and tokens that were bought, and who may have how many of them. That of `licence-seats.toml` is in `policies.rs`.
+//! Seats and tokens that were bought, and who may have how many of them. That of `licence-seats.toml` is in
+//! `policies.rs`.
 
 use super::{changed, full, run, site, site_with, spawn};
 use crate::support::{Running, Site, Test, eventually, needs_root};
@@ -29,7 +30,8 @@ fn reserved_seats() {
     cad.extend(spawn(&vcs("bob"), 2));
     assert_eq!(slots_of(&cad), [1, 2, 3, 4, 9, 10]);
     full(&vcs("ann"), &[("vcs", "16 of 16")]);
-    // "While those are idle, others may use six of them": no seat but one of those that others had is free for eve.
+    // "While those are idle, others may use six of them": no seat but one of those that others had is free
+    // for eve.
     drop(cad.drain(..4));
     full(&vcs("eve"), &[("vcs", "12 of 16")]);
     drop(cad.drain(..1));
@@ -64,19 +66,20 @@ fn licence_kinds() {
     let _second = cfd("bob", &["-np", "8"]).spawn();
     assert_eq!(held(), [2, 4, 16]);
     drop(first);
-    // "Without `-np` it is one process."
+    // "Without `-np` it is serial, and needs no token."
     let _more = spawn(&cfd("ann", &[]), 2);
-    assert_eq!(held(), [3, 6, 10]);
+    assert_eq!(held(), [3, 6, 8]);
     // A solver is free, but no mesher.
     let refused = cfd("ann", &[]).stderr(
         "
-        rungate: cfd: not started: 1 of 3 limits is reached
+        rungate: cfd: not started: 1 of 2 limits is reached
           cfd-mesher  6 of 6 used, 2 more wanted
         ...
         ",
     );
     refused.status(75);
-    // "A run that asks for more processes than there are tokens could never start, and is told so at once (status 78)."
+    // "A run that asks for more processes than there are tokens could never start, and is told so at once
+    // (status 78)."
     cfd("ann", &["-np", "64"])
         .stderr(
             "
@@ -177,9 +180,9 @@ fn batch_pool_by_day() {
     for arguments in [&["-batch", "x"][..], &["-nodisplay"], &["-r", "x;exit"]] {
         full(&matlab(&site, "ann", arguments), &[("batch", "2 of 2")]);
     }
-    // "Somebody who sits in front of it always uses the interactive ones", also with a script that does not end.
+    // "Whoever sits in front of it has five at any time", also with a script that does not end.
     let _interactive = spawn(&matlab(&site, "ann", &["-r", "startup"]), 5);
-    full(&matlab(&site, "bob", &[]), &[("interactive", "5 of 5")]);
+    full(&matlab(&site, "bob", &[]), &[("interactive", "5 of 5"), ("seats", "7 of 7")]);
     // "Batch runs wait for their turn."
     let mut waiting = run(&site, "ann", &["matlab", "-batch", "y"]).background();
     site.stands_in_line("batch.lock", &waiting);
@@ -191,9 +194,11 @@ fn batch_pool_by_day() {
 fn batch_pool_by_night() {
     needs_root!();
     let site = batch_pool_at("\"00:00-24:00\"");
-    let _batch = spawn(&matlab(&site, "ann", &["-batch", "x"]), 3);
-    assert_eq!((site.held_numbers("batch.lock").len(), site.held_numbers("interactive.lock").len()), (2, 1));
-    let _interactive = spawn(&matlab(&site, "bob", &[]), 4);
-    full(&matlab(&site, "bob", &[]), &[("interactive", "5 of 5")]);
-    full(&matlab(&site, "ann", &["-batch", "x"]), &[("batch", "2 of 2"), ("interactive", "5 of 5")]);
+    // "Five at night; whoever sits in front of it has five, as far as they are idle."
+    let mut batch = spawn(&matlab(&site, "ann", &["-batch", "x"]), 5);
+    full(&matlab(&site, "ann", &["-batch", "x"]), &[("batch", "5 of 5 used (limit of this hour)")]);
+    let _interactive = spawn(&matlab(&site, "bob", &[]), 2);
+    full(&matlab(&site, "bob", &[]), &[("seats", "7 of 7")]);
+    drop(batch.pop());
+    matlab(&site, "bob", &[]).status(0);
 }

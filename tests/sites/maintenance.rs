@@ -30,10 +30,14 @@ fn maintenance() {
     full(&job("ann"), &[("machine", "8 of 8")]);
     drop(benchmark);
 
-    // "On the night of the maintenance nothing starts any more, save what root starts … What runs when the maintenance
-    // begins is not ended: the machine drains."
+    // "On the night of the maintenance nothing starts any more, save what root starts … What runs when the
+    // maintenance begins is not ended: the machine drains."
     let before = job("ann").spawn();
-    site.system_policy(&changed("maintenance.toml", "\"2026-11-28 22:00-06:00\"", "\"00:00-24:00\""));
+    site.system_policy(&changed(
+        "maintenance.toml",
+        "\"2026-11-28 22:00..2026-11-29 06:00\"",
+        "\"00:00-24:00\"",
+    ));
     for user in ["ann", "bob"] {
         denied(&job(user), "maintenance");
         denied(&run(&site, user, &["ls"]), "maintenance");

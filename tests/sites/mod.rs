@@ -1,6 +1,6 @@
-//! The situations of real sites: the files of `policies/`, each played with real processes of real users. Who is to start
-//! does, who is to be refused is, and reads which rule or repository it was. What a file says about itself stands above the
-//! lines that show it.
+//! The situations of real sites: the files of `policies/`, each played with real processes of real users. Who
+//! is to start does, who is to be refused is, and reads which rule or repository it was. What a file says
+//! about itself stands above the lines that show it.
 
 use crate::policies::{directory, full, policies, run, shared};
 use crate::support::{Ending, Running, Site, Test, needs_root};
@@ -12,7 +12,8 @@ mod people;
 mod projects;
 mod roll_out;
 
-/// A site that has a file of `policies/` as its system's policy, with these users, each in these groups, and these programs.
+/// A site that has a file of `policies/` as its system's policy, with these users, each in these groups, and
+/// these programs.
 fn site(policy: &str, people: &[(&str, &[&str])], programs: &[&str]) -> Site {
     site_with(&shared(policy), people, programs)
 }
@@ -30,7 +31,8 @@ fn site_with(policy: &str, people: &[(&str, &[&str])], programs: &[&str]) -> Sit
     site
 }
 
-/// A file of `policies/` with one thing in the place of another: hours that are now, a directory that exists here.
+/// A file of `policies/` with one thing in the place of another: hours that are now, a directory that exists
+/// here.
 #[track_caller]
 fn changed(policy: &str, was: &str, is: &str) -> String {
     let text = shared(policy);
@@ -57,7 +59,7 @@ fn no_policy_makes_a_site_frown() {
     needs_root!();
     let site = Site::new();
     let groups = ["asic", "cad", "contractors", "power", "sim", "students"];
-    for (user, groups) in [("ann", &groups[..]), ("bob", &[])] {
+    for (user, groups) in [("ann", &groups[..]), ("bob", &[]), ("cadadm", &[])] {
         site.account(user, groups);
     }
     for files in policies() {

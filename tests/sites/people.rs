@@ -25,14 +25,15 @@ fn power_users() {
     let _ann = viewer("ann").spawn();
     full(&viewer("ann"), &[("sessions-per-user [ann]", "1 of 1")]);
     let mut pia = spawn(&viewer("pia"), 3);
-    full(&viewer("pia"), &[("sessions-per-user [pia]", "3 of 3")]);
+    full(&viewer("pia"), &[("sessions-per-user [pia]", "3 of 3 used (limit of @power)")]);
     let _bob = spawn(&viewer("bob"), 2);
     full(&viewer("bob"), &[("sessions", "6 of 6")]);
     full(&viewer("eve"), &[("sessions", "6 of 6")]);
     // "Administrators start as many as they like and take none."
     let _administrators = [spawn(&viewer("adm"), 2), spawn(&viewer("root"), 2)];
     assert_eq!(site.held_numbers("sessions.lock").len(), 6);
-    // "Service accounts are counted, but never refused … `rungate status` (7 of 6), and people wait until it is given back."
+    // "Service accounts are counted, but never refused … `rungate status` (7 of 6), and people wait until it
+    // is given back."
     let service = viewer("svc-render").spawn();
     assert_eq!(site.held_numbers("sessions.lock").len(), 7);
     site.test()
@@ -43,6 +44,52 @@ fn power_users() {
     full(&viewer("eve"), &[("sessions", "6 of 6")]);
     drop(service);
     viewer("eve").status(0);
+}
+
+const DAY: &str = "\"Mon-Fri 08:00-18:00\"";
+const NIGHT: &str = "\"Mon-Thu 18:00-08:00\", \"Fri 18:00..Mon 08:00\"";
+
+#[test]
+fn office_hours_by_day() {
+    needs_root!();
+    let policy = changed("office-hours.toml", DAY, "\"00:00-24:00\"").replace(NIGHT, "\"2000-01-01\"");
+    let people: [(&str, &[&str]); 3] = [("ann", &[]), ("pia", &["cad"]), ("bob", &[])];
+    let site = site_with(&policy, &people, &["simulate", "simulate-batch"]);
+    let simulate = |user| run(&site, user, &["simulate"]);
+    // "A fifth of them is kept for the designers and two for the screens of the meeting rooms."
+    site.test()
+        .args(["list", "simulator"])
+        .stdout("simulator: 0 of 20 used, 4 kept for %cad, 2 kept for meeting*\n")
+        .status(0);
+    // "By day a person has two, a designer four."
+    let _ann = spawn(&simulate("ann"), 2);
+    full(&simulate("ann"), &[("simulator-per-user [ann]", "2 of 2")]);
+    let mut designer = spawn(&simulate("pia"), 4);
+    full(&simulate("pia"), &[("simulator-per-user [pia]", "4 of 4 used (limit of %cad)")]);
+    // Hers are those that were kept for her: as many are left for others as before.
+    site.test()
+        .args(["list", "simulator"])
+        .stdout("simulator: 6 of 20 used, 2 kept for meeting*\n...\n")
+        .status(0);
+    let _room = run(&site, "bob", &["simulate"]).host("meeting2").spawn();
+    assert_eq!(site.held_numbers("simulator.lock"), [1, 2, 3, 4, 5, 7, 8]);
+    designer.clear();
+}
+
+#[test]
+fn office_hours_by_night() {
+    needs_root!();
+    let policy = changed("office-hours.toml", DAY, "\"2000-01-01\"").replace(NIGHT, "\"00:00-24:00\"");
+    let site = site_with(&policy, &[("ann", &[]), ("bob", &[])], &["simulate", "simulate-batch"]);
+    // "Whoever is still there has eight."
+    let _ann = spawn(&run(&site, "ann", &["simulate"]), 8);
+    let eight = "8 of 8 used (limit of this hour)";
+    full(&run(&site, "ann", &["simulate"]), &[("simulator-per-user [ann]", eight)]);
+    // "A batch run leaves a third of the licences free, at any hour."
+    let batch = run(&site, "bob", &["simulate-batch"]);
+    let _bob = spawn(&batch, 5);
+    full(&batch, &[("simulator", "13 of 13")]);
+    site.test().args(["list", "simulator"]).stdout("simulator: 13 of 20 used\n...\n").status(0);
 }
 
 /// "In the evening and at the weekend the lab is theirs." By day it is in `policies.rs`.
@@ -78,7 +125,7 @@ fn ssh_sessions() {
         session("ann", Some("cat")).spawn(),
         session("ann", Some("printf '%s' \"\"; cat -- - | cat")).spawn(),
     ];
-    // "The user reads the refusal where he would have seen his prompt."
+    // "The user reads the refusal where they would have seen their prompt."
     session("ann", None)
         .stderr(
             "

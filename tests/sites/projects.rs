@@ -1,6 +1,6 @@
 //! Caps for projects, and departments that keep rules of their own beside the site's.
 
-use std::fs;
+use std::{fs, os::unix::fs::chown};
 
 use super::{changed, denied, directory, full, run, shared, site_with, spawn};
 use crate::support::{Site, needs_root, set_mode};
@@ -18,23 +18,29 @@ fn project_caps() {
     // "Both ways lead to one file for each project, so that they count together."
     let apollo = [for_project("ann", "apollo").spawn(), for_project("bob", "apollo").spawn()];
     let _third = at("ann", "proj/apollo/run1").spawn();
-    assert_eq!(site.held_numbers("projects/apollo.lock").len(), 3);
-    full(&for_project("bob", "apollo"), &[("project [apollo]", "3 of 3")]);
-    full(&at("bob", "proj/apollo"), &[("apollo", "3 of 3")]);
+    assert_eq!(site.held_numbers("project.apollo.lock").len(), 3);
+    for another in [for_project("bob", "apollo"), at("bob", "proj/apollo")] {
+        full(&another, &[("project [apollo]", "3 of 3")]);
+    }
     // "Apollo has paid for three runs at once, gemini for two."
     let _gemini = [at("bob", "proj/gemini").spawn(), for_project("bob", "gemini").spawn()];
-    full(&at("ann", "proj/gemini"), &[("gemini", "2 of 2")]);
-    full(&for_project("ann", "gemini"), &[("project [gemini]", "2 of 2")]);
+    for another in [at("ann", "proj/gemini"), for_project("ann", "gemini")] {
+        full(&another, &[("project [gemini]", "2 of 2")]);
+    }
     // "The variable PROJECT where that is set, else the directory."
     drop(apollo);
     full(&at("ann", "proj/apollo").env("PROJECT", "gemini"), &[("project [gemini]", "2 of 2")]);
     at("ann", "proj/gemini").env("PROJECT", "apollo").status(0);
-    // "A run that belongs to no project is refused", and an invented one is none.
+    // "A run that belongs to no project is refused."
     denied(&at("ann", "work"), "no project");
-    denied(&at("ann", "proj/mercury"), "no project");
-    denied(&for_project("ann", "mercury"), "a project that nobody knows");
-    denied(&for_project("ann", "apollo/../gemini"), "a project that nobody knows");
-    denied(&at("ann", "proj/apollo").env("PROJECT", ""), "a project that nobody knows");
+    denied(&at("ann", "proj"), "no project");
+    // "A project that is not listed has no run", whatever its name.
+    for other in [at("ann", "proj/mercury"), for_project("ann", "mercury"), for_project("ann", "../apollo")] {
+        other
+            .stderr("rungate: [..]: not started: [..]\n  project [..]  closed: its limit is 0\n...\n")
+            .status(75);
+    }
+    at("ann", "proj/apollo").env("PROJECT", "").status(0);
     run(&site, "ann", &["less"]).status(0);
 }
 
@@ -51,8 +57,12 @@ fn departments() {
         set_mode(&directory, 0o755);
         site.system_file(&format!("policy.d/{name}"), &text);
     };
+    site.account("cadadm", &[]);
     drop_in("20-cad.toml", "\"2000-01-01\"");
     drop_in("30-sim.toml", "");
+    // "It may belong to cadadm."
+    let cadadm = site.user("cadadm").uid;
+    chown(site.path("etc/rungate/policy.d/20-cad.toml"), Some(cadadm), None).expect("chown");
     for (user, groups) in [
         ("ann", &["cad"][..]),
         ("art", &["cad"]),
@@ -67,19 +77,25 @@ fn departments() {
     // "The site buys eight seats of MATLAB and gives two to each person."
     let _eve = spawn(&matlab("eve"), 2);
     full(&matlab("eve"), &[("matlab-per-user [eve]", "2 of 2")]);
-    // "A cap of the department's own": cad uses three, whoever of it.
+    // "Cad uses three", whoever of it.
     let cad = [spawn(&matlab("ann"), 2), spawn(&matlab("art"), 1)];
-    full(&matlab("art"), &[("matlab-cad", "3 of 3")]);
+    full(&matlab("art"), &[("seats", "3 of 3")]);
     // "An exception to a rule of this file": sim has four for each.
     let sim = spawn(&matlab("sid"), 3);
     full(&matlab("sid"), &[("matlab", "8 of 8")]);
     drop(cad);
     let _fourth = matlab("sid").spawn();
     full(&matlab("sid"), &[("matlab-per-sim-user [sid]", "4 of 4")]);
-    // Whoever is in both has the four of sim, below the three of cad.
+    // Whoever is in both has the four of sim, below the three of cad, who leave two of all free.
     drop(sim);
-    let _both = spawn(&matlab("sue"), 3);
-    full(&matlab("sue"), &[("matlab-cad", "3 of 3")]);
+    let both = spawn(&matlab("sue"), 3);
+    full(&matlab("sue"), &[("matlab", "6 of 6"), ("seats", "3 of 3")]);
+    drop(both);
+    // "A mistake in it stops cad's MATLAB and nothing else."
+    drop_in("20-cad.toml", "nonsense");
+    matlab("ann").stderr("rungate: matlab: not started: the policy has 1 fault\n...\n").status(78);
+    matlab("sid").outcome();
+    run(&site, "ann", &["cat"]).status(0);
     // "And not during the weekly regression."
     drop_in("20-cad.toml", "\"00:00-24:00\"");
     for user in ["ann", "sue"] {

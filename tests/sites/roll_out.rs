@@ -34,7 +34,8 @@ fn roll_out() {
     assert_eq!(site.held_numbers("simulations.lock").len(), 6);
     let from_home = simulate(&site, "dan").directory("home").spawn();
     drop((seventh, from_home));
-    // "What would have been refused is logged, and `rungate history --summary` says whom the caps would have hit."
+    // "What would have been refused is logged, and `rungate history --summary` says whom the caps would have
+    // hit."
     let log = fs::read_to_string(site.path("work/log.jsonl")).expect("a log");
     let would_refuse: Vec<&str> = log.lines().filter(|line| line.contains("\"would-refuse\"")).collect();
     assert!(would_refuse.iter().any(|line| line.contains("simulations")), "{log}");

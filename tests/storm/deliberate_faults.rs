@@ -1,5 +1,5 @@
-//! The referee is shown to see: launchers with a fault on purpose (`src/deliberate_fault.rs`) are caught in each of the ways that
-//! it knows, and the same storm without a fault passes.
+//! The referee is shown to see: launchers with a fault on purpose (`src/deliberate_fault.rs`) are caught in
+//! each of the ways that it knows, and the same storm without a fault passes.
 //!
 //! ```sh
 //! cargo test --features deliberate-faults --test tests deliberate_faults
@@ -8,11 +8,17 @@
 use std::time::Duration;
 
 use super::climate::Climate;
+use super::weather::Sky;
 use super::{Calm, STORM, Storm, stage};
-use crate::support::needs_root;
+use crate::support::{Dice, needs_root};
+
+/// A storm ends with the first thing that the referee sees. That is a matter of seconds, and of minutes where
+/// the machine has much else to do.
+const LONGEST: Duration = Duration::from_secs(240);
 
 /// Everybody wants one of two slots, and nothing else happens.
-const QUIET: Storm = Storm { seed: 1, is_wild: false, ..STORM };
+const QUIET: Storm =
+    Storm { seed: 1, sky: Sky::Clear, peers: 0, is_hostile: false, is_changing: false, apart: 0, ..STORM };
 
 #[test]
 fn nothing_is_wrong_without_a_fault() {
@@ -46,6 +52,28 @@ fn a_newcomer_that_overtakes_is_caught() {
     is_caught("overtaking", "overtaken", Storm { work: (300, 300), ..QUIET });
 }
 
+/// In a line of those who are allowed less, as long as they have not seen the new policy.
+#[test]
+fn a_newcomer_that_overtakes_after_a_change_is_caught() {
+    is_caught("one-policy", "overtaken", Storm { is_changing: true, work: (300, 300), ..QUIET });
+}
+
+/// Nobody sees that somebody in another PID namespace is stopped.
+#[test]
+fn a_line_behind_somebody_silent_is_caught() {
+    is_caught("no-looks", "idle", Storm { sky: Sky::Silent, apart: 100, wait: Some("25s"), ..QUIET });
+}
+
+#[test]
+fn a_donated_proof_is_caught() {
+    is_harmful("donated-proof", "a daemon was ended");
+}
+
+#[test]
+fn a_link_of_a_strangers_is_caught() {
+    is_harmful("strangers-links", "a treasure was touched");
+}
+
 #[test]
 fn a_launcher_that_is_blocked_is_caught() {
     let slack = Duration::from_secs(5);
@@ -55,8 +83,17 @@ fn a_launcher_that_is_blocked_is_caught() {
 #[track_caller]
 fn is_caught(fault: &'static str, how: &str, storm: Storm) {
     needs_root!();
-    let calm = rage(Storm { fault: Some(fault), longest: Duration::from_secs(60), ..storm });
+    let calm = rage(Storm { fault: Some(fault), longest: LONGEST, ..storm });
     assert!(calm.violations.iter().any(|line| line.starts_with(how)), "{fault}: {calm:?}");
+}
+
+#[track_caller]
+fn is_harmful(fault: &'static str, how: &str) {
+    needs_root!();
+    let storm = Storm { fault: Some(fault), is_hostile: true, longest: LONGEST, ..QUIET };
+    let climate = Climate::any(&mut Dice::new(storm.seed));
+    let calm = storm.rage(&stage(&climate), climate);
+    assert!(calm.hostility.harm.iter().any(|line| line.starts_with(how)), "{fault}: {calm:?}");
 }
 
 fn rage(storm: Storm) -> Calm {

@@ -10,7 +10,8 @@ pub(crate) fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Says on the real standard error, which the test runner does not capture, that the current test shows nothing here.
+/// Says on the real standard error, which the test runner does not capture, that the current test shows
+/// nothing here.
 pub(crate) fn skip(reason: &str) {
     let thread = thread::current();
     let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("a test"));
@@ -27,8 +28,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of that name. The names that tests use are in Debian's base-passwd, so one that is missing is a
-    /// fault of the test.
+    /// The account of that name. The names that tests use are in Debian's base-passwd, so one that is missing
+    /// is a fault of the test.
     #[track_caller]
     pub(crate) fn named(name: &str) -> Self {
         let found = User::from_name(name).expect("the user database answers");

@@ -1,4 +1,5 @@
-//! Waiting for what must happen, and failing when it does not: no test proves anything by the passing of time.
+//! Waiting for what must happen, and failing when it does not: no test proves anything by the passing of
+//! time.
 
 use std::process::Child;
 use std::thread::sleep;

@@ -58,7 +58,8 @@ pub(crate) fn errors_of(call: &str, about: &str) -> &'static [&'static str] {
         // EAGAIN is for those who wait for a signal with a timeout.
         "clock_nanosleep" | "nanosleep" | "futex" | "rt_sigtimedwait" => &["EINTR"],
         "ioctl" => &["EIO"],
-        // The rest cannot fail with arguments that are right, or only for want of rights that nobody needs here.
+        // The rest cannot fail with arguments that are right, or only for want of rights that nobody needs
+        // here.
         _ => &[],
     }
 }

@@ -1,7 +1,7 @@
 //! Who holds which slot of a lock file, asked of the kernel and of nobody else.
 //!
-//! This is the tests' own reading of a repository. It shares no code with the library and never looks at what a file
-//! contains, so it can judge both. It is compiled into the tests and into the observer.
+//! This is the tests' own reading of a repository. It shares no code with the library and never looks at what
+//! a file contains, so it can judge both. It is compiled into the tests and into the observer.
 
 use std::fs::File;
 use std::io;
@@ -28,8 +28,8 @@ pub(crate) struct HeldSlot {
 
 /// Every slot that anybody holds, lowest first.
 ///
-/// This is no snapshot: the slots are asked about one after the other while others come and go. A process that is
-/// named in two successive answers for the same slot has held it all the time between them.
+/// This is no snapshot: the slots are asked about one after the other while others come and go. A process
+/// that is named in two successive answers for the same slot has held it all the time between them.
 pub(crate) fn held_slots(file: &File) -> io::Result<Vec<HeldSlot>> {
     let mut held = Vec::new();
     collect(file, SLOT_ZERO + 1, SLOTS_END, &mut held)?;
@@ -37,8 +37,8 @@ pub(crate) fn held_slots(file: &File) -> io::Result<Vec<HeldSlot>> {
     Ok(held)
 }
 
-/// Collects what is locked from `start` up to `end`. A query answers with the first lock in the order of the kernel's
-/// list, which need not be the lowest one, so both sides of the answer are asked about again.
+/// Collects what is locked from `start` up to `end`. A query answers with the first lock in the order of the
+/// kernel's list, which need not be the lowest one, so both sides of the answer are asked about again.
 fn collect(file: &File, start: i64, end: i64, held: &mut Vec<HeldSlot>) -> io::Result<()> {
     let Some(lock) = conflicting_lock(file, start, end)? else { return Ok(()) };
     let first = lock.l_start.max(start);

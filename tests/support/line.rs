@@ -1,16 +1,27 @@
-//! Who waits in which line of a lock file, asked of the kernel and of nobody else: the tests' own reading of the tickets.
+//! Who waits in which line of a lock file, asked of the kernel and of nobody else: the tests' own reading of
+//! the locks.
 
 use std::fs::File;
 
 use super::deadline::eventually;
 use super::held_slots::conflicting_lock;
+use super::over_agent;
 use super::running::Running;
 use super::site::Site;
 
-/// So many bytes belong to the waiters of each limit, and the first of them to limit 1.
-const STRETCH: i64 = 1 << 43;
+/// Those who stand in line have their locks from here on, by number.
+pub(crate) const STANDING: i64 = 1 << 61;
 
-/// The ticket of a waiter.
+/// So many bytes for each number.
+const STRETCH: i64 = 1 << 32;
+
+/// So many bytes for each policy, and one for each limit.
+const LIMITS: i64 = 1 << 20;
+
+/// Waiters have their places from here on.
+pub(crate) const PLACES: i64 = 1 << 62;
+
+/// Somebody who stands in line.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Waiter {
     /// Its place in time; the smallest is the oldest.
@@ -21,12 +32,16 @@ pub(crate) struct Waiter {
 }
 
 impl Site {
-    /// Everybody who waits for a slot of this repository, oldest first. There is nobody in a file that does not exist.
+    /// Everybody who waits for a slot of this repository, oldest first. There is nobody in a file that does
+    /// not exist.
     #[track_caller]
     pub(crate) fn line(&self, repository: &str) -> Vec<Waiter> {
+        if over_agent::is_on() {
+            return self.line_with_agent(repository);
+        }
         let mut waiters = Vec::new();
         if let Ok(file) = File::open(self.repository(repository)) {
-            collect(&file, STRETCH, i64::MAX, &mut waiters);
+            collect(&file, STANDING, PLACES, &mut waiters);
         }
         waiters.sort_unstable();
         waiters
@@ -41,13 +56,13 @@ impl Site {
     }
 }
 
-/// Collects the tickets from `start` up to `end`, on both sides of the one that the kernel names first.
+/// Collects those from `start` up to `end`, on both sides of the one that the kernel names first.
 fn collect(file: &File, start: i64, end: i64, waiters: &mut Vec<Waiter>) {
     let lock = conflicting_lock(file, start, end).expect("the kernel says who holds a lock");
     let Some(lock) = lock else { return };
     let first = lock.l_start.max(start);
     let last = if lock.l_len == 0 { end } else { end.min(lock.l_start + lock.l_len) };
     collect(file, start, first, waiters);
-    waiters.push(Waiter { number: first % STRETCH, limit: first / STRETCH, pid: lock.l_pid });
+    waiters.push(Waiter { number: (first - STANDING) / STRETCH, limit: first % LIMITS, pid: lock.l_pid });
     collect(file, last, end, waiters);
 }

@@ -1,16 +1,22 @@
-//! What the integration tests are written with: a site to work in, a builder that runs one command and compares all
-//! that comes out, guards for what runs in the background, and the tests' own reading of locks and processes.
+//! What the integration tests are written with: a site to work in, a builder that runs one command and
+//! compares all that comes out, guards for what runs in the background, and the tests' own reading of locks
+//! and processes.
 
 mod accounts;
+mod agent;
+mod authority;
+mod built;
 mod deadline;
 mod dice;
 mod errors_of_calls;
+mod etcd;
 mod figures;
 mod held_slots;
 mod line;
 mod lock_range;
 mod observer;
 mod outcome;
+mod over_agent;
 mod pattern;
 mod process_state;
 mod running;
@@ -21,16 +27,21 @@ mod terminal;
 mod test;
 mod trace;
 mod unindent;
+mod ways;
 mod witness;
 
 pub(crate) use accounts::{Account, is_root, skip};
+pub(crate) use agent::LOOK;
+pub(crate) use authority::{Authority, Certificate};
 pub(crate) use deadline::eventually;
 pub(crate) use dice::Dice;
 pub(crate) use errors_of_calls::{error_named, errors_of};
+pub(crate) use etcd::{ETCD, Etcd, Host, needs_etcd, needs_openssl};
 pub(crate) use figures::tell;
 pub(crate) use lock_range::lock_range;
 pub(crate) use observer::{Observed, Observer};
 pub(crate) use outcome::{Ending, Outcome};
+pub(crate) use over_agent::{is_on as is_over_the_agent, over_the_agent};
 pub(crate) use process_state::ProcessState;
 pub(crate) use running::{Running, state_of};
 pub(crate) use sabotage::{Fault, Report, Sabotage, Start, TracedCall};
@@ -40,6 +51,7 @@ pub(crate) use terminal::Terminal;
 pub(crate) use test::Test;
 pub(crate) use trace::{Call, Trace};
 pub(crate) use unindent::unindent;
+pub(crate) use ways::{Mishap, Ways};
 pub(crate) use witness::Witness;
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.

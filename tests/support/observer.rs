@@ -30,7 +30,8 @@ impl Observer {
         observer
     }
 
-    /// What was seen until now, and at least once since this was called: in the order in which the files were given.
+    /// What was seen until now, and at least once since this was called: in the order in which the files were
+    /// given.
     #[track_caller]
     pub(crate) fn report(&mut self) -> Vec<Observed> {
         self.running.write_line("report");

@@ -9,8 +9,8 @@
 //! | `[gap]` | one or more blanks, where a table pads its columns |
 //! | a line `...` | any number of lines, also none |
 //!
-//! Everything else is compared as it stands. A hole is an admission that the test does not look there, so the narrow
-//! ones are to be preferred.
+//! Everything else is compared as it stands. A hole is an admission that the test does not look there, so the
+//! narrow ones are to be preferred.
 
 /// Whether the text is what the pattern describes, to the last line.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {

@@ -26,8 +26,8 @@ pub(crate) struct ProcessState {
 }
 
 impl ProcessState {
-    /// The state of a process that has come to execute the program of this name, and to wait for something: while it
-    /// is being loaded not all of it can be seen.
+    /// The state of a process that has come to execute the program of this name, and to wait for something:
+    /// while it is being loaded not all of it can be seen.
     #[track_caller]
     pub(crate) fn of(pid: i32, program: &str) -> Self {
         let proc = PathBuf::from(format!("/proc/{pid}"));

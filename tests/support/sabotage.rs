@@ -1,4 +1,5 @@
-//! A command that is killed at one of its system calls, or has one of them fail: see `tests/programs/saboteur`.
+//! A command that is killed at one of its system calls, or has one of them fail: see
+//! `tests/programs/saboteur`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -77,6 +78,12 @@ impl Sabotage {
     /// Whether the command, and whatever it left behind of itself, has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.running.is_zombie()
+    }
+
+    /// How many calls it has made by now, or the one that was chosen.
+    pub(crate) fn calls_so_far(&self) -> usize {
+        let text = fs::read_to_string(&self.report).expect("the report");
+        text.lines().filter(|line| line.starts_with("call ")).count()
     }
 
     /// Waits for its end.

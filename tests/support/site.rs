@@ -1,4 +1,5 @@
-//! A machine in small for one test: a directory with a policy, a place for repositories, programs and users' folders.
+//! A machine in small for one test: a directory with a policy, a place for repositories, programs and users'
+//! folders.
 //!
 //! ```text
 //! $DIR/policy.toml     what RUNGATE_POLICY names, once there is a policy
@@ -24,22 +25,27 @@ use nix::libc;
 use tempfile::TempDir;
 
 use super::accounts::{Account, is_root};
+use super::built;
+use super::deadline::eventually;
 use super::held_slots::{HeldSlot, conflicting_lock, held_slots};
+use super::over_agent;
 use super::running::Running;
 use super::test::Test;
 use super::unindent::unindent;
 
 /// The programs that tests start besides rungate itself: the examples in `tests/programs`.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 11] = [
     "peer",
     "observer",
     "holder",
+    "forger",
     "null_launcher",
     "witness",
     "slot_witness",
     "saboteur",
     "referee",
     "actor",
+    "synthetic_site",
 ];
 
 /// A handle to one site. The directory goes with the last handle.
@@ -75,14 +81,17 @@ impl Site {
         site
     }
 
-    /// Writes `$DIR/policy.toml`. A text that does not give a version gets three lines in front: the version, and
-    /// `$DIR/repositories` as the directory of repositories, which are for everybody.
+    /// Writes `$DIR/policy.toml`. A text that does not give a version gets three lines in front: the version,
+    /// and `$DIR/repositories` as the directory of repositories, which are for everybody.
     pub(crate) fn policy(&self, text: &str) {
+        if over_agent::is_on() {
+            return self.policy_over_agent(&over_agent::kept_by_agent(&unindent(text)));
+        }
         self.write("policy.toml", &whole_policy(text));
     }
 
-    /// Makes this text the system's policy, `/etc/rungate/policy.toml`, for every command of this site that follows.
-    /// Only root can do that.
+    /// Makes this text the system's policy, `/etc/rungate/policy.toml`, for every command of this site that
+    /// follows. Only root can do that.
     pub(crate) fn system_policy(&self, text: &str) {
         self.system_file("policy.toml", &whole_policy(text));
     }
@@ -96,8 +105,8 @@ impl Site {
         self.write(file, text);
     }
 
-    /// Adds a user to this site's `/etc`, a member of these groups, which are made if need be. Only root can mount that
-    /// over the real one.
+    /// Adds a user to this site's `/etc`, a member of these groups, which are made if need be. Only root can
+    /// mount that over the real one.
     pub(crate) fn account(&self, name: &str, groups: &[&str]) {
         self.make_etc();
         let uid = self.add(&format!("{name}:x:ID:ID::/:/bin/sh"), "passwd");
@@ -135,7 +144,7 @@ impl Site {
 
     /// A user of this site, else of the machine.
     #[track_caller]
-    pub(super) fn user(&self, name: &str) -> Account {
+    pub(crate) fn user(&self, name: &str) -> Account {
         let passwd = fs::read_to_string(self.path("etc/passwd")).unwrap_or_default();
         let fields =
             passwd.lines().map(|line| line.split(':').collect::<Vec<&str>>()).find(|line| line[0] == name);
@@ -163,7 +172,8 @@ impl Site {
         set_mode(&directory, 0o1777);
     }
 
-    /// The directories of this site that its commands see in the place of the machine's, and what they stand for.
+    /// The directories of this site that its commands see in the place of the machine's, and what they stand
+    /// for.
     pub(super) fn own_directories(&self) -> Vec<(PathBuf, &'static str)> {
         let directories = [(self.path("etc"), "/etc"), (self.path("system-run"), "/run")];
         directories.into_iter().filter(|(path, _)| path.exists()).collect()
@@ -193,8 +203,8 @@ impl Site {
         write_by_another(&self.path("bin").join(name), self.expand(&unindent(text)));
     }
 
-    /// Puts a program of that name into `$DIR/bin` that copies its standard input to its standard output: it runs as
-    /// long as a test wants it to, and answers, so that a test knows that it runs.
+    /// Puts a program of that name into `$DIR/bin` that copies its standard input to its standard output: it
+    /// runs as long as a test wants it to, and answers, so that a test knows that it runs.
     pub(crate) fn program(&self, name: &str) {
         self.copy_of("/bin/cat", name);
     }
@@ -208,13 +218,20 @@ impl Site {
         symlink(self.rungate(), directory.join(name)).expect("a new link");
     }
 
+    /// Puts rungate into `$DIR/bin`, as it is installed.
+    pub(crate) fn rungate_in_bin(&self) {
+        for program in ["rungate", "rungate-tools"] {
+            install(&self.rungate().with_file_name(program), &self.path("bin").join(program));
+        }
+    }
+
     /// Puts a program of the system into `$DIR/bin`, under this name.
     pub(crate) fn copy_of(&self, program: &str, name: &str) {
         install(Path::new(program), &self.path("bin").join(name));
     }
 
-    /// Locks ranges of a repository, which is created if need be, for as long as the guard lives. The words are those
-    /// of `tests/programs/holder.rs`.
+    /// Locks ranges of a repository, which is created if need be, for as long as the guard lives. The words
+    /// are those of `tests/programs/holder.rs`. Somebody may have a mutex for a moment just then.
     #[track_caller]
     pub(crate) fn holder<'word>(
         &self,
@@ -223,9 +240,12 @@ impl Site {
     ) -> Running {
         let path = self.repository(repository);
         File::options().create(true).append(true).open(&path).expect("a new repository");
-        let mut running = self.test().program(self.helper("holder")).args([path]).args(words).background();
-        assert_eq!(running.read_line(), "ready\n");
-        running
+        let words: Vec<&str> = words.into_iter().collect();
+        eventually(&format!("{words:?} can be locked in {repository}"), || {
+            let holder = self.test().program(self.helper("holder"));
+            let mut running = holder.args([&path]).args(words.iter().copied()).background();
+            (running.read_line() == "ready\n").then_some(running)
+        })
     }
 
     /// A lock of anybody's on the bytes of a repository from `start` up to `end`.
@@ -250,9 +270,13 @@ impl Site {
         self.path("repositories").join(name)
     }
 
-    /// Who holds which slots of a repository, as the kernel has it. There is nobody in a file that does not exist.
+    /// Who holds which slots of a repository, as the kernel has it. There is nobody in a file that does not
+    /// exist.
     #[track_caller]
     pub(crate) fn held(&self, repository: &str) -> Vec<HeldSlot> {
+        if over_agent::is_on() {
+            return self.held_with_agent(repository);
+        }
         match File::open(self.repository(repository)) {
             Ok(file) => held_slots(&file).expect("the kernel says who holds a lock"),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -275,6 +299,7 @@ impl Site {
     #[track_caller]
     pub(crate) fn helper(&self, name: &str) -> PathBuf {
         assert!(PROGRAMS.contains(&name), "{name} is not one of the tests' programs");
+        built::assert_current(name);
         self.0.programs.join(name)
     }
 
@@ -323,8 +348,8 @@ fn base() -> PathBuf {
     if !is_root() || open_to_everyone(&usual) { usual } else { PathBuf::from("/var/tmp") }
 }
 
-/// Where rungate and the tests' programs are, as seen by every user: beside this test program, or copied into the site
-/// when that is in a directory that only root can enter.
+/// Where rungate and the tests' programs are, as seen by every user: beside this test program, or copied into
+/// the site when that is in a directory that only root can enter.
 fn programs_for_everyone(site: &Path) -> (PathBuf, PathBuf) {
     let rungate = PathBuf::from(env!("CARGO_BIN_EXE_rungate"));
     let programs = rungate.with_file_name("examples");
@@ -336,7 +361,9 @@ fn programs_for_everyone(site: &Path) -> (PathBuf, PathBuf) {
     for name in PROGRAMS {
         install(&programs.join(name), &copies.join(name));
     }
-    install(&rungate, &copies.join("rungate"));
+    for program in ["rungate", "rungate-tools"] {
+        install(&rungate.with_file_name(program), &copies.join(program));
+    }
     (copies.join("rungate"), copies)
 }
 
@@ -348,8 +375,9 @@ fn install(source: &Path, target: &Path) {
     }
 }
 
-/// Writes an executable file, and has another process do it: while this one had it open for writing, a program that a
-/// neighbouring test starts would inherit that, and the file would be busy when it is to be executed.
+/// Writes an executable file, and has another process do it: while this one had it open for writing, a
+/// program that a neighbouring test starts would inherit that, and the file would be busy when it is to be
+/// executed.
 fn write_by_another(target: &Path, text: impl AsRef<[u8]>) {
     let mut install = Command::new("install")
         .args(["-m", "755", "/dev/stdin"])

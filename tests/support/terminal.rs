@@ -95,8 +95,8 @@ impl Terminal {
         self.tmux.clone().args(["capture-pane", "-p", "-e"]).outcome().stdout
     }
 
-    /// Types lines until a program that repeats what it reads has repeated one: what is typed while the shell still has the
-    /// terminal never reaches it.
+    /// Types lines until a program that repeats what it reads has repeated one: what is typed while the shell
+    /// still has the terminal never reaches it.
     #[track_caller]
     pub(crate) fn is_repeated(&self, word: &str) {
         let mut looks = 0;

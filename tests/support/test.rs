@@ -8,19 +8,24 @@
 //!     .status(75);
 //! ```
 //!
-//! Standard output, standard error and the status are always compared: what a test does not mention must be empty. The
-//! expected texts are patterns (`pattern.rs`), in which `$DIR` is the site's directory.
+//! Standard output, standard error and the status are always compared: what a test does not mention must be
+//! empty. The expected texts are patterns (`pattern.rs`), in which `$DIR` is the site's directory.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::thread;
+
+use nix::sys::signal::Signal;
 
 use super::accounts::{Account, is_root};
 use super::deadline::{DEADLINE, ends_in_time};
 use super::outcome::{Ending, Outcome};
+use super::over_agent;
 use super::pattern::matches;
 use super::running::Running;
 use super::site::Site;
@@ -85,8 +90,8 @@ impl Test {
         self
     }
 
-    /// Runs as this user, with the groups the user database gives him unless [`Test::groups`] says otherwise. Only root
-    /// can become somebody else: see `needs_root!`.
+    /// Runs as this user, with the groups the user database gives them unless [`Test::groups`] says
+    /// otherwise. Only root can become somebody else: see `needs_root!`.
     #[track_caller]
     pub(crate) fn user(mut self, name: &str) -> Self {
         self.user = self.site.user(name);
@@ -139,13 +144,13 @@ impl Test {
 
     /// What must be on standard output.
     pub(crate) fn stdout(mut self, pattern: &str) -> Self {
-        self.stdout = self.site.expand(&unindent(pattern));
+        self.stdout = self.site.expand(&over_agent::expected(&unindent(pattern)));
         self
     }
 
     /// What must be on standard error.
     pub(crate) fn stderr(mut self, pattern: &str) -> Self {
-        self.stderr = self.site.expand(&unindent(pattern));
+        self.stderr = self.site.expand(&over_agent::expected(&unindent(pattern)));
         self
     }
 
@@ -181,7 +186,8 @@ impl Test {
         );
     }
 
-    /// Runs it to its end and compares nothing: for storms, where each start is judged together with the others.
+    /// Runs it to its end and compares nothing: for storms, where each start is judged together with the
+    /// others.
     #[track_caller]
     pub(crate) fn outcome(&self) -> Outcome {
         let mut child = self.start();
@@ -203,8 +209,8 @@ impl Test {
         Outcome::new(output)
     }
 
-    /// Starts it in the background, and returns when its program runs: that must answer a line on its standard input
-    /// with the same line, as cat(1) does.
+    /// Starts it in the background, and returns when its program runs: that must answer a line on its
+    /// standard input with the same line, as cat(1) does.
     #[track_caller]
     pub(crate) fn spawn(&self) -> Running {
         let mut running = self.background();
@@ -227,6 +233,9 @@ impl Test {
     /// Each of the words in front becomes the next by exec, so that the child's process id is the command's.
     fn command(&self) -> Command {
         let mut words: Vec<OsString> = Vec::new();
+        if signals_are_ignored() {
+            words.extend(["/usr/bin/env", "--default-signal"].map(OsString::from));
+        }
         for (directory, over) in self.site.own_directories() {
             let mount = format!("mount --bind \"$0\" {over} && exec \"$@\"");
             words.extend(
@@ -276,6 +285,20 @@ impl Test {
         }
         environment
     }
+}
+
+/// Whether the tests themselves ignore signals: a shell has its jobs in the background ignore SIGINT and
+/// SIGQUIT, nohup(1) SIGHUP, and what they start would ignore them as well. SIGPIPE, which Rust ignores, it
+/// gives back by itself.
+fn signals_are_ignored() -> bool {
+    static IGNORED: LazyLock<bool> = LazyLock::new(|| {
+        let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
+        let ignored =
+            status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).expect("a set of signals");
+        let ignored = u64::from_str_radix(ignored, 16).expect("a hexadecimal number");
+        (1..32).any(|signal| signal != Signal::SIGPIPE as i32 && ignored >> (signal - 1) & 1 == 1)
+    });
+    *IGNORED
 }
 
 impl Site {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::deadline::eventually;
 use super::running::Running;
+use super::site::set_mode;
 use super::test::Test;
 
 /// A record of the calls of a running command.
@@ -22,14 +23,15 @@ pub(crate) struct Call {
 }
 
 impl Trace {
-    /// Starts a command in the background and records these of its calls (`fcntl,poll`, or `all`). The process id is that of
-    /// the command. `more` goes to strace(1) as well.
+    /// Starts a command in the background and records these of its calls (`fcntl,poll`, or `all`). The
+    /// process id is that of the command. `more` goes to strace(1) as well.
     #[track_caller]
     pub(crate) fn begin(test: &Test, calls: &str, more: &[&str]) -> (Running, Self) {
         let directory = test.site().path("work");
         let number = fs::read_dir(&directory).expect("the working directory").count();
         let path = directory.join(format!("trace-{number}"));
         fs::write(&path, "").expect("a new file");
+        set_mode(&path, 0o666);
         let mut words = vec!["strace", "-D", "-qq", "-ttt", "-e", "signal=none", "-o"];
         words.push(path.to_str().expect("a plain path"));
         let traced = format!("trace={calls}");

@@ -1,7 +1,7 @@
 //! Lets a text stand in the code around it, indented as that is.
 
-/// A text that begins with a line break is a block: the break goes, the margin that all its lines share goes, and so do
-/// the blanks before the closing quote. Any other text stays as it is.
+/// A text that begins with a line break is a block: the break goes, the margin that all its lines share goes,
+/// and so do the blanks before the closing quote. Any other text stays as it is.
 pub(crate) fn unindent(text: &str) -> String {
     let Some(block) = text.strip_prefix('\n') else { return text.to_owned() };
     let block = block.trim_end_matches(' ');

@@ -15,7 +15,7 @@ pub(crate) struct Witness {
 pub(crate) struct Seen {
     /// The most slots that were held at one moment.
     pub(crate) most: usize,
-    /// By uid: the most slots that this user held at one moment, and every slot that he was ever seen in.
+    /// By uid: the most slots that this user held at one moment, and every slot that they were ever seen in.
     pub(crate) users: BTreeMap<u32, (usize, Vec<i64>)>,
 }
 

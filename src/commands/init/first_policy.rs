@@ -1,8 +1,9 @@
-//! The text of a first policy: comments and an example to start from, and a limit for each command that was named.
+//! The text of a first policy: comments and an example to start from, and a limit for each command that was
+//! named.
 
 use std::fmt::Write as _;
 
-use crate::{error::Error, exit_status::ExitStatus, output::visible::visible};
+use crate::{error::Error, escape::visible, exit_status::ExitStatus};
 
 /// The system's, which the package installs too.
 const SYSTEM: &str = include_str!("../../../packaging/policy.toml");

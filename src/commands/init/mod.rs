@@ -1,8 +1,9 @@
-//! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It never touches what is
-//! there already, and makes all of it or nothing.
+//! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
+//! never touches what is there already, and makes all of it or nothing.
 
 mod first_policy;
 mod plan;
+mod repositories;
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +14,11 @@ use crate::{
             first_policy::FirstPolicy,
             plan::{Content, Plan},
         },
-        print,
-        situation::Situation,
+        shared::{print, situation::Situation},
     },
     error::Error,
+    escape::visible,
     exit_status::ExitStatus,
-    output::visible::visible,
     policy::SYSTEM_POLICY,
     sys::regular_file,
 };
@@ -30,7 +30,10 @@ const REPOSITORIES: &str = "/run/rungate";
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate.conf";
 
 /// Writes the policy, and says what was made and what comes next.
-pub(super) fn init(arguments: &InitArguments) -> Result<u8, Error> {
+pub(super) fn run(arguments: &InitArguments) -> Result<u8, Error> {
+    if arguments.repositories {
+        return repositories::run(arguments.dry_run);
+    }
     let situation = Situation::of_this_process()?;
     let policy = FirstPolicy::new(&arguments.commands, arguments.limit)?;
     let (path, plan) = if situation.credentials.uid == 0 {
@@ -82,7 +85,7 @@ fn tmpfiles(policy: &FirstPolicy) -> String {
          d {REPOSITORIES} 1777 root root -\n"
     );
     for name in policy.repositories() {
-        text += &format!("f {} 0666 root root -\n", lock_file(name).display());
+        text += &format!("f {} 0666 root root -\n", visible(lock_file(name)));
     }
     text
 }
@@ -98,13 +101,18 @@ fn next(policy: &FirstPolicy, path: &Path, dry_run: bool) -> String {
     } else {
         ""
     };
-    let path = visible(path);
-    match policy.repositories().next() {
-        Some(command) => format!(
-            "{system}Next: rungate run -- {command}, and edit {path} as you like; rungate policy check reads it.\n"
-        ),
-        None => format!(
-            "{system}Nothing is limited yet. Next: put your commands into {path}, then: rungate policy check\n"
-        ),
+    let (first, command) = match policy.repositories().next() {
+        Some(command) => ("", command),
+        None => ("Nothing is limited yet: put your commands in with the first of them.\n", "COMMAND"),
+    };
+    let mut tries = [
+        (format!("rungate explain -- {command}"), "what would happen, and why"),
+        (format!("rungate run -- {command}"), "start it under the policy"),
+        ("rungate policy edit".to_owned(), "change the policy; it is checked before it counts"),
+    ];
+    if policy.repositories().next().is_none() {
+        tries.rotate_right(1);
     }
+    let tries = tries.iter().map(|(line, what)| format!("  {line:<30}  # {what}\n")).collect::<String>();
+    format!("{system}{first}Three to try:\n{tries}")
 }

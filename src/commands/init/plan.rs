@@ -1,5 +1,5 @@
-//! What is to be made, step by step. A plan is only made where nothing stands in the way; should a step fail all the same,
-//! the steps before it are undone.
+//! What is to be made, step by step. A plan is only made where nothing stands in the way; should a step fail
+//! all the same, the steps before it are undone.
 
 use std::{
     fs,
@@ -8,8 +8,8 @@ use std::{
 
 use crate::{
     error::Error,
+    escape::visible,
     exit_status::ExitStatus,
-    output::visible::visible,
     sys::{
         accounts,
         failure::{Errno, Failure},

@@ -1,5 +1,5 @@
-//! Who looks at the repositories again and again. Which files there are, and what the policy says, is found out anew only now
-//! and then: a look itself costs no more than opening the files and asking the kernel.
+//! Looks at the repositories again and again. Which files there are and what the policy says is found out
+//! anew only now and then: a look itself costs no more than opening the files and asking the kernel.
 
 use std::{
     cmp::Reverse,
@@ -11,27 +11,30 @@ use std::{
 use crate::{
     cli::ListingArguments,
     commands::{
-        repositories::{self, LockFileOf},
-        situation::Situation,
-        watch::picture::{Entry, Person, Picture},
+        shared::{listed_file::ListedFile, repositories, situation::Situation},
+        watch::snapshot::{Entry, Process, Snapshot},
     },
     error::Error,
-    output::{clock::Clock, visible::visible},
+    escape::visible,
+    keeper::{
+        file::{holder::Holder, survey::Survey},
+        line::Waiter,
+    },
+    output::clock::Clock,
     policy::Policy,
-    repository::{holder::Holder, line::Waiter, survey::Survey},
     sys::accounts::NameCache,
 };
 
 /// From one search for files to the next.
 const SEARCH: Duration = Duration::from_secs(5);
 
-/// The one who looks.
+/// What is looked at, and with what.
 pub(super) struct Observer {
     situation: Situation,
     named_policy: Option<PathBuf>,
     wanted: Vec<OsString>,
     policy: Policy,
-    files: Vec<LockFileOf>,
+    files: Vec<ListedFile>,
     searched: Instant,
     names: NameCache,
     clock: Clock,
@@ -42,7 +45,7 @@ impl Observer {
     /// Reads the policy and finds the files.
     pub(super) fn new(situation: Situation, arguments: &ListingArguments) -> Result<Self, Error> {
         let named_policy = arguments.policy.policy.clone();
-        let policy = situation.load_policy(named_policy.clone())?;
+        let policy = situation.load_silently(named_policy.clone())?;
         let wanted = arguments.repositories.clone();
         let files = files(&policy, &situation, &wanted)?;
         Ok(Self {
@@ -58,13 +61,13 @@ impl Observer {
         })
     }
 
-    /// One look.
-    pub(super) fn look(&mut self) -> Picture {
+    /// Looks at all of them.
+    pub(super) fn snapshot(&mut self) -> Snapshot {
         if self.searched.elapsed() >= SEARCH {
             self.search();
         }
         self.clock = self.clock.again();
-        Picture {
+        Snapshot {
             entries: self.files.iter().map(|file| self.entry(file)).collect(),
             time: self.clock.time(self.clock.system_time()),
             notice: self.notice.clone(),
@@ -75,7 +78,7 @@ impl Observer {
     fn search(&mut self) {
         self.searched = Instant::now();
         if self.policy.is_stale() {
-            match self.situation.load_policy(self.named_policy.clone()) {
+            match self.situation.load_silently(self.named_policy.clone()) {
                 Ok(policy) => self.policy = policy,
                 Err(_) => {
                     self.notice = Some("the policy has faults now: rungate policy check".to_owned());
@@ -89,16 +92,24 @@ impl Observer {
         }
     }
 
-    fn entry(&self, file: &LockFileOf) -> Entry {
-        let entry = Entry { title: visible(file.title()), limit: file.limit, ..Entry::default() };
+    fn entry(&self, file: &ListedFile) -> Entry {
+        let entry = Entry {
+            title: visible(file.title()),
+            limit: file.limit(),
+            limit_note: file.limit_note(),
+            queue: file.queue,
+            error: file.failure().map(ToString::to_string),
+            ..Entry::default()
+        };
         match file.glance() {
-            Err(error) => Entry { error: Some(visible(error.to_string())), ..entry },
+            Err(error) => Entry { error: Some(error.to_string()), ..entry },
             Ok(survey) => self.surveyed(entry, file, &survey),
         }
     }
 
-    fn surveyed(&self, entry: Entry, file: &LockFileOf, survey: &Survey) -> Entry {
-        let mut holders: Vec<Person> = survey.holders.iter().map(|holder| self.holder(holder)).collect();
+    fn surveyed(&self, entry: Entry, file: &ListedFile, survey: &Survey) -> Entry {
+        let mut holders: Vec<Process> =
+            survey.holders.iter().map(|holder| self.holder(file, holder)).collect();
         holders.sort_by_key(|holder| Reverse(holder.age));
         let waiting = survey.waiting.iter().enumerate().map(|(index, waiter)| self.waiter(index + 1, waiter));
         Entry {
@@ -111,10 +122,13 @@ impl Observer {
         }
     }
 
-    fn holder(&self, holder: &Holder) -> Person {
+    fn holder(&self, file: &ListedFile, holder: &Holder) -> Process {
         let (first, last) = holder.slots;
-        Person {
-            place: if first == last { first.to_string() } else { format!("{first}-{last}") },
+        let called = file.names_of(holder.slots).join(",");
+        let called = if called.is_empty() { called } else { format!("={}", visible(called)) };
+        let number = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        Process {
+            place: number + &called,
             pid: holder.pid.map_or_else(unknown, |pid| pid.to_string()),
             user: holder.uid.map_or_else(unknown, |uid| visible(self.names.user(uid))),
             age: holder.age(self.clock.system_time()),
@@ -123,19 +137,19 @@ impl Observer {
         }
     }
 
-    fn waiter(&self, place: usize, waiter: &Waiter) -> Person {
-        Person {
+    fn waiter(&self, place: usize, waiter: &Waiter) -> Process {
+        Process {
             place: place.to_string(),
             pid: waiter.pid.map_or_else(unknown, |pid| pid.to_string()),
             user: waiter.uid().map_or_else(unknown, |uid| visible(self.names.user(uid))),
-            age: Some(waiter.waited()),
+            age: waiter.waited(),
             command: waiter.command().map_or_else(unknown, visible),
-            note: format!("waits for use below {}", waiter.limit),
+            note: format!("waits for use below {}", waiter.class.reach),
         }
     }
 }
 
-fn files(policy: &Policy, situation: &Situation, wanted: &[OsString]) -> Result<Vec<LockFileOf>, Error> {
+fn files(policy: &Policy, situation: &Situation, wanted: &[OsString]) -> Result<Vec<ListedFile>, Error> {
     let repositories = repositories::wanted(policy, situation, wanted)?;
     Ok(repositories.into_iter().flat_map(|repository| repository.files).collect())
 }

@@ -1,16 +1,16 @@
-//! What the one who looks has chosen: the order, what is filtered out, which repository, and how far down. It knows keys, and
-//! nothing of how anything is drawn.
+//! What the user has chosen: the order, what is filtered out, which repository, and how far down. It knows
+//! keys, and nothing of how anything is drawn.
 
 use std::cmp::Reverse;
 
 use crate::{
-    commands::watch::picture::{Entry, Person, Picture},
-    output::key::Key,
+    commands::watch::snapshot::{Entry, Process, Snapshot},
+    screen::{KeyCode, KeyEvent, KeyModifiers},
 };
 
 /// In which order the repositories stand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Order {
+pub(super) enum SortKey {
     /// As the policy has them.
     #[default]
     Policy,
@@ -24,7 +24,7 @@ pub(super) enum Order {
     Name,
 }
 
-impl Order {
+impl SortKey {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -60,8 +60,8 @@ pub(super) enum Page {
 
 /// What a key asks for that the view cannot do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Wish {
-    Nothing,
+pub(super) enum Action {
+    None,
     Quit,
     Stop,
     Redraw,
@@ -70,7 +70,7 @@ pub(super) enum Wish {
 /// What was chosen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    pub(super) order: Order,
+    pub(super) order: SortKey,
     pub(super) page: Page,
     /// In lower case; empty where everything is shown.
     pub(super) filter: String,
@@ -88,41 +88,47 @@ pub(super) struct View {
 
 impl View {
     /// What a key does.
-    pub(super) fn press(&mut self, key: Key) -> Wish {
-        match key {
-            Key::Interrupt => return Wish::Quit,
-            Key::Stop => return Wish::Stop,
-            Key::Redraw => return Wish::Redraw,
-            _ if self.is_typing => self.type_filter(key),
-            Key::Character('q') => return Wish::Quit,
+    pub(super) fn press(&mut self, key: KeyEvent) -> Action {
+        let code = match (key.modifiers - KeyModifiers::SHIFT, key.code) {
+            (KeyModifiers::NONE, code) => code,
+            (KeyModifiers::CONTROL, KeyCode::Char('c')) => return Action::Quit,
+            (KeyModifiers::CONTROL, KeyCode::Char('z')) => return Action::Stop,
+            (KeyModifiers::CONTROL, KeyCode::Char('l')) => return Action::Redraw,
+            // What some terminals send for it.
+            (KeyModifiers::CONTROL, KeyCode::Char('h')) => KeyCode::Backspace,
+            _ => return Action::None,
+        };
+        match code {
+            code if self.is_typing => self.type_filter(code),
+            KeyCode::Char('q') => return Action::Quit,
             _ if self.page == Page::Help => self.page = Page::Overview,
-            Key::Character('h' | '?') => self.page = Page::Help,
-            Key::Character('s') => self.order = self.order.next(),
-            Key::Character('/') => self.is_typing = true,
-            Key::Enter => {
+            KeyCode::Char('h' | '?') => self.page = Page::Help,
+            KeyCode::Char('s') => self.order = self.order.next(),
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Enter => {
                 self.page = if self.page == Page::Details { Page::Overview } else { Page::Details };
                 self.details_top = 0;
             }
-            Key::Escape if self.page == Page::Details => self.page = Page::Overview,
-            Key::Escape => self.filter.clear(),
-            Key::Up | Key::Character('k') => self.go(|place, _| place.saturating_sub(1)),
-            Key::Down | Key::Character('j') => self.go(|place, _| place.saturating_add(1)),
-            Key::PageUp => self.go(usize::saturating_sub),
-            Key::PageDown | Key::Character(' ') => self.go(usize::saturating_add),
-            Key::Home | Key::Character('g') => self.go(|_, _| 0),
-            Key::End | Key::Character('G') => self.go(|_, _| usize::MAX),
-            Key::Character(_) | Key::Backspace | Key::Other => {}
+            KeyCode::Esc if self.page == Page::Details => self.page = Page::Overview,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Up | KeyCode::Char('k') => self.go(|place, _| place.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.go(|place, _| place.saturating_add(1)),
+            KeyCode::PageUp => self.go(usize::saturating_sub),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.go(usize::saturating_add),
+            KeyCode::Home | KeyCode::Char('g') => self.go(|_, _| 0),
+            KeyCode::End | KeyCode::Char('G') => self.go(|_, _| usize::MAX),
+            _ => {}
         }
-        Wish::Nothing
+        Action::None
     }
 
-    fn type_filter(&mut self, key: Key) {
-        match key {
-            Key::Character(character) => self.filter.extend(character.to_lowercase()),
-            Key::Backspace if self.filter.is_empty() => self.is_typing = false,
-            Key::Backspace => drop(self.filter.pop()),
-            Key::Enter => self.is_typing = false,
-            Key::Escape => {
+    fn type_filter(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Char(character) => self.filter.extend(character.to_lowercase()),
+            KeyCode::Backspace if self.filter.is_empty() => self.is_typing = false,
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
                 self.filter.clear();
                 self.is_typing = false;
             }
@@ -145,14 +151,14 @@ impl View {
     }
 
     /// The repositories that are shown, in their order, and the place of the chosen one.
-    pub(super) fn select<'p>(&mut self, picture: &'p Picture) -> (Vec<&'p Entry>, usize) {
-        let mut entries: Vec<&Entry> = picture.entries.iter().filter(|entry| self.shows(entry)).collect();
+    pub(super) fn select<'p>(&mut self, snapshot: &'p Snapshot) -> (Vec<&'p Entry>, usize) {
+        let mut entries: Vec<&Entry> = snapshot.entries.iter().filter(|entry| self.shows(entry)).collect();
         match self.order {
-            Order::Policy => {}
-            Order::Use => entries.sort_by_key(|entry| Reverse(entry.fullness())),
-            Order::Waiting => entries.sort_by_key(|entry| Reverse(entry.waiting.len())),
-            Order::Age => entries.sort_by_key(|entry| Reverse(entry.oldest())),
-            Order::Name => entries.sort_by(|one, other| one.title.cmp(&other.title)),
+            SortKey::Policy => {}
+            SortKey::Use => entries.sort_by_key(|entry| Reverse(entry.fullness())),
+            SortKey::Waiting => entries.sort_by_key(|entry| Reverse(entry.waiting.len())),
+            SortKey::Age => entries.sort_by_key(|entry| Reverse(entry.oldest())),
+            SortKey::Name => entries.sort_by(|one, other| one.title.cmp(&other.title)),
         }
         self.titles = entries.iter().map(|entry| entry.title.clone()).collect();
         let place = self.place();
@@ -161,15 +167,15 @@ impl View {
 
     fn shows(&self, entry: &Entry) -> bool {
         self.names(entry)
-            || entry.holders.iter().chain(&entry.waiting).any(|person| person.is_about(&self.filter))
+            || entry.holders.iter().chain(&entry.waiting).any(|process| process.is_about(&self.filter))
     }
 
     fn names(&self, entry: &Entry) -> bool {
         entry.title.to_lowercase().contains(&self.filter)
     }
 
-    /// Those of a repository who are shown: all, unless the filter is about somebody.
-    pub(super) fn people<'p>(&self, entry: &'p Entry, people: &'p [Person]) -> Vec<&'p Person> {
-        people.iter().filter(|person| self.names(entry) || person.is_about(&self.filter)).collect()
+    /// The processes of a repository that are shown: all, unless the filter is about somebody.
+    pub(super) fn filtered<'p>(&self, entry: &'p Entry, processes: &'p [Process]) -> Vec<&'p Process> {
+        processes.iter().filter(|process| self.names(entry) || process.is_about(&self.filter)).collect()
     }
 }

@@ -1,10 +1,7 @@
 //! What is taken: limits, ceilings, slots, members, reservations.
 
 use super::site::under;
-use crate::{
-    decision::Zone,
-    policy::{Hold, Wait},
-};
+use crate::{policy::Wait, terms::hold::Hold};
 
 #[test]
 fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule_and_leave_says_the_same_from_the_other_end() {
@@ -32,7 +29,7 @@ fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_la
         acquire = [{ repository = "same", ceiling = 30, slots = 2 }]
     "#;
     under(policy).gives("2 of 30 a").claims(|claims| {
-        let rules: Vec<&str> = claims[0].rules.iter().map(|rule| rule.name()).collect();
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
         assert_eq!(rules, ["students", "all"], "the rule that binds comes first");
     });
 }
@@ -117,6 +114,8 @@ fn limits_are_exceptions_by_member_and_an_exact_name_counts_before_a_pattern() {
         "[repository.a]\nper = \"host\"\nlimit = 4\nlimits = { ws17 = 9 }\n[[rule]]\nacquire = [\"a\"]\n";
     under(host).gives("1 of 9 a [ws17.example]");
     under(host).host("ws18").gives("1 of 4 a [ws18]");
+    under(&host.replace("ws17", "WS17")).gives("1 of 9 a [ws17.example]");
+    under(&host.replace("ws17", "\"Ws1*.EXAMPLE\"")).gives("1 of 9 a [ws17.example]");
 }
 
 #[test]
@@ -141,9 +140,9 @@ fn the_number_of_slots_may_stand_on_the_command_line() {
 }
 
 #[track_caller]
-fn zones(groups: [&str; 1], policy: &str, expected: &[(u32, u32)]) {
-    let expected: Vec<Zone> = expected.iter().map(|&(first, last)| Zone { first, last }).collect();
-    under(policy).groups(groups).claims(|claims| assert_eq!(claims[0].zones, expected));
+fn zones(groups: [&str; 1], policy: &str, expected: &[(u64, u64)]) {
+    let expected: Vec<_> = expected.iter().map(|&(first, last)| first..=last).collect();
+    under(policy).groups(groups).claims(|claims| assert_eq!(claims[0].amount.zones, expected));
 }
 
 #[test]
@@ -178,7 +177,8 @@ fn the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the
             let crate::decision::Verdict::Start(terms) = &decision.verdict else {
                 panic!("it does not start")
             };
-            (terms.wait.resolve(wait), terms.hold.resolve(hold))
+            let claim = terms.demands[0].claims().next().expect("a claim");
+            (claim.wait.with(wait).resolve(), terms.hold.with(hold).resolve())
         })
     };
     assert_eq!(settled(&policy("", ""), None, None), (minutes(10), Hold::Descriptor));

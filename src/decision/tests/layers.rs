@@ -1,6 +1,8 @@
 //! The system's policy, a file that was named, and the caller's own.
 
-use super::site::under;
+use std::ops::RangeInclusive;
+
+use super::site::{file, under};
 
 const SYSTEM: &str = r#"
     [repository.matlab]
@@ -34,7 +36,8 @@ fn where_a_system_policy_exists_the_others_are_added_to_it() {
 fn what_the_caller_adds_is_created_for_him_alone() {
     under(SYSTEM).own(OWN).claims(|claims| {
         let modes = |index: usize| {
-            (claims[index].create_mode, claims[index].directory_mode, claims[index].create_base)
+            let creation = &file(claims[index]).creation;
+            (creation.file_mode, creation.directory_mode, creation.create_base)
         };
         assert_eq!(modes(0), (0o666, 0o1777, false));
         assert_eq!(modes(1), (0o600, 0o700, true));
@@ -52,6 +55,37 @@ fn what_is_added_may_only_tighten() {
     under(&format!("{SYSTEM}[command.matlab]\nexec = \"/opt/matlab\"\n"))
         .own("[command.matlab]\nexec = \"/tmp/matlab\"\n")
         .faults(["loosens"]);
+}
+
+#[test]
+fn what_is_added_leaves_alone_what_the_system_keeps_in_the_same_file() {
+    let system = r#"
+        [repository.seats]
+        limit = 10
+        reserve = [{ for = ["%cad"], slots = 4 }]
+        [[rule]]
+        acquire = ["seats"]
+    "#;
+    let own = r#"
+        [repository.mine]
+        path = "/run/rungate/seats.lock"
+        limit = 8
+        reserve = [{ for = ["ann"], slots = 4 }]
+        [[rule]]
+        acquire = ["mine"]
+    "#;
+    let zones = |own: &str, expected: &[RangeInclusive<u64>]| {
+        under(system).own(own).claims(|claims| {
+            assert_eq!(claims.len(), 1);
+            assert_eq!((claims[0].amount.limit, claims[0].amount.zones.as_slice()), (8, expected));
+        });
+    };
+    zones(own, &[5..=8]);
+    zones(&own.replace("\"ann\"", "\"bob\""), &[5..=8]);
+    // Who keeps nothing says how many may be held, and not which.
+    let keeps_nothing: String =
+        own.lines().filter(|line| !line.contains("reserve")).map(|line| format!("{line}\n")).collect();
+    zones(&keeps_nothing, &[5..=10]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which file a launch uses.
 
-use super::site::{Launch, under};
+use super::site::{Launch, file, under};
 
 fn repository(settings: &str) -> Launch {
     under(&format!("[repository.r]\nlimit = 1\n{settings}\n[[rule]]\ngroups = [\"*\"]\nacquire = [\"r\"]\n"))
@@ -39,7 +39,7 @@ fn placeholders_stand_for_what_differs_from_launch_to_launch() {
 
 #[test]
 fn the_file_of_a_user_must_belong_to_him_and_nobody_elses_need() {
-    let owner = |launch: Launch| launch.claims(|claims| claims[0].owner);
+    let owner = |launch: Launch| launch.claims(|claims| file(claims[0]).owner);
     assert_eq!(owner(repository("per = \"user\"")), Some(4711));
     assert_eq!(owner(repository("path = \"{user}\"")), Some(4711));
     assert_eq!(owner(repository("per = \"group\"")), None);
@@ -47,7 +47,9 @@ fn the_file_of_a_user_must_belong_to_him_and_nobody_elses_need() {
 
 #[test]
 fn what_is_created_and_what_must_be_there_already() {
-    let base = |launch: Launch| launch.claims(|claims| (claims[0].base.clone(), claims[0].create_base));
+    let base = |launch: Launch| {
+        launch.claims(|claims| (file(claims[0]).creation.base.clone(), file(claims[0]).creation.create_base))
+    };
     assert_eq!(base(repository("")), ("/run/rungate".into(), false));
     assert_eq!(base(repository("path = \"a/{user}/b\"")), ("/run/rungate".into(), false));
     assert_eq!(base(repository("path = \"/srv/a/{user}/b\"")), ("/srv/a".into(), false));

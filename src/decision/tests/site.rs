@@ -1,68 +1,28 @@
-//! A site with a few users and groups, as a double of the system's databases, and the requests that its users make.
+//! A site with a few users and groups, as a double of the system's databases, and the requests that its users
+//! make.
 
 use std::{
-    cell::RefCell,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
 
+use super::databases::{Databases, GROUPS, USERS};
 use crate::{
-    decision::{Claim, Decision, Demand, Request, Slots, Unenforced, Verdict, decide},
+    decision::{Decision, Request, Unenforced, Verdict, decide},
     diagnostic::SourceText,
-    policy::{LayerKind, LayerText, LookupError, Names, Policy},
+    policy::{LayerKind, LayerText, Policy},
+    terms::{
+        admit::Admit,
+        claim::{Claim, Demand},
+        location::{FileLocation, Location},
+        slots::Slots,
+    },
 };
 
-const USERS: &[(u32, &str)] = &[(0, "root"), (4711, "ann"), (4712, "bob"), (4713, "stu07"), (4714, "tutor1")];
-const GROUPS: &[(u32, &str)] =
-    &[(0, "root"), (100, "users"), (201, "cad"), (202, "sim"), (203, "students"), (204, "contractors")];
-
-/// The databases of the site; what is asked is remembered, and what is named in `broken` fails.
-#[derive(Default)]
-struct Databases {
-    broken: Vec<String>,
-    asked: RefCell<Vec<String>>,
-}
-
-impl Databases {
-    fn ask(&self, call: String) -> Result<(), LookupError> {
-        self.asked.borrow_mut().push(call.clone());
-        if self.broken.contains(&call) {
-            return Err(LookupError { call, error: "Connection timed out".into() });
-        }
-        Ok(())
-    }
-}
-
-impl Names for Databases {
-    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
-        self.ask(format!("getpwuid({uid})"))?;
-        Ok(USERS.iter().find(|(known, _)| *known == uid).map(|(_, name)| (*name).to_owned()))
-    }
-
-    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
-        self.ask(format!("getpwnam(\"{name}\")"))?;
-        Ok(USERS.iter().find(|(_, known)| *known == name).map(|(uid, _)| *uid))
-    }
-
-    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
-        self.ask(format!("getgrnam(\"{name}\")"))?;
-        Ok(GROUPS.iter().find(|(_, known)| *known == name).map(|(gid, _)| *gid))
-    }
-
-    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
-        self.ask(format!("getgrgid({gid})"))?;
-        Ok(GROUPS.iter().find(|(known, _)| *known == gid).map(|(_, name)| (*name).to_owned()))
-    }
-
-    fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError> {
-        self.ask(format!("innetgr(\"{netgroup}\", \"{host}\", \"{user}\")"))?;
-        Ok(netgroup == "lab" && host == "ws17.example" && user == "ann")
-    }
-}
-
-/// One launch at the site: ann, of the group users, starts matlab on ws17 on a Friday afternoon, unless said otherwise.
+/// One launch at the site: ann, of the group users, starts matlab on ws17 on a Friday afternoon, unless said
+/// otherwise.
 pub(super) struct Launch {
     layers: Vec<LayerText>,
     by_root: bool,
@@ -109,6 +69,12 @@ impl Launch {
     pub(super) fn drop_in(mut self, name: &str, text: &str) -> Self {
         let file = SourceText::new(format!("/etc/rungate/policy.d/{name}"), text);
         self.layers.last_mut().expect("a layer").files.push(file);
+        self
+    }
+
+    /// Adds a drop-in that is delegated.
+    pub(super) fn delegated(mut self, name: &str, text: &str) -> Self {
+        self.layers.push(layer(LayerKind::Delegated, &format!("/etc/rungate/policy.d/{name}"), text));
         self
     }
 
@@ -255,7 +221,7 @@ impl Launch {
     }
 
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        self.claims(|claims| claims.iter().map(|claim| claim.path.clone()).collect())
+        self.claims(|claims| claims.iter().map(|claim| file(claim).path.clone()).collect())
     }
 
     /// Hands on all claims, alternatives one after the other.
@@ -299,8 +265,9 @@ fn show(verdict: &Verdict<'_>) -> String {
                 parts.push(format!("exempt by {}", rule.shown_name()));
             }
             for demand in &terms.demands {
-                let claims: Vec<String> = demand.claims().iter().map(show_claim).collect();
-                parts.push(claims.join(" or "));
+                let show =
+                    |claims: &[Claim<'_>]| claims.iter().map(show_claim).collect::<Vec<_>>().join(" + ");
+                parts.push(demand.alternatives().map(show).collect::<Vec<_>>().join(" or "));
             }
             if parts.is_empty() {
                 parts.push("free".into());
@@ -315,15 +282,27 @@ fn show(verdict: &Verdict<'_>) -> String {
     parts.join(", ")
 }
 
+/// Where a claim's slots are kept.
+pub(super) fn file<'c>(claim: &'c Claim<'_>) -> &'c FileLocation {
+    match &claim.location {
+        Location::File(file) => file,
+        Location::Agent(other) => panic!("{} is no lock file", other.table),
+        Location::Memory(name) => panic!("{name} is no lock file"),
+    }
+}
+
 /// A claim as `slots of limit repository [member]`, with what is unusual about it.
 fn show_claim(claim: &Claim<'_>) -> String {
-    let slots = match claim.slots {
+    let slots = match claim.amount.slots {
         Slots::Number(number) => number.to_string(),
         Slots::All => "all".into(),
     };
     let member =
         claim.member_name(&Databases::default()).map_or_else(String::new, |member| format!(" [{member}]"));
-    let always = if claim.admit_always { " always" } else { "" };
-    let trial = if claim.enforce { "" } else { " tried" };
-    format!("{slots} of {} {}{member}{always}{trial}", claim.effective_limit(), claim.repository.shown_name())
+    let admit = match claim.amount.admit {
+        Admit::WithinLimit => "",
+        Admit::Always => " always",
+        Admit::Unenforced => " tried",
+    };
+    format!("{slots} of {} {}{member}{admit}", claim.amount.effective_limit(), claim.repository)
 }

@@ -1,10 +1,10 @@
-//! What rules do to each other: one that never counts because another always stands before it, or takes everything
-//! back. Only `policy check` asks; a launch has no use for it.
+//! What rules do to each other: one that never counts because another always stands before it, or takes
+//! everything back. Only `policy check` asks; a launch has no use for it.
 
 use crate::policy::{
     acquisition::Acquisition,
     hold::Hold,
-    layer::Layer,
+    layer::{Layer, LayerKind},
     place::At,
     repository::Repository,
     rule::{Action, Rule},
@@ -27,6 +27,7 @@ pub(super) fn advise(
     repositories: &[Repository],
 ) -> Vec<(At, Warning)> {
     let mut advice = Vec::new();
+    let mut weak: Vec<Weak<'_>> = Vec::new();
     for (position, &index) in sequence.iter().enumerate() {
         let rule = &rules[index];
         if !rule.enabled {
@@ -39,7 +40,9 @@ pub(super) fn advise(
         }
         let always = |other: &&usize| {
             let other = &rules[**other];
-            other.enabled && other.except.is_empty() && other.selectors.cover(&rule.selectors)
+            // What is delegated is for some only, whatever its selectors say.
+            let is_for_all = layers[other.layer].kind != LayerKind::Delegated || other.layer == rule.layer;
+            is_for_all && other.enabled && other.except.is_empty() && other.selectors.cover(&rule.selectors)
         };
         let before = &sequence[..position];
         let sibling = before
@@ -58,11 +61,42 @@ pub(super) fn advise(
             let by = rules[other].shown_name().to_owned();
             advice.push((places[index], Warning::Overruled { by, first: places[other] }));
         }
-        if let Some((command, ending)) = weak_hold(rule, repositories, layers) {
-            advice.push((places[index], Warning::WeakHold { command, ending }));
-        }
+        let of_rule = weak_holds(rule, repositories, layers);
+        weak.extend(of_rule.map(|(command, ending)| Weak { index, command, ending }));
+    }
+    for ending in ["supervisor", "tree"] {
+        advice.extend(of_weak_holds(rules, places, weak.iter().filter(|weak| weak.ending == ending), ending));
     }
     advice
+}
+
+/// A command of a rule that lets go of its slot while it still runs.
+struct Weak<'r> {
+    index: usize,
+    command: &'r str,
+    ending: &'static str,
+}
+
+/// All that the same key would mend, as one.
+fn of_weak_holds<'w>(
+    rules: &[Rule],
+    places: &[At],
+    weak: impl Iterator<Item = &'w Weak<'w>>,
+    ending: &'static str,
+) -> Option<(At, Warning)> {
+    let weak: Vec<&Weak<'_>> = weak.collect();
+    let first = weak.first()?.index;
+    let (mut commands, mut names): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let add = |all: &mut Vec<String>, name: &str| {
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_owned());
+        }
+    };
+    for weak in weak {
+        add(&mut commands, weak.command);
+        add(&mut names, rules[weak.index].shown_name());
+    }
+    Some((places[first], Warning::WeakHold { commands, rules: names, ending }))
 }
 
 /// Whether a rule takes back all that a limit wants, wherever both match.
@@ -75,15 +109,25 @@ fn overrules(other: &Rule, rule: &Rule) -> bool {
     }
 }
 
-/// A command of the rule that lets go of its slot while it still runs, and what would keep it.
-fn weak_hold(rule: &Rule, repositories: &[Repository], layers: &[Layer]) -> Option<(String, &'static str)> {
+/// The commands of a rule that let go of their slots while they still run, each with what would keep it.
+fn weak_holds<'r>(
+    rule: &'r Rule,
+    repositories: &[Repository],
+    layers: &[Layer],
+) -> impl Iterator<Item = (&'r str, &'static str)> {
     let claimed =
         || rule.acquire.iter().flat_map(Acquisition::terms).map(|terms| &repositories[terms.repository]);
-    let said = claimed().filter_map(|repository| repository.hold).chain(rule.hold()).max();
+    let said = claimed().filter_map(|repository| repository.settings.hold).chain(rule.hold()).max();
     let hold = said.or(layers[rule.layer].hold).unwrap_or_default();
-    claimed().next()?;
-    let named = |known: &[&str]| rule.literal_commands().find(|name| known.contains(name)).map(str::to_owned);
-    let closer = named(CLOSERS).filter(|_| hold < Hold::Supervisor);
-    let leaver = || named(LEAVERS).filter(|_| hold < Hold::Tree);
-    closer.map(|name| (name, "supervisor")).or_else(|| leaver().map(|name| (name, "tree")))
+    let claims = claimed().next().is_some();
+    rule.literal_commands().filter(move |_| claims).filter_map(move |name| {
+        let ending = if CLOSERS.contains(&name) && hold < Hold::Supervisor {
+            "supervisor"
+        } else if LEAVERS.contains(&name) && hold < Hold::Tree {
+            "tree"
+        } else {
+            return None;
+        };
+        Some((name, ending))
+    })
 }

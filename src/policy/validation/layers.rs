@@ -1,16 +1,25 @@
-//! The defaults of each layer, put together from its files. A default is said once in a layer: two files that say
-//! different things about it are a fault, because neither of their authors would expect to lose.
+//! The defaults of each layer, put together from its files. A default is said once in a layer: two files that
+//! say different things about it are a fault, because neither of their authors would expect to lose.
+
+use std::sync::Arc;
 
 use super::LayerFile;
-use crate::policy::{
-    fault::Fault,
-    findings::Findings,
-    layer::{Layer, LayerKind},
-    log::{Log, LogEvents, LogTarget},
-    path_syntax::Directory,
-    place::Written,
-    written::{WrittenDefaults, WrittenLog},
-    zone::{named_zone, system_zone},
+use crate::{
+    policy::{
+        delegation::Delegation,
+        fault::Fault,
+        findings::Findings,
+        layer::{Layer, LayerKind},
+        log::{Log, LogEvents, LogTarget},
+        path_syntax::Directory,
+        place::Written,
+        repository::keeping::check_defaults,
+        skim::KeptRules,
+        unmatched::Unmatched,
+        written::{WrittenDefaults, WrittenLog},
+        zone::{named_zone, system_zone},
+    },
+    terms::{choice::Choice, keeper::Keeper},
 };
 
 /// Where the system's repositories are unless it says otherwise.
@@ -21,14 +30,54 @@ pub(super) fn validate(
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
+    delegations: &[Arc<Delegation>],
 ) -> Vec<Layer> {
     let system_counts = kinds.contains(&LayerKind::System);
-    let layer = |(index, kind): (usize, &LayerKind)| {
+    let mut layers: Vec<Layer> = Vec::new();
+    for (index, kind) in kinds.iter().enumerate() {
         let files: Vec<&LayerFile<'_>> = files.iter().filter(|file| file.layer == index).collect();
-        let may_loosen = *kind == LayerKind::System || !system_counts || caller_is_root;
-        put_together(*kind, may_loosen, &files, findings)
-    };
-    kinds.iter().enumerate().map(layer).collect()
+        let system = layers.iter().find(|layer| layer.kind == LayerKind::System);
+        layers.push(match (kind, system) {
+            (LayerKind::Delegated, Some(system)) => delegated(system, &files, delegations),
+            _ => {
+                let may_loosen = *kind == LayerKind::System || !system_counts || caller_is_root;
+                put_together(*kind, may_loosen, &files, findings)
+            }
+        });
+    }
+    layers
+}
+
+/// The layer of a delegated file has the defaults of the system, and may loosen nothing, whoever the caller
+/// is.
+fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delegation>]) -> Layer {
+    let is_of_file =
+        |delegation: &&Arc<Delegation>| files.iter().all(|file| delegation.is_of(file.source.path()));
+    let delegation = delegations.iter().find(is_of_file).cloned();
+    let below = delegation.as_ref().map(|delegation| delegation.directory());
+    let zone = || system.zone_name.as_deref().and_then(named_zone).unwrap_or_else(system_zone);
+    Layer {
+        kind: LayerKind::Delegated,
+        may_loosen: false,
+        directory: Directory { delegated: below, ..system.directory.clone() },
+        unmatched: Unmatched::default(),
+        enforce: system.enforce,
+        wait: system.wait,
+        hold: system.hold,
+        create_mode: system.create_mode,
+        // The tables of the agent have no directory that could be theirs.
+        keeper: Keeper::File,
+        zone: system.zone.clone().or_else(|| ask_for_the_time(files).then(zone)),
+        zone_name: system.zone_name.clone(),
+        fd_floor: None,
+        log: None,
+        delegation,
+    }
+}
+
+fn ask_for_the_time(files: &[&LayerFile<'_>]) -> bool {
+    let kept = |file: &LayerFile<'_>| file.kept.is_some_and(KeptRules::ask_for_the_time);
+    files.iter().any(|file| file.written.asks_for_the_time() || kept(file))
 }
 
 fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], findings: &Findings) -> Layer {
@@ -39,6 +88,16 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
 
     let directory = once.of("directory", defaults.iter().map(|defaults| defaults.directory));
     let enforce = once.of("enforce", defaults.iter().map(|defaults| defaults.enforce));
+    let keeper = once.of("keeper", defaults.iter().map(|defaults| defaults.keeper));
+    let create_mode = once.of("create_mode", defaults.iter().map(|defaults| defaults.create_mode));
+    if let Some(keeper) = keeper {
+        if keeper.value != Keeper::File && kind != LayerKind::System {
+            findings.fault(keeper.at, Fault::AgentOutsideSystem { keeper: keeper.value.word() });
+        }
+        let about_files =
+            [("directory", directory.map(|said| said.at)), ("create_mode", create_mode.map(|said| said.at))];
+        check_defaults(Some(keeper.value), &about_files, findings);
+    }
     let zone_name = once.of("time_zone", defaults.iter().map(|defaults| defaults.time_zone));
     if let Some(Written { value: false, at }) = enforce
         && !may_loosen
@@ -51,9 +110,6 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
             jiff::tz::TimeZone::UTC
         })
     });
-    let asks_for_the_time = files.iter().flat_map(|file| &file.written.rules).any(|rule| {
-        rule.selectors.when.is_some() || rule.except.iter().any(|selectors| selectors.when.is_some())
-    });
 
     Layer {
         kind,
@@ -63,11 +119,13 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
         enforce: value(enforce).unwrap_or(true),
         wait: value(once.of("wait", defaults.iter().map(|defaults| defaults.wait))),
         hold: value(once.of("hold", defaults.iter().map(|defaults| defaults.hold))),
-        create_mode: value(once.of("create_mode", defaults.iter().map(|defaults| defaults.create_mode))),
-        zone: zone.or_else(|| asks_for_the_time.then(system_zone)),
+        create_mode: value(create_mode),
+        keeper: value(keeper).unwrap_or_default(),
+        zone: zone.or_else(|| ask_for_the_time(files).then(system_zone)),
         zone_name: zone_name.map(|name| name.value.to_owned()),
         fd_floor: value(once.of("fd_floor", defaults.iter().map(|defaults| defaults.fd_floor))),
         log: log(&logs, &once, kind),
+        delegation: None,
     }
 }
 
@@ -86,18 +144,21 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
     })
 }
 
-/// A layer that says nothing about a log has the one of its kind: the system's refusals belong into the journal, what a
-/// caller adds for himself is nobody else's business.
+/// A layer that says nothing about a log has the one of its kind: the system's refusals belong into the
+/// journal, what a caller adds for themselves is nobody else's business.
 fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
     let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
     let events: Option<LogEvents> = value(once.of("events", logs.iter().map(|log| log.events)));
-    match (to, events) {
-        (None, None) => None,
-        (to, events) => {
-            let usual = if kind == LayerKind::System { LogTarget::Journald } else { LogTarget::Off };
-            Some(Log { to: to.unwrap_or(usual), events: events.unwrap_or_default() })
-        }
+    let replay: Option<bool> = value(once.of("replay", logs.iter().map(|log| log.replay)));
+    if to.is_none() && events.is_none() && replay.is_none() {
+        return None;
     }
+    let usual = if kind == LayerKind::System { LogTarget::Journald } else { LogTarget::Off };
+    Some(Log {
+        to: to.unwrap_or(usual),
+        events: events.unwrap_or_default(),
+        replay: replay.unwrap_or_default(),
+    })
 }
 
 struct Once<'f> {

@@ -1,20 +1,29 @@
-//! From files as they were written to a policy that holds together. It reports every fault it finds and goes on with a
-//! harmless stand-in, so that the policy it gives is only one when nothing was reported.
+//! From files as they were written to a policy that holds together. It reports every fault it finds and goes
+//! on with a harmless stand-in, so that the policy it gives is only one when nothing was reported.
 
 mod advice;
 mod book;
+mod captures;
+mod claims;
+mod delegations;
 mod layers;
+mod limits;
+mod reading;
 mod repositories;
 mod rules;
 mod scenarios;
-mod selectors;
+mod skimmed;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use self::book::Book;
+pub(super) use self::delegations::delegations_of;
 use super::{
     Policy,
-    compiled::FileParts,
     fault::Fault,
     findings::Findings,
     layer::LayerKind,
@@ -22,6 +31,7 @@ use super::{
     place::{At, Place, Written},
     rule::Rule,
     shared_names::SharedNames,
+    skim::{Extract, KeptRules},
     written::{WrittenFile, WrittenRule},
 };
 use crate::diagnostic::SourceText;
@@ -32,43 +42,59 @@ pub(super) struct LayerFile<'a> {
     /// The index of its layer.
     pub(super) layer: usize,
     pub(super) written: WrittenFile<'a>,
-    /// What of it was read, where parts were left out.
-    pub(super) parts: Option<&'a FileParts>,
+    /// What is known of rules that were left out, and where those that were kept stood.
+    pub(super) kept: Option<&'a KeptRules<'a>>,
+    pub(super) head: Option<&'a Extract>,
 }
 
 impl LayerFile<'_> {
-    /// The number in the file, counted from 0, of a rule that was read.
-    fn rule_number(&self, read: usize) -> usize {
-        let numbers = self.parts.and_then(|parts| parts.rules.as_ref());
-        numbers.and_then(|numbers| numbers.get(read).copied()).unwrap_or(read)
+    /// The number in the file, counted from 0, of each rule that was read.
+    fn rule_numbers(&self) -> Vec<usize> {
+        self.kept.map_or_else(|| (0..self.written.rules.len()).collect(), |kept| kept.numbers().collect())
     }
 
-    /// A place, for as long as the policy is there.
+    /// The place of a rule, for as long as the policy is there.
+    fn place_of_rule(&self, at: At) -> Place {
+        let offset = self.kept.map_or(at.start, |kept| kept.extract.in_whole(at.start));
+        Place::new(&self.source, offset)
+    }
+
+    /// The place of anything else.
     fn place(&self, at: At) -> Place {
-        Place::new(&self.source, self.parts.map_or(at.start, |parts| parts.in_file(at.start)))
+        Place::new(&self.source, self.head.map_or(at.start, |head| head.in_whole(at.start)))
+    }
+
+    /// Whether a rule that was left out is called so.
+    fn omits(&self, name: &str) -> bool {
+        self.kept.is_some_and(|kept| kept.omits(name))
     }
 }
 
-/// Validates the files of all layers, in the order in which they count. Where parts of them were left out, `shared` says
-/// which names the whole files share.
+/// Validates the files of all layers, in the order in which they count.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
     checking: Option<&dyn Names>,
-    shared: Option<&SharedNames>,
 ) -> Policy {
-    let layers = layers::validate(kinds, caller_is_root, files, findings);
-    let book = Book::new(&layers, files, findings, checking);
+    let layer_of_file: Vec<usize> = files.iter().map(|file| file.layer).collect();
+    let delegations = delegations::validate(kinds, files, &layer_of_file, findings, checking);
+    let layers = layers::validate(kinds, caller_is_root, files, findings, &delegations);
+    let book = Book::new(&layers, files, &layer_of_file, findings, checking);
     let mut repositories = repositories::validate(&book);
     let mut rules = rules::validate(&book, &repositories);
     let executables = executables(&book);
+    skimmed::check(&book, &rules, &repositories);
     book.report_unused();
     // With one file there is no namesake, and nothing to look for.
-    let of_these =
-        || if files.len() < 2 { SharedNames::default() } else { SharedNames::of(&rules, &repositories) };
-    let shared = shared.cloned().unwrap_or_else(of_these);
+    let elsewhere =
+        |name: &str, path: &Path| files.iter().any(|file| file.source.path() != path && file.omits(name));
+    let shared = if files.len() < 2 {
+        SharedNames::default()
+    } else {
+        SharedNames::of(&rules, &repositories, elsewhere)
+    };
     let paths: Vec<PathBuf> = files.iter().map(|file| file.source.path().to_owned()).collect();
     shared.show(&mut rules, &mut repositories, &paths);
     let sequence = sequence(&rules);
@@ -80,7 +106,7 @@ pub(super) fn validate(
         }
     }
     let scenarios = scenarios::validate(&book, &rules);
-    Policy { layers, rules, repositories, executables, sequence, scenarios, ..Policy::default() }
+    Policy { layers, rules, repositories, executables, sequence, scenarios, delegations, ..Policy::default() }
 }
 
 /// The programs behind commands. One of a later layer replaces one of an earlier where it may loosen.

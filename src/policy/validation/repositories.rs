@@ -1,19 +1,20 @@
 //! Repositories: their paths, limits and reservations, each for itself and then against each other.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{HashMap, hash_map};
 
-use super::{book::Book, selectors::parse_principals};
-use crate::policy::{
-    fault::Fault,
-    hold::Hold,
-    limit::Limit,
-    path_syntax::Directory,
-    pattern::{Pattern, Subject},
-    place::{At, Place},
-    repository::{MemberLimit, Pace, Repository, Reservation},
-    template::PathTemplate,
-    warning::Warning,
-    written::WrittenRepository,
+use super::{book::Book, captures::Captures};
+use crate::{
+    policy::{
+        fault::Fault,
+        limit::Limit,
+        path_syntax::Directory,
+        place::{At, Place, Written},
+        repository::{Repository, reservation::WrittenReservation},
+        template::{PathTemplate, Start},
+        warning::Warning,
+        written::WrittenRepository,
+    },
+    terms::keeper::Keeper,
 };
 
 /// The longest name: what it becomes must fit into the name of a file.
@@ -27,12 +28,17 @@ pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
             let reading = Reading { book, written };
             let place = file.place(written.name.at);
             let repository = reading.repository(file.layer, place);
-            match files.entry((file.layer, repository.path.whole())) {
-                Entry::Vacant(entry) => drop(entry.insert((repositories.len(), written.name.at))),
-                Entry::Occupied(entry) => {
+            // A table of the agent's and a lock file are never the same.
+            match files.entry((file.layer, repository.keeper(), repository.path.whole())) {
+                hash_map::Entry::Vacant(entry) => drop(entry.insert((repositories.len(), written.name.at))),
+                hash_map::Entry::Occupied(entry) => {
                     let (other, first) = *entry.get();
                     let other = &repositories[other];
-                    if !other.has_same_settings(&repository) {
+                    if repository.keeper() != Keeper::File {
+                        // Its table has no other name.
+                        let name = repository.name.clone();
+                        reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
+                    } else if !other.has_same_settings(&repository) {
                         let at = written.path.map_or(written.name.at, |path| path.at);
                         reading.fault(at, Fault::SamePath { name: other.name.clone(), first });
                     }
@@ -55,40 +61,81 @@ impl Reading<'_, '_> {
     }
 
     fn repository(&self, layer: usize, place: Place) -> Repository {
-        let written = self.written;
-        let name = written.name.value;
-        self.check_name();
-        let limit = match written.limit {
-            Some(Ok(limit)) => limit.value,
-            Some(Err(())) => Limit::Fixed(0),
-            None => {
-                self.fault(written.name.at, Fault::NoLimit { name: name.to_owned() });
-                Limit::Fixed(0)
-            }
-        };
-        if let Some(enforce) = written.enforce
-            && !enforce.value
-            && !self.book.layers[layer].may_loosen
-        {
-            self.fault(enforce.at, Fault::Loosens { what: "enforce = false" });
-        }
-        let path = self.path(&self.book.layers[layer].directory);
-        let limits = self.limits(&path);
-        Repository {
-            name: name.to_owned(),
-            shown_name: name.to_owned(),
-            place,
-            layer,
-            reservations: self.reservations(limit),
-            path,
+        let WrittenRepository {
+            name,
+            path: _,
+            per: _,
             limit,
             limits,
-            charge: written.charge.map(|charge| charge.value),
-            nested: written.nested.map(|nested| nested.value).unwrap_or_default(),
-            pace: self.pace(),
-            enforce: written.enforce.map(|enforce| enforce.value),
-            wait: written.wait.map(|wait| wait.value),
-            hold: written.hold.map(|hold| hold.value),
+            reserve,
+            names,
+            settings,
+            enforce_at,
+            keeping,
+            pace,
+        } = self.written;
+        let (aliases, name) = (&self.book.aliases, name.value.to_owned());
+        self.check_name();
+        if limit.is_none() && !names.is_there {
+            self.fault(self.written.name.at, Fault::NoLimit { name: name.clone() });
+        }
+        let limit = limit.and_then(Result::ok);
+        self.check_names(limit);
+        let otherwise = Limit::Fixed(names.count().unwrap_or(0));
+        let limit = limit.map_or(otherwise, |limit| limit.value);
+        if let (Some(false), Some(at)) = (settings.enforce, *enforce_at)
+            && !self.book.layers[layer].may_loosen
+        {
+            self.fault(at, Fault::Loosens { what: "enforce = false" });
+        }
+        let path = self.path(&self.book.layers[layer].directory);
+        if path.start == Start::Runtime && self.book.layers[layer].is_of_system() {
+            let at = self.written.path.map_or(self.written.name.at, |path| path.at);
+            self.book.warn(at, || Warning::RuntimeOfCaller);
+        }
+        let written_path = self.written.path.map(|path| path.at);
+        let keeping = keeping.validate(
+            &self.book.layers[layer],
+            self.written.name.at,
+            written_path,
+            &[
+                ("expire_after", pace.expires_at()),
+                ("queue", settings.queue.most.map(|_| self.written.name.at)),
+                ("queue_per_user", settings.queue.per_user.map(|_| self.written.name.at)),
+            ],
+            self.book.findings,
+        );
+        let others = limits.iter().flat_map(|(_, limits)| limits.limits());
+        let all_limits = others.map(|other| other.value).chain([limit]);
+        let repository = Repository {
+            shown_name: name.clone(),
+            name,
+            place,
+            layer,
+            limit,
+            limits: limits
+                .as_ref()
+                .map_or_else(Vec::new, |(at, limits)| limits.validate(*at, path.placeholders(), aliases)),
+            reservations: WrittenReservation::validate_all(reserve, all_limits, aliases),
+            names: names.validate(aliases),
+            settings: *settings,
+            keeping,
+            pace: pace.validate(settings.hold, aliases),
+            path,
+        };
+        // Only rules capture, and only for what they acquire.
+        Captures::of_selectors(self.book).report_unused(std::iter::empty(), self.book);
+        repository
+    }
+
+    /// No limit goes beyond the last name.
+    fn check_names(&self, limit: Option<Written<Limit>>) {
+        let Some(names) = self.written.names.count() else { return };
+        let others = self.written.limits.iter().flat_map(|(_, limits)| limits.limits());
+        for written in limit.into_iter().chain(others) {
+            if let Some(limit) = written.value.fixed().filter(|limit| *limit > names) {
+                self.fault(written.at, Fault::LimitAboveNames { limit, names });
+            }
         }
     }
 
@@ -114,88 +161,5 @@ impl Reading<'_, '_> {
             self.fault(path.at, fault);
             by_name()
         })
-    }
-
-    fn limits(&self, path: &PathTemplate) -> Vec<MemberLimit> {
-        if let Some(at) = self.written.limits_at
-            && path.placeholders().count() != 1
-        {
-            self.fault(at, Fault::LimitsWithoutMember);
-        }
-        let mut limits = Vec::new();
-        for (member, limit) in &self.written.limits {
-            match Pattern::new(member.value, Subject::Name) {
-                Ok(pattern) => limits.push(MemberLimit { member: pattern, limit: limit.value }),
-                Err(reason) => self.fault(member.at, Fault::BadPattern { reason }),
-            }
-        }
-        // An exact name counts before a pattern; among patterns the first that was written.
-        limits.sort_by_key(|limit| limit.member.literal().is_none());
-        limits
-    }
-
-    fn reservations(&self, limit: Limit) -> Vec<Reservation> {
-        let mut reserved = 0u32;
-        let mut reservations = Vec::new();
-        for written in &self.written.reserve {
-            let slots = written.slots.value;
-            let lend = written.lend.map_or(0, |lend| lend.value);
-            if let Some(at) = written.lend.filter(|_| lend > slots).map(|lend| lend.at) {
-                self.fault(at, Fault::LendAboveSlots { lend, slots });
-            }
-            reserved = reserved.saturating_add(slots);
-            // Drained is drained, reserved or not.
-            let limits = self.written.limits.iter().map(|(_, own)| own.value).chain([limit]);
-            if let Some(limit) =
-                limits.filter_map(Limit::fixed).filter(|limit| *limit > 0 && reserved > *limit).min()
-            {
-                self.fault(written.slots.at, Fault::ReservedAboveLimit { reserved, limit });
-            }
-            let entries = self.book.entries(&written.principals);
-            let shown: Vec<&str> = written.principals.iter().map(|entry| entry.value.as_ref()).collect();
-            reservations.push(Reservation {
-                principals: parse_principals(self.book, &entries),
-                slots,
-                lend: lend.min(slots),
-                shown: shown.join(", "),
-            });
-        }
-        reservations
-    }
-
-    fn pace(&self) -> Pace {
-        let written = self.written;
-        let needs = |at: Option<At>, there: bool, key, needs| {
-            if let Some(at) = at.filter(|_| !there) {
-                self.fault(at, Fault::NeedsKey { key, needs });
-            }
-        };
-        let elapses = written.if_elapsed.is_some();
-        let expires = written.expire_after.is_some();
-        needs(written.if_elapsed_from.map(|from| from.at), elapses, "if_elapsed_from", "\"if_elapsed\"");
-        needs(written.too_soon.map(|too_soon| too_soon.at), elapses, "too_soon", "\"if_elapsed\"");
-        needs(written.expire_grace.map(|grace| grace.at), expires, "expire_grace", "\"expire_after\"");
-        needs(written.expire_kill.map(|kill| kill.at), expires, "expire_kill", "\"expire_after\"");
-        let pace = Pace {
-            if_elapsed: written.if_elapsed.map(|written| written.value),
-            if_elapsed_from: written.if_elapsed_from.map(|written| written.value).unwrap_or_default(),
-            too_soon: written.too_soon.map(|written| written.value).unwrap_or_default(),
-            expire_after: written.expire_after.map(|written| written.value),
-            expire_grace: written.expire_grace.map(|written| written.value),
-            expire_kill: written.expire_kill.map(|written| written.value).unwrap_or_default(),
-        };
-        // Rules and the command line may ask for a weaker hold, but the strongest counts: said here, it is certain.
-        if let Some(from) = written.if_elapsed_from
-            && pace.counts_from_end()
-            && written.hold.is_none_or(|hold| hold.value < Hold::Supervisor)
-        {
-            self.fault(from.at, Fault::EndNeedsSupervisor);
-        }
-        if let (Some(elapsed), Some(expire)) = (written.if_elapsed, written.expire_after)
-            && expire.value <= elapsed.value
-        {
-            self.book.warn(expire.at, || Warning::ExpireNotAboveElapsed);
-        }
-        pace
     }
 }

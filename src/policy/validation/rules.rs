@@ -1,27 +1,35 @@
 //! Rules: what they select and take, whether their keys go together, and whether their layer may say so.
 
-use std::collections::HashMap;
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
 
-use super::{LayerFile, book::Book, selectors};
+use super::{
+    book::Book,
+    captures::{Captures, Missing},
+    reading::{Reading, value},
+};
 use crate::policy::{
-    acquisition::{Acquisition, ClaimTerms, Slots, SlotsFrom},
+    acquisition::{Acquisition, ClaimTerms},
     fault::Fault,
     place::{At, Written},
-    principal::GroupEntry,
-    repository::{Charge, Repository},
-    rule::{Action, Admit, Rule},
-    selectors::Selectors,
+    repository::Repository,
+    rule::{Action, Admission, Rule},
+    selector::Selectors,
     warning::Warning,
-    written::{WrittenAcquisition, WrittenClaim, WrittenRule},
+    written::{WrittenAcquisition, WrittenAlternative, WrittenClaim},
 };
+use crate::terms::keeper::Keeper;
 
 pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut families: HashMap<(usize, &str), Vec<At>> = HashMap::new();
     let mut family_numbers: HashMap<(usize, &str), usize> = HashMap::new();
+    let missing = RefCell::new(Missing::default());
     for file in book.files {
         let mut names: HashMap<&str, At> = HashMap::new();
-        for (index, written) in file.written.rules.iter().enumerate() {
+        for (number, written) in file.rule_numbers().into_iter().zip(&file.written.rules) {
             if let Some(name) = written.name {
                 if let Some(first) = names.get(name.value) {
                     let fault = Fault::DuplicateRule { name: name.value.to_owned(), first: *first };
@@ -35,10 +43,11 @@ pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule
                 let next = family_numbers.len();
                 *family_numbers.entry((file.layer, family.value)).or_insert(next)
             });
-            let reading = Reading { book, repositories, written, file };
-            rules.push(reading.rule(file.rule_number(index), family));
+            let reading = Reading { book, repositories, written, file, missing: &missing };
+            rules.push(reading.rule(number, family));
         }
     }
+    missing.into_inner().report(book);
     for ((_, family), places) in families {
         if let [only] = places.as_slice() {
             book.warn(*only, || Warning::FamilyOfOne { family: family.to_owned() });
@@ -47,18 +56,7 @@ pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule
     rules
 }
 
-struct Reading<'b, 'w> {
-    book: &'b Book<'w>,
-    repositories: &'b [Repository],
-    written: &'w WrittenRule<'w>,
-    file: &'b LayerFile<'w>,
-}
-
-impl Reading<'_, '_> {
-    fn fault(&self, at: At, fault: Fault) {
-        self.book.findings.fault(at, fault);
-    }
-
+impl<'w> Reading<'_, 'w> {
     fn rule(&self, number: usize, family: Option<usize>) -> Rule {
         let written = self.written;
         let action = written.action.map(|action| action.value).unwrap_or_default();
@@ -69,18 +67,23 @@ impl Reading<'_, '_> {
         if let (Some(order), None) = (written.order, written.first_of) {
             self.book.warn(order.at, || Warning::OrderAlone);
         }
-        let selected = selectors::validate(self.book, &written.selectors);
-        let acquire = self.acquire(&selected);
+        let selected = written.selectors.validate(&self.book.aliases);
+        let captures = Captures::of_selectors(self.book);
+        self.missing.borrow_mut().add(&captures);
+        let acquire = self.acquire(&selected, &captures);
+        let claimed = acquire.iter().flat_map(Acquisition::terms).filter(|terms| !terms.lowers);
+        captures.report_unused(claimed.map(|terms| &self.repositories[terms.repository]), self.book);
         let needs_groups = acquire
             .iter()
             .flat_map(Acquisition::terms)
-            .any(|terms| self.repositories[terms.repository].is_by_group());
+            .any(|terms| !terms.lowers && self.repositories[terms.repository].is_by_group());
         Rule {
             name: written.name.map_or_else(|| format!("rule {}", number + 1), |name| name.value.to_owned()),
             shown_name: String::new(),
-            place: self.file.place(written.at),
+            place: self.file.place_of_rule(written.at),
             layer: self.file.layer,
             selectors: selected,
+            captures: !captures.is_empty(),
             except: written
                 .except
                 .iter()
@@ -88,7 +91,9 @@ impl Reading<'_, '_> {
                     if !except.any {
                         self.fault(except.at, Fault::EmptyException);
                     }
-                    selectors::validate(self.book, except)
+                    let except = except.validate(&self.book.aliases);
+                    Captures::of_selectors(self.book).report_unused(std::iter::empty(), self.book);
+                    except
                 })
                 .collect(),
             family,
@@ -117,6 +122,10 @@ impl Reading<'_, '_> {
         if action == Action::Limit {
             if !written.acquires {
                 self.fault(written.at, Fault::NothingToDo);
+            }
+            let takes_nothing = written.acquire.as_ref().is_some_and(|acquire| acquire.value.is_empty());
+            if let Some(wait) = written.wait.filter(|_| takes_nothing) {
+                self.fault(wait.at, Fault::WaitWithoutClaim);
             }
             if let Some(from) = &written.from {
                 self.fault(from.at, Fault::NeedsKey { key: "from", needs: "action = \"exempt\"" });
@@ -158,7 +167,7 @@ impl Reading<'_, '_> {
         if let (Action::Exempt, Some(action)) = (action, written.action) {
             self.fault(action.at, Fault::Loosens { what: "an exempt rule" });
         }
-        if let Some(Written { value: Admit::Always, at }) = written.admit {
+        if let Some(Written { value: Admission::Always, at }) = written.admit {
             self.fault(at, Fault::Loosens { what: "admit = \"always\"" });
         }
         if let Some(Written { value: false, at }) = written.enforce {
@@ -166,79 +175,51 @@ impl Reading<'_, '_> {
         }
     }
 
-    fn acquire(&self, selected: &Selectors) -> Vec<Acquisition> {
+    fn acquire(&self, selected: &Selectors, captures: &Captures) -> Vec<Acquisition> {
         let entries = self.written.acquire.iter().flat_map(|acquire| &acquire.value);
-        let acquisition = |entry: &WrittenAcquisition<'_>| match entry {
-            WrittenAcquisition::One(claim) => self.terms(claim).map(Acquisition::One),
-            WrittenAcquisition::AnyOf(claims) => {
-                let alternatives = claims.iter().filter_map(|claim| {
-                    let terms = self.terms(claim)?;
+        let acquisition = |entry: &'w WrittenAcquisition<'w>| match entry {
+            WrittenAcquisition::One(claim) => self.terms(claim, selected, captures).map(Acquisition::One),
+            WrittenAcquisition::AnyOf(alternatives) => {
+                let first = Cell::new(None);
+                let terms = |claim: &'w WrittenClaim<'w>| {
+                    let terms = self.terms(claim, selected, captures)?;
+                    if terms.lowers {
+                        let other = "a repository of others";
+                        self.fault(claim.at, Fault::Contradiction { key: "any_of", other });
+                    }
                     self.check_alternative(claim, terms.repository, selected);
+                    // The agent decides on its tables and on those of the site at once.
+                    let keeper = self.repositories[terms.repository].keeper() == Keeper::File;
+                    if first.get().is_some_and(|first| first != keeper) {
+                        let name = claim.repository.value.to_owned();
+                        self.fault(claim.repository.at, Fault::MixedKeepers { repository: name });
+                    }
+                    first.set(first.get().or(Some(keeper)));
                     Some(terms)
-                });
-                Some(Acquisition::AnyOf(alternatives.collect()))
+                };
+                let list =
+                    |written: &'w WrittenAlternative<'w>| written.claims.iter().filter_map(terms).collect();
+                let lists: Vec<Vec<ClaimTerms>> = alternatives.iter().map(list).collect();
+                self.warn_of_unreached(alternatives, &lists);
+                Some(Acquisition::AnyOf(lists))
             }
         };
         entries.filter_map(acquisition).collect()
     }
 
-    fn terms(&self, claim: &WrittenClaim<'_>) -> Option<ClaimTerms> {
-        let repository = self.book.repository(claim.repository)?;
-        if self.repositories[repository].is_by_group() && self.written.selectors.groups.is_none() {
-            let name = claim.repository.value.to_owned();
-            self.fault(claim.repository.at, Fault::GroupWithoutGroups { repository: name });
-        }
-        let slots = value(claim.slots).unwrap_or(Slots::Number(1));
-        self.check_numbers(claim, slots, &self.repositories[repository]);
-        Some(ClaimTerms {
-            repository,
-            ceiling: value(claim.ceiling),
-            leave: value(claim.leave),
-            slots,
-            slots_from: claim
-                .slots_from
-                .as_ref()
-                .map(|from| SlotsFrom { after: from.after.to_owned(), most: from.most }),
-        })
-    }
-
-    /// Slots that can never be had, and ceilings that say nothing, where that can be seen without a request.
-    fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
-        let Some(limit) = repository.highest_fixed_limit() else { return };
-        let ceiling = claim.ceiling.map(|ceiling| ceiling.value);
-        let left = claim.leave.map(|leave| limit.saturating_sub(leave.value));
-        let most = ceiling.or(left).map_or(limit, |most| most.min(limit));
-        if let Slots::Number(slots) = slots
-            && most > 0
-            && slots > most
-        {
-            let at = claim.slots.map_or(claim.at, |slots| slots.at);
-            self.fault(
-                at,
-                Fault::SlotsAboveLimit { slots, limit: most, repository: repository.name.clone() },
-            );
-        }
-        if let Some(ceiling) = claim.ceiling.filter(|ceiling| ceiling.value >= limit && limit > 0) {
-            self.book.warn(ceiling.at, || Warning::NeverBinds { ceiling: ceiling.value, limit });
+    /// Alternatives that can only be had where an earlier one could be had as well.
+    fn warn_of_unreached(&self, written: &[WrittenAlternative<'_>], lists: &[Vec<ClaimTerms>]) {
+        for (index, list) in lists.iter().enumerate() {
+            let before = lists[..index].iter().position(|before| {
+                let is_less = |less: &ClaimTerms| list.iter().any(|more| less.wants_no_more_than(more));
+                !before.is_empty() && before.iter().all(is_less)
+            });
+            if let Some(before) = before.filter(|_| !list.is_empty()) {
+                let names =
+                    lists[before].iter().map(|terms| self.repositories[terms.repository].name.as_str());
+                let before = names.collect::<Vec<_>>().join(" + ");
+                self.book.warn(written[index].at, || Warning::NeverReached { before });
+            }
         }
     }
-
-    /// An alternative is one file: it cannot stand for several groups at once.
-    fn check_alternative(&self, claim: &WrittenClaim<'_>, repository: usize, selected: &Selectors) {
-        let repository = &self.repositories[repository];
-        let charge = value(self.written.charge).or(repository.charge).unwrap_or_default();
-        let one_group = match selected.groups.as_deref() {
-            Some([GroupEntry::Named(name)]) => name.literal().is_some(),
-            Some([GroupEntry::Gids(gids)]) => gids.start() == gids.end(),
-            _ => false,
-        };
-        if repository.is_by_group() && charge == Charge::All && !one_group {
-            let name = claim.repository.value.to_owned();
-            self.fault(claim.repository.at, Fault::ChargeAllInAnyOf { repository: name });
-        }
-    }
-}
-
-fn value<T>(written: Option<Written<T>>) -> Option<T> {
-    written.map(|written| written.value)
 }

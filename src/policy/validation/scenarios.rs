@@ -1,4 +1,5 @@
-//! Tests that a policy carries: names must mean something, times must be times; whether they pass is not asked here.
+//! Tests that a policy carries: names must mean something, times must be times; whether they pass is not
+//! asked here.
 
 use std::{ffi::OsString, path::Path};
 
@@ -10,9 +11,9 @@ use crate::policy::{
     layer::Layer,
     place::{Place, Written},
     rule::Rule,
-    scenario::{Expectation, ExpectedClaim, Held, Scenario},
+    scenario::{Expectation, ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     spelling::nearest,
-    written::{WrittenExpectedClaim, WrittenScenario},
+    written::{WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario},
     zone::parse_time,
 };
 
@@ -37,32 +38,29 @@ struct Reading<'b, 'w> {
 impl Reading<'_, '_> {
     fn scenario(&self, place: Place) -> Option<Scenario> {
         let written = self.written;
-        let held = written.held.iter().filter_map(|(name, slots)| {
+        let held = written.held.iter().filter_map(|(name, by)| {
             let (repository, member) = self.repository(*name, None)?;
-            Some(Held { repository, member, slots: *slots })
+            Some(Held { repository, member, by: holders(by) })
         });
         let held = held.collect();
+        let waiting = written.waiting.iter().filter_map(|(name, launches)| {
+            let (repository, member) = self.repository(*name, None)?;
+            Some(Waiting { repository, member, launches: *launches })
+        });
+        let waiting = waiting.collect();
         let claims = written
             .claims
             .as_ref()
             .map(|claims| claims.iter().filter_map(|claim| self.claim(claim)).collect());
         self.check_by();
-        let user = text(written.user, "user");
+        self.check_wait_and_hold();
         let command = written.command?.value;
         let path = written.path.map_or_else(|| Path::new("/usr/bin").join(command), |path| path.value.into());
         let arguments = written.arguments.iter().flat_map(|arguments| &arguments.value);
         Some(Scenario {
             name: written.name?.value.to_owned(),
             place,
-            user: user.to_owned(),
-            uid: written.uid.map_or(if user == "root" { 0 } else { 1000 }, |uid| uid.value),
-            groups: written.groups().iter().map(|group| group.value.to_string()).collect(),
-            netgroups: written
-                .netgroups
-                .iter()
-                .flat_map(|netgroups| &netgroups.value)
-                .map(|netgroup| netgroup.value.to_owned())
-                .collect(),
+            person: person(&written.person),
             command: command.into(),
             path,
             arguments: arguments.map(|argument| OsString::from(argument.value)).collect(),
@@ -76,9 +74,12 @@ impl Reading<'_, '_> {
             time: written.time.as_ref().and_then(|time| self.time(time)),
             cpus: written.cpus.map_or(1, |cpus| cpus.value),
             held,
+            waiting,
             expect: written.expect?.value,
             by: written.by.map(|by| by.value.to_owned()),
             claims,
+            wait: written.wait.map(|wait| wait.value),
+            hold: written.hold.map(|hold| hold.value),
         })
     }
 
@@ -93,14 +94,29 @@ impl Reading<'_, '_> {
 
     fn check_by(&self) {
         let Some(by) = self.written.by else { return };
-        if !self.rules.iter().any(|rule| rule.name == by.value || rule.shown_name == by.value) {
+        let is_it = |rule: &Rule| rule.name == by.value || rule.shown_name == by.value;
+        if !self.rules.iter().any(is_it) && !self.book.omits(by.value) {
             let nearest = nearest(by.value, self.rules.iter().map(|rule| rule.name.as_str()));
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
-        if let (Some(Expectation::Start), Some(_)) =
-            (self.written.expect.map(|expect| expect.value), self.written.by)
-        {
+        if let Some(Expectation::Start) = self.written.expect.map(|expect| expect.value) {
             self.book.findings.fault(by.at, Fault::Contradiction { key: "by", other: "expect = \"start\"" });
+        }
+    }
+
+    /// What says how a launch goes on, beside an expectation by which it does not.
+    fn check_wait_and_hold(&self) {
+        let Some(expect) = self.written.expect.map(|expect| expect.value) else { return };
+        if let Some(wait) = self.written.wait.filter(|_| expect != Expectation::Wait) {
+            self.book.findings.fault(wait.at, Fault::NeedsKey { key: "wait", needs: "expect = \"wait\"" });
+        }
+        let other = match expect {
+            Expectation::Refuse => "expect = \"refuse\"",
+            Expectation::Exempt => "expect = \"exempt\"",
+            Expectation::Start | Expectation::Wait | Expectation::WouldRefuse => return,
+        };
+        if let Some(hold) = self.written.hold {
+            self.book.findings.fault(hold.at, Fault::Contradiction { key: "hold", other });
         }
     }
 
@@ -118,6 +134,31 @@ impl Reading<'_, '_> {
         };
         let index = self.book.mentioned(Written { value: repository, at: name.at })?;
         Some((index, in_brackets.or(member).map(str::to_owned)))
+    }
+}
+
+fn holders(written: &WrittenHolders<'_>) -> Holders {
+    match written {
+        WrittenHolders::Alike(slots) => Holders::Alike(*slots),
+        WrittenHolders::These(holders) => {
+            let holders = holders.iter();
+            let holder = |holder: &WrittenHolder<'_>| Holder {
+                person: person(&holder.person),
+                slots: holder.slots.unwrap_or(1),
+            };
+            Holders::These(holders.map(holder).collect())
+        }
+    }
+}
+
+fn person(written: &WrittenPerson<'_>) -> Person {
+    let user = text(written.user, "user");
+    let netgroups = written.netgroups.iter().flat_map(|netgroups| &netgroups.value);
+    Person {
+        user: user.to_owned(),
+        uid: written.uid.map_or(if user == "root" { 0 } else { 1000 }, |uid| uid.value),
+        groups: written.groups().iter().map(|group| group.value.to_string()).collect(),
+        netgroups: netgroups.map(|netgroup| netgroup.value.to_owned()).collect(),
     }
 }
 

@@ -7,22 +7,30 @@ use crate::policy::{
     limit::HIGHEST_LIMIT,
     place::{At, Written},
     reader::{Section, Value},
+    share::Share,
+    span_of_time::Wait,
 };
 
-/// An entry of `acquire`.
 pub(in crate::policy) enum WrittenAcquisition<'a> {
     One(WrittenClaim<'a>),
-    AnyOf(Vec<WrittenClaim<'a>>),
+    AnyOf(Vec<WrittenAlternative<'a>>),
+}
+
+/// Claims that are had together, or not at all.
+pub(in crate::policy) struct WrittenAlternative<'a> {
+    pub(in crate::policy) at: At,
+    pub(in crate::policy) claims: Vec<WrittenClaim<'a>>,
 }
 
 /// What is wanted of one repository.
 pub(in crate::policy) struct WrittenClaim<'a> {
     pub(in crate::policy) at: At,
     pub(in crate::policy) repository: Written<&'a str>,
-    pub(in crate::policy) ceiling: Option<Written<u32>>,
-    pub(in crate::policy) leave: Option<Written<u32>>,
+    pub(in crate::policy) ceiling: Option<Written<Share>>,
+    pub(in crate::policy) leave: Option<Written<Share>>,
     pub(in crate::policy) slots: Option<Written<Slots>>,
     pub(in crate::policy) slots_from: Option<WrittenSlotsFrom<'a>>,
+    pub(in crate::policy) wait: Option<Written<Wait>>,
 }
 
 /// Where on the command line the number of slots stands.
@@ -46,7 +54,7 @@ impl<'a> WrittenAcquisition<'a> {
         let Some(alternatives) = section.get("any_of") else {
             return WrittenClaim::read(&section).map(WrittenAcquisition::One);
         };
-        for key in ["repository", "ceiling", "leave", "slots", "slots_from"] {
+        for key in ["repository", "ceiling", "leave", "slots", "slots_from", "wait"] {
             if let Some(beside) = section.get(key) {
                 beside.fault(Fault::Contradiction { key, other: "\"any_of\"" });
             }
@@ -55,9 +63,23 @@ impl<'a> WrittenAcquisition<'a> {
         if list.value.is_empty() {
             alternatives.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
         }
-        Some(WrittenAcquisition::AnyOf(
-            list.value.into_iter().filter_map(WrittenClaim::alternative).collect(),
-        ))
+        Some(WrittenAcquisition::AnyOf(list.value.into_iter().filter_map(WrittenAlternative::read).collect()))
+    }
+}
+
+impl<'a> WrittenAlternative<'a> {
+    fn read(value: Value<'a>) -> Option<Self> {
+        let at = value.at;
+        if !value.is_list() {
+            return WrittenClaim::alternative(value)
+                .map(|claim| WrittenAlternative { at, claims: vec![claim] });
+        }
+        let list = value.list("a list of claims")?.value;
+        if list.is_empty() {
+            value.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
+        }
+        let claims = list.into_iter().filter_map(WrittenClaim::alternative).collect();
+        Some(WrittenAlternative { at, claims })
     }
 }
 
@@ -74,26 +96,34 @@ impl<'a> WrittenClaim<'a> {
             leave: None,
             slots: None,
             slots_from: None,
+            wait: None,
         })
     }
 
     fn alternative(value: Value<'a>) -> Option<Self> {
         if !value.is_table() {
+            if value.as_text().is_none() {
+                value.fault(Fault::NoAlternative);
+                return None;
+            }
             return Self::named(value);
         }
         Self::read(&value.section(&ALTERNATIVE)?)
     }
 
     fn read(section: &Section<'a>) -> Option<Self> {
-        let ceiling = section.count("ceiling", 0, HIGHEST_LIMIT);
-        let leave = section.count("leave", 0, HIGHEST_LIMIT);
+        let ceiling = section.share("ceiling");
+        let leave = section.share("leave");
         if let (Some(_), Some(leave)) = (ceiling, leave) {
             section.fault(leave.at, Fault::Contradiction { key: "leave", other: "\"ceiling\"" });
         }
-        let slots = section.get("slots").and_then(slots);
+        let slots = section.get("slots").and_then(|value| slots(value, 0));
         let slots_from = section.section("slots_from", &SLOTS_FROM);
         if let (Some(from), Some(Written { value: Slots::All, .. })) = (&slots_from, &slots) {
             section.fault(from.at, Fault::Contradiction { key: "slots_from", other: "slots = \"all\"" });
+        }
+        if let (None, Some(Written { value: Slots::Number(0), at })) = (section.get("slots_from"), slots) {
+            section.fault(at, Fault::NoSlotsFrom);
         }
         Some(WrittenClaim {
             at: section.at,
@@ -107,16 +137,18 @@ impl<'a> WrittenClaim<'a> {
                     most: section.count("most", 1, HIGHEST_LIMIT).map(|most| most.value),
                 })
             }),
+            wait: section.wait("wait"),
         })
     }
 }
 
-pub(super) fn slots(value: Value<'_>) -> Option<Written<Slots>> {
+/// A number of slots from `least` on, or all.
+pub(super) fn slots(value: Value<'_>, least: u32) -> Option<Written<Slots>> {
     if value.as_text() == Some("all") {
         return Some(Written { value: Slots::All, at: value.at });
     }
     if value.is_number() {
-        let count = value.count(1, HIGHEST_LIMIT)?;
+        let count = value.count(least, HIGHEST_LIMIT)?;
         return Some(Written { value: Slots::Number(count.value), at: count.at });
     }
     value.wrong("a number of slots, or \"all\"");

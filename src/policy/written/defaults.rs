@@ -1,15 +1,17 @@
 //! `[defaults]` as written.
 
-use crate::policy::{
-    fault::Fault,
-    hold::Hold,
-    place::Written,
-    reader::{Section, Value},
-    span_of_time::Wait,
-    unmatched::Unmatched,
+use crate::{
+    policy::{
+        fault::Fault,
+        hold::Hold,
+        place::Written,
+        reader::{Section, Value},
+        span_of_time::Wait,
+        unmatched::Unmatched,
+    },
+    terms::keeper::Keeper,
 };
 
-/// `[defaults]`.
 pub(in crate::policy) struct WrittenDefaults<'a> {
     pub(in crate::policy) directory: Option<Written<&'a str>>,
     pub(in crate::policy) wait: Option<Written<Wait>>,
@@ -17,6 +19,7 @@ pub(in crate::policy) struct WrittenDefaults<'a> {
     pub(in crate::policy) unmatched: Option<Written<Unmatched>>,
     pub(in crate::policy) enforce: Option<Written<bool>>,
     pub(in crate::policy) create_mode: Option<Written<u32>>,
+    pub(in crate::policy) keeper: Option<Written<Keeper>>,
     pub(in crate::policy) time_zone: Option<Written<&'a str>>,
     pub(in crate::policy) fd_floor: Option<Written<u32>>,
 }
@@ -30,13 +33,15 @@ impl<'a> WrittenDefaults<'a> {
             unmatched: section.choice("unmatched"),
             enforce: section.flag("enforce"),
             create_mode: section.get("create_mode").and_then(mode),
+            keeper: section.choice("keeper"),
             time_zone: section.text("time_zone"),
             fd_floor: section.count("fd_floor", 3, 1_000_000),
         }
     }
 }
 
-/// A mode is a string of octal digits, because TOML reads a bare 0666 as a mistake and 666 as a decimal number.
+/// A mode is a string of octal digits, because TOML reads a bare 0666 as a mistake and 666 as a decimal
+/// number.
 fn mode(value: Value<'_>) -> Option<Written<u32>> {
     let parse = |text: &str| {
         let octal = text.strip_prefix("0o").unwrap_or(text);

@@ -1,17 +1,17 @@
 //! `[[rule]]` as written.
 
-use super::{WrittenAcquisition, WrittenSelectors};
+use super::claim::WrittenAcquisition;
 use crate::policy::{
     hold::Hold,
-    keys::SELECTORS,
+    keys::{RULE, SELECTORS},
     place::{At, Written},
     reader::Section,
     repository::Charge,
-    rule::{Action, Admit},
+    rule::{Action, Admission},
+    selector::WrittenSelectors,
     span_of_time::Wait,
 };
 
-/// One `[[rule]]`.
 pub(in crate::policy) struct WrittenRule<'a> {
     pub(in crate::policy) at: At,
     pub(in crate::policy) name: Option<Written<&'a str>>,
@@ -28,7 +28,7 @@ pub(in crate::policy) struct WrittenRule<'a> {
     /// Whether `acquire` is there, well or badly written.
     pub(in crate::policy) acquires: bool,
     pub(in crate::policy) charge: Option<Written<Charge>>,
-    pub(in crate::policy) admit: Option<Written<Admit>>,
+    pub(in crate::policy) admit: Option<Written<Admission>>,
     pub(in crate::policy) from: Option<Written<Vec<Written<&'a str>>>>,
     pub(in crate::policy) enforce: Option<Written<bool>>,
     pub(in crate::policy) wait: Option<Written<Wait>>,
@@ -41,7 +41,12 @@ impl<'a> WrittenRule<'a> {
         self.name.map_or(self.at, |name| name.at)
     }
 
-    pub(super) fn read(section: &Section<'a>) -> Self {
+    /// The rules of a file.
+    pub(super) fn read_all(file: &Section<'a>) -> Vec<Self> {
+        file.tables("rule", &RULE).iter().map(Self::read).collect()
+    }
+
+    fn read(section: &Section<'a>) -> Self {
         let action = section.choice("action");
         let acquire = section.get("acquire");
         WrittenRule {

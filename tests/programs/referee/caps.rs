@@ -1,5 +1,5 @@
-//! Which limits are in force, and were: the storm writes them into `work/caps`, before it raises them and after it has lowered
-//! them, and the referee remembers.
+//! Which limits are in force, and were: the storm writes them into `work/caps`, before it raises them and
+//! after it has lowered them, and the referee remembers.
 //!
 //! ```text
 //! NAME UID FILE LIMIT       UID is * for a file that everybody shares; LIMIT is * where going beyond is allowed

@@ -1,23 +1,25 @@
-//! Watches a storm of launches over several repositories, and reports every moment at which something was not as it must be.
+//! Watches a storm of launches over several repositories, and reports every moment at which something was not
+//! as it must be.
 //!
 //! ```text
 //! referee DIRECTORY RUNGATE SLACK
 //! ```
 //!
-//! DIRECTORY is that of the site. It looks again and again until its standard input is closed. A line there is answered with
-//! `looks N`, after one more look; whatever is wrong is printed when it is seen, once:
+//! DIRECTORY is that of the site. It looks again and again until its standard input is closed. A line there
+//! is answered with `looks N`, after one more look; whatever is wrong is printed when it is seen, once:
 //!
 //! ```text
 //! crowded …      more slots are held than the limit in force allows
 //! lost …         a program runs that says it has a slot, and nobody holds that slot for it
 //! leaked …       a slot is held that no program has any more
 //! overtaken …    a launch got a slot while an older one waited for it
+//! idle …         room was left for somebody in line, who did not start for long
 //! blocked …      a launch is at work for longer than its wait and SLACK seconds
 //! ```
 //!
-//! It uses no code of the library: the kernel says who holds which bytes, the process table who runs since when, and a
-//! program's own environment what it believes to hold. What is wrong for the blink of an eye while processes come and go
-//! is looked at again before it is believed; each rule says how. See `rules.rs`.
+//! It uses no code of the library: the kernel says who holds which bytes, the process table who runs since
+//! when, and a program's own environment what it believes to hold. What is wrong for the blink of an eye
+//! while processes come and go is looked at again before it is believed; each rule says how. See `rules.rs`.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -30,6 +32,7 @@ mod held_slots;
 mod lock_range;
 
 mod caps;
+mod line;
 mod process;
 mod repository;
 mod rules;

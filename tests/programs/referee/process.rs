@@ -26,13 +26,28 @@ impl Process {
         let entries = held.split(' ').filter_map(|entry| entry.split_once('='));
         entries
             .flat_map(|(name, slots)| {
-                slots.split(',').filter_map(|slot| Some((name.to_owned(), slot.parse().ok()?)))
+                let run = |part: &str| {
+                    let (first, last) = part.split_once('-').unwrap_or((part, part));
+                    Some(first.parse::<i64>().ok()?..=last.parse().ok()?)
+                };
+                slots.split(',').filter_map(run).flatten().map(|slot| (name.to_owned(), slot))
             })
             .collect()
     }
 
-    /// Whether it is still what it was: the same process, executing the same program, and not about to end. A process that
-    /// ends loses its memory, and with it the name of its program, before it loses its files.
+    /// What the storm has told it of itself.
+    pub(crate) fn told(&self, name: &str) -> Option<&str> {
+        self.environment.get(&format!("STORM_{name}")).map(String::as_str)
+    }
+
+    /// When its launch was begun, in seconds since boot, not later than it was: the storm says so to the
+    /// first process of it, and all others inherit that. A peer is no launch.
+    pub(crate) fn begun(&self) -> Option<f64> {
+        self.told("BEGUN")?.parse().ok()
+    }
+
+    /// Whether it is still what it was: the same process, executing the same program, and not about to end. A
+    /// process that ends loses its memory, and with it the name of its program, before it loses its files.
     pub(crate) fn is_still_there(&self) -> bool {
         executable(self.pid).as_ref() == Some(&self.executable)
             && stat(self.pid).is_some_and(|(_, started)| (started - self.started).abs() < 0.001)
@@ -46,7 +61,8 @@ pub(crate) fn all(directory: &str) -> BTreeMap<i32, Process> {
     pids.filter_map(|pid| Some((pid, find(pid, directory)?))).collect()
 }
 
-fn find(pid: i32, directory: &str) -> Option<Process> {
+/// The process with this number, if it is one of the storm.
+pub(crate) fn find(pid: i32, directory: &str) -> Option<Process> {
     let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let entries = text.split('\0').filter_map(|entry| entry.split_once('='));
@@ -75,20 +91,21 @@ fn stat(pid: i32) -> Option<(i32, f64)> {
     Some((fields.get(4 - 3)?.parse().ok()?, ticks / ticks_per_second()))
 }
 
-/// How often a process has come to run, if it is asleep: one of which this is the same at two moments was asleep all the time
-/// between them.
-pub(crate) fn runs(pid: i32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let is_asleep = field("State:")?.starts_with('S');
-    let switches = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
-    let runs: Option<u64> = switches.into_iter().map(|name| field(name)?.parse::<u64>().ok()).sum();
-    runs.filter(|_| is_asleep)
+/// What a process locks in a file through its descriptions: the first byte of each range, and the last.
+pub(crate) fn described_locks(pid: i32, inode: u64) -> Vec<(i64, i64)> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let texts = descriptors.filter_map(|descriptor| fs::read_to_string(descriptor.path()).ok());
+    let of_text =
+        |text: String| text.lines().filter_map(|line| described_lock(line, inode)).collect::<Vec<_>>();
+    texts.flat_map(of_text).collect()
 }
 
-/// When this process was started, if it is there at all.
-pub(crate) fn started(pid: i32) -> Option<f64> {
-    stat(pid).map(|(_, started)| started)
+/// `lock: 1: OFDLCK ADVISORY READ -1 fe:01:4711 8 8`
+fn described_lock(line: &str, inode: u64) -> Option<(i64, i64)> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let ["lock:", _, "OFDLCK", _, _, _, file, first, last] = fields.as_slice() else { return None };
+    let is_same = file.rsplit_once(':').is_some_and(|(_, found)| found == inode.to_string());
+    is_same.then_some((first.parse().ok()?, last.parse().unwrap_or(i64::MAX)))
 }
 
 fn ticks_per_second() -> f64 {

@@ -7,14 +7,40 @@ use std::path::PathBuf;
 
 use super::caps::{Caps, Member};
 use super::held_slots::HeldSlot;
+use super::line::Line;
 use super::process::{self, Process};
-use super::repository::{Repository, Snapshot, Ticket};
-
-/// A launch of which nothing is known began not longer ago than this.
-const LONGEST_LAUNCH: f64 = 60.0;
+use super::repository::{Examination, Repository, Snapshot, Ticket};
 
 /// A slot may outlive its command for so long: its supervisor has to be scheduled.
 const LONGEST_RELEASE: f64 = 2.0;
+
+/// Somebody in line may be passed for so long by what is free: ten seconds are promised, and a launcher has
+/// to be scheduled.
+const LONGEST_IDLE: f64 = 15.0;
+
+/// No launch of the storm wants more of one repository.
+const MOST_SLOTS: usize = 2;
+
+/// Somebody of whom it is known that a launch keeps a slot for them.
+#[derive(Debug)]
+#[expect(dead_code, reason = "what is only printed counts as unused")]
+struct Holder {
+    slot: i64,
+    pid: i32,
+    /// When the launch began.
+    begun: f64,
+}
+
+/// The slots that launches keep, as far as all keepers of a slot are of one.
+fn holders(examination: &Examination, processes: &BTreeMap<i32, Process>) -> Vec<Holder> {
+    let holder = |(slot, keepers): &(HeldSlot, Vec<i32>)| {
+        let begun = |pid: &i32| Some((*pid, processes.get(pid)?.begun()?));
+        let known = keepers.iter().map(begun).collect::<Option<Vec<_>>>()?;
+        let (pid, begun) = known.into_iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
+        Some(Holder { slot: slot.number, pid, begun })
+    };
+    examination.keepers.iter().filter_map(holder).collect()
+}
 
 /// What the referee knows.
 pub(crate) struct Referee {
@@ -23,10 +49,9 @@ pub(crate) struct Referee {
     slack: f64,
     caps: Caps,
     repositories: BTreeMap<Member, Repository>,
-    /// The programs of the last look.
-    before: BTreeMap<i32, String>,
-    /// Since when somebody sleeps in a line.
-    asleep: BTreeMap<(Member, u64, Ticket), f64>,
+    lines: BTreeMap<Member, Line>,
+    /// When they were last looked at.
+    looked: BTreeMap<Member, f64>,
     /// Slots that no program has, and since when.
     ownerless: BTreeMap<(Member, i64), f64>,
     reported: BTreeSet<String>,
@@ -41,8 +66,8 @@ impl Referee {
             rungate: rungate.to_owned(),
             slack,
             repositories: BTreeMap::new(),
-            before: BTreeMap::new(),
-            asleep: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            looked: BTreeMap::new(),
             ownerless: BTreeMap::new(),
             reported: BTreeSet::new(),
         }
@@ -64,27 +89,38 @@ impl Referee {
         }
         self.caps.refresh(process::now());
         let processes = process::all(&self.directory.to_string_lossy());
-        self.note_sleepers(&now);
         let mut wrong = Vec::new();
-        for (member, snapshot) in &now {
-            wrong.extend(self.crowded(member, snapshot, &processes));
-            wrong.extend(self.overtaken(member, snapshot, &processes)?);
+        for (member, snapshot) in now {
+            self.follow(&member, &snapshot, &processes);
+            wrong.extend(self.idle(&member, &snapshot));
+            if self.is_suspicious(&member, &snapshot, &processes) {
+                let pids: Vec<i32> = processes.keys().copied().collect();
+                if let Some(examination) = self.repositories[&member].examine(&pids)? {
+                    self.caps.refresh(process::now());
+                    self.follow(&member, &examination.snapshot, &processes);
+                    let holders = holders(&examination, &processes);
+                    wrong.extend(self.crowded(&member, &holders));
+                    wrong.extend(self.overtaken(&member, &holders, &processes));
+                }
+            }
         }
         // Whoever started meanwhile may have come to a file that was not there before.
         self.repositories.values_mut().for_each(Repository::refresh);
         wrong.extend(self.lost(&processes)?);
         wrong.extend(self.leaked(&processes)?);
         wrong.extend(self.blocked(&processes));
-        let programs = self.programs(&processes).into_iter();
-        self.before = programs.map(|program| (program.pid, program.executable.clone())).collect();
         wrong.retain(|line| self.reported.insert(line.clone()));
         Ok(wrong)
     }
 
-    /// Whether the storm has stopped this process at any time, and told so before it did.
-    fn was_stopped(&self, pid: i32) -> bool {
+    /// Whom the storm has stopped at any time: it tells so before it does.
+    fn stopped(&self) -> BTreeSet<i32> {
         let stopped = fs::read_to_string(self.directory.join("work/stopped")).unwrap_or_default();
-        stopped.lines().any(|line| line == pid.to_string())
+        stopped.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    fn was_stopped(&self, pid: i32) -> bool {
+        self.stopped().contains(&pid)
     }
 
     fn is_program(&self, process: &Process) -> bool {
@@ -102,106 +138,65 @@ impl Referee {
         processes.values().filter(|process| self.is_program(process) && !is_child(process)).collect()
     }
 
-    /// When the launch began that holds this slot.
-    fn launch_of(&self, member: &Member, slot: HeldSlot, processes: &BTreeMap<i32, Process>) -> Option<f64> {
-        if slot.pid > 0 {
-            return process::started(slot.pid);
-        }
-        // The child of a program says of itself what its parent says: the first of them began.
-        let claim = (member.name.clone(), slot.number);
-        let owners = processes.values().filter(|process| {
-            process.claims().contains(&claim) && member.uid.is_none_or(|uid| uid == process.uid)
-        });
-        let begun = owners.map(|owner| {
-            let parent = processes.get(&owner.parent).filter(|parent| self.is_launcher(parent));
-            parent.map_or(owner.started, |parent| parent.started.min(owner.started))
-        });
-        begun.reduce(f64::min)
+    fn follow(&mut self, member: &Member, snapshot: &Snapshot, processes: &BTreeMap<i32, Process>) {
+        let before = self.looked.insert(member.clone(), snapshot.taken).unwrap_or(f64::MIN);
+        let begun = |pid| processes.get(&pid).and_then(Process::begun);
+        self.lines.entry(member.clone()).or_default().follow(snapshot, before, begun);
     }
 
-    /// A lowered limit ends nobody, but each holder was let in under a limit that was in force since its launch began.
-    fn crowded(
+    /// Whether it makes sense to ask who keeps what.
+    fn is_suspicious(
         &self,
         member: &Member,
         snapshot: &Snapshot,
         processes: &BTreeMap<i32, Process>,
-    ) -> Option<String> {
-        let oldest = snapshot
-            .held
-            .iter()
-            .map(|slot| self.launch_of(member, *slot, processes).unwrap_or(snapshot.taken - LONGEST_LAUNCH))
-            .fold(snapshot.taken, f64::min);
-        let limit = self.caps.highest(member, oldest)?;
-        (snapshot.held.len() > limit).then(|| {
-            format!(
-                "crowded {}: {} of {limit} are held: {:?}",
-                member.file,
-                snapshot.held.len(),
-                snapshot.held
-            )
-        })
+    ) -> bool {
+        let limit = self.caps.highest(member, snapshot.taken);
+        if limit.is_some_and(|limit| snapshot.held.len() > limit) {
+            return true;
+        }
+        let has = |process: &&Process| {
+            let is_held = |slot| snapshot.held.iter().any(|held| held.number == slot);
+            process.claims().into_iter().any(|(name, slot)| name == member.name && is_held(slot))
+        };
+        let newest = processes.values().filter(has).filter_map(Process::begun).reduce(f64::max);
+        newest.is_some_and(|begun| self.lines[member].waiting_since_before(begun).next().is_some())
     }
 
-    /// Somebody who is in line and has been asleep for all the time that a younger launch, which has no claim to more room, needed
-    /// to come, to get a slot and to start its program. Peers know nothing of lines.
+    /// A lowered limit ends nobody, and who keeps a slot is not always known. But when the last one of those
+    /// who are known got its slot, the others had theirs, and a limit that was in force since its launch
+    /// began let it in. Peers may be misled by a damaged hint, and strangers lock what they want.
+    fn crowded(&self, member: &Member, holders: &[Holder]) -> Option<String> {
+        let oldest = holders.iter().map(|holder| holder.begun).reduce(f64::min)?;
+        let limit = self.caps.highest(member, oldest)?;
+        (holders.len() > limit)
+            .then(|| format!("crowded {}: {} of {limit} are held: {holders:?}", member.file, holders.len()))
+    }
+
+    /// A launch began when somebody was in line already whom nobody may pass, and has a slot, and they are
+    /// still in line: they neither left it nor were they stopped or silent meanwhile. Peers know nothing of
+    /// lines.
     fn overtaken(
         &self,
         member: &Member,
-        snapshot: &Snapshot,
+        holders: &[Holder],
         processes: &BTreeMap<i32, Process>,
-    ) -> io::Result<Option<String>> {
-        for slot in &snapshot.held {
-            let claim = (member.name.clone(), slot.number);
-            let mut owners = self.programs(processes).into_iter().filter(|process| {
-                process.claims().contains(&claim) && (slot.pid == process.pid || slot.pid == -1)
-            });
-            // Of two, one has the slot in a file that stood here before. Who did not run before the snapshot was taken may have
-            // got the slot since.
-            let (Some(owner), None) = (owners.next(), owners.next()) else { continue };
-            if self.before.get(&owner.pid) != Some(&owner.executable)
-                || self.repositories[member].holders_of(slot.number)?.len() != 1
-                || !owner.is_still_there()
-            {
-                continue;
-            }
-            let Some(launch) = self.launch_of(member, *slot, processes) else { continue };
-            let Some(limit) = self.caps.highest(member, launch) else { return Ok(None) };
-            let overtaken = snapshot.line.iter().find(|ticket| {
-                self.asleep
-                    .get(&(member.clone(), snapshot.inode, **ticket))
-                    .is_some_and(|since| *since < launch)
-                    && arrival(ticket.number) < launch
-                    && usize::try_from(ticket.limit).is_ok_and(|own| own >= limit)
-            });
-            if let Some(ticket) = overtaken {
-                return Ok(Some(format!(
-                    "overtaken {}: PID {} waits since {:.2} ({}), and PID {} of {launch:.2} got {slot:?}",
-                    member.file,
-                    ticket.pid,
-                    arrival(ticket.number),
-                    ticket.limit,
-                    owner.pid
-                )));
-            }
-        }
-        Ok(None)
+    ) -> Option<String> {
+        // Where going beyond is allowed, nobody has to wait for others.
+        self.caps.highest(member, process::now())?;
+        let newest = holders.iter().max_by(|one, other| one.begun.total_cmp(&other.begun))?;
+        let is_firm = |pid: i32| {
+            let is_told = processes.get(&pid).and_then(|process| process.told("PLACE")) == Some("firm");
+            is_told && !self.was_stopped(pid)
+        };
+        let mut overtaken = self.lines[member].waiting_since_before(newest.begun);
+        let (number, pid) = overtaken.find(|(_, pid)| is_firm(*pid))?;
+        Some(format!("overtaken {}: PID {pid} waits as {number}, and there is {newest:?}", member.file))
     }
 
-    /// Who sleeps in line, and since when: a process that has come to run in between is another entry.
-    fn note_sleepers(&mut self, now: &BTreeMap<Member, Snapshot>) {
-        let mut asleep = BTreeMap::new();
-        for (member, snapshot) in now {
-            for ticket in snapshot.line.iter().filter(|ticket| ticket.runs.is_some()) {
-                let key = (member.clone(), snapshot.inode, *ticket);
-                let since = self.asleep.get(&key).copied().unwrap_or(snapshot.taken);
-                asleep.insert(key, since);
-            }
-        }
-        self.asleep = asleep;
-    }
-
-    /// Every program has its slot: its process, or a description of its own. Of the latter the kernel does not say whose they
-    /// are, so there must be as many as programs. A program that closed everything has what its supervisor keeps.
+    /// Every program has its slot: its process, or a description of its own. Of the latter the kernel does
+    /// not say whose they are, so there must be as many as programs. A program that closed everything has
+    /// what its supervisor keeps.
     fn lost(&self, processes: &BTreeMap<i32, Process>) -> io::Result<Vec<String>> {
         let mut by_slot: BTreeMap<(&Member, i64), Vec<&Process>> = BTreeMap::new();
         for program in self.programs(processes) {
@@ -226,7 +221,8 @@ impl Referee {
             let shared: Vec<&&Process> =
                 programs.iter().filter(|program| !holders.contains(&program.pid)).collect();
             let descriptions = holders.iter().filter(|pid| **pid == -1).count();
-            // Whoever has ended since, or lost the supervisor who kept what it closed, need not have its slot any more.
+            // Whoever has ended since, or lost the supervisor who kept what it closed, need not have its slot
+            // any more.
             let is_there = |program: &Process| {
                 program.is_still_there() && processes.get(&program.parent).is_none_or(Process::is_still_there)
             };
@@ -241,8 +237,8 @@ impl Referee {
         Ok(wrong)
     }
 
-    /// A program whose process holds a slot that it was not told of; and a slot whose command has ended under its supervisor,
-    /// which is kept by whatever the command left behind.
+    /// A program whose process holds a slot that it was not told of; and a slot whose command has ended under
+    /// its supervisor, which is kept by whatever the command left behind.
     fn leaked(&mut self, processes: &BTreeMap<i32, Process>) -> io::Result<Vec<String>> {
         let mut wrong = Vec::new();
         let mut ownerless = BTreeMap::new();
@@ -270,7 +266,13 @@ impl Referee {
                         && has(process, "STORM_HOLD", "supervisor")
                         && has(process, "STORM_SPARED", "yes")
                 };
-                if slot.pid == -1 && !owners.is_empty() && owners.iter().all(was_left) {
+                if slot.pid == -1
+                    && !owners.is_empty()
+                    && owners.iter().all(was_left)
+                    && repository.is_kept_by(slot.number, processes.keys().copied(), |pid| {
+                        processes.get(&pid).is_some_and(|process| was_left(&process))
+                    })
+                {
                     let key = (member.clone(), slot.number);
                     let since = *self.ownerless.get(&key).unwrap_or(&now);
                     if now - since > LONGEST_RELEASE {
@@ -282,6 +284,18 @@ impl Referee {
         }
         self.ownerless = ownerless;
         Ok(wrong)
+    }
+
+    /// The first in line of those who answer, while there is room for it.
+    fn idle(&mut self, member: &Member, snapshot: &Snapshot) -> Option<String> {
+        let stopped = self.stopped();
+        let has_room = |ticket: &Ticket| {
+            usize::try_from(ticket.limit).is_ok_and(|limit| snapshot.held.len() + MOST_SLOTS <= limit)
+        };
+        let line = self.lines.get_mut(member)?;
+        let ((number, pid), since) = line.idle_since(snapshot, |pid| stopped.contains(&pid), has_room)?;
+        (snapshot.taken - since > LONGEST_IDLE)
+            .then(|| format!("idle {}: PID {pid} waits as {number}", member.file))
     }
 
     /// Whoever supervises has a child. Whoever was stopped had no time of its own.
@@ -300,10 +314,4 @@ impl Referee {
             })
             .collect()
     }
-}
-
-/// When a ticket's launch arrived, in seconds since boot.
-#[allow(clippy::cast_precision_loss, reason = "a number of 47 bits")]
-fn arrival(number: i64) -> f64 {
-    number as f64 / 16_384.0
 }

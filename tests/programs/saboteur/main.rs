@@ -1,13 +1,13 @@
-//! Runs a command, counts the system calls that it makes until its program starts, and kills it at one of them or lets one of
-//! them fail.
+//! Runs a command, counts the system calls that it makes until its program starts, and kills it at one of
+//! them or lets one of them fail.
 //!
 //! ```text
 //! saboteur REPORT list|kill N|fail N ERROR|keep-failing N ERROR [FILE…] -- COMMAND [ARGUMENT…]
 //! ```
 //!
-//! The calls are those of the command and of every process that it makes, each until it executes another program. `fail` gives
-//! the first call from the N-th on that can fail so this error in place of its effect; `keep-failing` does the same with every
-//! later call of that name. What happened goes to the file REPORT:
+//! The calls are those of the command and of every process that it makes, each until it executes another
+//! program. `fail` gives the first call from the N-th on that can fail so this error in place of its effect;
+//! `keep-failing` does the same with every later call of that name. What happened goes to the file REPORT:
 //!
 //! ```text
 //! call 17 fcntl(F_SETLK) /run/seats.lock           every call (list), or the one that was chosen
@@ -15,8 +15,8 @@
 //! ended status 74                                  the command has ended (or: ended signal 9)
 //! ```
 //!
-//! Between the execution of a program and its first instruction nothing moves, so what is reported of the locks is what the
-//! program starts with. It uses no code of the library.
+//! Between the execution of a program and its first instruction nothing moves, so what is reported of the
+//! locks is what the program starts with. It uses no code of the library.
 
 //!
 //! It knows the registers of one architecture alone, x86-64.

@@ -115,7 +115,8 @@ impl Saboteur {
         self.traced.get(&pid).is_some_and(|traced| traced.counts)
     }
 
-    /// Goes on to the next call or, before the command was executed, to that. Who has been killed meanwhile cannot.
+    /// Goes on to the next call or, before the command was executed, to that. Who has been killed meanwhile
+    /// cannot.
     fn go_on(&self, pid: Pid, signal: Option<Signal>) {
         let _ = if self.counts(pid) { ptrace::syscall(pid, signal) } else { ptrace::cont(pid, signal) };
     }

@@ -1,6 +1,0 @@
-# Puts the shims of this host in front of the programs that they stand for, in login shells. See rungate-shim(8).
-
-case ":$PATH:" in
-  *:/etc/rungate/shims:*) ;;
-  *) PATH="/etc/rungate/shims:$PATH" ;;
-esac

@@ -1,0 +1,217 @@
+//! A launch's question, judged and carried out: slots, a place in line, or a refusal.
+
+use std::{sync::Arc, time::Instant};
+
+use super::{
+    holding::Holding,
+    judge::{Case, Judgement, Outcome},
+    look::{Looked, Stands},
+    order::Order,
+    reception::session_answer,
+    service::Service,
+    session::{Session, Stage},
+    site,
+};
+use crate::keeper::{
+    agent::message::{Answer, Granted, Refused, Take, Unwaited, Waits},
+    memory,
+};
+
+impl Service {
+    /// A launch asks for slots. What it got before and has not used goes back, but to nobody else before it
+    /// was judged.
+    pub(super) fn ask(&mut self, number: u64, take: Take) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let whose = (session.peer.process.pid(), session.peer.started);
+        let unused = match session.stage {
+            Stage::Has(holding) => vec![holding],
+            _ if take.is_again => {
+                let is_theirs =
+                    |(_, holding): &(&u64, &Holding)| (holding.saved.pid, holding.saved.start) == whose;
+                self.holdings.iter().filter(is_theirs).map(|(number, _)| *number).collect()
+            }
+            _ => Vec::new(),
+        };
+        session.unused.extend(unused);
+        session.take = Some(Arc::new(take));
+        session.tried.clear();
+        self.come_back(number);
+        self.judge(number);
+    }
+
+    /// Frees what a launch had got before and has not used.
+    fn free_unused(&mut self, number: u64) -> Vec<memory::Table> {
+        let unused = self.sessions.get_mut(&number).map(|session| std::mem::take(&mut session.unused));
+        let mut unused = unused.unwrap_or_default();
+        unused.retain(|of| self.holdings.get(of).is_some_and(|holding| !holding.saved.is_started));
+        unused.into_iter().flat_map(|holding| self.free(holding, false)).collect()
+    }
+
+    /// Has a launch judged, or judged again.
+    fn judge(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(take) = session.take.clone() else { return };
+        session.question += 1;
+        session.stage = Stage::Judged;
+        let Session { question, peer, .. } = session;
+        let case =
+            Case { session: number, question: *question, take, uid: peer.uid, groups: peer.groups.clone() };
+        if self.cases.send(case).is_err() {
+            session_answer(&mut self.sessions, number, &Answer::Failed("its judges are gone".to_owned()));
+        }
+    }
+
+    /// A judge has judged. Whoever asks something else by now is not concerned.
+    pub(super) fn judged(&mut self, Judgement { session: number, question, outcome }: Judgement) {
+        match self.sessions.get_mut(&number) {
+            Some(session) if session.question == question && matches!(session.stage, Stage::Judged) => {}
+            _ => return,
+        }
+        let freed = self.free_unused(number);
+        match outcome {
+            Outcome::Needs(order) => self.carry_out(number, order, true),
+            Outcome::Differs(why) => self.refuse(number, &Answer::Differs(why)),
+            Outcome::Failed(why) => self.refuse(number, &Answer::Failed(why)),
+        }
+        self.are_free(&freed);
+        self.flush(number);
+        // What was said meanwhile has waited for this.
+        self.go_on(number, Ok(()));
+    }
+
+    /// Answers that there is nothing, and lets others go on who stood behind this launch.
+    pub(super) fn refuse(&mut self, number: u64, answer: &Answer) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.stage = Stage::Idle;
+        session.answer(answer, None);
+        let tables = session.place.line.tables();
+        session.place.line.give_up();
+        session.place.begun = None;
+        session.endings.clear();
+        session.place.resting = None;
+        self.write_place(number);
+        self.write_tickets(number);
+        self.serve(&tables);
+    }
+
+    /// The same, for this reason.
+    pub(super) fn fail(&mut self, number: u64, why: String) {
+        self.refuse(number, &Answer::Failed(why));
+    }
+
+    /// Looks whether a launch can have what it needs. `is_asked` where it waits for the answer: one that
+    /// stands in line hears only of its turn otherwise.
+    pub(super) fn carry_out(&mut self, number: u64, order: Order, is_asked: bool) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        if order.is_empty() {
+            let without = order.without.clone();
+            let granted = Granted { slots: Vec::new(), without, hold: order.hold, has_waited: false };
+            session.stage = Stage::Idle;
+            return session.answer(&Answer::Granted(granted), None);
+        }
+        if let Err(quota) = self.has_quota_for(number, &order) {
+            return self.refuse(number, &Answer::Failed(quota.to_string()));
+        }
+        if let Some(name) = order.tables_of_site().next()
+            && self.site.is_none()
+            && !std::mem::replace(&mut self.has_said_alone, true)
+        {
+            site::say_alone(name);
+        }
+        if order.tables_of_site().next().is_some() {
+            if !self.is_site_open() {
+                return self.rest_without(number, order);
+            }
+            self.prepare_for_site(number, &order);
+        }
+        match self.look(number, &order) {
+            Looked::Granted(holding) if self.site.is_some() && holding.is_of_site() => {
+                self.prove(number, order, *holding);
+            }
+            Looked::Granted(holding) => self.grant(number, *holding),
+            Looked::Failed(why) => self.refuse(number, &Answer::Failed(why)),
+            Looked::Stale => self.judge(number),
+            Looked::Blocked(stands) => {
+                self.begin_endings(number, &stands.to_end);
+                if !stands.waits && self.may_change_soon(&order) {
+                    return self.rest_without(number, order);
+                }
+                if !stands.waits {
+                    return self.end_or_refuse(number, order, stands.refused, is_asked);
+                }
+                if let Err(quota) = self.recount(number) {
+                    return self.refuse(number, &Answer::Failed(quota.to_string()));
+                }
+                let Some(session) = self.sessions.get_mut(&number) else { return };
+                session.stage = Stage::Waits(order);
+                session.place.has_waited = true;
+                session.place.resting = None;
+                session.place.next = stands.next;
+                if is_asked {
+                    let Stands { refused, ahead, .. } = stands;
+                    session.answer(&Answer::Waits(Waits { refused, ahead }), None);
+                }
+                self.write_place(number);
+                self.write_tickets(number);
+                self.set_due(number);
+            }
+        }
+    }
+
+    /// A launch that may not wait: as long as somebody is being ended for it, it is not refused.
+    fn end_or_refuse(&mut self, number: u64, order: Order, refused: Refused, is_asked: bool) {
+        if is_asked && is_by_end_of_line(&refused) && self.is_somebody_away(&refused) {
+            return self.carry_out(number, order, true);
+        }
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        if session.endings.is_empty() || session.place.has_waited {
+            return self.refuse(number, &Answer::Refused(refused));
+        }
+        session.stage = Stage::Ends(order);
+        if is_asked {
+            session.answer(&Answer::Ends(refused), None);
+        }
+    }
+
+    /// Whether somebody in these lines does not answer, who did when they were last looked at: for whoever
+    /// finds a line at its end.
+    fn is_somebody_away(&mut self, refused: &Refused) -> bool {
+        let named = refused.obstacles.iter().filter_map(|obstacle| self.store.known(&obstacle.table));
+        let tables: Vec<memory::Table> = named.collect();
+        let mut found = false;
+        for session in self.sessions.values_mut() {
+            if session.place.line.stands_in_one_of(&tables) {
+                found |= !session.place.was_away && session.see_whether_away();
+            }
+        }
+        found
+    }
+
+    /// A waiting launch is alive. It looks for itself, and hears how it stands.
+    pub(super) fn beat(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.place.beaten = Some(Instant::now());
+        session.place.was_away = false;
+        session.place.line.set_away(false);
+        match std::mem::replace(&mut session.stage, Stage::Idle) {
+            Stage::Waits(order) | Stage::Ends(order) => self.carry_out(number, order, true),
+            stage => session.stage = stage,
+        }
+    }
+
+    /// A launch waits no longer.
+    pub(super) fn leave(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        match std::mem::replace(&mut session.stage, Stage::Idle) {
+            // What it got meanwhile was told already.
+            stage @ (Stage::Has(_) | Stage::Idle | Stage::Proved | Stage::Sweeps(_)) => {
+                session.stage = stage;
+            }
+            Stage::Judged | Stage::Waits(_) | Stage::Ends(_) => self.refuse(number, &Answer::Done(true)),
+        }
+    }
+}
+
+fn is_by_end_of_line(refused: &Refused) -> bool {
+    refused.obstacles.iter().any(|obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_))))
+}

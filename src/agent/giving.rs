@@ -1,0 +1,164 @@
+//! Slots that are given, written down before anybody is told, and come back; and those who wait for them, in
+//! their order.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use super::{
+    holding::{Holding, writer},
+    reception::session_answer,
+    saved::SavedStamps,
+    service::Service,
+    session::{Session, Stage},
+};
+use crate::{
+    keeper::{
+        agent::message::{Answer, Granted},
+        memory,
+    },
+    sys::failure::Failure,
+    terms::{hold::Hold, runs::Runs},
+};
+
+impl Service {
+    /// Writes down that a launch has slots, and then tells it.
+    pub(super) fn grant(&mut self, session_number: u64, mut holding: Holding) {
+        if let Err(quota) = self.quotas.may_have(&holding) {
+            holding.withdraw_stamps();
+            self.free_at_site(holding, false);
+            return self.refuse(session_number, &Answer::Failed(quota.to_string()));
+        }
+        let number = self.number();
+        if let Some(session) = self.sessions.get_mut(&session_number) {
+            session.place.line.give_up();
+            session.place.resting = None;
+        }
+        let written = (|| {
+            let mut end = None;
+            if holding.saved.hold > Hold::Process {
+                holding.fifo = Some(self.state.new_fifo(number)?);
+                end = Some(writer(&self.state.fifo(number))?);
+            }
+            self.state.write(number, &holding.saved)?;
+            self.write_stamps(&holding)?;
+            Ok::<_, Failure>(end)
+        })();
+        let end = match written {
+            Ok(end) => end,
+            Err(failure) => {
+                self.state.forget(number);
+                holding.withdraw_stamps();
+                self.free_at_site(holding, false);
+                let why = format!("it cannot write down what it gives: {failure}");
+                return self.refuse(session_number, &Answer::Failed(why));
+            }
+        };
+        self.write_place(session_number);
+        let Some(session) = self.sessions.get_mut(&session_number) else { return };
+        let saved = &holding.saved;
+        let slots =
+            saved.tables.iter().map(|of| (of.table.clone(), Runs::of(&of.slots).to_string())).collect();
+        let without = std::mem::take(&mut holding.without);
+        let granted = Granted { slots, without, hold: saved.hold, has_waited: session.place.has_waited };
+        session.stage = Stage::Has(number);
+        session.place.begun = None;
+        session.endings.clear();
+        // Told only once it is certain that its end will be seen.
+        if let Err(failure) = self.watch(number, holding) {
+            return self.refuse(session_number, &Answer::Failed(failure.to_string()));
+        }
+        if let Some(session) = self.sessions.get_mut(&session_number) {
+            session.answer(&Answer::Granted(granted), end);
+        }
+    }
+
+    fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
+        for name in &holding.paced {
+            if let Some(table) = self.store.known(name) {
+                let stamps = SavedStamps::of(table.stamps(), Some(holding.saved.uid));
+                self.state.write_stamps(name, &stamps)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A launch gives back what it has.
+    pub(super) fn take_back(&mut self, number: u64, has_run: bool) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let given = match std::mem::replace(&mut session.stage, Stage::Idle) {
+            Stage::Has(holding) => {
+                self.release(holding, has_run);
+                true
+            }
+            Stage::Idle
+            | Stage::Judged
+            | Stage::Proved
+            | Stage::Waits(_)
+            | Stage::Ends(_)
+            | Stage::Sweeps(_) => false,
+        };
+        session_answer(&mut self.sessions, number, &Answer::Done(given));
+    }
+
+    /// Frees slots, and gives them to those who wait; `has_run` where a program had them until now.
+    pub(super) fn release(&mut self, number: u64, has_run: bool) {
+        let tables = self.free(number, has_run);
+        self.are_free(&tables);
+    }
+
+    /// Frees slots, and gives them to nobody yet.
+    pub(super) fn free(&mut self, number: u64, has_run: bool) -> Vec<memory::Table> {
+        let Some(holding) = self.holdings.remove(&number) else { return Vec::new() };
+        self.quotas.give_back(&holding);
+        self.forget(&holding);
+        self.has_let_go(number);
+        let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
+        if has_run {
+            for table in &tables {
+                table.ended(SystemTime::now());
+            }
+        } else {
+            holding.withdraw_stamps();
+        }
+        // A pause that was not written down ends with the agent, and not sooner.
+        let _ = self.write_stamps(&holding);
+        self.free_at_site(holding, has_run);
+        self.state.forget(number);
+        tables
+    }
+
+    /// Slots of these tables are free: whoever comes first has them.
+    pub(super) fn are_free(&mut self, tables: &[memory::Table]) {
+        if tables.is_empty() {
+            return;
+        }
+        self.serve(tables);
+        self.serve_endings();
+        for table in tables {
+            self.store.forget_if_unused(table.name());
+        }
+    }
+
+    /// Something has happened to these tables: whoever waits for them looks, in the order of the line.
+    pub(super) fn serve(&mut self, tables: &[memory::Table]) {
+        if tables.iter().all(memory::Table::has_no_line) {
+            return;
+        }
+        let concerns = |session: &Session| {
+            let waits = matches!(session.stage, Stage::Waits(_));
+            waits && session.place.line.stands_in_one_of(tables)
+        };
+        let concerned = self.sessions.iter().filter(|(_, session)| concerns(session));
+        let mut in_order: BTreeMap<_, u64> =
+            concerned.map(|(number, session)| (session.place.line.number(), *number)).collect();
+        while let Some((_, number)) = in_order.pop_first() {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            if session.see_whether_away() {
+                continue;
+            }
+            if let Stage::Waits(order) = std::mem::replace(&mut session.stage, Stage::Idle) {
+                self.carry_out(number, order, false);
+                self.flush(number);
+            }
+        }
+    }
+}

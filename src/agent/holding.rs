@@ -1,0 +1,221 @@
+//! Whoever has slots, and what keeps them: the process that asked, a FIFO whose write end it and what it
+//! starts inherit, or both.
+
+use std::{fs, os::fd::OwnedFd, time::SystemTime};
+
+use super::saved::{SavedHolding, SavedSlots};
+use crate::{
+    keeper::{held::Held, memory},
+    sys::{
+        failure::{Errno, Failure},
+        fifo::Fifo,
+        file_id::FileId,
+        pidfd::PidFd,
+        process::{self, Process},
+        signal::Signal,
+    },
+    terms::{hold::Hold, location::name_on_site, on_lost::OnLost},
+};
+
+/// A process with slots.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub(super) saved: SavedHolding,
+    /// The process; none where it has ended, and the FIFO alone keeps the slots.
+    pub(super) process: Option<PidFd>,
+    pub(super) fifo: Option<Fifo>,
+    pub(super) held: Vec<memory::Held>,
+    /// The start that was written down, and the one before it for each of `held`; for those that are not
+    /// shared.
+    pub(super) started: SystemTime,
+    pub(super) before: Vec<Option<SystemTime>>,
+    /// The tables whose last use is to be remembered.
+    pub(super) paced: Vec<String>,
+    /// The tables of which it needed nothing, because their limits are only tried out: to be told once.
+    pub(super) without: Vec<String>,
+    /// The same as `paced` of the site's tables.
+    pub(super) paced_at_site: Vec<String>,
+    /// What the site knows of it, where it has slots there.
+    pub(super) of_site: Option<OfSite>,
+}
+
+/// How the site knows a holding.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct OfSite {
+    /// Which of the agent's admissions it was.
+    pub(super) launch: u64,
+    /// The revision at which its slots were taken.
+    pub(super) revision: i64,
+}
+
+impl Holding {
+    /// Whether anything keeps its slots.
+    pub(super) fn is_kept(&self) -> bool {
+        let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
+        let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
+        match self.saved.hold {
+            Hold::Process => lives(),
+            Hold::Descriptor => has_fifo(),
+            Hold::Supervisor | Hold::Tree => lives() || has_fifo(),
+        }
+    }
+
+    /// Whether it has slots of the site that are not an ancestor's.
+    pub(super) fn is_of_site(&self) -> bool {
+        self.held.iter().any(|held| !held.is_shared() && name_on_site(held.table().name()).is_some())
+    }
+
+    /// What becomes of it when the site is lost; none where it has nothing of the site.
+    pub(super) fn on_lost(&self) -> Option<OnLost> {
+        self.saved.tables.iter().filter(|of| !of.is_shared).filter_map(|of| of.on_lost).max()
+    }
+
+    /// Whether it has this slot.
+    pub(super) fn has(&self, table: &str, slot: u64) -> bool {
+        self.held.iter().any(|held| held.table().name() == table && held.slots().contains(&slot))
+    }
+
+    /// The table of the site that has this name there, if it has slots of it.
+    pub(super) fn table(&self, name: &str) -> Option<&memory::Table> {
+        let mut tables = self.held.iter().map(memory::Held::table);
+        tables.find(|table| name_on_site(table.name()) == Some(name))
+    }
+
+    /// The rule by which it has slots of a table of the site.
+    pub(super) fn rule_on(&self, name: &str) -> &str {
+        let of = self.saved.tables.iter().find(|of| name_on_site(&of.table) == Some(name));
+        of.map_or("", |of| of.rule.as_str())
+    }
+
+    /// Has another slot of a table in the place of one that others have by now. Says whether that can be.
+    pub(super) fn moves_to(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
+        let Some(taken) = table.take(&[another]) else { return false };
+        let Some(at) =
+            self.held.iter().position(|held| held.table().is(table) && held.slots().contains(&slot))
+        else {
+            return false;
+        };
+        let before = self.held.remove(at);
+        let rest: Vec<u64> = before.slots().iter().copied().filter(|other| *other != slot).collect();
+        drop(before);
+        self.held.push(taken);
+        self.held.extend((!rest.is_empty()).then(|| table.take(&rest)).flatten());
+        let holder = self.saved.holder(name_on_site(table.name()).map_or("", |name| self.rule_on(name)));
+        if let Some(of) = self.saved.tables.iter_mut().find(|of| of.table == table.name()) {
+            of.slots = rest.into_iter().chain([another]).collect();
+            table.describe(&of.slots, holder);
+        }
+        true
+    }
+
+    /// Tells it to end, or ends it; where more than the process itself keeps its slots, with everything below
+    /// it.
+    pub(super) fn signal(&self, kill: bool) {
+        let signal = if kill { Signal::SIGKILL } else { Signal::SIGTERM };
+        // Whoever is below is found first: an orphan has another parent.
+        let below = if self.saved.hold > Hold::Process { self.below() } else { Vec::new() };
+        if let Some(process) = &self.process {
+            let _ = process.signal(signal);
+        }
+        for process in below {
+            let _ = process.signal(signal);
+        }
+    }
+
+    /// The descendants of its process, and whoever else has its FIFO open.
+    fn below(&self) -> Vec<PidFd> {
+        let fifo = self.fifo.as_ref().map(Fifo::id);
+        let is_below = |process: &Process| {
+            process.pid != self.saved.pid
+                && (process::lineage(process.pid).any(|above| above == self.saved.pid)
+                    || fifo.is_some_and(|fifo| fifos_of(process.pid).contains(&fifo)))
+        };
+        let of = |process: &Process| {
+            let opened = PidFd::open(process.pid).ok()?;
+            // Whoever has its number by now is somebody else.
+            let is_same = Process::find(process.pid).is_some_and(|now| now.started == process.started);
+            is_same.then_some(opened)
+        };
+        let own = process::own_pid();
+        process::all()
+            .iter()
+            .filter(|process| process.pid != own && is_below(process))
+            .filter_map(of)
+            .collect()
+    }
+
+    /// Whether a process that has this FIFO, or is this one, may use its slots in a nested launch: they are
+    /// kept for as long as the nested launch lives.
+    pub(super) fn may_be_joined_by(&self, pid: i32, uid: u32, fifos: &[FileId]) -> bool {
+        let has_fifo = || self.fifo.as_ref().is_some_and(|fifo| fifos.contains(&fifo.id()));
+        uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
+    }
+
+    /// Takes the stamps of its start back, because no program was started. A later start's stay.
+    pub(super) fn withdraw_stamps(&self) {
+        for (held, before) in self.held.iter().filter(|held| !held.is_shared()).zip(&self.before) {
+            if held.table().stamps().0 == Some(self.started) {
+                held.table().withdraw(*before);
+            }
+        }
+    }
+
+    /// A process that was written down, if it still is what it was; none where its slots are free.
+    pub(super) fn restore(
+        saved: &SavedHolding,
+        fifo: Option<Fifo>,
+        store: &memory::Store,
+    ) -> Result<Option<Self>, Failure> {
+        let opened = match PidFd::open(saved.pid) {
+            Ok(process) => Some(process),
+            Err(Errno::ESRCH) => None,
+            Err(errno) => return Err(Failure { call: "pidfd_open", errno }),
+        };
+        let is_same =
+            |_: &PidFd| Process::find(saved.pid).is_some_and(|process| process.started == saved.start);
+        let mut holding = Self {
+            saved: saved.clone(),
+            process: opened.filter(is_same),
+            fifo,
+            held: Vec::new(),
+            started: SystemTime::UNIX_EPOCH,
+            before: Vec::new(),
+            paced: saved.paced.clone(),
+            without: Vec::new(),
+            paced_at_site: Vec::new(),
+            of_site: saved.tables.iter().any(|of| name_on_site(&of.table).is_some()).then(OfSite::default),
+        };
+        if !holding.is_kept() {
+            return Ok(None);
+        }
+        for SavedSlots { table, rule, slots, is_shared, on_lost: _ } in &saved.tables {
+            let table = store.table(table);
+            // What was shared is kept by its holder; that nobody else shares it is not worth a slot.
+            if !is_shared && let Some(held) = table.take(slots) {
+                table.describe(slots, saved.holder(rule));
+                holding.held.push(held);
+            }
+        }
+        Ok(Some(holding))
+    }
+}
+
+/// What of a grant is held in memory: all of it.
+pub(super) fn in_memory(held: Vec<Held>) -> Vec<memory::Held> {
+    let in_memory = |held| match held {
+        Held::Memory(held) => Some(held),
+        Held::File(_) | Held::Agent(_) => None,
+    };
+    held.into_iter().filter_map(in_memory).collect()
+}
+
+/// The FIFOs that a process has open.
+pub(super) fn fifos_of(pid: i32) -> Vec<FileId> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    entries.filter_map(|entry| FileId::of_target(&entry.ok()?.path())).collect()
+}
+
+/// Another write end of a FIFO, for a launch.
+pub(super) fn writer(path: &std::path::Path) -> Result<OwnedFd, Failure> {
+    Fifo::writer(path).map_err(Failure::of("open"))
+}

@@ -1,0 +1,159 @@
+//! Judges: threads that load the system's policy, and no other, and say what a launch needs by it. A name
+//! service that does not answer, or a policy on a slow disk, holds up a judge and nobody else.
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+};
+
+use jiff::Timestamp;
+
+use super::order::{About, Order};
+use crate::{
+    decision::{Request, Verdict, decide},
+    keeper::agent::message::Take,
+    launch::environment::parse_held,
+    policy::{Policy, Sources},
+    sys::{failure::Failure, host, poller::Bell},
+    terms::names::Names,
+};
+
+/// How many judge at once.
+const JUDGES: usize = 4;
+
+/// A launch to be judged, and who asks.
+#[derive(Debug)]
+pub(super) struct Case {
+    /// The conversation.
+    pub(super) session: u64,
+    /// Which of its questions.
+    pub(super) question: u64,
+    pub(super) take: Arc<Take>,
+    pub(super) uid: u32,
+    pub(super) groups: Vec<u32>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) session: u64,
+    pub(super) question: u64,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// This is needed.
+    Needs(Order),
+    /// The launch should not have asked: by the system's policy it does not start like this.
+    Differs(String),
+    /// It cannot be judged.
+    Failed(String),
+}
+
+/// Starts the judges: cases go in, judgements come out, and the bell rings for each.
+pub(super) fn start(
+    names: &'static (dyn Names + Sync),
+    bell: &Arc<Bell>,
+) -> Result<(Sender<Case>, Receiver<Judgement>), Failure> {
+    let (cases, to_judge) = channel::<Case>();
+    let (judgements, judged) = channel();
+    let to_judge = Arc::new(Mutex::new(to_judge));
+    for _ in 0..JUDGES {
+        let (to_judge, judgements, bell) = (Arc::clone(&to_judge), judgements.clone(), Arc::clone(bell));
+        let judge = move || {
+            let mut judge = Judge { names, policy: None };
+            loop {
+                let case = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok(Case { session, question, take, uid, groups }) = case else { return };
+                let outcome = judge.judge(&take, uid, &groups);
+                if judgements.send(Judgement { session, question, outcome }).is_err() {
+                    return;
+                }
+                bell.ring();
+            }
+        };
+        thread::Builder::new().name("judge".to_owned()).spawn(judge).map_err(Failure::of_io("clone"))?;
+    }
+    Ok((cases, judged))
+}
+
+struct Judge {
+    names: &'static (dyn Names + Sync),
+    policy: Option<Policy>,
+}
+
+impl Judge {
+    /// The policy as it is now.
+    fn policy(&mut self) -> Result<&Policy, String> {
+        if self.policy.as_ref().is_none_or(Policy::is_stale) {
+            let sources = Sources::system(0);
+            self.policy = None;
+            let loaded = Policy::load(&sources);
+            self.policy = Some(loaded.map_err(|faults| format!("the system's policy has faults\n{faults}"))?);
+        }
+        self.policy.as_ref().ok_or_else(String::new)
+    }
+
+    fn judge(&mut self, take: &Take, uid: u32, groups: &[u32]) -> Outcome {
+        let names = self.names;
+        let policy = match self.policy() {
+            Ok(policy) => policy,
+            Err(why) => return Outcome::Failed(why),
+        };
+        let host = match host::name() {
+            Ok(host) => host,
+            Err(errno) => return Outcome::Failed(format!("gethostname: {}", errno.desc())),
+        };
+        let environment = |name: &str| -> Option<OsString> {
+            take.environment.iter().find(|(known, _)| known == name)?.1.clone()
+        };
+        let request = Request {
+            typed: &take.typed,
+            arguments: &take.arguments,
+            path: Path::new(&take.path),
+            canonical: Path::new(&take.canonical),
+            uid,
+            gids: groups,
+            host: &host,
+            directory: Path::new(&take.directory),
+            environment: &environment,
+            now: Timestamp::now(),
+            cpus: &host::processors,
+            // Only lock files are there.
+            runtime: Path::new("/run/rungate-agent"),
+            names,
+        };
+        let start = match decide(policy, &request).verdict {
+            Verdict::Start(start) => start,
+            Verdict::Denied { rule, .. } => {
+                return Outcome::Differs(format!(
+                    "rule \"{}\" ({}) refuses it",
+                    rule.shown_name(),
+                    rule.place()
+                ));
+            }
+            Verdict::Unmatched => return Outcome::Differs("no rule allows it".to_owned()),
+            Verdict::LookupFailed { failure, .. } => {
+                return Outcome::Failed(format!("a look-up failed: {failure}"));
+            }
+        };
+        let name = Path::new(&take.typed).file_name().unwrap_or(&take.typed);
+        let about = About {
+            hold: start.hold.with(Some(take.hold)).resolve(),
+            longest: take.wait,
+            generation: policy.generation(request.now),
+            command: name.to_string_lossy().into_owned(),
+            host: host.to_string_lossy().into_owned(),
+            uid,
+            ancestors: parse_held(&take.held.to_string_lossy()),
+            may_end: take.may_end,
+        };
+        Outcome::Needs(Order::of(&start.demands, about))
+    }
+}

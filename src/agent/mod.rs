@@ -1,0 +1,110 @@
+//! The agent: the process of root's that keeps slots which no user can take, forge, keep or delete. One
+//! thread owns the tables and the conversations (`service`), and waits for nobody: no name service, no policy
+//! on a slow disk, no client. Judges (`judge`) load the system's policy and say what a launch needs by it;
+//! what they say goes back as an `order`, and is carried out with the same protocol that serves lock files.
+//! Whoever has slots is a `holding`, written down in the state directory (`saved`) before its launch is told,
+//! so that the agent's own death loses nothing.
+
+mod admission;
+mod allowance;
+mod awaited;
+mod ending;
+mod expiry;
+mod giving;
+mod holding;
+mod judge;
+mod look;
+mod order;
+mod quota;
+mod reception;
+mod returning;
+mod saved;
+mod service;
+mod session;
+mod settings;
+mod site;
+
+use std::{fmt, path::PathBuf};
+
+use crate::{
+    escape::visible,
+    policy::Faults,
+    sys::{
+        credentials,
+        distrust::Distrust,
+        failure::{Errno, Failure},
+        local_socket::Listener,
+    },
+    terms::names::Names,
+};
+
+/// What the agent is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen, unless the service manager has opened a socket.
+    pub socket: PathBuf,
+    /// Where it writes down what it keeps.
+    pub state: PathBuf,
+    /// Where its settings are; where they always are if this says nothing.
+    pub settings: Option<PathBuf>,
+}
+
+/// Why it cannot serve.
+#[derive(Debug)]
+pub enum Fatal {
+    /// It is not root.
+    NotRoot,
+    /// The socket cannot be opened.
+    Socket(PathBuf, Errno),
+    /// The state directory cannot be used.
+    State(PathBuf, Failure),
+    /// What is wrong with its settings.
+    Settings(Faults),
+    /// Its settings cannot be read, or must not be believed.
+    Distrust(Distrust),
+    /// What is wrong with what its settings name for the site.
+    Site(String),
+    /// A call without which nothing goes.
+    Call(Failure),
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRoot => write!(formatter, "only root can keep slots for everybody"),
+            Self::Socket(path, Errno::EADDRINUSE) => {
+                write!(formatter, "another agent listens at {}", visible(path))
+            }
+            Self::Socket(path, errno) => {
+                write!(formatter, "cannot listen at {}: {}", visible(path), errno.desc())
+            }
+            Self::State(path, failure) => {
+                write!(formatter, "cannot use the state directory {}: {failure}", visible(path))
+            }
+            Self::Settings(faults) => faults.fmt(formatter),
+            Self::Distrust(distrust) => distrust.fmt(formatter),
+            Self::Site(why) => write!(formatter, "[site] of its settings: {why}"),
+            Self::Call(failure) => failure.fmt(formatter),
+        }
+    }
+}
+
+/// Looks whether its settings are right.
+pub fn check(options: &Options) -> Result<(), Fatal> {
+    settings::load(options.settings.as_deref()).map(drop)
+}
+
+/// Serves, until it is ended.
+pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<(), Fatal> {
+    if !credentials::is_root() {
+        return Err(Fatal::NotRoot);
+    }
+    let settings = settings::load(options.settings.as_deref())?;
+    let listener = match Listener::handed_over() {
+        Some(listener) => listener,
+        None => {
+            Listener::at(&options.socket).map_err(|errno| Fatal::Socket(options.socket.clone(), errno))?
+        }
+    };
+    service::Service::new(listener, &options.state, &settings, names)?.run().map_err(Fatal::Call)
+}

@@ -1,0 +1,280 @@
+//! What a launch needs of the agent's tables, as it was judged. It owns everything: by the time it is the
+//! launch's turn the policy that it was judged by may be gone.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    policy::Wait,
+    protocol::{asker::Asker, clock::Clock},
+    terms::{
+        admit::Admit,
+        amount::Amount,
+        claim::{Claim, Demand},
+        hold::Hold,
+        launch::Launch,
+        location::{AgentLocation, Location, name_on_site},
+        merged::Terms,
+        named_slots::NamedSlots,
+        nested::Nested,
+        on_lost::OnLost,
+        origin::Origin,
+        pace::Pace,
+        place::Place,
+        queue::Queue,
+        setting::Setting,
+        unreachable::Unreachable,
+    },
+};
+
+/// An order.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// For each demand its alternatives.
+    demands: Vec<Vec<Vec<Wanted>>>,
+    /// What keeps the slots.
+    pub(super) hold: Hold,
+    /// How long the whole launch may wait, where its command line says so.
+    pub(super) longest: Option<Wait>,
+    /// Which policy it is from.
+    pub(super) generation: u16,
+    /// The command, as records name it.
+    pub(super) command: String,
+    pub(super) host: String,
+    pub(super) uid: u32,
+    pub(super) ancestors: Vec<NamedSlots>,
+    /// Whether overdue holders may be ended for it.
+    may_end: bool,
+    /// When it was judged.
+    judged: Instant,
+    /// What is done without, because the site cannot be reached and the policy lets it.
+    pub(super) without: Vec<String>,
+}
+
+/// Slots of one table.
+#[derive(Debug)]
+struct Wanted {
+    repository: String,
+    table: String,
+    rule: String,
+    place: Option<Place>,
+    amount: Amount,
+    pace: Pace,
+    nested: Nested,
+    wait: Setting<Wait>,
+    queue: Queue,
+    names: Vec<String>,
+    out_of_order: usize,
+    unreachable: Unreachable,
+    /// None where the agent keeps the table alone.
+    on_lost: Option<OnLost>,
+}
+
+/// An order that is older is judged again when it is its turn: the policy, or the hour, may be another.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Who asks, and how, beside what is demanded.
+pub(super) struct About {
+    pub(super) hold: Hold,
+    pub(super) longest: Option<Wait>,
+    pub(super) generation: u16,
+    pub(super) command: String,
+    pub(super) host: String,
+    pub(super) uid: u32,
+    pub(super) ancestors: Vec<NamedSlots>,
+    pub(super) may_end: bool,
+}
+
+impl Order {
+    /// Of what was decided, as far as it is for the agent.
+    pub(super) fn of(decided: &[Demand<'_>], about: About) -> Self {
+        let About { hold, longest, generation, command, host, uid, ancestors, may_end } = about;
+        let demands = decided.iter().filter(|demand| demand.is_of_agent());
+        let wanted = |claims: &[Claim<'_>]| {
+            claims.iter().filter_map(|claim| Wanted::of(claim, longest)).collect::<Vec<_>>()
+        };
+        let demands = demands.map(|demand| demand.alternatives().map(wanted).collect()).collect();
+        Self {
+            demands,
+            hold,
+            longest,
+            generation,
+            command,
+            host,
+            uid,
+            ancestors,
+            may_end,
+            judged: Instant::now(),
+            without: Vec::new(),
+        }
+    }
+
+    /// Whether nothing is needed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.demands.is_empty()
+    }
+
+    /// Whether it may be carried out as it is.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.judged.elapsed() < FRESH
+    }
+
+    /// The same as claims on tables in memory.
+    pub(super) fn demands(&self) -> Vec<Demand<'_>> {
+        self.demands.iter().map(|alternatives| demand(alternatives)).collect()
+    }
+
+    /// The tables whose last use has to be remembered.
+    pub(super) fn paced(&self) -> impl Iterator<Item = &str> {
+        self.wanted().filter(|wanted| wanted.pace.pause.is_some()).map(|wanted| wanted.table.as_str())
+    }
+
+    /// Whether a table's last use has to be remembered.
+    pub(super) fn is_paced(&self, table: &str) -> bool {
+        self.paced().any(|paced| paced == table)
+    }
+
+    fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.demands.iter().flatten().flatten()
+    }
+
+    /// The names of the site's tables that it is about.
+    pub(super) fn tables_of_site(&self) -> impl Iterator<Item = &str> {
+        self.wanted().filter_map(|wanted| name_on_site(&wanted.table))
+    }
+
+    /// What becomes of the program when the site that keeps a table is lost.
+    pub(super) fn on_lost(&self, table: &str) -> Option<OnLost> {
+        self.wanted().filter(|wanted| wanted.table == table).filter_map(|wanted| wanted.on_lost).max()
+    }
+
+    /// The limit of a table's repository, as far as this launch knows it.
+    pub(super) fn limit_of(&self, table: &str) -> u64 {
+        let limits = self.wanted().filter(|wanted| wanted.table == table).map(|wanted| wanted.amount.limit);
+        limits.min().unwrap_or(0)
+    }
+
+    /// How many slots of a table may be held once this launch has its own; none where it is admitted in any
+    /// case. Where several claims are for one table the strictest counts, whether it was chosen or not.
+    pub(super) fn terms_on(&self, table: &str) -> Option<u64> {
+        let amounts = self.wanted().filter(|wanted| wanted.table == table).map(|wanted| &wanted.amount);
+        let terms = Terms::merge(amounts.collect::<Vec<_>>())?;
+        (terms.admit != Admit::Always).then_some(terms.limit)
+    }
+
+    /// The same without what the site keeps, where the policy lets it start so.
+    pub(super) fn without_site(mut self) -> Option<Self> {
+        let is_of_site = |wanted: &Wanted| name_on_site(&wanted.table).is_some();
+        let of_site = || self.wanted().filter(|wanted| is_of_site(wanted));
+        if of_site().any(|wanted| wanted.unreachable == Unreachable::Refuse) || of_site().next().is_none() {
+            return None;
+        }
+        let without: Vec<String> = of_site().map(|wanted| wanted.table.clone()).collect();
+        for alternatives in &mut self.demands {
+            for list in alternatives {
+                list.retain(|wanted| !is_of_site(wanted));
+            }
+        }
+        // Of an alternative that has become empty nothing is needed, and so of no other.
+        self.demands.retain(|alternatives| alternatives.iter().all(|list| !list.is_empty()));
+        self.without = without;
+        Some(self)
+    }
+
+    /// Whether somebody may have to be ended for it.
+    pub(super) fn may_end_others(&self) -> bool {
+        self.may_end && self.demands.iter().flatten().flatten().any(|wanted| wanted.pace.expiry.is_some())
+    }
+
+    /// The tables that it could need slots of.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.demands.iter().flatten().flatten().map(|wanted| wanted.table.as_str())
+    }
+
+    /// The launch.
+    pub(super) fn launch(&self) -> Launch<'_> {
+        let Self { command, host, uid, ancestors, hold, .. } = self;
+        Launch { command, host, uid: *uid, ancestors, hold: *hold }
+    }
+}
+
+/// For `asker.on_expired`: that holders are ended is for the agent to do, beside everything else.
+pub(super) const NOBODY_EXPIRES: &OnExpired<'_> = &|_, _, _| {};
+
+type OnExpired<'a> = dyn Fn(&Claim<'_>, &crate::keeper::Overdue, crate::keeper::Fate) + 'a;
+
+impl Wanted {
+    fn of(claim: &Claim<'_>, longest: Option<Wait>) -> Option<Self> {
+        let Location::Agent(AgentLocation { table, unreachable, on_lost }) = &claim.location else {
+            return None;
+        };
+        let origin = claim.origins.first();
+        Some(Self {
+            repository: claim.repository.clone().into_owned(),
+            table: table.clone(),
+            rule: origin.map_or_else(String::new, |origin| origin.rule.to_owned()),
+            place: origin.and_then(|origin| origin.place.cloned()),
+            amount: claim.amount.clone(),
+            pace: claim.pace,
+            nested: claim.nested,
+            wait: claim.wait.with(longest),
+            queue: claim.queue,
+            names: claim.names.to_vec(),
+            out_of_order: claim.out_of_order,
+            unreachable: *unreachable,
+            on_lost: *on_lost,
+        })
+    }
+}
+
+fn demand(alternatives: &[Vec<Wanted>]) -> Demand<'_> {
+    if let [only] = alternatives
+        && let [only] = only.as_slice()
+    {
+        return Demand::One(claim(only));
+    }
+    Demand::AnyOf(alternatives.iter().map(|list| list.iter().map(claim).collect()).collect())
+}
+
+fn claim(wanted: &Wanted) -> Claim<'_> {
+    let Wanted {
+        repository,
+        table,
+        rule,
+        place,
+        amount,
+        pace,
+        nested,
+        wait,
+        queue,
+        names,
+        out_of_order,
+        unreachable: _,
+        on_lost: _,
+    } = wanted;
+    Claim {
+        repository: repository.as_str().into(),
+        member: Vec::new(),
+        origins: vec![Origin { rule, place: place.as_ref(), message: None }],
+        location: Location::Memory(table.clone()),
+        amount: amount.clone(),
+        pace: *pace,
+        nested: *nested,
+        wait: *wait,
+        queue: *queue,
+        limit_of: None,
+        kept: Vec::new(),
+        names,
+        out_of_order: *out_of_order,
+    }
+}
+
+/// Whoever asks, of these tables.
+pub(super) fn asker<'a>(order: &'a Order, keepers: crate::keeper::table::Keepers<'a>) -> Asker<'a> {
+    Asker {
+        launch: order.launch(),
+        keepers,
+        generation: order.generation,
+        on_expired: NOBODY_EXPIRES,
+        clock: Clock::default(),
+    }
+}

@@ -1,0 +1,206 @@
+//! Conversations: who calls is welcome or not, what is said is heard and answered, and who hangs up is
+//! forgotten.
+
+use std::{collections::BTreeMap, os::fd::AsFd};
+
+use super::{
+    quota::count,
+    service::{KINDS, LISTENER, SESSION, Service},
+    session::{Over, Session, Stage},
+    site::Site,
+};
+use crate::{
+    keeper::{
+        agent::{
+            about::About,
+            frame::Garbage,
+            message::{Answer, Request, Table},
+        },
+        memory,
+    },
+    sys::{failure::Errno, local_socket::Connection, poller::Interest, user_namespace},
+};
+
+impl Service {
+    /// Answers everybody who calls.
+    pub(super) fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok(Some(connection)) => self.welcome(connection),
+                Ok(None) => return,
+                // Out of descriptors: those who call have to wait until others have gone.
+                Err(_) => {
+                    self.is_full = self.poller.remove(&self.listener).is_ok();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, connection: Connection) {
+        let peer = match connection.peer() {
+            Ok(peer) => peer,
+            // It has ended: nobody is there to be told.
+            Err(Errno::ESRCH) => return,
+            Err(errno) => {
+                return refuse(&connection, &format!("it cannot be seen who asks: {}", errno.desc()));
+            }
+        };
+        if !user_namespace::is_ours(peer.process.pid()) {
+            return refuse(&connection, "it does not yet serve launches from within another user namespace");
+        }
+        if let Err(quota) = self.quotas.connect(peer.uid) {
+            return refuse(&connection, &quota.to_string());
+        }
+        let (number, uid) = (self.number(), peer.uid);
+        let session = Session::new(connection, peer);
+        match self.poller.add(session.connection.as_fd(), number * KINDS + SESSION, Interest::Read) {
+            Ok(()) => drop(self.sessions.insert(number, session)),
+            Err(_) => self.quotas.disconnect(uid, (0, 0)),
+        }
+    }
+
+    /// Hears what somebody says.
+    pub(super) fn converse(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let mut over = session.write().and_then(|()| session.read());
+        let _ = self.recount(number);
+        if over.is_ok() && self.is_too_much(number) {
+            over = Err(Over::HungUp);
+        }
+        self.go_on(number, over);
+    }
+
+    /// Goes on with a conversation as far as it goes now.
+    pub(super) fn go_on(&mut self, number: u64, mut over: Result<(), Over>) {
+        while over.is_ok() {
+            let Some(session) = self.sessions.get_mut(&number) else { return };
+            match session.request(count(self.quotas.limits.message)) {
+                Ok(Some(request)) => over = self.answer(number, request),
+                Ok(None) => break,
+                Err(garbage) => over = Err(garbage),
+            }
+        }
+        match over {
+            Ok(()) => self.flush(number),
+            Err(Over::HungUp) => self.hang_up(number),
+            Err(Over::Garbage(garbage)) => {
+                let why = match garbage {
+                    Garbage::TooLong => format!(
+                        "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
+                        self.quotas.limits.message
+                    ),
+                    Garbage::OtherVersion(version) => format!("it does not speak version {version}"),
+                    Garbage::Senseless => "what is asked makes no sense".to_owned(),
+                };
+                session_answer(&mut self.sessions, number, &Answer::Failed(why));
+                self.flush(number);
+                self.hang_up(number);
+            }
+        }
+    }
+
+    /// Sends what is to be sent, and waits for room where there is none.
+    pub(super) fn flush(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let written = session.write();
+        let interest = if session.has_to_write() { Interest::ReadAndWrite } else { Interest::Read };
+        let changed = self.poller.change(session.connection.as_fd(), number * KINDS + SESSION, interest);
+        let _ = self.recount(number);
+        if written.is_err() || changed.is_err() {
+            self.hang_up(number);
+        }
+    }
+
+    fn answer(&mut self, number: u64, request: Request) -> Result<(), Over> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Err(Over::HungUp) };
+        match request {
+            Request::Take(take) => self.ask(number, take),
+            Request::Started => {
+                if let Stage::Has(of) = session.stage
+                    && let Some(holding) = self.holdings.get_mut(&of)
+                {
+                    holding.saved.is_started = true;
+                    // That it could not be written down costs at most a slot that is given back later.
+                    let _ = self.state.write(of, &holding.saved);
+                }
+            }
+            Request::GiveBack(has_run) => self.take_back(number, has_run),
+            Request::Beat => self.beat(number),
+            Request::Leave => self.leave(number),
+            Request::Look(tables) => {
+                let tables = self.tables(&tables);
+                session_answer(&mut self.sessions, number, &Answer::Tables(tables));
+            }
+            Request::Reset(tables) => self.reset(number, &tables),
+            Request::Expire(sweep) => self.sweep(number, &sweep),
+            Request::About => {
+                let version = env!("CARGO_PKG_VERSION").to_owned();
+                let about = About { version, site: self.site.as_ref().map(Site::about) };
+                session_answer(&mut self.sessions, number, &Answer::About(about));
+            }
+        }
+        Ok(())
+    }
+
+    /// These tables, or all.
+    fn tables(&self, names: &[String]) -> Vec<Table> {
+        let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX);
+        if names.is_empty() {
+            return self.store.all().iter().map(all).collect();
+        }
+        names.iter().filter_map(|name| Some(Table::of(name, &self.store.known(name)?, usize::MAX))).collect()
+    }
+
+    /// Forgets when tables were last used. That is for root: everybody else would shorten their own pauses.
+    fn reset(&mut self, number: u64, names: &[String]) {
+        let is_root = self.sessions.get(&number).is_some_and(|session| session.peer.uid == 0);
+        let answer = if is_root {
+            let mut changed = false;
+            for name in names {
+                changed |= self.store.known(name).is_some_and(|table| table.reset());
+                self.reset_at_site(name);
+                self.state.forget_stamps(name);
+                self.store.forget_if_unused(name);
+            }
+            Answer::Done(changed)
+        } else {
+            Answer::Failed("only root may have it forget when a repository was last used".to_owned())
+        };
+        session_answer(&mut self.sessions, number, &answer);
+    }
+
+    /// The other end has hung up: whoever stood in line does no longer. Who has slots keeps them.
+    pub(super) fn hang_up(&mut self, number: u64) {
+        let Some(mut session) = self.sessions.remove(&number) else { return };
+        let _ = self.poller.remove(session.connection.as_fd());
+        self.quotas.disconnect(session.peer.uid, session.counted);
+        session.due.map(|due| self.dues.remove(&(due, number)));
+        self.ending.remove(&number);
+        let tables = session.place.line.tables();
+        session.place.line.give_up();
+        if let Some((file, _)) = session.place.written.take() {
+            self.state.forget_place(file);
+        }
+        drop(session);
+        if let Some(site) = &mut self.site {
+            site.forget(number);
+        }
+        self.write_tickets(number);
+        if self.is_full {
+            self.is_full = self.poller.add(&self.listener, LISTENER, Interest::Read).is_err();
+        }
+        self.serve(&tables);
+    }
+}
+
+/// Answers in a conversation that may be over by now.
+pub(super) fn session_answer(sessions: &mut BTreeMap<u64, Session>, number: u64, answer: &Answer) {
+    if let Some(session) = sessions.get_mut(&number) {
+        session.answer(answer, None);
+    }
+}
+
+fn refuse(connection: &Connection, why: &str) {
+    let _ = connection.send(&Answer::Failed(why.to_owned()).frame(), None);
+}

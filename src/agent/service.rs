@@ -1,0 +1,236 @@
+//! The thread that owns everything: it waits for whatever happens first (somebody calls, says something or
+//! hangs up, a holder ends, a judge has judged), does what follows from it, and waits again. It never waits
+//! for anything else.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::fd::AsFd,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
+    time::{Instant, SystemTime},
+};
+
+use super::{
+    Fatal,
+    awaited::Returning,
+    holding::Holding,
+    judge::{self, Case, Judgement},
+    quota::Quotas,
+    saved::{SavedHolding, SavedStamps, State},
+    session::Session,
+    site::Site,
+};
+use crate::{
+    keeper::memory::{Kin, Store},
+    policy::AgentFile,
+    sys::{
+        descriptor::{self, Inherited},
+        failure::{Errno, Failure},
+        fifo::Fifo,
+        local_socket::Listener,
+        poller::{Bell, Interest, Poller},
+    },
+    terms::{hold::Hold, names::Names},
+};
+
+/// What a number of the poller stands for: four of them for each session, holding or place.
+pub(super) const SESSION: u64 = 0;
+const PROCESS: u64 = 1;
+const FIFO: u64 = 2;
+pub(super) const RETURNING: u64 = 3;
+pub(super) const KINDS: u64 = 4;
+
+/// The listener and the bell have the numbers of a session and a holding that are never there.
+pub(super) const LISTENER: u64 = SESSION;
+const BELL: u64 = PROCESS;
+
+/// The agent at work.
+pub(super) struct Service {
+    pub(super) poller: Poller,
+    pub(super) listener: Listener,
+    bell: Arc<Bell>,
+    pub(super) cases: Sender<Case>,
+    judged: Receiver<Judgement>,
+    pub(super) store: Store,
+    pub(super) state: State,
+    pub(super) sessions: BTreeMap<u64, Session>,
+    pub(super) holdings: BTreeMap<u64, Holding>,
+    /// Who stood in line when the agent died, and has not called again.
+    pub(super) returning: BTreeMap<u64, Returning>,
+    /// How much each user has of all this.
+    pub(super) quotas: Quotas,
+    /// The conversations for which somebody is being ended.
+    pub(super) ending: BTreeSet<u64>,
+    /// When conversations are to be looked at though nothing is said in them.
+    pub(super) dues: BTreeSet<(Instant, u64)>,
+    /// What the agents of all hosts keep together; none where this one keeps it alone.
+    pub(super) site: Option<Site>,
+    /// Whether it was said that this host keeps alone what the site should keep.
+    pub(super) has_said_alone: bool,
+    /// Whether nobody is answered for now, for want of descriptors.
+    pub(super) is_full: bool,
+    /// The number that the next session or holding gets.
+    next: u64,
+    /// It has inherited nothing that could hold a slot.
+    pub(super) inherited: Inherited,
+}
+
+impl Service {
+    /// Takes up what was written down, and begins to listen.
+    pub(super) fn new(
+        listener: Listener,
+        state: &Path,
+        settings: &AgentFile,
+        names: &'static (dyn Names + Sync),
+    ) -> Result<Self, Fatal> {
+        descriptor::raise_limit();
+        let state = State::open(state)?;
+        let call = |call: &'static str| move |errno: Errno| Fatal::Call(Failure { call, errno });
+        let poller = Poller::new().map_err(call("epoll_create1"))?;
+        let bell = Arc::new(Bell::new().map_err(call("eventfd"))?);
+        poller.add(&listener, LISTENER, Interest::Read).map_err(call("epoll_ctl"))?;
+        poller.add(bell.as_fd(), BELL, Interest::Read).map_err(call("epoll_ctl"))?;
+        let (cases, judged) = judge::start(names, &bell).map_err(Fatal::Call)?;
+        let mut service = Self {
+            poller,
+            listener,
+            bell,
+            cases,
+            judged,
+            store: Store::default(),
+            state,
+            sessions: BTreeMap::new(),
+            holdings: BTreeMap::new(),
+            returning: BTreeMap::new(),
+            quotas: Quotas::new(settings.limits),
+            ending: BTreeSet::new(),
+            dues: BTreeSet::new(),
+            site: None,
+            has_said_alone: false,
+            is_full: false,
+            next: 1,
+            inherited: Inherited::default(),
+        };
+        service.restore()?;
+        if let Some(site) = &settings.site {
+            service.site = Some(Site::start(site, &service.bell).map_err(Fatal::Site)?);
+        }
+        Ok(service)
+    }
+
+    /// Takes up what was written down before the agent died.
+    fn restore(&mut self) -> Result<(), Fatal> {
+        let found = self.state.read()?;
+        for (table, stamps) in &found.stamps {
+            let (start, end) = stamps.stamps();
+            self.store_of(stamps.started_by).table(table).set_stamps(start, end, stamps.started_by);
+        }
+        for (number, saved) in found.holdings {
+            self.next = self.next.max(number + 1);
+            let path = self.state.fifo(number);
+            let has_fifo = saved.hold > Hold::Process;
+            let fifo = has_fifo.then(|| Fifo::open(&path)).transpose();
+            let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
+            match Holding::restore(&saved, fifo, &self.store_of(Some(saved.uid))).map_err(Fatal::Call)? {
+                Some(holding) => self.watch(number, holding).map_err(Fatal::Call)?,
+                None => self.ended_unseen(number, &saved),
+            }
+        }
+        for (number, saved) in found.places {
+            self.next = self.next.max(number + 1);
+            self.restore_place(number, saved)?;
+        }
+        Ok(())
+    }
+
+    /// A program has ended while nobody looked: as far as pauses are concerned, now.
+    fn ended_unseen(&self, number: u64, saved: &SavedHolding) {
+        for name in &saved.paced {
+            if let Some(table) = self.store.known(name) {
+                table.ended(SystemTime::now());
+                let _ = self.state.write_stamps(name, &SavedStamps::of(table.stamps(), Some(saved.uid)));
+            }
+        }
+        self.state.forget(number);
+    }
+
+    /// The tables, for somebody on whose account new ones are made.
+    pub(super) fn store_of(&self, uid: Option<u32>) -> Store {
+        self.store.for_asker(Kin { uid, ..Kin::default() })
+    }
+
+    /// Serves for ever.
+    pub(super) fn run(mut self) -> Result<(), Failure> {
+        loop {
+            let longest = self.dues.first().map(|(due, _)| due.saturating_duration_since(Instant::now()));
+            for number in self.poller.wait(longest).map_err(Failure::of("epoll_wait"))? {
+                match (number, number / KINDS, number % KINDS) {
+                    (LISTENER, ..) => self.accept(),
+                    (BELL, ..) => self.hear_judges(),
+                    (_, session, SESSION) => self.converse(session),
+                    (_, place, RETURNING) => self.is_gone(place),
+                    (_, holding, kind) => self.look_at(holding, kind == FIFO),
+                }
+            }
+            self.do_what_is_due();
+        }
+    }
+
+    /// A number for something new.
+    pub(super) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn hear_judges(&mut self) {
+        self.bell.hush();
+        while let Ok(judgement) = self.judged.try_recv() {
+            self.judged(judgement);
+        }
+        self.hear_site();
+    }
+
+    /// Keeps an eye on whoever has slots.
+    pub(super) fn watch(&mut self, number: u64, holding: Holding) -> Result<(), Failure> {
+        let add = |descriptor: std::os::fd::BorrowedFd<'_>, kind, interest| {
+            self.poller.add(descriptor, number * KINDS + kind, interest).map_err(Failure::of("epoll_ctl"))
+        };
+        let of_process =
+            holding.process.as_ref().map(|process| add(process.as_fd(), PROCESS, Interest::Read));
+        let of_fifo = holding.fifo.as_ref().map(|fifo| add(fifo.as_fd(), FIFO, Interest::End));
+        if let Some(Err(failure)) = [of_process, of_fifo].into_iter().flatten().find(Result::is_err) {
+            self.forget(&holding);
+            self.state.forget(number);
+            holding.withdraw_stamps();
+            self.free_at_site(holding, false);
+            return Err(failure);
+        }
+        self.quotas.take(&holding);
+        self.holdings.insert(number, holding);
+        Ok(())
+    }
+
+    /// Looks away from somebody whose slots are free. To close the descriptors would not do: the conversation
+    /// with the process may have a copy.
+    pub(super) fn forget(&self, holding: &Holding) {
+        let _ = holding.process.as_ref().map(|process| self.poller.remove(process.as_fd()));
+        let _ = holding.fifo.as_ref().map(|fifo| self.poller.remove(fifo.as_fd()));
+    }
+
+    /// Something has happened to whoever has slots.
+    fn look_at(&mut self, number: u64, is_fifo: bool) {
+        let Some(holding) = self.holdings.get_mut(&number) else { return };
+        if !holding.is_kept() {
+            return self.release(number, true);
+        }
+        // What has ended does not end again.
+        let _ = match (&holding.fifo, &holding.process) {
+            (Some(fifo), _) if is_fifo => self.poller.remove(fifo.as_fd()),
+            (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
+            _ => Ok(()),
+        };
+    }
+}

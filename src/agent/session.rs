@@ -1,0 +1,199 @@
+//! One conversation: what has come, what is still to go out, and what it is about. It never holds more than a
+//! message each way, and reads nothing new before its last answer has gone out.
+
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{ending::Ending, order::Order, saved::SavedPlace};
+use crate::{
+    keeper::agent::{
+        frame::{Garbage, Inbox},
+        message::{Answer, Request, Take},
+    },
+    protocol::place_in_line::PlaceInLine,
+    sys::{failure::Errno, local_socket::Connection, peer::Peer, process::Process},
+};
+
+/// Bytes that are read at once.
+const ROOM: usize = 16 * 1024;
+
+/// A waiting launch that has not beaten for so long does not answer.
+pub(super) const AWAY: Duration = Duration::from_secs(3);
+
+/// A conversation.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) connection: Connection,
+    pub(super) peer: Peer,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    /// Goes out with the first byte of the outbox.
+    beside: Option<OwnedFd>,
+    /// The number of the last question that was given to the judges.
+    pub(super) question: u64,
+    pub(super) stage: Stage,
+    pub(super) take: Option<Arc<Take>>,
+    pub(super) place: Waiting,
+    /// What it got for a question before this one, and has not used.
+    pub(super) unused: Vec<u64>,
+    /// Overdue holders that are being ended for it.
+    pub(super) endings: Vec<Ending>,
+    /// Nobody is sent signals again and again.
+    pub(super) tried: Vec<i32>,
+    /// When it is to be looked at though nothing is said.
+    pub(super) due: Option<Instant>,
+    /// Its places in lines and its bytes, as they were counted.
+    pub(super) counted: (usize, usize),
+}
+
+/// What it is about.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Nothing.
+    Idle,
+    /// A question that the judges have.
+    Judged,
+    /// Slots that it has if the site proves it, or for which it is looked again soon.
+    Proved,
+    /// Slots for which the launch stands in line.
+    Waits(Order),
+    /// Slots for which the launch does not stand in line, while others are ended for it.
+    Ends(Order),
+    /// Overdue holders that are to be ended, whoever wants their slots; whether all of them have gone so far.
+    Sweeps(bool),
+    /// Slots that it has, by the number of the holding.
+    Has(u64),
+}
+
+/// A launch's place in line, over all of its questions.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) line: PlaceInLine,
+    pub(super) begun: Option<Instant>,
+    pub(super) beaten: Option<Instant>,
+    pub(super) has_waited: bool,
+    /// Whether it did not answer when that was last looked at.
+    pub(super) was_away: bool,
+    /// When the time of one of its claims is over.
+    pub(super) next: Option<Instant>,
+    /// Since when it waits for the site rather than for slots.
+    pub(super) resting: Option<Instant>,
+    /// What is written down of it, and in which file.
+    pub(super) written: Option<(u64, SavedPlace)>,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Waiting").field("number", &self.line.number()).finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    /// Whether its launch answers.
+    pub(super) fn is_away(&self) -> bool {
+        self.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY)
+    }
+}
+
+/// Why a conversation is over.
+#[derive(Debug)]
+pub(super) enum Over {
+    /// The other end has hung up, or cannot be talked to.
+    HungUp,
+    /// What it says is no message.
+    Garbage(Garbage),
+}
+
+impl Session {
+    pub(super) fn new(connection: Connection, peer: Peer) -> Self {
+        Self {
+            connection,
+            peer,
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            beside: None,
+            question: 0,
+            stage: Stage::Idle,
+            take: None,
+            place: Waiting::default(),
+            unused: Vec::new(),
+            endings: Vec::new(),
+            tried: Vec::new(),
+            due: None,
+            counted: (0, 0),
+        }
+    }
+
+    /// Reads once what has come. Says whether it was anything.
+    pub(super) fn read(&mut self) -> Result<(), Over> {
+        let mut bytes = [0; ROOM];
+        match self.connection.read(&mut bytes) {
+            Ok(0) => Err(Over::HungUp),
+            Ok(count) => {
+                self.inbox.add(bytes.get(..count).unwrap_or_default());
+                Ok(())
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(()),
+            Err(_) => Err(Over::HungUp),
+        }
+    }
+
+    /// The next request, once everything that was asked before has its answer, and that has gone out.
+    pub(super) fn request(&mut self, longest: usize) -> Result<Option<Request>, Over> {
+        if self.has_to_write() || matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_)) {
+            return Ok(None);
+        }
+        self.inbox.request(longest).map_err(Over::Garbage)
+    }
+
+    /// The command that it is to start, as others see it.
+    pub(super) fn command(&self) -> String {
+        let typed = self.take.as_ref().map(|take| Path::new(&take.typed));
+        typed.and_then(Path::file_name).map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// How many bytes are kept for it.
+    pub(super) fn size(&self) -> usize {
+        self.inbox.len() + self.outbox.len()
+    }
+
+    /// Sees whether its launch answers now, and says so in the lines in which it stands.
+    pub(super) fn see_whether_away(&mut self) -> bool {
+        let process = Process::find(self.peer.process.pid());
+        let is_away = self.place.is_away() || process.is_none_or(|process| process.is_stopped());
+        self.place.was_away = is_away;
+        self.place.line.set_away(is_away);
+        is_away
+    }
+
+    /// Answers; with a descriptor beside, where there is one.
+    pub(super) fn answer(&mut self, answer: &Answer, beside: Option<OwnedFd>) {
+        self.outbox.extend(answer.frame());
+        self.beside = beside.or(self.beside.take());
+    }
+
+    /// Whether something is still to go out.
+    pub(super) fn has_to_write(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Sends as much as the other end takes now.
+    pub(super) fn write(&mut self) -> Result<(), Over> {
+        while !self.outbox.is_empty() {
+            match self.connection.send(&self.outbox, self.beside.as_ref().map(AsFd::as_fd)) {
+                Ok(count) => {
+                    self.beside = None;
+                    self.outbox.drain(..count);
+                }
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(_) => return Err(Over::HungUp),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What the agent says of the site to whoever asks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::Site;
+use crate::{
+    keeper::agent::about::{AboutHost, AboutSite, AboutTrouble},
+    sys::process,
+};
+
+impl Site {
+    /// How it stands.
+    pub(in crate::agent) fn about(&self) -> AboutSite {
+        let now = process::since_boot().unwrap_or_default();
+        let seen = self.confirmed.map(|confirmed| now.saturating_sub(confirmed));
+        AboutSite {
+            host: self.host.clone(),
+            endpoints: self.endpoints.clone(),
+            prefix: self.keys.prefix().to_owned(),
+            ttl: self.ttl,
+            is_open: self.is_open(),
+            seen,
+            left: self.deadline().map(|deadline| deadline.saturating_sub(now)),
+            lag: self.lag.at(now, self.ttl),
+            leases_lost: self.leases_lost,
+            trouble: self.about_trouble(),
+            hosts: self.about_hosts(now),
+        }
+    }
+
+    fn about_trouble(&self) -> Option<AboutTrouble> {
+        if let Some((text, since)) = &self.twin {
+            let advice = "give each host a name of its own, and restart its agent".to_owned();
+            return Some(AboutTrouble { text: text.clone(), advice: Some(advice), lasts: since.elapsed() });
+        }
+        let (trouble, since) = self.trouble.as_ref()?;
+        let advice = trouble.advice().map(str::to_owned);
+        Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
+    }
+
+    fn about_hosts(&self, now: Duration) -> Vec<AboutHost> {
+        let names: BTreeSet<String> =
+            self.hosts_with_keys().into_iter().chain(self.mirror.hosts.keys().cloned()).collect();
+        let mut held = self.held_by_host();
+        let mut waiting = self.waiting_by_host();
+        let about = |name: String| {
+            let (here, written) = (self.mirror.hosts.get(&name), self.mirror.written.get(&name));
+            let record = here.or(written).and_then(|at| at.record.as_ref());
+            let absent = self.absences.get(&name).map(|absence| {
+                let absent = now.saturating_sub(absence.since());
+                (absent, self.ttl_of(&name).saturating_sub(absent))
+            });
+            AboutHost {
+                version: record.map(|record| record.version.clone()),
+                lease: here.and_then(|at| u64::try_from(at.record.as_ref()?.lease).ok()),
+                absent,
+                waiting: waiting.remove(&name).unwrap_or_default(),
+                held: held.remove(&name).unwrap_or_default().into_iter().collect(),
+                name,
+            }
+        };
+        names.into_iter().map(about).collect()
+    }
+
+    /// How many slots each host has of each table.
+    fn held_by_host(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut held: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for (name, table) in self.mirror.tables() {
+            for record in table.slots.values().filter_map(|at| at.record.as_ref()) {
+                *held.entry(record.host.clone()).or_default().entry(name.clone()).or_default() += 1;
+            }
+        }
+        held
+    }
+
+    /// How many launches of each host wait: each has one number, in however many lines.
+    fn waiting_by_host(&self) -> BTreeMap<String, u64> {
+        let tickets = self.mirror.tables().flat_map(|(_, table)| &table.tickets);
+        let waiting: BTreeMap<u64, String> =
+            tickets.filter_map(|(number, at)| Some((*number, at.record.as_ref()?.host.clone()))).collect();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for host in waiting.into_values() {
+            *counts.entry(host).or_default() += 1;
+        }
+        counts
+    }
+}

@@ -1,0 +1,118 @@
+//! Hosts that have gone: after one of them was seen absent for a ttl without a break, its slots and tickets
+//! are deleted, in a transaction that holds only if it is absent still, and was ever since.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::{
+    Site,
+    etcd::{Compare, Operation, Transaction},
+    key::Key,
+    mirror::At,
+    work::Work,
+};
+use crate::sys::process;
+
+/// How many keys go at once.
+const AT_ONCE: usize = 100;
+
+/// A host that is absent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Absence {
+    /// When its key was last written: by that this absence is told from another.
+    written: i64,
+    /// Since when this agent has seen it, since boot.
+    since: Duration,
+}
+
+impl Absence {
+    /// Since when this agent has seen it, since boot.
+    pub(super) fn since(self) -> Duration {
+        self.since
+    }
+}
+
+impl Site {
+    /// Sees who is absent, and deletes what those left who have been for long enough.
+    pub(super) fn look_for_absent(&mut self) {
+        if !self.mirror.is_known() {
+            return;
+        }
+        let now = process::since_boot().unwrap_or_default();
+        let hosts = self.hosts_with_keys();
+        self.absences.retain(|host, _| hosts.contains(host));
+        for host in hosts {
+            if self.mirror.hosts.contains_key(&host) || host == self.host {
+                self.absences.remove(&host);
+                continue;
+            }
+            let written = self.mirror.written.get(&host).map_or(0, |at| at.revision);
+            let absence = *self
+                .absences
+                .entry(host.clone())
+                .and_modify(|known| {
+                    if known.written != written {
+                        *known = Absence { written, since: now };
+                    }
+                })
+                .or_insert(Absence { written, since: now });
+            if now.saturating_sub(absence.since) > self.ttl_of(&host) {
+                self.clear(&host, absence);
+            }
+        }
+    }
+
+    /// Everybody who has a key.
+    pub(super) fn hosts_with_keys(&self) -> BTreeSet<String> {
+        let of_slots = self.mirror.tables().flat_map(|(_, table)| table.slots.values());
+        let of_slots = of_slots.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
+        let of_tickets = self.mirror.tables().flat_map(|(_, table)| table.tickets.values());
+        let of_tickets = of_tickets.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
+        of_slots.chain(of_tickets).chain(self.mirror.written.keys().cloned()).collect()
+    }
+
+    /// How long a host may be silent: as long as it said itself, and as long as this one.
+    pub(super) fn ttl_of(&self, host: &str) -> Duration {
+        let said = self.mirror.written.get(host).and_then(|at| Some(at.record.as_ref()?.ttl));
+        said.map_or(self.ttl, |said| Duration::from_millis(said).max(self.ttl))
+    }
+
+    fn clear(&mut self, host: &str, absence: Absence) {
+        if self.works.values().any(|work| matches!(work, Work::Clear(other) if other == host)) {
+            return;
+        }
+        let keys: Vec<String> = self.keys_of(host, |_| true).map(|(key, _)| key).take(AT_ONCE).collect();
+        let written = self.keys.name(&Key::Written(host.to_owned()));
+        let compares = vec![
+            Compare::Absent(self.keys.name(&Key::Host(host.to_owned()))),
+            Compare::ChangedAt(written.clone(), absence.written),
+        ];
+        let operations = if keys.is_empty() {
+            vec![Operation::Delete(written)]
+        } else {
+            keys.into_iter().map(Operation::Delete).collect()
+        };
+        self.send(Work::Clear(host.to_owned()), Transaction { compares, operations });
+    }
+
+    /// The slots and tickets of a host whose boots are these, each with its revision.
+    pub(super) fn keys_of(
+        &self,
+        host: &str,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (String, i64)> {
+        let mut keys = Vec::new();
+        for (table, of) in self.mirror.tables() {
+            for (slot, At { revision, record }) in &of.slots {
+                if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
+                    keys.push((self.keys.name(&Key::Slot(table.clone(), *slot)), *revision));
+                }
+            }
+            for (number, At { revision, record }) in &of.tickets {
+                if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
+                    keys.push((self.keys.name(&Key::Ticket(table.clone(), *number)), *revision));
+                }
+            }
+        }
+        keys.into_iter()
+    }
+}

@@ -1,0 +1,236 @@
+//! Slots of the site for a launch: what was decided in memory is proved by a transaction, and counts only
+//! then. Where something has changed meanwhile the launch is decided anew, as soon as the mirror shows what.
+
+use super::{
+    Site,
+    etcd::{Compare, Done, Operation, Range, Transaction, Trouble},
+    key::Key,
+    proof::{self, Taking},
+    record::{SlotRecord, bytes, read},
+    ticket_keys::Tickets,
+    work::{Admission, Work},
+};
+use crate::{
+    agent::{
+        holding::{Holding, OfSite},
+        order::Order,
+        saved::SavedStamps,
+        service::Service,
+        session::Stage,
+    },
+    deliberate_fault::DeliberateFault,
+    keeper::{
+        line::Number,
+        memory,
+        occupancy::{Occupancy, Span},
+    },
+    sys::process,
+    terms::location::name_on_site,
+};
+
+impl Service {
+    /// Makes ready for a look at tables of the site: the launch gets its number, and searches where no other
+    /// host begins.
+    pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &Order) {
+        let (Some(site), Some(session)) = (&mut self.site, self.sessions.get_mut(&session)) else { return };
+        for name in order.tables_of_site() {
+            site.show(name, &self.store);
+            let table = self.store.table(&crate::terms::location::table_of_site(name));
+            let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
+            table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
+        }
+        if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
+            let number = site.numbers.next(site.mirror.revision());
+            session.place.line.come_as(Number(number));
+        }
+    }
+
+    /// Has it proved that a launch may have what it got in memory.
+    pub(in crate::agent) fn prove(&mut self, session_number: u64, order: Order, holding: Holding) {
+        let Some(site) = &mut self.site else { return };
+        let Some(registration) = site.registration else {
+            return self.rest(session_number, order, holding);
+        };
+        let Some(session) = self.sessions.get_mut(&session_number) else { return };
+        let number = session.place.line.number().map_or(u64::MAX, |number| number.0);
+        let takings: Vec<Taking> = holding
+            .held
+            .iter()
+            .filter(|held| !held.is_shared())
+            .filter_map(|held| site.taking(&order, held))
+            .collect();
+        if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > 100 {
+            drop(holding);
+            let why = "the site gives at most 100 slots at once, of all repositories together";
+            return self.fail(session_number, why.to_owned());
+        }
+        let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
+        let mut compares = proof::compares(&site.keys, &takings, number, site.mirror.revision());
+        if DeliberateFault::NoProof.is_on() {
+            compares.clear();
+        }
+        compares.push(Compare::ChangedAt(site.key_of_host(), registration));
+        let mut operations = Vec::new();
+        for taking in &takings {
+            operations.extend(site.puts(taking, &holding, launch));
+            if let (Some(_), Some(table)) = (taking.stamps, holding.table(&taking.table)) {
+                let stamps = SavedStamps::of(table.stamps(), Some(holding.saved.uid));
+                operations
+                    .push(Operation::Put(site.keys.name(&Key::Stamps(taking.table.clone())), bytes(&stamps)));
+            }
+        }
+        let tickets = site.tickets.get(&session_number).map(Tickets::all_written).unwrap_or_default();
+        let ticket = |(table, number)| Operation::Delete(site.keys.name(&Key::Ticket(table, number)));
+        operations.extend(tickets.into_iter().map(ticket));
+        session.stage = Stage::Proved;
+        let admission = Admission { session: session_number, order, holding, launch };
+        site.send(Work::Admit(Box::new(admission)), Transaction { compares, operations });
+    }
+
+    /// What came of the proof.
+    pub(super) fn proved(&mut self, admission: Admission, result: Result<Done, Trouble>) {
+        let Some(site) = &mut self.site else { return };
+        match result {
+            Ok(done) if done.holds => self.admitted(admission, done.revision),
+            Ok(_) => self.conflict(admission),
+            Err(trouble) => {
+                let is_settled = trouble.is_settled() || DeliberateFault::BlindRetry.is_on();
+                site.note(trouble);
+                if is_settled {
+                    return self.conflict(admission);
+                }
+                // It may have been done, and may still be: nothing is told by a look until it can no longer
+                // be.
+                site.unclear.push(Work::Admit(Box::new(admission)));
+                site.register_anew();
+            }
+        }
+    }
+
+    /// What was found of a proof whose answer did not come, now that it can no longer be carried out.
+    pub(super) fn settled(&mut self, admission: Admission, result: Result<Done, Trouble>) {
+        let Some(site) = &mut self.site else { return };
+        match result {
+            Ok(done) if done.holds => {
+                let is_own = |pair: &super::etcd::Pair| {
+                    let record = read::<SlotRecord>(&pair.value);
+                    let is_own = |record: &SlotRecord| {
+                        record.launch == admission.launch
+                            && record.is_of(&site.boot, &admission.holding.saved)
+                    };
+                    record.as_ref().is_some_and(is_own)
+                };
+                match done.read.iter().flatten().find(|pair| is_own(pair)).map(|pair| pair.revision) {
+                    Some(revision) => self.admitted(admission, revision),
+                    None => self.conflict(admission),
+                }
+            }
+            // The host's key was written anew once more: it is read when that is known.
+            Ok(_) => site.unclear.push(Work::Admit(Box::new(admission))),
+            Err(trouble) => {
+                site.note(trouble);
+                site.unclear.push(Work::Admit(Box::new(admission)));
+                site.register_anew();
+            }
+        }
+    }
+
+    /// Reads what became of everything of which that is not known, now that nothing older can be carried out.
+    pub(super) fn settle(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        let Some(registration) = site.registration else { return };
+        for work in std::mem::take(&mut site.unclear) {
+            match work {
+                Work::Admit(admission) | Work::Settle(admission) => {
+                    let reads = admission.holding.held.iter().flat_map(|held| {
+                        let table = name_on_site(held.table().name()).map(str::to_owned);
+                        let slots = table.map(|table| (table, held.slots().to_vec()));
+                        slots.into_iter().flat_map(|(table, slots)| {
+                            slots.into_iter().map(move |slot| Key::Slot(table.clone(), slot))
+                        })
+                    });
+                    let reads = reads.map(|key| Operation::Read(Range::key(site.keys.name(&key))));
+                    let transaction = Transaction {
+                        compares: vec![Compare::ChangedAt(site.key_of_host(), registration)],
+                        operations: reads.collect(),
+                    };
+                    site.send(Work::Settle(admission), transaction);
+                }
+                work => site.again.push(work),
+            }
+        }
+    }
+
+    /// The slots are there. Whoever asked may have gone meanwhile.
+    fn admitted(&mut self, admission: Admission, revision: i64) {
+        let Admission { session, order, mut holding, launch } = admission;
+        holding.of_site = Some(OfSite { launch, revision });
+        let Some(site) = &mut self.site else { return };
+        site.trouble = None;
+        site.resting.remove(&session);
+        let is_open = site.is_open();
+        let is_there =
+            matches!(self.sessions.get(&session), Some(known) if matches!(known.stage, Stage::Proved));
+        if !is_there {
+            return self.free_at_site(holding, false);
+        }
+        if !is_open {
+            // A program is started only while nobody can take its host for gone.
+            self.free_at_site(holding, false);
+            return self.rest_without(session, order);
+        }
+        let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<_>>();
+        self.grant(session, holding);
+        self.write_tickets(session);
+        self.flush(session);
+        self.go_on(session, Ok(()));
+        self.serve(&tables);
+    }
+
+    /// Something that it rested on has changed.
+    fn conflict(&mut self, admission: Admission) {
+        let Admission { session, order, holding, .. } = admission;
+        self.rest(session, order, holding);
+    }
+
+    /// Gives back in memory what was not proved, and lets the launch wait until something has changed.
+    fn rest(&mut self, session: u64, order: Order, holding: Holding) {
+        holding.withdraw_stamps();
+        let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<memory::Table>>();
+        drop(holding);
+        if let Some(site) = &mut self.site {
+            let names = tables.iter().filter_map(|table| name_on_site(table.name()));
+            for name in names.map(str::to_owned).collect::<Vec<_>>() {
+                site.show(&name, &self.store);
+            }
+        }
+        self.rest_without(session, order);
+        self.serve(&tables);
+    }
+}
+
+impl Site {
+    /// What is taken of one table, if it is the site's.
+    fn taking(&self, order: &Order, held: &memory::Held) -> Option<Taking> {
+        let local = held.table().name();
+        let name = name_on_site(local)?;
+        let slots = held.slots().to_vec();
+        let spans = held.table().occupancy();
+        let others = spans.spans().iter().flat_map(|span| span.slots.clone());
+        let others = others.filter(|slot| !slots.contains(slot));
+        let held = others.map(|slot| Span { slots: slot..=slot, pid: None }).collect();
+        let stamps = order.is_paced(local).then(|| {
+            let stamps = self.mirror.table(name).and_then(|table| table.stamps.as_ref());
+            stamps.map_or(0, |at| at.revision)
+        });
+        let limit = order.terms_on(local);
+        Some(Taking { table: name.to_owned(), slots, limit, held: Occupancy::of(held), stamps })
+    }
+
+    fn puts(&self, taking: &Taking, holding: &Holding, launch: u64) -> Vec<Operation> {
+        let rule = holding.rule_on(&taking.table);
+        let record = bytes(&SlotRecord::of(&holding.saved, rule, &self.boot, launch));
+        let key = |slot: &u64| self.keys.name(&Key::Slot(taking.table.clone(), *slot));
+        taking.slots.iter().map(|slot| Operation::Put(key(slot), record.clone())).collect()
+    }
+}

@@ -1,0 +1,121 @@
+//! The calls, each with its path, and what their answers mean.
+
+use super::{
+    Client, Done, Pair, Range, Transaction, Trouble,
+    message::{
+        LeaseGrantRequest, LeaseRequest, LeaseResponse, Long, RangeRequest, RangeResponse, Streamed,
+        TransactionResponse,
+    },
+    trouble::Kind,
+};
+
+/// How many keys are read at once.
+const PAGE: i64 = 5000;
+
+/// Keys, all at one revision.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::agent::site) struct Snapshot {
+    /// The revision of the whole etcd.
+    pub(in crate::agent::site) revision: i64,
+    pub(in crate::agent::site) pairs: Vec<Pair>,
+}
+
+/// What a look at a range has found, without what is in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::agent::site) struct Summary {
+    pub(in crate::agent::site) revision: i64,
+    pub(in crate::agent::site) count: i64,
+    /// When a key that is still there was last changed; 0 where there is none.
+    pub(in crate::agent::site) last_change: i64,
+}
+
+impl Client {
+    /// Carries a transaction out, if its conditions hold. Trouble that is not settled leaves open whether it
+    /// was.
+    pub(in crate::agent::site) fn carry_out(&self, transaction: &Transaction) -> Result<Done, Trouble> {
+        let answer: TransactionResponse = self.ask("/v3/kv/txn", &transaction.wire(), false)?;
+        let pairs = |range: super::message::RangeResponse| range.kvs.into_iter().map(Pair::from).collect();
+        let ranges = answer.responses.into_iter().filter_map(|response| response.response_range);
+        Ok(Done {
+            holds: answer.succeeded,
+            revision: answer.header.revision.0,
+            read: ranges.map(pairs).collect(),
+        })
+    }
+
+    /// Reads keys, in pages, all at one revision: what the majority has now.
+    pub(in crate::agent::site) fn read(&self, range: &Range) -> Result<Snapshot, Trouble> {
+        let mut found = Snapshot { revision: 0, pairs: Vec::new() };
+        let mut from = range.key_bytes();
+        loop {
+            let revision = (found.revision > 0).then_some(Long(found.revision));
+            let limit = Some(Long(PAGE));
+            let question = RangeRequest { key: from, revision, limit, ..question(range) };
+            let answer: RangeResponse = self.ask("/v3/kv/range", &question, true)?;
+            if found.revision == 0 {
+                found.revision = answer.header.revision.0;
+            }
+            let last = answer.kvs.last().map(|pair| pair.key.clone());
+            found.pairs.extend(answer.kvs.into_iter().map(Pair::from));
+            match last {
+                Some(mut last) if answer.more => {
+                    last.0.push(0);
+                    from = last;
+                }
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// How much there is, and when it was last changed.
+    pub(in crate::agent::site) fn summary(&self, range: &Range) -> Result<Summary, Trouble> {
+        let question = RangeRequest {
+            limit: Some(Long(1)),
+            sort_order: Some("DESCEND"),
+            sort_target: Some("MOD"),
+            keys_only: true,
+            ..question(range)
+        };
+        let answer: RangeResponse = self.ask("/v3/kv/range", &question, true)?;
+        Ok(Summary {
+            revision: answer.header.revision.0,
+            count: answer.count.0,
+            last_change: answer.kvs.first().map_or(0, |pair| pair.mod_revision.0),
+        })
+    }
+
+    /// A new lease of so many seconds.
+    pub(in crate::agent::site) fn grant_lease(&self, seconds: i64) -> Result<i64, Trouble> {
+        let question = LeaseGrantRequest { ttl: Long(seconds) };
+        // One too many goes by itself.
+        let answer: LeaseResponse = self.ask("/v3/lease/grant", &question, true)?;
+        if answer.id.0 == 0 {
+            return Err(Trouble { endpoint: String::new(), kind: Kind::Senseless(answer.error) });
+        }
+        Ok(answer.id.0)
+    }
+
+    /// Renews a lease. One that is dead is told by an answer without a time.
+    pub(in crate::agent::site) fn keep_alive(&self, lease: i64) -> Result<(), Trouble> {
+        let question = LeaseRequest { id: Long(lease) };
+        let answer: Streamed<LeaseResponse> = self.ask("/v3/lease/keepalive", &question, true)?;
+        let trouble = |kind| Trouble { endpoint: String::new(), kind };
+        match (answer.result, answer.error) {
+            (Some(lease), None) if lease.ttl.0 > 0 => Ok(()),
+            (_, Some(failure)) => Err(Trouble::said("", 500, &failure.text())),
+            _ => Err(trouble(Kind::LeaseGone)),
+        }
+    }
+}
+
+fn question(range: &Range) -> RangeRequest {
+    RangeRequest {
+        key: range.key_bytes(),
+        range_end: range.end_bytes(),
+        limit: None,
+        revision: None,
+        sort_order: None,
+        sort_target: None,
+        keys_only: false,
+    }
+}

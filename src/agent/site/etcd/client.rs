@@ -1,0 +1,249 @@
+//! Whoever asks: one member after the other until one answers, with a token where etcd wants one. A question
+//! that may have been carried out is not asked again here.
+
+use std::{
+    fs,
+    io::Read,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use ureq::{Agent, Body, http::Response};
+
+use super::{
+    message::{AuthenticateRequest, AuthenticateResponse, Failure},
+    tls,
+    trouble::{Kind, Trouble},
+};
+use crate::escape::visible;
+
+/// An answer that is longer is not read to its end.
+const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
+
+/// Where etcd is, and who asks.
+#[derive(Clone, Debug, Default)]
+pub(in crate::agent::site) struct Access {
+    /// The members, as `https://HOST:PORT`.
+    pub(in crate::agent::site) endpoints: Vec<String>,
+    /// The authority that signed the members' certificates.
+    pub(in crate::agent::site) ca: Option<PathBuf>,
+    /// What this host shows of itself.
+    pub(in crate::agent::site) certificate: Option<PathBuf>,
+    pub(in crate::agent::site) key: Option<PathBuf>,
+    pub(in crate::agent::site) user: Option<String>,
+    pub(in crate::agent::site) password_file: Option<PathBuf>,
+    /// How long one member may take for an answer.
+    pub(in crate::agent::site) patience: Duration,
+}
+
+/// Several threads may ask at once.
+#[derive(Clone, Debug)]
+pub(in crate::agent::site) struct Client(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    access: Access,
+    agent: Agent,
+    /// The member that answered last.
+    current: AtomicUsize,
+    token: Mutex<Option<String>>,
+}
+
+impl Client {
+    /// Reads the certificates, or says what is wrong with them.
+    pub(in crate::agent::site) fn new(access: Access) -> Result<Self, String> {
+        let config = Agent::config_builder()
+            .tls_config(tls::config(&access)?)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // The environment of whoever started the agent has no say.
+            .proxy(None)
+            .timeout_resolve(Some(access.patience))
+            .timeout_connect(Some(access.patience))
+            .timeout_send_request(Some(access.patience))
+            .timeout_send_body(Some(access.patience))
+            .timeout_recv_response(Some(access.patience))
+            .build();
+        let agent = Agent::new_with_config(config);
+        Ok(Self(Arc::new(Inner { access, agent, current: AtomicUsize::new(0), token: Mutex::new(None) })))
+    }
+
+    /// Turns to the next member: the one that answers is not to be trusted.
+    pub(in crate::agent::site) fn turn_to_next(&self) {
+        self.0.current.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Asks, and waits for the whole answer. Another member is asked where it is certain that the one before
+    /// did nothing, or where it does no harm to do it twice.
+    pub(super) fn ask<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        path: &str,
+        question: &Q,
+        is_harmless: bool,
+    ) -> Result<A, Trouble> {
+        let patience = self.0.access.patience;
+        let (endpoint, response) = self.call(path, question, is_harmless, Some(patience))?;
+        let trouble = |kind| Trouble { endpoint: endpoint.clone(), kind };
+        let mut text = Vec::new();
+        response
+            .into_body()
+            .into_reader()
+            .take(LONGEST_ANSWER)
+            .read_to_end(&mut text)
+            .map_err(|error| trouble(Kind::Broken(error.to_string())))?;
+        serde_json::from_slice(&text).map_err(|error| trouble(Kind::Senseless(error.to_string())))
+    }
+
+    /// Asks, and leaves the answer to be read; within `longest` where that is said.
+    pub(super) fn call<Q: Serialize>(
+        &self,
+        path: &str,
+        question: &Q,
+        is_harmless: bool,
+        longest: Option<Duration>,
+    ) -> Result<(String, Response<Body>), Trouble> {
+        let question = serde_json::to_vec(question).unwrap_or_default();
+        let mut renewed = false;
+        let mut tried = 0;
+        loop {
+            let at = self.0.current.load(Ordering::Relaxed);
+            let endpoint = self.endpoint(at);
+            let trouble = match self.call_one(&endpoint, path, &question, longest) {
+                Ok(response) => return Ok((endpoint, response)),
+                Err(trouble) => trouble,
+            };
+            if self.has_no_token(&trouble) && !renewed {
+                renewed = true;
+                *self.token() = None;
+                continue;
+            }
+            if !trouble.is_of_member() {
+                return Err(trouble);
+            }
+            let _ =
+                self.0.current.compare_exchange(at, at.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
+            tried += 1;
+            if tried >= self.0.access.endpoints.len() || !(trouble.is_settled() || is_harmless) {
+                return Err(trouble);
+            }
+        }
+    }
+
+    /// Whether a new token could help: the one that was sent has run out, or none was sent because none was
+    /// wanted before.
+    fn has_no_token(&self, trouble: &Trouble) -> bool {
+        match &trouble.kind {
+            Kind::TokenExpired => true,
+            Kind::Refused(why) => self.0.access.user.is_some() && why.contains("user name is empty"),
+            _ => false,
+        }
+    }
+
+    fn endpoint(&self, at: usize) -> String {
+        let endpoints = &self.0.access.endpoints;
+        let at = at.checked_rem(endpoints.len()).unwrap_or(0);
+        endpoints.get(at).cloned().unwrap_or_default()
+    }
+
+    fn call_one(
+        &self,
+        endpoint: &str,
+        path: &str,
+        question: &[u8],
+        longest: Option<Duration>,
+    ) -> Result<Response<Body>, Trouble> {
+        let token = self.token_for(endpoint)?;
+        self.post(endpoint, path, question, token.as_deref(), longest)
+    }
+
+    fn post(
+        &self,
+        endpoint: &str,
+        path: &str,
+        question: &[u8],
+        token: Option<&str>,
+        longest: Option<Duration>,
+    ) -> Result<Response<Body>, Trouble> {
+        let mut request = self
+            .0
+            .agent
+            .post(format!("{}{path}", endpoint.trim_end_matches('/')))
+            .config()
+            .timeout_recv_body(longest)
+            .build()
+            .content_type("application/json")
+            // A member without a leader refuses at once, where it would be silent for ever.
+            .header("Grpc-Metadata-hasleader", "true");
+        if let Some(token) = token {
+            request = request.header("Authorization", token);
+        }
+        let patience = self.0.access.patience;
+        let response = request.send(question).map_err(|error| Trouble::of(endpoint, patience, &error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let mut text = Vec::new();
+        // What could not be read is told by the status alone.
+        let _ = response.into_body().into_reader().take(64 * 1024).read_to_end(&mut text);
+        let text = match serde_json::from_slice::<Failure>(&text) {
+            Ok(failure) => failure.text(),
+            Err(_) => String::from_utf8_lossy(&text).trim().to_owned(),
+        };
+        Err(Trouble::said(endpoint, status, &text))
+    }
+
+    fn token(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.0.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The token, where one is needed; a new one where there is none.
+    fn token_for(&self, endpoint: &str) -> Result<Option<String>, Trouble> {
+        let Access { user: Some(user), password_file, patience, .. } = &self.0.access else {
+            return Ok(None);
+        };
+        if let Some(token) = self.token().clone() {
+            return Ok(Some(token).filter(|token| !token.is_empty()));
+        }
+        let trouble = |kind| Trouble { endpoint: endpoint.to_owned(), kind };
+        // Read each time: a password that was changed counts without a restart.
+        let password = match password_file {
+            Some(path) => fs::read_to_string(path).map_err(|error| {
+                trouble(Kind::Refused(format!("cannot read the password in {}: {error}", visible(path))))
+            })?,
+            None => String::new(),
+        };
+        let password = password.strip_suffix('\n').unwrap_or(&password);
+        let question = serde_json::to_vec(&AuthenticateRequest { name: user, password }).unwrap_or_default();
+        let response = self.post(endpoint, "/v3/auth/authenticate", &question, None, Some(*patience));
+        let response = match response {
+            // Without authentication nobody needs a token, and nobody is asked again for one.
+            Err(Trouble { kind: Kind::Refused(why), .. })
+                if why.contains("authentication is not enabled") =>
+            {
+                *self.token() = Some(String::new());
+                return Ok(None);
+            }
+            // Nothing that was asked for is done by that.
+            Err(Trouble { endpoint, kind }) => {
+                let kind = match kind {
+                    Kind::Unclear(why) | Kind::Senseless(why) | Kind::Broken(why) => Kind::NotNow(why),
+                    Kind::Silent(_) => Kind::NotReached("no answer".to_owned()),
+                    kind => kind,
+                };
+                return Err(Trouble { endpoint, kind });
+            }
+            Ok(response) => response,
+        };
+        let answer: Result<AuthenticateResponse, _> =
+            serde_json::from_reader(response.into_body().into_reader().take(64 * 1024));
+        let answer = answer.map_err(|error| trouble(Kind::NotNow(error.to_string())))?;
+        *self.token() = Some(answer.token.clone());
+        Ok(Some(answer.token))
+    }
+}

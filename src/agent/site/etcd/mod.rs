@@ -1,0 +1,21 @@
+//! etcd, as far as a site needs it: transactions, reads, leases and a watch, over the JSON gateway that every
+//! member has at its client port. Nothing here knows what the keys mean. What an answer leaves open is a
+//! value ([`Trouble::is_settled`]): a transaction whose answer did not come may have been committed, and may
+//! still be.
+
+mod calls;
+mod client;
+mod message;
+mod tls;
+mod transaction;
+mod trouble;
+mod watch;
+
+pub(super) use self::{
+    calls::Snapshot,
+    client::{Access, Client},
+    message::Pair,
+    transaction::{Compare, Done, Operation, Range, Transaction},
+    trouble::Trouble,
+    watch::Heard,
+};

@@ -1,0 +1,218 @@
+//! What can go wrong with a call, and what is certain all the same: whether it was carried out or not.
+
+use std::{error::Error, fmt, io, time::Duration};
+
+use rustls::CertificateError;
+
+use crate::escape::Show;
+
+/// Why there is no answer, or not the one that was hoped for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::agent::site) struct Trouble {
+    /// Where it was tried.
+    pub(in crate::agent::site) endpoint: String,
+    pub(in crate::agent::site) kind: Kind,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::agent::site) enum Kind {
+    /// Nobody was reached.
+    NotReached(String),
+    /// The certificate that is shown there is not one to be trusted.
+    Distrusted(String),
+    /// The member does not accept the certificate of this host.
+    Unwelcome(String),
+    /// The question went out, and no answer came.
+    Silent(Duration),
+    /// The connection broke before the answer was there.
+    Broken(String),
+    /// The token does not count, or no longer.
+    TokenExpired,
+    /// The lease has gone.
+    LeaseGone,
+    /// What the watch was to begin with is no longer there.
+    Compacted,
+    /// The member refuses, for good: nothing was done.
+    Refused(String),
+    /// The member cannot do it now: nothing was done.
+    NotNow(String),
+    /// The member says that something is wrong, and not whether it was done.
+    Unclear(String),
+    /// The answer makes no sense.
+    Senseless(String),
+}
+
+impl Trouble {
+    /// Whether it is certain that nothing was done.
+    pub(in crate::agent::site) fn is_settled(&self) -> bool {
+        match &self.kind {
+            Kind::NotReached(_)
+            | Kind::Distrusted(_)
+            | Kind::Unwelcome(_)
+            | Kind::TokenExpired
+            | Kind::LeaseGone
+            | Kind::Compacted
+            | Kind::Refused(_)
+            | Kind::NotNow(_) => true,
+            Kind::Silent(_) | Kind::Broken(_) | Kind::Unclear(_) | Kind::Senseless(_) => false,
+        }
+    }
+
+    /// Whether the lease is dead.
+    pub(in crate::agent::site) fn is_lease_gone(&self) -> bool {
+        self.kind == Kind::LeaseGone
+    }
+
+    /// Whether another member may answer where this one did not.
+    pub(super) fn is_of_member(&self) -> bool {
+        !matches!(self.kind, Kind::Refused(_) | Kind::LeaseGone | Kind::Compacted | Kind::TokenExpired)
+    }
+
+    /// What to do about it, as a sentence; none where it is not known.
+    pub(in crate::agent::site) fn advice(&self) -> Option<&'static str> {
+        Some(match &self.kind {
+            Kind::Distrusted(_) => {
+                "look at what the member shows (openssl s_client -connect HOST:PORT -showcerts), and compare it with \"ca\" \
+                 and \"endpoints\" of [site] in /etc/rungate/agent.toml, and with the clock"
+            }
+            Kind::Unwelcome(_) => {
+                "\"certificate\" and \"key\" of [site] in /etc/rungate/agent.toml have to be signed by an authority that \
+                 etcd trusts (--trusted-ca-file), and not to have run out"
+            }
+            Kind::Refused(why) if why.contains("CommonName") => {
+                "with authentication on, etcd's gateway takes no client certificate that has a CN: make one without"
+            }
+            Kind::Refused(why) if why.contains("authentication failed") => {
+                "compare \"user\" and \"password_file\" of [site] in /etc/rungate/agent.toml with etcd's: etcdctl user get"
+            }
+            Kind::Refused(why) if why.contains("user name is empty") => {
+                "etcd has authentication on: \"user\" and \"password_file\" of [site] in /etc/rungate/agent.toml are needed"
+            }
+            Kind::Refused(why) if why.contains("permission denied") => {
+                "give the role of the user reading and writing of the prefix: etcdctl role grant-permission ROLE readwrite \
+                 --prefix=true PREFIX, which is \"prefix\" of [site]"
+            }
+            Kind::Refused(why) if why.contains("database space exceeded") => {
+                "etcd is full: compact and defragment it, then etcdctl alarm disarm; and let it compact by itself \
+                 (--auto-compaction-retention)"
+            }
+            // Who is shown no certificate, or a wrong one, may hang up without a word.
+            Kind::Broken(_) if self.endpoint.starts_with("https:") => {
+                "see whether a majority of the members runs: etcdctl endpoint health --cluster. Where they ask for a \
+                 certificate of this host (--client-cert-auth), \"certificate\" and \"key\" of [site] in \
+                 /etc/rungate/agent.toml have to be signed by an authority that they trust (--trusted-ca-file)"
+            }
+            Kind::NotReached(_) | Kind::Silent(_) | Kind::NotNow(_) | Kind::Unclear(_) | Kind::Broken(_) => {
+                "see whether a majority of the members runs: etcdctl endpoint health --cluster"
+            }
+            Kind::TokenExpired
+            | Kind::LeaseGone
+            | Kind::Compacted
+            | Kind::Refused(_)
+            | Kind::Senseless(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// What a member said that is wrong, by its text: the gateway's statuses are not told apart by their
+    /// numbers.
+    pub(super) fn said(endpoint: &str, status: u16, text: &str) -> Self {
+        let is = |part: &str| text.contains(part);
+        let kind = if is("invalid auth token") {
+            Kind::TokenExpired
+        } else if is("requested lease not found") {
+            Kind::LeaseGone
+        } else if is("required revision has been compacted") {
+            Kind::Compacted
+        } else if is("no leader") || is("too many requests") || is("not capable") || is("learner") {
+            Kind::NotNow(text.to_owned())
+        } else if is("database space exceeded") || matches!(status, 400 | 401 | 403 | 404 | 412) {
+            Kind::Refused(text.to_owned())
+        } else {
+            Kind::Unclear(text.to_owned())
+        };
+        Self { endpoint: endpoint.to_owned(), kind }
+    }
+
+    /// What ureq says.
+    pub(super) fn of(endpoint: &str, patience: Duration, error: &ureq::Error) -> Self {
+        let kind = match error {
+            ureq::Error::HostNotFound => Kind::NotReached("no such host".to_owned()),
+            ureq::Error::ConnectionFailed => Kind::NotReached("no connection".to_owned()),
+            ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => {
+                Kind::NotReached(format!("no connection within {} s", patience.as_secs_f32()))
+            }
+            ureq::Error::Timeout(_) => Kind::Silent(patience),
+            ureq::Error::Rustls(error) => of_tls(error),
+            ureq::Error::Io(error) => of_io(error),
+            ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::Tls(_) => {
+                Kind::NotReached(error.to_string())
+            }
+            error => Kind::Broken(error.to_string()),
+        };
+        Self { endpoint: endpoint.to_owned(), kind }
+    }
+}
+
+fn of_io(error: &io::Error) -> Kind {
+    if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return of_tls(tls);
+    }
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::AddrNotAvailable => Kind::NotReached(error.to_string()),
+        _ => Kind::Broken(error.to_string()),
+    }
+}
+
+fn of_tls(error: &rustls::Error) -> Kind {
+    match error {
+        rustls::Error::InvalidCertificate(why) => {
+            Kind::Distrusted(what_is_wrong(why).map_or_else(|| error.to_string(), str::to_owned))
+        }
+        rustls::Error::NoCertificatesPresented => Kind::Distrusted(error.to_string()),
+        // Whoever refuses a certificate has read nothing that came after it.
+        rustls::Error::AlertReceived(_) => Kind::Unwelcome(error.to_string()),
+        error => Kind::Broken(error.to_string()),
+    }
+}
+
+/// The words for what is wrong with a certificate, where it is one of the common things.
+fn what_is_wrong(why: &CertificateError) -> Option<&'static str> {
+    Some(match why {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "another authority than that in \"ca\" signed it"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has run out",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is not for the name that \"endpoints\" has"
+        }
+        _ => return None,
+    })
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: ", self.endpoint.shown())?;
+        match &self.kind {
+            Kind::NotReached(why) | Kind::Broken(why) => write!(formatter, "{}", why.shown()),
+            Kind::Distrusted(why) => write!(formatter, "its certificate is not trusted: {}", why.shown()),
+            Kind::Unwelcome(why) => {
+                write!(formatter, "it does not accept the certificate of this host: {}", why.shown())
+            }
+            Kind::Silent(waited) => write!(formatter, "no answer for {} s", waited.as_secs_f32()),
+            Kind::TokenExpired => write!(formatter, "the token has run out"),
+            Kind::LeaseGone => write!(formatter, "the lease of this host has gone"),
+            Kind::Compacted => write!(formatter, "what happened meanwhile was compacted away"),
+            Kind::Refused(why) => write!(formatter, "it refuses: {}", why.shown()),
+            Kind::NotNow(why) | Kind::Unclear(why) => write!(formatter, "it cannot: {}", why.shown()),
+            Kind::Senseless(why) => write!(formatter, "the answer makes no sense: {}", why.shown()),
+        }
+    }
+}
+
+impl Error for Trouble {}

@@ -1,0 +1,110 @@
+//! A watch: one streaming answer that tells every change of a range from a revision on. It has an end of its
+//! own, after which whoever listens asks again: a connection that nobody closes, and over which nothing comes
+//! any more, is left behind by that.
+
+use std::{
+    io::{BufRead, BufReader},
+    time::Duration,
+};
+
+use ureq::BodyReader;
+
+use super::{
+    Client, Pair, Range, Trouble,
+    message::{Bytes, Failure, Long, Streamed, WatchCreateRequest, WatchRequest, WatchResponse},
+    trouble::Kind,
+};
+
+/// What came over it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::agent::site) enum Heard {
+    /// It has begun; the revision of the whole etcd then.
+    Begun(i64),
+    /// Changes, in their order: each key as it is now, or that it has gone, with the revision of that.
+    Changes(Vec<(Pair, bool)>),
+    /// What it was to begin with was compacted away.
+    Compacted,
+}
+
+/// An open watch.
+pub(in crate::agent::site) struct Watch {
+    endpoint: String,
+    longest: Duration,
+    lines: BufReader<BodyReader<'static>>,
+}
+
+impl Client {
+    /// Begins to listen to changes from this revision on, for so long.
+    pub(in crate::agent::site) fn watch(
+        &self,
+        range: &Range,
+        from: i64,
+        longest: Duration,
+    ) -> Result<Watch, Trouble> {
+        let question = WatchRequest {
+            create_request: WatchCreateRequest {
+                key: range.key_bytes(),
+                range_end: range.end_bytes().unwrap_or_else(|| Bytes(vec![0])),
+                start_revision: Long(from),
+            },
+        };
+        let (endpoint, response) = self.call("/v3/watch", &question, true, Some(longest))?;
+        Ok(Watch { endpoint, longest, lines: BufReader::new(response.into_body().into_reader()) })
+    }
+}
+
+impl Watch {
+    /// Waits for what comes next; none where its time is over.
+    pub(in crate::agent::site) fn next(&mut self) -> Result<Option<Heard>, Trouble> {
+        loop {
+            let mut line = Vec::new();
+            match self.lines.read_until(b'\n', &mut line) {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(error) => return self.ended(&error),
+            }
+            if let Some(heard) = self.heard(&line)? {
+                return Ok(Some(heard));
+            }
+        }
+    }
+
+    fn ended(&self, error: &std::io::Error) -> Result<Option<Heard>, Trouble> {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>());
+        match inner {
+            Some(ureq::Error::Timeout(_)) => Ok(None),
+            Some(inner) => Err(Trouble::of(&self.endpoint, self.longest, inner)),
+            None => Err(self.trouble(Kind::Broken(error.to_string()))),
+        }
+    }
+
+    fn trouble(&self, kind: Kind) -> Trouble {
+        Trouble { endpoint: self.endpoint.clone(), kind }
+    }
+
+    fn heard(&self, line: &[u8]) -> Result<Option<Heard>, Trouble> {
+        let answer: Streamed<WatchResponse> =
+            serde_json::from_slice(line).map_err(|error| self.trouble(Kind::Senseless(error.to_string())))?;
+        if let Some(failure) = answer.error {
+            return Err(self.trouble(Kind::NotNow(Failure::text(failure))));
+        }
+        let Some(result) = answer.result else { return Ok(None) };
+        if result.compact_revision.0 > 0 {
+            return Ok(Some(Heard::Compacted));
+        }
+        if result.canceled {
+            return Err(Trouble::said(&self.endpoint, 400, &result.cancel_reason));
+        }
+        if result.created {
+            return Ok(Some(Heard::Begun(result.header.revision.0)));
+        }
+        if result.events.is_empty() {
+            return Ok(None);
+        }
+        let change = |event: super::message::WireEvent| {
+            let is_there = event.kind != "DELETE";
+            (Pair::from(event.kv), is_there)
+        };
+        Ok(Some(Heard::Changes(result.events.into_iter().map(change).collect())))
+    }
+}

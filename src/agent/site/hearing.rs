@@ -1,0 +1,167 @@
+//! What is reported, and what follows from it.
+
+use std::{collections::BTreeSet, time::Instant};
+
+use super::{Site, announcement::log, mirror::Changed, report::Report, work::Work};
+use crate::{
+    agent::service::Service, deliberate_fault::DeliberateFault, escape::visible, keeper::memory,
+    sys::process, terms::location::table_of_site,
+};
+
+impl Service {
+    /// Hears everything that was reported meanwhile.
+    pub(in crate::agent) fn hear_site(&mut self) {
+        while let Some(report) = self.site.as_ref().and_then(|site| site.reports.try_recv().ok()) {
+            self.heard(report);
+            self.stir();
+        }
+    }
+
+    fn heard(&mut self, report: Report) {
+        let Some(site) = &mut self.site else { return };
+        match report {
+            Report::Registered { revision, sent } => {
+                site.registration = Some(revision);
+                site.registered = sent;
+                site.confirm(sent);
+                self.settle();
+                self.put_right();
+                self.wake(true);
+            }
+            Report::Confirmed { sent, revision } => {
+                site.twin = None;
+                site.confirm(sent);
+                if revision < site.mirror.revision() {
+                    site.doubt();
+                }
+            }
+            Report::Unreached(trouble) | Report::Deaf(trouble) => site.note(trouble),
+            Report::LeaseLost => {
+                site.leases_lost = site.leases_lost.saturating_add(1);
+                log("the lease of this host was lost; it is taken anew");
+            }
+            Report::Compared { sent, revision } => {
+                site.lag.compare(sent, revision);
+                site.look_at_lag();
+            }
+            Report::Twin(boot) => {
+                site.registration = None;
+                let text = format!(
+                    "another host calls itself {} too (its boot is {}): the site gives no slots until each has a name of its own",
+                    visible(&site.host),
+                    visible(&boot)
+                );
+                log(&text);
+                site.twin.get_or_insert((text, Instant::now()));
+            }
+            Report::Fresh(snapshot) => {
+                site.lag.forget();
+                let changed = site.mirror.replace(snapshot.revision, snapshot.pairs);
+                self.changed(changed);
+            }
+            Report::Changes(changes) => {
+                if DeliberateFault::StaleMirror.is_on() {
+                    return;
+                }
+                let changed = site.mirror.apply(changes);
+                site.look_at_lag();
+                self.changed(changed);
+            }
+            Report::Done(number, result) => self.done(number, result),
+            Report::Tick => {
+                site.look_for_absent();
+                self.end_what_is_lost();
+                self.do_again();
+                self.put_right();
+                self.wake(false);
+            }
+        }
+    }
+
+    fn done(&mut self, number: u64, result: Result<super::etcd::Done, super::etcd::Trouble>) {
+        let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else { return };
+        let was_done = result.as_ref().is_ok_and(|done| done.holds);
+        match work {
+            Work::Admit(admission) => self.proved(*admission, result),
+            Work::Settle(admission) => self.settled(*admission, result),
+            Work::Free(freeing) => self.freed(freeing, result),
+            Work::Line(session, wanted) => self.wrote_tickets(session, wanted, result),
+            Work::Clear(_) => {}
+            Work::Retake(holding, ..) => self.took_anew(holding, result),
+        }
+        if was_done {
+            self.wake(true);
+        }
+    }
+
+    /// The mirror has changed: so do the tables in memory, and whoever waits for them looks.
+    fn changed(&mut self, Changed { tables, hosts }: Changed) {
+        let Some(site) = &mut self.site else { return };
+        site.stirred.extend(tables);
+        if !hosts.is_empty() {
+            site.look_for_absent();
+        }
+        self.stir();
+        self.put_right();
+        self.wake(true);
+    }
+
+    /// Shows what has changed, and lets those look who wait for it.
+    fn stir(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        let names: BTreeSet<String> = std::mem::take(&mut site.stirred);
+        if names.is_empty() {
+            return;
+        }
+        let mut tables: Vec<memory::Table> = Vec::new();
+        for name in names {
+            site.show(&name, &self.store);
+            tables.extend(self.store.known(&table_of_site(&name)));
+        }
+        self.serve(&tables);
+    }
+
+    /// Compares what is here with what is there.
+    fn put_right(&mut self) {
+        self.look_for_missing();
+        self.clear_leftovers();
+        self.write_all_tickets();
+    }
+
+    /// Does again what could not be done.
+    fn do_again(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        for work in std::mem::take(&mut site.again) {
+            match work {
+                Work::Free(freeing) => site.free(freeing),
+                // Everything else is found to be missing by itself.
+                Work::Admit(_) | Work::Settle(_) | Work::Line(..) | Work::Clear(_) | Work::Retake(..) => {}
+            }
+        }
+    }
+}
+
+impl Site {
+    /// Sees whether the mirror has got to where it should be.
+    fn look_at_lag(&mut self) {
+        let now = process::since_boot().unwrap_or_default();
+        self.lag.reach(self.mirror.revision(), now);
+    }
+
+    /// The host's key was found as it was written, by a read that was sent then.
+    fn confirm(&mut self, sent: std::time::Duration) {
+        let now = process::since_boot().unwrap_or_default();
+        let was_lost = self.deadline().is_some_and(|deadline| deadline < now);
+        if self.has_warned {
+            self.has_warned = false;
+            log(if was_lost {
+                "the site is back; this host had been taken for gone"
+            } else {
+                "the site is back"
+            });
+        }
+        self.confirmed = self.confirmed.max(Some(sent));
+        self.trouble = None;
+        self.ended.clear();
+    }
+}

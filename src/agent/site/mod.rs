@@ -1,0 +1,263 @@
+//! The site: tables that the agents of all hosts keep together, in an etcd. They stand in the agent's memory
+//! beside its own, filled from a mirror of what etcd has, and everything is decided there by the same
+//! function as ever. What is decided counts only once it is proved: one transaction takes the slots if
+//! nothing that the decision rests on has changed. The thread that owns the tables never talks to etcd;
+//! others do, and report.
+
+mod about;
+mod absence;
+mod admission;
+mod announcement;
+mod etcd;
+mod freeing;
+mod hearing;
+mod key;
+mod lag;
+mod leftovers;
+mod loss;
+mod mirror;
+mod mover;
+mod number;
+mod patience;
+mod proof;
+mod record;
+mod registrar;
+mod report;
+mod resting;
+mod shown;
+mod ticket_keys;
+mod tickets;
+mod watcher;
+mod work;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use self::{
+    absence::Absence,
+    etcd::{Access, Client, Transaction, Trouble},
+    key::{Key, Keys},
+    lag::Lag,
+    mirror::Mirror,
+    mover::Move,
+    number::Numbers,
+    record::HostRecord,
+    registrar::{Command, Registrar},
+    report::{Report, Reporter},
+    resting::Resting,
+    shown::Shown,
+    ticket_keys::Tickets,
+    watcher::Watcher,
+    work::Work,
+};
+use crate::{
+    escape::visible,
+    policy::SiteSettings,
+    sys::{host, poller::Bell, process},
+};
+
+/// How long a launch may wait for etcd before it is answered: less than launches wait for their agent.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// How long one member may take for one answer.
+const PATIENCE_WITH_MEMBER: Duration = Duration::from_millis(1500);
+
+/// How often it is looked whether something is due.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What the agent knows of the site.
+pub(super) struct Site {
+    keys: Keys,
+    host: String,
+    boot: String,
+    endpoints: Vec<String>,
+    ttl: Duration,
+    margin: Duration,
+    moves: Sender<Move>,
+    commands: Sender<Command>,
+    is_doubted: Arc<AtomicBool>,
+    reports: Receiver<Report>,
+    mirror: Mirror,
+    lag: Lag,
+    shown: BTreeMap<String, Shown>,
+    /// The revision of the host's key as this agent wrote it; none while it is being written anew.
+    registration: Option<i64>,
+    /// When that was, since boot.
+    registered: Duration,
+    /// When the last read was sent that found it so, since boot.
+    confirmed: Option<Duration>,
+    /// What is wrong, and since when.
+    trouble: Option<(Trouble, Instant)>,
+    /// The same where another host has this one's name.
+    twin: Option<(String, Instant)>,
+    /// How often the lease was lost.
+    leases_lost: u64,
+    /// Whether the first half of the deadline was said to be over.
+    has_warned: bool,
+    numbers: Numbers,
+    next: u64,
+    works: BTreeMap<u64, Work>,
+    /// Works of which it is not known whether they were done: to be read when the host's key was written
+    /// anew.
+    unclear: Vec<Work>,
+    /// Works to be done again.
+    again: Vec<Work>,
+    tickets: BTreeMap<u64, Tickets>,
+    resting: BTreeMap<u64, Resting>,
+    absences: BTreeMap<String, Absence>,
+    /// Holdings that are being ended because the site is lost, and whether they were killed.
+    ended: BTreeMap<u64, bool>,
+    /// Tables in which somebody has to look again.
+    stirred: BTreeSet<String>,
+}
+
+impl Site {
+    /// Begins to talk to etcd; or says what is wrong with the settings.
+    pub(super) fn start(settings: &SiteSettings, bell: &Arc<Bell>) -> Result<Self, String> {
+        let host = host::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
+        let host = host.to_string_lossy().into_owned();
+        let boot = process::boot_id().unwrap_or_default().to_owned();
+        let SiteSettings { endpoints, prefix, ttl, margin, .. } = settings;
+        let client = Client::new(access(settings))?;
+        let keys = Keys::below(prefix);
+        let (reports, heard) = channel();
+        let reporter = Reporter { reports, bell: Arc::clone(bell) };
+        let (commands, commanded) = channel();
+        let is_doubted = Arc::new(AtomicBool::new(false));
+        let ttl_in_millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Registrar {
+            client: client.clone(),
+            keys: keys.clone(),
+            host: host.clone(),
+            record: HostRecord { boot: boot.clone(), version, ttl: ttl_in_millis, lease: 0 },
+            ttl: *ttl,
+            reporter: reporter.clone(),
+            commands: commanded,
+        }
+        .start();
+        Watcher {
+            client: client.clone(),
+            keys: keys.clone(),
+            longest: *ttl / 3,
+            reporter: reporter.clone(),
+            is_doubted: Arc::clone(&is_doubted),
+        }
+        .start();
+        let moves = mover::start(&client, &reporter);
+        tick(reporter);
+        Ok(Self {
+            mirror: Mirror::new(keys.clone()),
+            numbers: Numbers::of(&host),
+            keys,
+            host,
+            boot,
+            endpoints: endpoints.clone(),
+            ttl: *ttl,
+            margin: *margin,
+            moves,
+            commands,
+            is_doubted,
+            reports: heard,
+            lag: Lag::default(),
+            shown: BTreeMap::new(),
+            registration: None,
+            registered: Duration::ZERO,
+            confirmed: None,
+            trouble: None,
+            twin: None,
+            leases_lost: 0,
+            has_warned: false,
+            next: 1,
+            works: BTreeMap::new(),
+            unclear: Vec::new(),
+            again: Vec::new(),
+            tickets: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            absences: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            stirred: BTreeSet::new(),
+        })
+    }
+
+    /// Until when nobody can have taken this host for gone, since boot.
+    fn deadline(&self) -> Option<Duration> {
+        Some(self.confirmed?.saturating_add(self.ttl).saturating_sub(self.margin))
+    }
+
+    /// Whether slots may be taken now.
+    fn is_open(&self) -> bool {
+        let now = process::since_boot().unwrap_or(Duration::MAX);
+        // Nothing is begun that would have to be ended at once.
+        self.registration.is_some()
+            && self.mirror.is_known()
+            && self.ends_at().is_some_and(|(first, _)| now < first)
+    }
+
+    /// Gives a transaction to those who carry it out.
+    fn send(&mut self, work: Work, transaction: Transaction) {
+        let number = self.next;
+        self.next += 1;
+        self.works.insert(number, work);
+        // They live as long as this does.
+        let _ = self.moves.send(Move { number, transaction });
+    }
+
+    /// Has the host's key written anew, so that whatever was sent before can no longer be done.
+    fn register_anew(&mut self) {
+        self.registration = None;
+        let _ = self.commands.send(Command::Anew);
+    }
+
+    /// Has everything read anew.
+    fn doubt(&self) {
+        self.is_doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// Remembers what is wrong, and since when.
+    fn note(&mut self, trouble: Trouble) {
+        let since = self.trouble.as_ref().map_or_else(Instant::now, |(_, since)| *since);
+        self.trouble = Some((trouble, since));
+    }
+
+    /// A conversation is over.
+    pub(super) fn forget(&mut self, session: u64) {
+        self.resting.remove(&session);
+    }
+
+    fn key_of_host(&self) -> String {
+        self.keys.name(&Key::Host(self.host.clone()))
+    }
+}
+
+/// Says that a table is kept on this host alone, because nobody said where the others are.
+pub(super) fn say_alone(name: &str) {
+    announcement::log(&format!(
+        "\"{}\" is kept on this host alone: there is no [site] in /etc/rungate/agent.toml",
+        visible(name)
+    ));
+}
+
+fn access(settings: &SiteSettings) -> Access {
+    let SiteSettings { endpoints, ca, certificate, key, user, password_file, ttl, prefix: _, margin: _ } =
+        settings.clone();
+    let patience = PATIENCE_WITH_MEMBER.min(ttl / 4);
+    Access { endpoints, ca, certificate, key, user, password_file, patience }
+}
+
+/// Reports now and then that time passes.
+fn tick(reporter: Reporter) {
+    thread::spawn(move || {
+        while reporter.tell(Report::Tick) {
+            thread::sleep(TICK);
+        }
+    });
+}

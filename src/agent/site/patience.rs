@@ -1,0 +1,127 @@
+//! Launches that wait for etcd rather than for slots: until something has changed, and not for long.
+
+use std::time::{Duration, Instant};
+
+use super::{PATIENCE, Site, resting::Resting};
+use crate::{
+    agent::{order::Order, service::Service, session::Stage},
+    escape::Show,
+    keeper::agent::message::{Answer, Obstacle, Reason, Refused, Table, Waits},
+    terms::location::table_of_site,
+};
+
+/// After so long it is looked whether it is its turn although nothing seems to have changed.
+const REST: Duration = Duration::from_millis(200);
+
+impl Service {
+    /// Lets a launch rest until something has changed.
+    pub(in crate::agent) fn rest_without(&mut self, number: u64, order: Order) {
+        let Some(site) = &mut self.site else { return };
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.stage = Stage::Proved;
+        let now = Instant::now();
+        let since = session.place.resting.get_or_insert(now);
+        site.resting.insert(number, Resting { since: *since, looked: now, order });
+    }
+
+    /// Whether a launch has to rest rather than to be refused: something that this host itself does may be
+    /// what is in its way.
+    pub(in crate::agent) fn may_change_soon(&self, order: &Order) -> bool {
+        let Some(site) = &self.site else { return false };
+        let works = || site.works.values().chain(&site.unclear).chain(&site.again);
+        order.tables_of_site().map(table_of_site).any(|table| works().any(|work| work.moves(&table)))
+    }
+
+    /// Whether etcd can be asked at all for what a launch needs.
+    pub(in crate::agent) fn is_site_open(&self) -> bool {
+        self.site.as_ref().is_none_or(Site::is_open)
+    }
+
+    /// Looks again at those who rest: at all, where something has changed.
+    pub(super) fn wake(&mut self, has_changed: bool) {
+        let Some(site) = &mut self.site else { return };
+        let is_due = |resting: &Resting| {
+            has_changed || resting.looked.elapsed() > REST || resting.since.elapsed() > PATIENCE
+        };
+        let due: Vec<u64> =
+            site.resting.iter().filter(|(_, resting)| is_due(resting)).map(|(number, _)| *number).collect();
+        let is_open = site.is_open();
+        for number in due {
+            let Some(Resting { since, order, .. }) =
+                self.site.as_mut().and_then(|site| site.resting.remove(&number))
+            else {
+                continue;
+            };
+            if since.elapsed() > PATIENCE {
+                self.lose_patience(number, order);
+            } else if is_open {
+                self.carry_out(number, order, true);
+            } else {
+                self.rest_without(number, order);
+            }
+            self.flush(number);
+            self.go_on(number, Ok(()));
+        }
+    }
+
+    /// A launch has rested for too long: it is told so, started without slots where the policy lets it, or
+    /// waits on.
+    fn lose_patience(&mut self, number: u64, order: Order) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.place.resting = None;
+        if session.place.has_waited {
+            let waits = self.waits_on(&order);
+            let Some(session) = self.sessions.get_mut(&number) else { return };
+            session.stage = Stage::Waits(order);
+            return session.answer(&Answer::Waits(waits), None);
+        }
+        match order.without_site() {
+            Some(order) => self.carry_out(number, order, true),
+            None => {
+                let why = self.site.as_ref().map_or_else(String::new, Site::why);
+                self.fail(number, why);
+            }
+        }
+    }
+
+    /// How a launch stands that waits on while nobody knows how the site stands.
+    fn waits_on(&self, order: &Order) -> Waits {
+        let tables: Vec<String> = order.tables_of_site().map(table_of_site).collect();
+        let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, 16));
+        let refused = Refused {
+            tables: tables.iter().filter_map(known).collect(),
+            obstacles: tables.into_iter().map(behind).collect(),
+            has_waited: true,
+        };
+        Waits { refused, ahead: 0 }
+    }
+}
+
+fn behind(table: String) -> Obstacle {
+    Obstacle { table, reason: Reason::Behind, unwaited: None }
+}
+
+impl Site {
+    /// Why it gives nothing.
+    pub(super) fn why(&self) -> String {
+        if let Some((text, _)) = &self.twin {
+            return text.clone();
+        }
+        let Some((trouble, since)) = &self.trouble else {
+            return format!(
+                "too much happens at the site at once: nothing could be proved for {} s. Try again",
+                PATIENCE.as_secs()
+            );
+        };
+        let endpoints: Vec<String> =
+            self.endpoints.iter().map(|endpoint| endpoint.shown().to_string()).collect();
+        let advice = trouble
+            .advice()
+            .map_or_else(String::new, |advice| format!("\n{}{}", advice[..1].to_uppercase(), &advice[1..]));
+        format!(
+            "the site has not been reached for {} s, trying {}: {trouble}{advice}",
+            since.elapsed().as_secs().max(1),
+            endpoints.join(", ")
+        )
+    }
+}

@@ -1,0 +1,162 @@
+//! From a decision on the mirror to the conditions that make it true: what `etcd` compares in the transaction
+//! that takes the slots. They prove, as the mutex of a lock file does, that the limit is kept, that nobody
+//! older is overtaken, that no pause is cut short, and that the host is not taken for gone. Pure, so that the
+//! model of `tests/model/site` can ask it.
+
+use super::{
+    etcd::{Compare, Range},
+    key::{Key, Keys},
+};
+use crate::{deliberate_fault::DeliberateFault, keeper::occupancy::Occupancy};
+
+/// So many conditions leave room below etcd's limit of 128 for those that every transaction has.
+const MOST_COMPARES: usize = 100;
+
+/// What a launch takes of one table, and what it was decided on.
+#[derive(Clone, Debug)]
+pub(super) struct Taking {
+    pub(super) table: String,
+    pub(super) slots: Vec<u64>,
+    /// How many may be held, this launch included; none where it is admitted in any case.
+    pub(super) limit: Option<u64>,
+    /// What was held before, as far as it was known.
+    pub(super) held: Occupancy,
+    /// The revision of the stamps of its last use, where a pause counts; 0 where there were none.
+    pub(super) stamps: Option<i64>,
+}
+
+/// The conditions for all tables of a launch that has this number, by a mirror at this revision.
+pub(super) fn compares(keys: &Keys, takings: &[Taking], number: u64, revision: i64) -> Vec<Compare> {
+    let mut each: Vec<Vec<Compare>> = takings.iter().map(|taking| of_slots(keys, taking, revision)).collect();
+    // A few tables by every change of theirs rather than by slots, where it would be too much otherwise.
+    while each.iter().map(Vec::len).sum::<usize>() > MOST_COMPARES {
+        let largest = (0..each.len()).max_by_key(|index| each[*index].len());
+        match largest {
+            Some(largest) if each[largest].len() > 1 => {
+                let all = keys.slots(&takings[largest].table);
+                each[largest] = vec![Compare::UnchangedSince(all, revision)];
+            }
+            _ => break,
+        }
+    }
+    let of_use = takings.iter().flat_map(|taking| of_use(keys, taking, number, revision));
+    each.into_iter().flatten().chain(of_use).collect()
+}
+
+/// That the limit is kept. With w of the wanted slots within the limit and a above it, and k held above it:
+/// at most k are held there still, and of the others as many are free as make up for them, so that at most
+/// (limit - w - k - a) + w + k + a are held.
+fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
+    let absent = |slot: u64| Compare::Absent(keys.name(&Key::Slot(taking.table.clone(), slot)));
+    let mut compares: Vec<Compare> = taking.slots.iter().map(|slot| absent(*slot)).collect();
+    let Some(limit) = taking.limit else { return compares };
+    let wanted_above = taking.slots.iter().filter(|slot| **slot > limit).count();
+    let held_above = taking.held.spans().iter().map(|span| {
+        let (first, last) = span.slots.clone().into_inner();
+        (last + 1).saturating_sub(first.max(limit + 1))
+    });
+    let above = held_above.sum::<u64>() + wanted_above as u64;
+    let free = taking.held.free_among(1..=limit).filter(|slot| !taking.slots.contains(slot));
+    // Never more than can be compared: who would need more is proved by every change.
+    let above = usize::try_from(above).unwrap_or(usize::MAX);
+    let free: Vec<u64> = free.take(above.min(MOST_COMPARES)).collect();
+    if free.len() < above {
+        // More than can be compared, or another limit than that of the decision: then the decision itself is
+        // proved.
+        return vec![Compare::UnchangedSince(keys.slots(&taking.table), revision)];
+    }
+    compares.extend(free.into_iter().map(absent));
+    compares.push(Compare::UnchangedSince(keys.slots_above(&taking.table, limit), revision));
+    compares
+}
+
+/// That nobody older came meanwhile, and that it was not used since.
+fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compare> {
+    let mut compares = Vec::new();
+    if taking.limit.is_some() && !DeliberateFault::NoLineProof.is_on() {
+        let older: Range = keys.line_before(&taking.table, number);
+        compares.push(Compare::UnchangedSince(older, revision));
+    }
+    if let Some(stamps) = taking.stamps {
+        compares.push(Compare::ChangedAt(keys.name(&Key::Stamps(taking.table.clone())), stamps));
+    }
+    compares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::occupancy::Span;
+
+    fn held(spans: &[(u64, u64)]) -> Occupancy {
+        Occupancy::of(spans.iter().map(|&(first, last)| Span { slots: first..=last, pid: None }).collect())
+    }
+
+    fn taking(slots: &[u64], limit: Option<u64>, spans: &[(u64, u64)]) -> Taking {
+        Taking { table: "a".to_owned(), slots: slots.to_vec(), limit, held: held(spans), stamps: None }
+    }
+
+    /// The slots that have to be absent, and what else there is.
+    fn of(takings: &[Taking]) -> (Vec<u64>, Vec<Compare>) {
+        let keys = Keys::below("/r/");
+        let (mut absent, mut others) = (Vec::new(), Vec::new());
+        for compare in compares(&keys, takings, 16, 7) {
+            match compare {
+                Compare::Absent(name) => match keys.parse(&name) {
+                    Some(Key::Slot(_, slot)) => absent.push(slot),
+                    key => panic!("{key:?}"),
+                },
+                other => others.push(other),
+            }
+        }
+        (absent, others)
+    }
+
+    /// "Each wanted slot key does not exist."
+    #[test]
+    fn what_is_wanted_must_be_free_and_nothing_above_the_limit_may_change() {
+        let keys = Keys::below("/r/");
+        let (absent, others) = of(&[taking(&[2], Some(3), &[(1, 1)])]);
+        assert_eq!(absent, [2]);
+        let above = Compare::UnchangedSince(keys.slots_above("a", 3), 7);
+        let line = Compare::UnchangedSince(keys.line_before("a", 16), 7);
+        assert_eq!(others, [above, line]);
+    }
+
+    /// "With k slots held above my limit, k more keys within it do not exist."
+    #[test]
+    fn what_is_held_above_the_limit_must_be_free_within_it() {
+        assert_eq!(of(&[taking(&[2], Some(5), &[(1, 1), (7, 8)])]).0, [2, 3, 4]);
+        assert_eq!(of(&[taking(&[3], Some(5), &[(1, 1), (5, 6)])]).0, [3, 2]);
+    }
+
+    /// Zones go on above a ceiling: a slot there counts as much as one within it.
+    #[test]
+    fn a_wanted_slot_above_the_ceiling_needs_a_free_one_below() {
+        assert_eq!(of(&[taking(&[6], Some(5), &[(1, 3)])]).0, [6, 4]);
+    }
+
+    /// "admit = always": beyond the limit if need be, and nobody has to be waited for.
+    #[test]
+    fn who_is_admitted_in_any_case_needs_no_room() {
+        assert_eq!(of(&[taking(&[9], None, &[(1, 8)])]), (vec![9], Vec::new()));
+    }
+
+    /// "What would need more than 100 compares" is proved by every change of the table.
+    #[test]
+    fn too_many_conditions_become_one() {
+        let keys = Keys::below("/r/");
+        let slots: Vec<u64> = (1..=60).collect();
+        let (absent, others) = of(&[taking(&slots, Some(60), &[]), taking(&slots, Some(60), &[(70, 75)])]);
+        assert_eq!(absent, slots);
+        assert!(others.contains(&Compare::UnchangedSince(keys.slots("a"), 7)));
+    }
+
+    #[test]
+    fn a_pause_is_proved_by_its_stamps() {
+        let keys = Keys::below("/r/");
+        let paced = Taking { stamps: Some(0), ..taking(&[1], Some(1), &[]) };
+        let stamps = Compare::ChangedAt(keys.name(&Key::Stamps("a".to_owned())), 0);
+        assert!(of(&[paced]).1.contains(&stamps));
+    }
+}

@@ -1,0 +1,101 @@
+//! What stands in the values of the keys, as JSON. It is for people and for the agent that wrote it: that a
+//! key is there is what counts for others, whatever its value says.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{agent::saved::SavedHolding, keeper::Holder, terms::hold::Hold};
+
+/// Who holds a slot.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct SlotRecord {
+    pub(super) host: String,
+    pub(super) boot: String,
+    pub(super) pid: i32,
+    /// When the process started: clock ticks since boot.
+    pub(super) start: u64,
+    pub(super) uid: u32,
+    pub(super) hold: Hold,
+    pub(super) command: String,
+    pub(super) rule: String,
+    /// Which of the agent's admissions it was: nanoseconds since boot.
+    pub(super) launch: u64,
+    /// In milliseconds since 1970.
+    pub(super) since: u64,
+}
+
+impl SlotRecord {
+    /// The same as who holds slots; its process is on another host.
+    pub(super) fn holder(&self) -> Holder {
+        let since = std::time::Duration::from_millis(self.since);
+        Holder {
+            slots: (0, 0),
+            pid: Some(self.pid),
+            keeper: None,
+            uid: Some(self.uid),
+            host: Some(self.host.clone()),
+            since: std::time::UNIX_EPOCH.checked_add(since),
+            taken: None,
+            hold: Some(self.hold),
+            command: Some(self.command.clone()),
+            rule: Some(self.rule.clone()),
+        }
+    }
+
+    /// Of a launch that is to get slots, by this rule.
+    pub(super) fn of(saved: &SavedHolding, rule: &str, boot: &str, launch: u64) -> Self {
+        Self {
+            host: saved.host.clone(),
+            boot: boot.to_owned(),
+            pid: saved.pid,
+            start: saved.start,
+            uid: saved.uid,
+            hold: saved.hold,
+            command: saved.command.clone(),
+            rule: rule.to_owned(),
+            launch,
+            since: saved.since,
+        }
+    }
+
+    /// Whether it is of this process of this boot.
+    pub(super) fn is_of(&self, boot: &str, saved: &SavedHolding) -> bool {
+        self.boot == boot && self.pid == saved.pid && self.start == saved.start
+    }
+}
+
+/// Who stands in line.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct TicketRecord {
+    pub(super) host: String,
+    pub(super) boot: String,
+    pub(super) pid: i32,
+    pub(super) uid: u32,
+    pub(super) command: String,
+    /// As whom: which policy gave the limit, and how many slots there are for it.
+    pub(super) classes: Vec<(u16, u64)>,
+    /// Whether it does not answer its agent, and is passed over.
+    pub(super) is_away: bool,
+}
+
+/// A host that is there.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct HostRecord {
+    pub(super) boot: String,
+    pub(super) version: String,
+    /// How long it may be silent, in milliseconds.
+    pub(super) ttl: u64,
+    /// That of the key, which its value does not say.
+    #[serde(skip)]
+    pub(super) lease: i64,
+}
+
+/// A value as text.
+pub(super) fn bytes(record: &impl Serialize) -> Vec<u8> {
+    // Nothing in a record can fail to be written.
+    serde_json::to_vec(record).unwrap_or_default()
+}
+
+/// A record, if a value is one.
+pub(super) fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
+    serde_json::from_slice(value).ok()
+}

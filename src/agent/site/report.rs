@@ -1,0 +1,53 @@
+//! What the threads that talk to etcd tell the one that owns the tables. It hears the bell, and is never
+//! waited for.
+
+use std::{
+    sync::{Arc, mpsc::Sender},
+    time::Duration,
+};
+
+use super::etcd::{Done, Pair, Snapshot, Trouble};
+use crate::sys::poller::Bell;
+
+/// One report.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The host's key was written, and this is its revision; asked for at this time since boot.
+    Registered { revision: i64, sent: Duration },
+    /// A read that was sent then found the host's key as it was written; the revision of the whole etcd.
+    Confirmed { sent: Duration, revision: i64 },
+    /// No member answers, or none as it should.
+    Unreached(Trouble),
+    /// The newest key had this revision when a read was sent.
+    Compared { sent: Duration, revision: i64 },
+    /// The lease of the host's key has gone, or the key with it.
+    LeaseLost,
+    /// Another host writes this one's key; its boot.
+    Twin(String),
+    /// Everything, read anew.
+    Fresh(Snapshot),
+    /// Changes, in their order.
+    Changes(Vec<(Pair, bool)>),
+    /// The watch has ended for this reason; it is begun anew.
+    Deaf(Trouble),
+    /// What became of a transaction, by its number.
+    Done(u64, Result<Done, Trouble>),
+    /// Some time has passed.
+    Tick,
+}
+
+/// Tells them.
+#[derive(Clone, Debug)]
+pub(super) struct Reporter {
+    pub(super) reports: Sender<Report>,
+    pub(super) bell: Arc<Bell>,
+}
+
+impl Reporter {
+    /// Tells something. Says whether anybody is there to hear it.
+    pub(super) fn tell(&self, report: Report) -> bool {
+        let is_heard = self.reports.send(report).is_ok();
+        self.bell.ring();
+        is_heard
+    }
+}

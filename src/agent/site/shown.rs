@@ -1,0 +1,85 @@
+//! The mirror in the agent's memory: what other hosts hold and who waits there stand in the same tables as
+//! the agent's own.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Site,
+    mirror::{At, TableOfSite},
+    record::{SlotRecord, TicketRecord},
+};
+use crate::{
+    keeper::{
+        Holder,
+        line::{Class, Number},
+        memory::{self, Store},
+    },
+    terms::location::table_of_site,
+};
+
+/// What of a table stands there for others, each with the revision at which it was written.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    slots: BTreeMap<u64, (i64, memory::Held)>,
+    places: BTreeMap<u64, (i64, memory::Place)>,
+    stamps: i64,
+}
+
+impl Site {
+    /// Makes a table in memory what the mirror says, beside what this host has of it itself.
+    pub(super) fn show(&mut self, name: &str, store: &Store) {
+        let nothing = TableOfSite::default();
+        let of = self.mirror.table(name).unwrap_or(&nothing);
+        let local = table_of_site(name);
+        let table = store.table(&local);
+        let shown = self.shown.entry(name.to_owned()).or_default();
+        let is_as_shown = |at: Option<i64>, revision: i64| at == Some(revision);
+        shown
+            .slots
+            .retain(|slot, (revision, _)| is_as_shown(of.slots.get(slot).map(|at| at.revision), *revision));
+        for (slot, At { revision, record }) in &of.slots {
+            if !shown.slots.contains_key(slot)
+                && let Some(held) = table.take(&[*slot])
+            {
+                let holder = record.as_ref().map(SlotRecord::holder);
+                table.describe(&[*slot], holder.unwrap_or_else(|| Holder::unknown(*slot..=*slot)));
+                shown.slots.insert(*slot, (*revision, held));
+            }
+        }
+        let is_own = |number: &u64| self.tickets.values().any(|tickets| tickets.has(name, *number));
+        shown.places.retain(|number, (revision, _)| {
+            !is_own(number) && is_as_shown(of.tickets.get(number).map(|at| at.revision), *revision)
+        });
+        for (number, At { revision, record }) in &of.tickets {
+            if shown.places.contains_key(number) || is_own(number) {
+                continue;
+            }
+            if let Some(mut place) = table.take_place(Number(*number)) {
+                place.stand(&classes(record.as_ref()));
+                place.set_away(record.as_ref().is_some_and(|record| record.is_away));
+                shown.places.insert(*number, (*revision, place));
+            }
+        }
+        let stamped = of.stamps.as_ref().map_or(0, |at| at.revision);
+        if shown.stamps != stamped {
+            shown.stamps = stamped;
+            let stamps = of.stamps.as_ref().and_then(|at| at.record);
+            let (start, end) = stamps.map_or((None, None), |stamps| stamps.stamps());
+            table.set_stamps(start, end, stamps.and_then(|stamps| stamps.started_by));
+        }
+        if shown.slots.is_empty() && shown.places.is_empty() && stamped == 0 {
+            self.shown.remove(name);
+            drop(table);
+            store.forget_if_unused(&local);
+        }
+    }
+}
+
+/// Whoever nobody can read is passed by nobody.
+fn classes(record: Option<&TicketRecord>) -> Vec<Class> {
+    let of = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
+    record.map_or_else(
+        || vec![Class { generation: 0, reach: u64::MAX }],
+        |record| record.classes.iter().map(of).collect(),
+    )
+}

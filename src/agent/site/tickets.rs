@@ -1,0 +1,133 @@
+//! The places of this host's launches in the lines of the site, as keys that all hosts see.
+
+use std::collections::BTreeMap;
+
+use super::{
+    etcd::{Compare, Done, Operation, Transaction, Trouble},
+    key::Key,
+    record::{TicketRecord, bytes},
+    work::Work,
+};
+use crate::{
+    agent::{
+        service::Service,
+        session::{Session, Stage},
+    },
+    terms::location::name_on_site,
+};
+
+impl Service {
+    /// Has the tickets of a launch written as it stands in line now.
+    pub(in crate::agent) fn write_tickets(&mut self, number: u64) {
+        let Some(site) = &mut self.site else { return };
+        let session = self.sessions.get(&number);
+        let wanted = session.map_or_else(BTreeMap::new, |session| wanted(session, &site.host, &site.boot));
+        let line_number = session.and_then(|session| session.place.line.number()).map(|number| number.0);
+        let tickets = site.tickets.entry(number).or_default();
+        if tickets.is_moving {
+            return;
+        }
+        if tickets.written == wanted {
+            if wanted.is_empty() {
+                site.tickets.remove(&number);
+            }
+            return;
+        }
+        let Some(registration) = site.registration else { return };
+        if tickets.written.is_empty() {
+            tickets.number = line_number.unwrap_or(tickets.number);
+        }
+        let of = tickets.number;
+        let mut transaction = Transaction {
+            compares: vec![Compare::ChangedAt(site.keys.name(&Key::Host(site.host.clone())), registration)],
+            operations: Vec::new(),
+        };
+        let key = |table: &String| site.keys.name(&Key::Ticket(table.clone(), of));
+        for (table, record) in &wanted {
+            match tickets.written.get(table) {
+                Some(written) if written == record => continue,
+                Some(_) => {}
+                // Nobody else has this number.
+                None => transaction.compares.push(Compare::Absent(key(table))),
+            }
+            transaction.operations.push(Operation::Put(key(table), bytes(record)));
+        }
+        let gone = tickets.written.keys().filter(|table| !wanted.contains_key(*table));
+        transaction.operations.extend(gone.map(|table| Operation::Delete(key(table))));
+        tickets.is_moving = true;
+        tickets.moving = wanted.keys().cloned().collect();
+        site.send(Work::Line(number, wanted), transaction);
+    }
+
+    /// What came of it.
+    pub(super) fn wrote_tickets(
+        &mut self,
+        number: u64,
+        wanted: BTreeMap<String, TicketRecord>,
+        result: Result<Done, Trouble>,
+    ) {
+        let Some(site) = &mut self.site else { return };
+        let Some(tickets) = site.tickets.get_mut(&number) else { return };
+        tickets.is_moving = false;
+        match result {
+            Ok(done) if done.holds => {
+                tickets.written = wanted;
+                tickets.moving.clear();
+                self.write_tickets(number);
+            }
+            Ok(_) => {
+                // Either the host's key is another, or somebody has the number: the latter is told by another
+                // number.
+                tickets.moving.clear();
+                if tickets.written.is_empty() {
+                    self.come_anew(number);
+                }
+            }
+            Err(trouble) => {
+                if !trouble.is_settled() {
+                    // It may be there: what is there is seen in the mirror, and either is in order.
+                    tickets.written = wanted;
+                    site.register_anew();
+                }
+                site.note(trouble);
+            }
+        }
+    }
+
+    /// Has a launch that waits look for another number.
+    fn come_anew(&mut self, number: u64) {
+        if let Some(session) = self.sessions.get_mut(&number) {
+            session.place.line.give_up();
+            if let Stage::Waits(order) = std::mem::replace(&mut session.stage, Stage::Idle) {
+                self.rest_without(number, order);
+            }
+        }
+    }
+
+    /// Writes what could not be written before.
+    pub(super) fn write_all_tickets(&mut self) {
+        let Some(site) = &self.site else { return };
+        for number in site.tickets.keys().copied().collect::<Vec<_>>() {
+            self.write_tickets(number);
+        }
+    }
+}
+
+/// Where a launch stands now.
+fn wanted(session: &Session, host: &str, boot: &str) -> BTreeMap<String, TicketRecord> {
+    let is_away = session.place.is_away();
+    let standing = session.place.line.standing_in().into_iter().filter_map(|(table, classes)| {
+        let name = name_on_site(&table)?.to_owned();
+        let record = TicketRecord {
+            host: host.to_owned(),
+            boot: boot.to_owned(),
+            pid: session.peer.process.pid(),
+            uid: session.peer.uid,
+            command: session.command(),
+            classes: classes.into_iter().map(|class| (class.generation, class.reach)).collect(),
+            is_away,
+        };
+        Some((name, record))
+    });
+    standing.collect()
+}

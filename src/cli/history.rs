@@ -1,0 +1,52 @@
+//! `rungate history` on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::PolicyOption;
+
+/// `rungate history`.
+#[derive(Args, Debug)]
+pub struct HistoryArguments {
+    /// The logs, as JSON lines, from the journal or from syslog, `-` for standard input; default: the one
+    /// that the policy names
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Add the events up for each repository, rule and user, and suggest times
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Draw use, refusals and waits over time, small
+    #[arg(long, conflicts_with_all = ["summary", "json"])]
+    pub plot: bool,
+
+    /// Only what happened then or later: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven days
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+
+    /// Only what happened before
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+
+    /// Only what this user started; a name or a number
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Only commands that match this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub command: Option<String>,
+
+    /// Only what is about this repository
+    #[arg(long, value_name = "NAME")]
+    pub repository: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}

@@ -1,0 +1,303 @@
+//! The command line as it is typed: one definition, from which help, completions and the check of the manual
+//! come. Options of `run` end at the first operand, and what follows is the program's own, bytes and all.
+
+mod agent;
+mod doctor;
+mod history;
+mod policy;
+mod report;
+mod shim;
+mod simulate;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+pub use self::{
+    agent::AgentArguments,
+    doctor::{DoctorArguments, Topic},
+    history::HistoryArguments,
+    policy::{
+        CheckArguments, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction, ShowArguments,
+        TestArguments,
+    },
+    report::ReportArguments,
+    shim::{InstallArguments, RemoveArguments, ShimAction, ShimListArguments},
+    simulate::SimulateArguments,
+};
+
+/// Start programs under a policy: caps for everybody, for each user, for each group.
+#[derive(Debug, Parser)]
+#[command(name = "rungate", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Take the slots that the policy asks for, and become the command
+    Run(RunArguments),
+    /// Explain how the policy applies to a command; take no slot
+    Explain(ExplainArguments),
+    /// Show use and limit of every repository
+    Status(StatusArguments),
+    /// Show who holds the slots
+    List(ListingArguments),
+    /// Look at the policy itself
+    #[command(subcommand)]
+    Policy(PolicyAction),
+    /// Forget when repositories were last used, so that no launch comes too soon
+    Reset(ResetArguments),
+    /// End holders that are overdue
+    Expire(ExpireArguments),
+    /// Show what the log tells, or what it adds up to
+    History(HistoryArguments),
+    /// Make a page of what logs tell: use, refusals, waits, and what they suggest
+    Report(ReportArguments),
+    /// Play the launches of a log under another policy: who would have been refused, or have waited
+    Simulate(SimulateArguments),
+    /// Print use, limits and refusals as metrics of Prometheus
+    Metrics(MetricsArguments),
+    /// Put links to rungate in front of programs
+    #[command(subcommand)]
+    Shim(ShimAction),
+    /// Write a first policy: yours or, as root, the system's
+    Init(InitArguments),
+    /// Say what is right on this host and what is not, and which command mends it
+    Doctor(DoctorArguments),
+    /// Print what a shell needs to complete command lines of rungate
+    Completions(CompletionsArguments),
+    /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
+    #[command(disable_help_flag = true)]
+    Exectimes(ExectimesArguments),
+}
+
+/// Which policy counts.
+#[derive(Args, Debug)]
+pub struct PolicyOption {
+    /// Add this policy file; where a system policy exists it can only tighten it
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+}
+
+/// `rungate run`.
+#[derive(Args, Debug)]
+pub struct RunArguments {
+    /// Stand in line for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
+    #[arg(short = 'w', long, value_name = "TIME")]
+    pub wait: Option<String>,
+
+    /// Do not wait: refuse at once when a limit is reached
+    #[arg(short = 'n', long, conflicts_with = "wait")]
+    pub nonblock: bool,
+
+    /// Let rules see this as the command's name (for interpreters, containers, cron lines)
+    #[arg(long = "as", value_name = "NAME")]
+    pub typed_as: Option<OsString>,
+
+    /// What keeps the slots: process, descriptor, supervisor or tree; never less than the policy says
+    #[arg(long, value_parser = ["process", "descriptor", "supervisor", "tree"])]
+    pub hold: Option<String>,
+
+    /// End with this status when a limit is reached, or when the wait for it ran out
+    #[arg(short = 'E', long, value_name = "N")]
+    pub conflict_exit_code: Option<u8>,
+
+    /// Start the command only while fewer than N of it run, without a policy or beside it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_048_575))]
+    pub limit: Option<u32>,
+
+    /// The lock file for --limit; default: one of your own that is named after the command
+    #[arg(long, value_name = "FILE", requires = "limit")]
+    pub repository: Option<PathBuf>,
+
+    /// Take K slots of it
+    #[arg(
+        long,
+        value_name = "K",
+        requires = "limit",
+        value_parser = clap::value_parser!(u32).range(1..=1_048_575)
+    )]
+    pub slots: Option<u32>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+
+    /// Say which slots were taken, and why
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Say nothing when the command is refused
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `rungate explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArguments {
+    /// Ask for another user, with the groups of the database
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Ask for another time: 14:02, "2026-11-20 14:02", or with a zone as in RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+
+    /// Ask for another host
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<OsString>,
+
+    /// Ask for another working directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: Option<PathBuf>,
+
+    /// Ask for another environment: a variable that is set, or without = one that is not (may be repeated)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub environment: Vec<OsString>,
+
+    /// Let rules see this as the command's name
+    #[arg(long = "as", value_name = "NAME")]
+    pub typed_as: Option<OsString>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Also show rules whose commands do not match
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `rungate status`.
+#[derive(Args, Debug)]
+pub struct StatusArguments {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub listing: ListingArguments,
+
+    /// Keep showing them, with holders and waiting lines, until q is pressed
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
+
+    /// Show the hosts that keep limits together, and how this one stands with them
+    #[arg(long, conflicts_with_all = ["watch", "repositories", "policy"])]
+    pub site: bool,
+}
+
+/// `rungate status` and `rungate list`.
+#[derive(Args, Debug)]
+pub struct ListingArguments {
+    /// Repositories by name, or lock files by path (with a slash); default: all in the policy
+    #[arg(value_name = "REPOSITORY")]
+    pub repositories: Vec<OsString>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rungate reset`.
+#[derive(Args, Debug)]
+pub struct ResetArguments {
+    /// Repositories by name, or lock files by path (with a slash)
+    #[arg(value_name = "REPOSITORY", required = true)]
+    pub repositories: Vec<OsString>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate expire`.
+#[derive(Args, Debug)]
+pub struct ExpireArguments {
+    /// Repositories by name; default: all in the policy
+    #[arg(value_name = "REPOSITORY")]
+    pub repositories: Vec<OsString>,
+
+    /// Only show who would be ended
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate init`.
+#[derive(Args, Debug)]
+pub struct InitArguments {
+    /// Commands to limit; without any, the policy limits nothing and shows how to
+    #[arg(value_name = "COMMAND")]
+    pub commands: Vec<String>,
+
+    /// Make the directories and lock files of the policy in force, as root's
+    #[arg(long, conflicts_with_all = ["commands", "limit"])]
+    pub repositories: bool,
+
+    /// How many of each may run at once
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "commands",
+        value_parser = clap::value_parser!(u32).range(1..=1_048_575)
+    )]
+    pub limit: u32,
+
+    /// Only show what would be made
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `rungate metrics`.
+#[derive(Args, Debug)]
+pub struct MetricsArguments {
+    /// Write them to this file, which is replaced as a whole, and not to standard output
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate completions`.
+#[derive(Args, Debug)]
+pub struct CompletionsArguments {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+    pub shell: String,
+}
+
+/// `rungate exectimes`.
+#[derive(Args, Debug)]
+pub struct ExectimesArguments {
+    /// The arguments of exectimes
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
+    pub arguments: Vec<OsString>,
+}

@@ -1,0 +1,131 @@
+//! `rungate policy` on the command line.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::cli::PolicyOption;
+
+/// `rungate policy`.
+#[derive(Debug, Subcommand)]
+pub enum PolicyAction {
+    /// Report every fault, warning and failed test
+    Check(CheckArguments),
+    /// Play the tests that the policy carries
+    Test(TestArguments),
+    /// Show what a policy says otherwise than another: in rules and limits, not lines
+    Diff(DiffArguments),
+    /// Edit a policy as visudo does: checked before it is put in place, as a whole
+    Edit(EditArguments),
+    /// Put files in place as the policy: checked before, and as a whole
+    Install(InstallPolicyArguments),
+    /// Print the JSON Schema of policies, for editors
+    Schema,
+    /// Print the policy in force, all files merged
+    Show(ShowArguments),
+}
+
+/// `rungate policy check`.
+#[derive(Args, Debug)]
+pub struct CheckArguments {
+    /// Check these files instead of the policy in force
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Let warnings count as faults
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate policy test`.
+#[derive(Args, Debug)]
+pub struct TestArguments {
+    /// Test these files instead of the policy in force
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Play the launches of this log too: whoever started has to start
+    #[arg(long, value_name = "LOG")]
+    pub from: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate policy diff`.
+#[derive(Args, Debug)]
+pub struct DiffArguments {
+    /// A file, a directory with policy.toml and policy.d, or - for standard input
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+
+    /// The same, of what OLD is compared with
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rungate policy edit`.
+#[derive(Args, Debug)]
+pub struct EditArguments {
+    /// The file: the system's, a drop-in of it, your own, or any other; default: as root the system's, else
+    /// your own
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// Put it in place without a question where nothing is wrong with it
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// `rungate policy install`.
+#[derive(Args, Debug)]
+pub struct InstallPolicyArguments {
+    /// A file called policy.toml, drop-ins by their names, or a directory with policy.toml and policy.d
+    #[arg(value_name = "FILE", required_unless_present = "remove")]
+    pub files: Vec<PathBuf>,
+
+    /// Take this drop-in of the system away, with the same checks; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub remove: Vec<OsString>,
+
+    /// Put it in place under this name: policy.toml, or that of a drop-in
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<OsString>,
+
+    /// Do it without a question where nothing is wrong with the policy that it makes
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Only show what would be different, and what is wrong
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `rungate policy show`.
+#[derive(Args, Debug)]
+pub struct ShowArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}

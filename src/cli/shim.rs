@@ -1,0 +1,70 @@
+//! `rungate shim` on the command line.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::cli::PolicyOption;
+
+/// `rungate shim`.
+#[derive(Debug, Subcommand)]
+pub enum ShimAction {
+    /// Make a link to rungate for each command, so that whoever starts the command starts rungate
+    Install(InstallArguments),
+    /// Show what each shim starts, whether it is reached, and which rules match
+    List(ShimListArguments),
+    /// Remove links to rungate, and nothing else
+    Remove(RemoveArguments),
+}
+
+/// `rungate shim install`.
+#[derive(Args, Debug)]
+pub struct InstallArguments {
+    /// Where; it must come before the programs in PATH
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// The commands; default: all that the policy names literally
+    #[arg(value_name = "NAME")]
+    pub names: Vec<OsString>,
+
+    /// Only show which links would be made
+    #[arg(long)]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate shim list`.
+#[derive(Args, Debug)]
+pub struct ShimListArguments {
+    /// Where; default: all of PATH
+    #[arg(value_name = "DIRECTORY")]
+    pub directories: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub policy: PolicyOption,
+}
+
+/// `rungate shim remove`.
+#[derive(Args, Debug)]
+pub struct RemoveArguments {
+    /// Where
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// The commands; default: all shims
+    #[arg(value_name = "NAME")]
+    pub names: Vec<OsString>,
+
+    /// Only show which links would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}

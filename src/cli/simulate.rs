@@ -1,0 +1,70 @@
+//! `rungate simulate` on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `rungate simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArguments {
+    /// The policy to try, as if it were the system's; of a directory policy.toml and what is in policy.d
+    #[arg(value_name = "POLICY")]
+    pub tried: PathBuf,
+
+    /// The logs, `-` for standard input; those of several hosts are merged; default: the one that the policy
+    /// in force names
+    #[arg(value_name = "LOG")]
+    pub files: Vec<PathBuf>,
+
+    /// Try each of these limits of a repository: matlab=8..16
+    #[arg(long, value_name = "NAME=LOWEST..HIGHEST")]
+    pub limit: Option<String>,
+
+    /// Find the lowest of these limits that starts this share of the launches at once
+    #[arg(long, value_name = "PERCENT", requires = "limit")]
+    pub seats_for: Option<String>,
+
+    /// Let launches wait up to this time, whatever they said themselves
+    #[arg(short = 'w', long, value_name = "TIME")]
+    pub wait: Option<String>,
+
+    /// Let everything count as enforced
+    #[arg(long)]
+    pub enforced: bool,
+
+    /// Each host has lock files of its own; otherwise all share them
+    #[arg(long)]
+    pub each_host: bool,
+
+    /// How many processors a machine has, where limits are for each of them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub cpus: u32,
+
+    /// Play so many times, where durations have to be drawn
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub draws: u64,
+
+    /// Draw these durations, and no others
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Only what happened then or later: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven days
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+
+    /// Only what happened before
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+
+    /// Look users and groups up in passwd and group of this directory, as of another machine
+    #[arg(long, value_name = "DIRECTORY")]
+    pub accounts: Option<PathBuf>,
+
+    /// List so many users, groups and commands
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

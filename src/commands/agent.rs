@@ -1,0 +1,40 @@
+//! The third program, `rungate-agent`: its command line, and what it says where it cannot serve.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use crate::{
+    agent::{self, Fatal, Options},
+    cli::AgentArguments,
+    commands::{
+        shared::{names::SystemNames, print},
+        tools,
+    },
+    error::Error,
+    exit_status::ExitStatus,
+};
+
+/// Serves, as the arguments say.
+pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
+    let AgentArguments { socket, state, settings, check } = match AgentArguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) if !error.use_stderr() => return print(&error.to_string()),
+        Err(error) => return tools::complain(&error),
+    };
+    let options = Options { socket, state, settings };
+    if check {
+        return agent::check(&options).map(|()| ExitStatus::Success as u8).map_err(|fatal| error(&fatal));
+    }
+    agent::serve(&options, &SystemNames).map(|()| ExitStatus::Success as u8).map_err(|fatal| error(&fatal))
+}
+
+fn error(fatal: &Fatal) -> Error {
+    match fatal {
+        Fatal::Settings(faults) => {
+            Error::new(ExitStatus::Policy, format!("the settings have faults\n{faults}"))
+        }
+        Fatal::Distrust(_) => Error::new(ExitStatus::Policy, format!("the agent does not run: {fatal}")),
+        _ => Error::new(ExitStatus::System, format!("the agent does not run: {fatal}")),
+    }
+}

@@ -1,0 +1,69 @@
+//! One thing that was looked at: how it is, and what mends it. Findings are values; the page and the JSON are
+//! made of them.
+
+/// How something is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Health {
+    /// As it should be.
+    Fine,
+    /// Worth knowing; there may be nothing to mend.
+    Note,
+    /// Some limit does not hold for some launch, or will not after some event.
+    Warning,
+    /// Launches are refused or not limited that should be neither.
+    Fault,
+}
+
+impl Health {
+    /// The word for it on the page and in JSON.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Fault => "fault",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::commands) struct Finding {
+    /// Stable, for scripts.
+    pub(in crate::commands) code: &'static str,
+    pub(super) health: Health,
+    /// What it is about and how that is, in one sentence.
+    pub(in crate::commands) text: String,
+    /// Commands to type, or a sentence where it takes a decision first.
+    pub(in crate::commands) mend: Vec<String>,
+}
+
+impl Finding {
+    pub(super) fn fine(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, health: Health::Fine, text: text.into(), mend: Vec::new() }
+    }
+
+    pub(super) fn note(code: &'static str, text: impl Into<String>) -> Self {
+        Self { health: Health::Note, ..Self::fine(code, text) }
+    }
+
+    pub(super) fn warning(code: &'static str, text: impl Into<String>) -> Self {
+        Self { health: Health::Warning, ..Self::fine(code, text) }
+    }
+
+    pub(super) fn fault(code: &'static str, text: impl Into<String>) -> Self {
+        Self { health: Health::Fault, ..Self::fine(code, text) }
+    }
+
+    /// The same, with what mends it.
+    #[must_use]
+    pub(super) fn mend(mut self, how: impl Into<String>) -> Self {
+        self.mend.push(how.into());
+        self
+    }
+
+    /// Whether there is something to mend.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.health >= Health::Warning
+    }
+}

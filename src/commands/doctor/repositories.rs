@@ -1,0 +1,201 @@
+//! Directories and lock files: whether they are there, whose they are, and on what file system. Whoever owns
+//! a lock file in a directory for everybody can remove it, and then its holders are forgotten.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::Topic,
+    commands::{
+        doctor::{
+            command_line::command,
+            examination::Examination,
+            file_system,
+            finding::{Finding, Health},
+            readers::{Want, barrier},
+            section::Section,
+        },
+        shared::{listed_file::ListedFile, repositories},
+    },
+    escape::Show,
+    policy::{Policy, Repository},
+    sys::accounts,
+    terms::keeper::Keeper,
+};
+
+/// What makes directories and lock files as the policy wants them.
+pub(super) const INIT: &str = "rungate init --repositories";
+
+/// The bits of a directory in which everybody can create files, and nobody remove another's.
+const COMMON: u32 = 0o1777;
+
+pub(super) fn look(examination: &Examination) -> Section {
+    let Some(policy) = examination.policy() else {
+        return Section::without_policy(Topic::Repositories);
+    };
+    let mut findings = Vec::new();
+    let directories = directories(policy, examination);
+    for (directory, known) in &directories {
+        findings.extend(of_directory(directory, known, policy));
+        findings.extend(file_system::of(directory));
+    }
+    if let Ok(all) = repositories::wanted(policy, &examination.situation, &[]) {
+        for (known, files) in policy.repositories().iter().zip(all) {
+            findings.extend(of_files(known, &files.files, policy, examination));
+        }
+    }
+    let names: Vec<String> = directories.keys().map(|path| path.shown().to_string()).collect();
+    let summary = match names.as_slice() {
+        [] => "none in lock files".to_owned(),
+        names => format!("in {}", names.join(", ")),
+    };
+    Section::new(Topic::Repositories, summary, findings)
+}
+
+/// The directories that have to be there before any launch, each with the repositories in it.
+fn directories<'p>(policy: &'p Policy, examination: &Examination) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
+    let runtime = &examination.situation.runtime;
+    let mut directories: BTreeMap<PathBuf, Vec<&Repository>> = BTreeMap::new();
+    for known in policy.repositories().iter().filter(|known| known.keeper() == Keeper::File) {
+        let base = known.base(runtime);
+        if !base.starts_with(runtime) {
+            directories.entry(base).or_default().push(known);
+        }
+    }
+    directories
+}
+
+/// Directories that are not there.
+pub(super) fn missing(examination: &Examination) -> Vec<Finding> {
+    let Some(policy) = examination.policy() else { return Vec::new() };
+    let directories = directories(policy, examination);
+    let gone = directories.iter().filter(|(directory, _)| fs::metadata(directory).is_err());
+    gone.flat_map(|(directory, known)| of_directory(directory, known, policy)).collect()
+}
+
+fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy) -> Vec<Finding> {
+    let shown = directory.shown();
+    let status = match fs::metadata(directory) {
+        Ok(status) => status,
+        Err(error) => {
+            let names: Vec<String> =
+                known.iter().map(|known| known.shown_name().shown().to_string()).collect();
+            let why = crate::sys::failure::errno_of(&error).desc();
+            let text = format!("{shown}: {why}: launches that need {} are refused (74)", names.join(", "));
+            return vec![Finding::fault("directory-missing", text).mend(INIT)];
+        }
+    };
+    if !status.is_dir() {
+        let text = format!("{shown} is no directory: launches that need a repository in it are refused (74)");
+        return vec![Finding::fault("directory-missing", text).mend(command("ls -ld", directory))];
+    }
+    if !known.iter().any(|known| policy.layers()[known.layer].is_of_system()) {
+        return Vec::new();
+    }
+    of_system_directory(directory, status.uid(), status.mode() & 0o7777)
+}
+
+/// A directory of the system's, in which users have lock files.
+fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> {
+    let shown = directory.shown();
+    let mut findings = Vec::new();
+    if owner != 0 {
+        let text =
+            format!("{shown} belongs to {}, who can remove every lock file in it", accounts::shown(owner));
+        findings.push(Finding::warning("directory-owner", text).mend(command("chown root:root", directory)));
+    }
+    if let Some((health, what)) = wrong_mode(mode) {
+        let chmod = command(&format!("chmod {COMMON:o}"), directory);
+        let text = format!("{shown} has mode {mode:04o}: {what}");
+        findings.push(Finding { health, ..Finding::fine("directory-mode", text) }.mend(chmod));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::fine("directory", format!("{shown}: root's, with mode {mode:04o}")));
+    }
+    findings
+}
+
+pub(super) fn wrong_mode(mode: u32) -> Option<(Health, &'static str)> {
+    match mode {
+        mode if mode & 0o001 == 0 => Some((Health::Fault, "users cannot reach the lock files in it")),
+        mode if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
+            Some((Health::Fault, "whoever can write to it can remove the lock files of others"))
+        }
+        mode if mode & 0o002 == 0 => Some((
+            Health::Note,
+            "users cannot create lock files in it, so that each has to be made beforehand",
+        )),
+        _ => None,
+    }
+}
+
+fn of_files(
+    known: &Repository,
+    files: &[ListedFile],
+    policy: &Policy,
+    examination: &Examination,
+) -> Vec<Finding> {
+    let layer = &policy.layers()[known.layer];
+    if known.keeper() != Keeper::File || !layer.is_of_system() {
+        return Vec::new();
+    }
+    let is_fixed = known.fixed_path(&examination.situation.runtime).is_some();
+    let mut findings = Vec::new();
+    let mut of_users: Vec<&Path> = Vec::new();
+    for file in files {
+        let Some(path) = file.path() else { continue };
+        match (fs::symlink_metadata(path), file.survey()) {
+            (Ok(_), Err(error)) => {
+                let finding = Finding::fault("lock-file", error.to_string());
+                findings.push(match error.advice() {
+                    Some(advice) => finding.mend(advice),
+                    None => finding,
+                });
+            }
+            (Ok(status), Ok(_)) => {
+                findings.extend(closed(path, layer.create_mode()));
+                if status.uid() != 0 && !known.is_by_user() {
+                    of_users.push(path);
+                }
+            }
+            (Err(_), _) if is_fixed && path.parent().is_some_and(Path::is_dir) => {
+                let text = format!(
+                    "{} is not there yet: whoever is first will own it, and can remove it",
+                    path.shown()
+                );
+                findings.push(Finding::warning("lock-file-missing", text).mend(INIT));
+            }
+            (Err(_), _) => {}
+        }
+    }
+    findings.extend(owned_by_users(known, &of_users));
+    findings
+}
+
+/// Users who cannot open a file that they need are refused.
+fn closed(path: &Path, create_mode: u32) -> Option<Finding> {
+    let barrier = barrier(path, Want::ReadWrite).filter(|_| create_mode & 0o006 == 0o006)?;
+    // What is wrong with the directory is told of the directory.
+    (barrier.path == path).then(|| {
+        let text = format!("{}: launches of users who need it are refused (74)", barrier.text());
+        Finding::fault("lock-file-closed", text).mend(barrier.mend())
+    })
+}
+
+fn owned_by_users(known: &Repository, files: &[&Path]) -> Option<Finding> {
+    let first = files.first()?;
+    let owner = fs::symlink_metadata(first).map(|status| accounts::shown(status.uid())).ok()?;
+    let text = match files.len() {
+        1 => format!("{} belongs to {owner}, who can remove it, and with it the count", first.shown()),
+        count => format!(
+            "{count} files of {} belong to users, who can remove them, and with them the count: {} to {owner}",
+            known.shown_name().shown(),
+            first.shown()
+        ),
+    };
+    Some(Finding::warning("lock-file-owner", text).mend(INIT))
+}

@@ -1,0 +1,45 @@
+//! What was found about one topic: a line that sums it up, and the findings.
+
+use crate::{
+    cli::Topic,
+    commands::doctor::finding::{Finding, Health},
+};
+
+/// What was found about one topic.
+pub(super) struct Section {
+    pub(super) topic: Topic,
+    /// What there is, whether it is right or not.
+    pub(super) summary: String,
+    /// The worst first.
+    pub(super) findings: Vec<Finding>,
+    /// Whether nobody could look.
+    is_unknown: bool,
+}
+
+impl Section {
+    pub(super) fn new(topic: Topic, summary: impl Into<String>, mut findings: Vec<Finding>) -> Self {
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.health));
+        Self { topic, summary: summary.into(), findings, is_unknown: false }
+    }
+
+    /// Where everything depends on a policy that cannot be had.
+    pub(super) fn without_policy(topic: Topic) -> Self {
+        let summary = "not looked at, because the policy has faults".to_owned();
+        Self { topic, summary, findings: Vec::new(), is_unknown: true }
+    }
+
+    /// The word for how it is.
+    pub(super) fn word(&self) -> &'static str {
+        if self.is_unknown { "unknown" } else { self.health().word() }
+    }
+
+    /// How the worst of it is.
+    pub(super) fn health(&self) -> Health {
+        self.findings.iter().map(|finding| finding.health).max().unwrap_or(Health::Fine)
+    }
+
+    /// How many findings are like this.
+    pub(super) fn count(&self, health: Health) -> usize {
+        self.findings.iter().filter(|finding| finding.health == health).count()
+    }
+}

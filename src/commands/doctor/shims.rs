@@ -1,0 +1,116 @@
+//! The shims of this host: whether each leads to this rungate, and whether there is a program behind it.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    cli::Topic,
+    commands::{
+        doctor::{
+            command_line::{command, word},
+            examination::Examination,
+            finding::Finding,
+            page::counted,
+            section::Section,
+        },
+        run::stages,
+    },
+    escape::Show,
+    launch::{installation::TOOLS, search::Search, shim::Shim, shim_directory::ShimDirectory},
+    sys::executable,
+};
+
+/// Where the package has the system's.
+pub(super) const SYSTEM: &str = "/etc/rungate/shims";
+
+pub(super) fn look(examination: &Examination) -> Section {
+    let shims = all();
+    let directories: Vec<String> =
+        directories().iter().map(|directory| directory.path().shown().to_string()).collect();
+    let summary = match shims.len() {
+        0 => "none: only what is started by \"rungate run\" is limited".to_owned(),
+        count => format!("{} in {}", counted(count, "shim"), directories.join(", ")),
+    };
+    let mut findings: Vec<Finding> = shims.iter().map(|shim| of_shim(shim, examination)).collect();
+    findings.extend(without_shim(&shims, examination));
+    Section::new(Topic::Shims, summary, findings)
+}
+
+/// The directories that have shims: the system's, and those of this session's `PATH`.
+pub(super) fn directories() -> Vec<ShimDirectory> {
+    let search = Search::of_environment();
+    let is_first = |(at, entry): &(usize, &PathBuf)| search.position(entry) == Some(*at);
+    let in_path = search.entries().iter().enumerate().filter(is_first).map(|(_, entry)| entry.clone());
+    let system = PathBuf::from(SYSTEM);
+    let others = in_path.filter(|path| executable::identity(path) != executable::identity(&system));
+    let paths = [system.clone()].into_iter().chain(others.filter(|path| path.is_absolute()));
+    let open = paths.filter_map(|path| ShimDirectory::open(path).ok());
+    open.filter(|directory| directory.shims().is_ok_and(|shims| !shims.is_empty())).collect()
+}
+
+/// Every shim in them.
+pub(super) fn all() -> Vec<Shim> {
+    let of = |directory: ShimDirectory| {
+        let names = directory.shims().unwrap_or_default();
+        names.into_iter().map(move |name| Shim { path: directory.link(&name), name })
+    };
+    directories().into_iter().flat_map(of).collect()
+}
+
+fn of_shim(shim: &Shim, examination: &Examination) -> Finding {
+    let path = shim.path.shown();
+    if let Some(fault) = Shim::fault_of(&shim.name) {
+        let remove = command("rm", &shim.path);
+        return Finding::fault("shim-name", format!("{path}: {fault}")).mend(remove);
+    }
+    if executable::identity(&shim.path).is_none() {
+        return Finding::fault("shim-dangling", format!("{path} leads to a rungate that is gone"))
+            .mend(anew(shim));
+    }
+    if leads_to_tools(&shim.path) {
+        return Finding::fault("shim-of-tools", format!("{path} leads to {TOOLS}, which starts nothing"))
+            .mend(anew(shim));
+    }
+    if executable::identity(&shim.path) != executable::own() {
+        return Finding::warning("shim-of-another", format!("{path} leads to another rungate than this one"))
+            .mend(anew(shim));
+    }
+    let policy = examination.policy();
+    let named = |name: &_| policy.and_then(|policy| policy.executable(name));
+    match stages::find(named, &shim.name, Some(shim), &examination.situation.directory) {
+        Ok(program) => Finding::fine("shim", format!("{path} starts {}", program.path.shown())),
+        Err(_) => Finding::warning(
+            "shim-without-program",
+            format!("{path}: there is no program behind it in this PATH"),
+        )
+        .mend(format!("In the policy, say where it is: [command.{}] exec = \"/path\"", shim.name.shown())),
+    }
+}
+
+/// Removes a link and makes it anew.
+fn anew(shim: &Shim) -> String {
+    let directory = word(shim.path.parent().unwrap_or(Path::new("/")));
+    let name = word(&shim.name);
+    format!("rungate shim remove {directory} {name} && rungate shim install {directory} {name}")
+}
+
+fn leads_to_tools(link: &Path) -> bool {
+    link.canonicalize().is_ok_and(|target| target.file_name().is_some_and(|name| name == TOOLS))
+}
+
+/// Where some commands of the policy have a shim, those that have none are told.
+fn without_shim(shims: &[Shim], examination: &Examination) -> Option<Finding> {
+    let names = examination.policy().filter(|_| !shims.is_empty())?.command_names();
+    let missing: Vec<&str> = names
+        .into_iter()
+        .filter(|name| {
+            Shim::fault_of(name.as_ref()).is_none() && !shims.iter().any(|shim| shim.name == **name)
+        })
+        .collect();
+    let directory = shims.first()?.path.parent()?;
+    (!missing.is_empty()).then(|| {
+        let names: Vec<String> = missing.iter().map(|name| name.shown().to_string()).collect();
+        let words: Vec<String> = missing.iter().map(word).collect();
+        let mend = format!("{} {}", command("rungate shim install", directory), words.join(" "));
+        Finding::note("no-shim", format!("the policy names {}, without a shim", names.join(", "))).mend(mend)
+    })
+}

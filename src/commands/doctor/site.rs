@@ -1,0 +1,132 @@
+//! The site: whether the agent of this host gives its slots, and how the agents of the others are.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    cli::Topic,
+    commands::doctor::{
+        agent::restart, examination::Examination, finding::Finding, page::counted, section::Section,
+    },
+    escape::{Show, visible},
+    keeper::agent::{self, about::AboutSite},
+    output::age::brief,
+    policy::Repository,
+    terms::keeper::Keeper,
+};
+
+/// Whom to ask what happens to the members.
+const HEALTH: &str = "etcdctl endpoint status --cluster --write-out table";
+
+pub(super) fn look(examination: &Examination) -> Section {
+    let Some(policy) = examination.policy() else {
+        return Section::without_policy(Topic::Site);
+    };
+    let kept = policy.repositories().iter().filter(|known| known.keeper() == Keeper::Site);
+    let names: Vec<String> = kept.map(Repository::shown_name).map(|name| name.shown().to_string()).collect();
+    if names.is_empty() {
+        let none = "none: limits are those of this host, or of those that share a directory";
+        return Section::new(Topic::Site, none, Vec::new());
+    }
+    let summary = format!("keeps {}", names.join(", "));
+    let findings = match agent::about().map(|about| about.site) {
+        Ok(Some(site)) => of_site(&site),
+        Ok(None) => vec![alone()],
+        // What is wrong with the agent is told there.
+        Err(error) => vec![Finding::fault("site-unknown", error.to_string()).mend("rungate doctor agent")],
+    };
+    Section::new(Topic::Site, summary, findings)
+}
+
+fn alone() -> Finding {
+    let text =
+        "there is no [site] in /etc/rungate/agent.toml, so that each host has the whole limit for itself";
+    Finding::warning("site-alone", text).mend("Say there where the members of etcd are: man rungate-agent")
+}
+
+fn of_site(site: &AboutSite) -> Vec<Finding> {
+    let mut findings = vec![connection(site)];
+    findings.extend(behind(site));
+    findings.extend(leases(site));
+    findings.extend(versions(site));
+    let gone = site.hosts.iter().filter(|host| host.lease.is_none());
+    findings.extend(gone.map(|host| {
+        let slots: u64 = host.held.iter().map(|(_, count)| count).sum();
+        let when = host.absent.map_or_else(String::new, |(_, left)| format!(", free in {}", brief(left)));
+        let text = format!("{} has gone, with {} of the site{when}", visible(&host.name), slots_of(slots));
+        Finding::note("site-host-gone", text)
+    }));
+    findings
+}
+
+fn connection(site: &AboutSite) -> Finding {
+    if let Some(trouble) = &site.trouble {
+        let text = format!("for {}: {}", brief(trouble.lasts), visible(&trouble.text));
+        let finding = if site.is_open {
+            Finding::warning("site-trouble", text)
+        } else {
+            Finding::fault("site-unreached", format!("it gives no slots here, {text}"))
+        };
+        return finding
+            .mend(trouble.advice.as_ref().map_or_else(|| HEALTH.to_owned(), |advice| sentence(advice)));
+    }
+    if !site.is_open {
+        return Finding::fault("site-unreached", "it gives no slots here, and has not said why yet")
+            .mend(HEALTH);
+    }
+    let there = site.hosts.iter().filter(|host| host.lease.is_some()).count();
+    let lag = site.lag.map_or_else(String::new, |lag| format!("; the mirror is {} behind", brief(lag)));
+    Finding::fine(
+        "site",
+        format!(
+            "{} of it {} there, {} among them{lag}",
+            counted(there, "host"),
+            if there == 1 { "is" } else { "are" },
+            site.host.shown()
+        ),
+    )
+}
+
+/// Launches are tried again and again by a mirror that is far behind.
+fn behind(site: &AboutSite) -> Option<Finding> {
+    let lag = site.lag.filter(|lag| *lag > site.ttl / 2)?;
+    let text =
+        format!("what this host knows of it is {} behind: launches take long, or are refused", brief(lag));
+    Some(Finding::warning("site-behind", text).mend(HEALTH))
+}
+
+fn leases(site: &AboutSite) -> Option<Finding> {
+    (site.leases_lost > 0).then(|| {
+        let text = format!(
+            "this host lost its lease {} since the agent started: etcd, or the way there, is at times slower than the ttl of {} s",
+            counted(usize::try_from(site.leases_lost).unwrap_or(usize::MAX), "time"),
+            site.ttl.as_secs()
+        );
+        Finding::note("site-leases-lost", text)
+    })
+}
+
+/// Agents of several versions work together; all the same somebody may have forgotten one.
+fn versions(site: &AboutSite) -> Option<Finding> {
+    let there = || site.hosts.iter().filter(|host| host.lease.is_some());
+    let versions: BTreeSet<&str> = there().filter_map(|host| host.version.as_deref()).collect();
+    if versions.len() < 2 {
+        return None;
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    let others = there().filter(|host| host.version.as_deref() != Some(own));
+    let others: Vec<String> = others
+        .map(|host| format!("{} {}", visible(&host.name), visible(host.version.as_deref().unwrap_or("?"))))
+        .collect();
+    let text = format!("agents are of several versions; other than {own}: {}", others.join(", "));
+    Some(Finding::note("site-versions", text).mend(restart()))
+}
+
+fn slots_of(count: u64) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "slot")
+}
+
+/// An advice as it stands in the middle of a message.
+fn sentence(advice: &str) -> String {
+    let mut letters = advice.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+}

@@ -1,0 +1,297 @@
+//! `rungate metrics`: use, limits and refusals for a monitoring system, in the text format of Prometheus.
+//! What cannot be read is left out with a complaint, so that the rest still arrives.
+
+mod site;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    cli::MetricsArguments,
+    commands::{
+        history,
+        shared::{listed_file::ListedFile, print, repositories, situation::Situation, unseen_ends},
+    },
+    error::Error,
+    escape::visible,
+    exit_status::ExitStatus,
+    keeper::{Waiter, error::KeeperError, file::survey::Survey},
+    log::{
+        self,
+        event::{Event, Kind as EventKind},
+        history::Skipped,
+    },
+    output::{
+        exposition::{Exposition, Kind},
+        stream,
+    },
+    policy::{Log, LogEvents, Policy},
+    sys::{failure::errno_of, replaced_file},
+};
+
+/// Everybody may read it: it holds nothing but numbers.
+const MODE: u32 = 0o644;
+
+/// Prints the metrics, or writes them to a file.
+pub(super) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    if situation.credentials.uid == 0 {
+        unseen_ends::look(&policy, &situation.host);
+    }
+    let mut exposition = Exposition::default();
+    let version = [("version", Some(env!("CARGO_PKG_VERSION")))];
+    exposition.family("rungate_build_info", Kind::Gauge, "The version of rungate.").sample(&version, 1);
+
+    let surveyed: Vec<Surveyed> = repositories::wanted(&policy, &situation, &[])?
+        .into_iter()
+        .flat_map(|repository| repository.files)
+        .map(|file| (file.survey(), file))
+        .collect();
+    let mut status = ExitStatus::Success;
+    for (survey, file) in &surveyed {
+        if let Err(error) = survey {
+            stream::complain(&format!("rungate: {}: {error}", visible(file.title())));
+            status = ExitStatus::Repository;
+        }
+        if let Some(failure) = file.failure() {
+            stream::complain(&format!("rungate: {}: {failure}", visible(file.title())));
+            status = ExitStatus::System;
+        }
+    }
+    add_surveys(&mut exposition, &surveyed);
+    site::add(&mut exposition, &policy);
+    if let Some((path, log)) = history::file_of(&policy, &situation.host) {
+        match Counts::of(&path) {
+            Ok(counts) => counts.add_to(&mut exposition, &policy, log),
+            Err(error) => {
+                let reason = errno_of(&error).desc();
+                stream::complain(&format!("rungate: the log {} cannot be read: {reason}", visible(&path)));
+                status = ExitStatus::System;
+            }
+        }
+    }
+
+    let text = exposition.into_text();
+    match &arguments.output {
+        Some(path) => write(&situation.directory.join(path), &text)?,
+        None => drop(print(&text)?),
+    }
+    Ok(status as u8)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    replaced_file::replace(path, text.as_bytes(), MODE).map_err(|failure| {
+        let text = format!("{} cannot be written: {failure}", visible(path));
+        Error::new(ExitStatus::System, text)
+    })
+}
+
+type Surveyed = (Result<Survey, KeeperError>, ListedFile);
+
+/// A family of samples, one for each lock file that can be looked at.
+struct Gauge {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&ListedFile, &Survey) -> Option<f64>,
+}
+
+const GAUGES: [Gauge; 10] = [
+    Gauge {
+        name: "rungate_slots_limit",
+        help: "How many slots of the repository may be held at once.",
+        value: |file, _| file.limit().map(number),
+    },
+    Gauge {
+        name: "rungate_slots_out_of_order",
+        help: "How many named slots of the repository are out of order. There is none where slots have no names.",
+        value: |file, _| (!file.names().is_empty()).then(|| number(file.out_of_order().len() as u64)),
+    },
+    Gauge {
+        name: "rungate_slots_used",
+        help: "How many slots of the repository are held. It exceeds the limit where that was lowered.",
+        value: |_, survey| Some(number(survey.used)),
+    },
+    Gauge {
+        name: "rungate_slots_kept",
+        help: "How many idle slots of the repository are kept for some users.",
+        value: |file, survey| Some(number(file.kept_idle(survey))),
+    },
+    Gauge {
+        name: "rungate_launches_waiting",
+        help: "How many launches stand in line for the repository.",
+        value: |_, survey| Some(number(survey.waiting.len() as u64)),
+    },
+    Gauge {
+        name: "rungate_queue_limit",
+        help: "How many launches may stand in line for the repository. There is none where the line does not end.",
+        value: |file, _| file.queue.most.map(|most| number(most.into())),
+    },
+    Gauge {
+        name: "rungate_oldest_waiter_age_seconds",
+        help: "How long the first in line has waited, since its process started. There is none where nobody waits.",
+        value: |_, survey| Some(survey.waiting.iter().filter_map(Waiter::waited).max()?.as_secs_f64()),
+    },
+    Gauge {
+        name: "rungate_slots_unaccounted",
+        help: "How many held slots have a holder that cannot be seen: of another container or host, or of no launch.",
+        value: |_, survey| {
+            let unknown = survey.holders.iter().filter(|holder| holder.pid.is_none());
+            Some(number(unknown.map(|holder| holder.slots.1.abs_diff(holder.slots.0) + 1).sum()))
+        },
+    },
+    Gauge {
+        name: "rungate_oldest_holder_age_seconds",
+        help: "How long the oldest holder has held its slot. There is none where nobody holds one.",
+        value: |_, survey| Some(survey.oldest()?.age(SystemTime::now())?.as_secs_f64()),
+    },
+    Gauge {
+        name: "rungate_last_start_timestamp_seconds",
+        help: "When a program was last started under the repository, in seconds since 1970.",
+        value: |_, survey| {
+            let since = survey.last_start?.duration_since(UNIX_EPOCH).ok()?;
+            Some(since.as_secs_f64())
+        },
+    },
+];
+
+#[expect(clippy::cast_precision_loss, reason = "the format has no other numbers")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
+    let mut readable = exposition.family(
+        "rungate_repository_readable",
+        Kind::Gauge,
+        "Whether the lock file of the repository could be looked at.",
+    );
+    for (survey, file) in surveyed {
+        readable.sample(&labels(file), u8::from(survey.is_ok()));
+    }
+    for gauge in GAUGES {
+        let mut family = exposition.family(gauge.name, Kind::Gauge, gauge.help);
+        for (survey, file) in surveyed {
+            if let Some(value) = survey.as_ref().ok().and_then(|survey| (gauge.value)(file, survey)) {
+                family.sample(&labels(file), value);
+            }
+        }
+    }
+}
+
+fn labels(file: &ListedFile) -> [(&'static str, Option<&str>); 2] {
+    [("repository", Some(&file.name)), ("member", file.member.as_deref())]
+}
+
+/// The totals of a log. They start again when the log is rotated, as counters may.
+#[derive(Default)]
+struct Counts {
+    starts: BTreeMap<String, u64>,
+    /// By repository (none where a rule refused), reason, and whether the refusal was enforced.
+    refusals: BTreeMap<(Option<String>, &'static str, bool), u64>,
+    expired: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Counts the events of a log. One that is not there yet has none.
+    fn of(path: &Path) -> io::Result<Self> {
+        let mut counts = Self::default();
+        match log::history::each(path, |event| counts.count(&event)) {
+            Ok(skipped) => {
+                // What is no event does not count; what was too long may have hidden some.
+                history::complain_of(Skipped { others: 0, ..skipped }, path);
+                Ok(counts)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(counts),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn count(&mut self, event: &Event) {
+        match event.event {
+            EventKind::Started => add(&mut self.starts, event),
+            EventKind::Expired if event.has_left() => add(&mut self.expired, event),
+            EventKind::Refused | EventKind::WouldRefuse | EventKind::TooSoon => {
+                let key = |repository| (repository, reason(event), event.event != EventKind::WouldRefuse);
+                if event.repositories.is_empty() {
+                    *self.refusals.entry(key(None)).or_default() += 1;
+                }
+                for repository in &event.repositories {
+                    *self.refusals.entry(key(Some(name_of(repository)))).or_default() += 1;
+                }
+            }
+            EventKind::Expired | EventKind::Waited | EventKind::Ended => {}
+        }
+    }
+
+    /// Every repository of the policy has its counters from the start: a rate needs two values.
+    fn add_to(mut self, exposition: &mut Exposition, policy: &Policy, log: &Log) {
+        for repository in policy.repositories() {
+            let name = repository.shown_name().to_owned();
+            self.refusals.entry((Some(name.clone()), "full", true)).or_default();
+            self.starts.entry(name.clone()).or_default();
+            self.expired.entry(name).or_default();
+        }
+        let mut refusals = exposition.family(
+            "rungate_refusals_total",
+            Kind::Counter,
+            "Launches that were refused, or would have been, as the log has them; one counts for each repository that refused.",
+        );
+        for ((repository, reason, enforced), count) in &self.refusals {
+            let enforced = if *enforced { "true" } else { "false" };
+            refusals.sample(
+                &[
+                    ("repository", repository.as_deref()),
+                    ("reason", Some(reason)),
+                    ("enforced", Some(enforced)),
+                ],
+                count,
+            );
+        }
+        let mut family = |name, help: &str, counts: &BTreeMap<String, u64>| {
+            let mut family = exposition.family(name, Kind::Counter, help);
+            for (repository, count) in counts {
+                family.sample(&[("repository", Some(repository))], count);
+            }
+        };
+        family(
+            "rungate_expired_holders_total",
+            "Overdue holders that were ended or had just left, as the log has them.",
+            &self.expired,
+        );
+        if log.events == LogEvents::All {
+            family(
+                "rungate_starts_total",
+                "Programs that were started with a slot, as the log has them.",
+                &self.starts,
+            );
+        }
+    }
+}
+
+fn add(counts: &mut BTreeMap<String, u64>, event: &Event) {
+    for repository in &event.repositories {
+        *counts.entry(name_of(repository)).or_default() += 1;
+    }
+}
+
+/// The repository of `seats=7` and of `seats [ann]`.
+fn name_of(repository: &str) -> String {
+    let name = repository.split('=').next().unwrap_or(repository);
+    name.split(" [").next().unwrap_or(name).to_owned()
+}
+
+/// Why somebody was refused.
+fn reason(event: &Event) -> &'static str {
+    match (event.event, event.status.as_deref()) {
+        (EventKind::TooSoon, _) => "too-soon",
+        (_, Some("timed out")) => "timed-out",
+        (_, Some("unmatched")) => "unmatched",
+        _ if event.repositories.is_empty() => "denied",
+        _ => "full",
+    }
+}

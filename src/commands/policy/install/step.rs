@@ -1,0 +1,81 @@
+//! One step of an installation: a file that gets a text, or a drop-in that goes.
+
+use std::path::Path;
+
+use crate::{
+    commands::policy::{install::removal::Removal, location::Location, target::Target},
+    error::Error,
+    escape::Show,
+    policy::Proposal,
+};
+
+/// What is done with one file.
+pub(super) enum Step {
+    /// It gets this text.
+    Put(Target, String),
+    /// It goes.
+    TakeAway(Removal),
+}
+
+impl Step {
+    /// Where the file is.
+    pub(super) fn location(&self) -> &Location {
+        match self {
+            Self::Put(target, _) => &target.location,
+            Self::TakeAway(removal) => &removal.location,
+        }
+    }
+
+    /// Where the policy names it.
+    pub(super) fn path(&self) -> &Path {
+        &self.location().path
+    }
+
+    /// Whether there is anything to do.
+    pub(super) fn is_due(&self) -> bool {
+        match self {
+            Self::Put(target, text) => target.before.as_ref() != Some(text),
+            Self::TakeAway(_) => true,
+        }
+    }
+
+    /// The policy as it would be.
+    pub(super) fn proposal(&self) -> Proposal {
+        match self {
+            Self::Put(target, text) => target.proposal(text.clone()),
+            Self::TakeAway(removal) => removal.proposal(),
+        }
+    }
+
+    /// Whether somebody changed the file since it was looked at.
+    pub(super) fn has_changed(&self) -> Result<bool, Error> {
+        match self {
+            Self::Put(target, _) => target.has_changed(),
+            Self::TakeAway(removal) => Ok(removal.has_changed()),
+        }
+    }
+
+    /// Does it.
+    pub(super) fn make(&self) -> Result<(), Error> {
+        match self {
+            Self::Put(target, text) => target.put(text),
+            Self::TakeAway(removal) => removal.take_away(),
+        }
+    }
+
+    /// What to call it in a question.
+    pub(super) fn to_do(&self) -> String {
+        match self {
+            Self::Put(..) => format!("put {} in place", self.path().shown()),
+            Self::TakeAway(_) => format!("take {} away", self.path().shown()),
+        }
+    }
+
+    /// What to call it once it was made.
+    pub(super) fn done(&self) -> String {
+        match self {
+            Self::Put(..) => format!("{} was put in place", self.path().shown()),
+            Self::TakeAway(_) => format!("{} was taken away", self.path().shown()),
+        }
+    }
+}

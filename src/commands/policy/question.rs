@@ -1,0 +1,31 @@
+//! Questions to whoever sits at the terminal; where nobody does, none is asked.
+
+use std::io::{self, IsTerminal, Write};
+
+/// An answer that can be given: the letter, and what it does.
+pub(super) type Answer<T> = (char, T);
+
+/// Whether there is somebody to be asked.
+pub(super) fn is_there_anybody() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks until one of the answers is given; none where the terminal has no more to say.
+pub(super) fn ask<T: Copy>(question: &str, answers: &[Answer<T>]) -> Option<T> {
+    loop {
+        // The answer stands behind the question, on one line.
+        let _ = io::stderr().write_all(question.as_bytes());
+        let mut line = String::new();
+        match io::stdin().read_line(&mut line) {
+            Ok(0) | Err(_) => {
+                let _ = io::stderr().write_all(b"\n");
+                return None;
+            }
+            Ok(_) => {}
+        }
+        let letter = line.trim().chars().next().map(|letter| letter.to_ascii_lowercase());
+        if let Some((_, answer)) = answers.iter().find(|(known, _)| Some(*known) == letter) {
+            return Some(*answer);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What `explain` says of a launch: whether it would start, and in a few words why not.
+
+use std::time::Duration;
+
+use crate::{
+    commands::{refusals::waits, shared::names::SystemNames},
+    decision::{Decision, Start, Verdict},
+    escape::visible,
+    exit_status::ExitStatus,
+    output::clock::Clock,
+    policy::Policy,
+    protocol::{
+        outlook::{Found, Outlook, Prospect},
+        refusal::{Reason, Refusal},
+        room::Room,
+    },
+    terms::{admit::Admit, because, claim::Claim, merged::Terms},
+};
+
+/// What would happen now, and the status of a refusal.
+pub(in crate::commands) fn verdict(
+    policy: &Policy,
+    decision: &Decision<'_>,
+    outlook: &Outlook<'_>,
+) -> (String, Option<ExitStatus>) {
+    if policy.is_empty() {
+        return ("there is no policy that says what may start".to_owned(), Some(ExitStatus::Policy));
+    }
+    match &decision.verdict {
+        Verdict::Denied { rule, matches } => (
+            format!("rule \"{}\" matches {}", visible(rule.shown_name()), visible(matches)),
+            Some(ExitStatus::Denied),
+        ),
+        Verdict::Unmatched => {
+            ("no rule allows it (unmatched = \"refuse\")".to_owned(), Some(ExitStatus::Denied))
+        }
+        Verdict::LookupFailed { rule, failure } => (
+            format!("{failure}, needed by rule \"{}\"", visible(rule.shown_name())),
+            Some(ExitStatus::System),
+        ),
+        Verdict::Start(terms) => start(terms, outlook),
+    }
+}
+
+fn start(start: &Start<'_>, outlook: &Outlook<'_>) -> (String, Option<ExitStatus>) {
+    if let Some(rule) = start.exempt {
+        return (format!("starts, exempt by rule \"{}\"", visible(rule.shown_name())), None);
+    }
+    if start.demands.is_empty() {
+        return ("starts, with no slot: nothing limits it".to_owned(), None);
+    }
+    match &outlook.refusal {
+        Err(error) => (visible(error.to_string()), Some(ExitStatus::Repository)),
+        Ok(Some(refusal)) => (why(refusal), Some(refusal.status())),
+        Ok(None) => ("starts".to_owned(), None),
+    }
+}
+
+/// Why a launch would be refused.
+fn why(refusal: &Refusal<'_>) -> String {
+    let titles = |wanted: &dyn Fn(&Reason) -> bool| -> Vec<String> {
+        refusal
+            .claims()
+            .filter(|refused| wanted(&refused.reason))
+            .map(|refused| title(refused.claim))
+            .collect()
+    };
+    if refusal.is_too_soon() {
+        let too_soon = titles(&|reason| matches!(reason, Reason::TooSoon { .. })).join(", ");
+        return format!("too soon after the last launch ({too_soon})");
+    }
+    if refusal.is_hopeless() {
+        let never = titles(&|reason| matches!(reason, Reason::Never)).join(", ");
+        return format!("{never} can never give that many slots");
+    }
+    let neither: Vec<String> = refusal.unmet.iter().filter_map(waits::neither).collect();
+    if neither.len() == refusal.unmet.len() {
+        return format!("{} can be had", neither.join(", and "));
+    }
+    let full = titles(&|reason| matches!(reason, Reason::Full(_)));
+    let are = if full.len() == 1 { "is" } else { "are" };
+    format!("{} {are} full", full.join(", "))
+}
+
+/// Whether a claim could be met now, in words.
+pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
+    let found = match &prospect.found {
+        Ok(found) => found,
+        Err(error) => return visible(error),
+    };
+    let why = match &found.room {
+        None => "ok: a slot of the program above is used".to_owned(),
+        Some(Room::Free(_)) => "ok".to_owned(),
+        Some(Room::Closed) => "CLOSED: its limit is 0".to_owned(),
+        Some(Room::Never) => "NEVER: more than there can be".to_owned(),
+        Some(Room::Kept) => format!("FULL: {}", because::list(&prospect.claim.kept)),
+        Some(Room::TooSoon(last)) => {
+            let length = prospect.claim.pace.pause.map_or(Duration::ZERO, |pause| pause.length);
+            format!("TOO SOON: not before {}", clock.time(*last + length))
+        }
+        // Whoever waits comes first; that there is nothing to wait for yet is the nearer reason.
+        Some(Room::Behind) if is_full(prospect.claim, found) => format!("FULL: PID {}", pids(found)),
+        Some(Room::Behind) => {
+            let reach = prospect.claim.amount.reach();
+            let ahead = found.waiting.iter().filter(|waiter| waiter.class.reach >= reach).count();
+            format!("FULL: {ahead} in line come first")
+        }
+        Some(Room::Full) => format!("FULL: PID {}", pids(found)),
+    };
+    let reasons = reasons(prospect.claim, found);
+    let why = if reasons.is_empty() { why } else { format!("{why} ({})", reasons.join(", ")) };
+    match (&found.room, prospect.claim.amount.admit) {
+        (Some(room), Admit::Unenforced) if !matches!(room, Room::Free(_)) => {
+            format!("{why}; not enforced")
+        }
+        _ => why,
+    }
+}
+
+/// Why it gives no more than it does: what is kept for others, where that is not said already, and whose
+/// limit it is.
+fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
+    let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
+    let kept = is_about_others.then(|| because::list(&claim.kept));
+    kept.into_iter().chain(claim.reason_of_limit()).collect()
+}
+
+fn is_full(claim: &Claim<'_>, found: &Found) -> bool {
+    Terms::merge([&claim.amount]).is_some_and(|terms| !found.occupancy.fits(&terms))
+}
+
+fn pids(found: &Found) -> String {
+    const MOST: usize = 4;
+    let mut pids: Vec<String> = Vec::new();
+    for holder in found.table.holders(&found.occupancy).unwrap_or_default() {
+        let pid = holder.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+        if !pids.contains(&pid) {
+            pids.push(pid);
+        }
+    }
+    let more = if pids.len() > MOST { " …" } else { "" };
+    pids.truncate(MOST);
+    format!("{}{more}", pids.join(" "))
+}
+
+/// `seats-per-user [ann]`
+pub(in crate::commands) fn title(claim: &Claim<'_>) -> String {
+    let member = claim.member_name(&SystemNames).map(|member| format!(" [{member}]"));
+    visible(format!("{}{}", claim.repository, member.unwrap_or_default()))
+}

@@ -1,0 +1,350 @@
+//! What a refused caller reads: every repository that refused, with its use and limit, the rule behind it and
+//! its place, who has held it longest, what the rule's author has to say, and what to do next.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    commands::{
+        refusals::{ancestors::among_ancestors, waits},
+        run::wanted::{Wanted, quoted, rules},
+        shared::names::SystemNames,
+    },
+    escape::{visible, visible_lines},
+    exit_status::ExitStatus,
+    keeper::{Holder, Known},
+    output::{age::age, clock::Clock},
+    policy::{Wait, show_duration},
+    protocol::refusal::{Full, Reason, Refusal, Refused},
+    sys::{accounts::NameCache, process},
+    terms::{
+        amount::Amount,
+        because,
+        claim::Claim,
+        location::Location,
+        origin::Origin,
+        pace::{ElapsedFrom, Pause},
+        place::Place,
+    },
+};
+
+/// How many holders a refusal names for each repository.
+const HOLDERS: usize = 4;
+
+/// The wait that is suggested to those who did not ask for one.
+const USUAL_WAIT: Duration = Duration::from_secs(30 * 60);
+
+/// The whole message: it speaks of the command by the name that rules see, and repeats it as it was typed.
+pub(in crate::commands) fn describe(
+    name: &OsStr,
+    command: &OsStr,
+    wanted: &Wanted<'_>,
+    refusal: &Refusal<'_>,
+) -> String {
+    let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
+    if refusal.is_too_soon() {
+        message.too_soon(name, refusal);
+    } else {
+        let what = if refusal.claims().all(is_behind_others) {
+            "others stand in line for what is left".to_owned()
+        } else if let ([_], Some(neither)) =
+            (refusal.unmet.as_slice(), refusal.unmet.iter().find_map(waits::neither))
+        {
+            neither
+        } else {
+            what_is_full(refusal.claims().count(), wanted.claims().count(), refusal.status())
+        };
+        message.lines.push(headline(name, &what, refusal.waited));
+        let mut seen = Vec::new();
+        for refused in refusal.claims() {
+            // Alternatives may have claims in common.
+            let about = (refused.table, &refused.claim.amount);
+            if !seen.contains(&about) {
+                message.claim(refused);
+                seen.push(about);
+            }
+        }
+    }
+    message.words_of_rules(refusal);
+    message.lines.push(advice(command, wanted, refusal));
+    message.lines.join("\n")
+}
+
+fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {
+    let waited = waited.map_or_else(String::new, |waited| format!("waited {}, and still ", age(waited)));
+    format!("rungate: {}: not started: {waited}{what}", visible(command))
+}
+
+fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
+    match (status, refused, all) {
+        (ExitStatus::Policy, _, _) => "it can never have what it needs".to_owned(),
+        (_, 1, 1) => "the limit is reached".to_owned(),
+        (_, refused, all) if refused == all => format!("all {all} limits are reached"),
+        (_, 1, all) => format!("1 of {all} limits is reached"),
+        (_, refused, all) => format!("{refused} of {all} limits are reached"),
+    }
+}
+
+/// Whether there is room, and only the line of those who came before stands in the way.
+fn is_behind_others(refused: &Refused<'_>) -> bool {
+    let amount = &refused.claim.amount;
+    match &refused.reason {
+        Reason::Full(full) => full.used() + amount.wanted() <= amount.reach() && full.waiting() > 0,
+        Reason::Never | Reason::TooSoon { .. } => false,
+    }
+}
+
+struct Message {
+    clock: Clock,
+    names: NameCache,
+    lines: Vec<String>,
+}
+
+impl Message {
+    /// `nightly-sync: too soon: started at 03:00:00 by backup, 4m12s ago`
+    fn too_soon(&mut self, command: &OsStr, refusal: &Refusal<'_>) {
+        for refused in refusal.claims() {
+            let (Reason::TooSoon { last, uid }, Some(pause)) = (&refused.reason, refused.claim.pace.pause)
+            else {
+                continue;
+            };
+            let what = match pause.from {
+                ElapsedFrom::Start => "started",
+                ElapsedFrom::End => "ended",
+            };
+            let who = uid.map_or_else(String::new, |uid| format!(" by {}", visible(self.names.user(uid))));
+            let ago = self.clock.system_time().duration_since(*last).unwrap_or_default();
+            self.lines.push(format!(
+                "rungate: {}: too soon: {what} at {}{who}, {} ago;",
+                visible(command),
+                self.clock.time(*last),
+                age(ago)
+            ));
+            self.lines.push(format!(
+                "  not before {} (repository {}, if_elapsed = \"{}\")",
+                self.clock.time(*last + pause.length),
+                visible(refused.claim.repository.as_ref()),
+                show_duration(pause.length)
+            ));
+        }
+    }
+
+    fn claim(&mut self, refused: &Refused<'_>) {
+        let Refused { claim, reason, .. } = refused;
+        let member = claim.member_name(&SystemNames);
+        let member = member.map_or_else(String::new, |member| format!(" [{}]", visible(member)));
+        let limit = claim.amount.effective_limit();
+        let wanted = claim.amount.wanted();
+        let why = claim.reason_of_limit().map_or_else(String::new, |why| format!(" ({why})"));
+        let numbers = match reason {
+            Reason::Never => {
+                let slots = if wanted == 1 { "slot" } else { "slots" };
+                format!("{wanted} {slots} wanted of {limit}{why}")
+            }
+            Reason::TooSoon { last, .. } => self.not_before(*last, claim.pace.pause),
+            Reason::Full(_) if limit == 0 => format!("closed: its limit is 0{why}"),
+            Reason::Full(full) => {
+                let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
+                let line = waits::not_waited_for(refused).unwrap_or_else(|| match full.waiting() {
+                    0 => String::new(),
+                    waiting => format!(", {waiting} waiting"),
+                });
+                let least = if full.is_more_used() { "at least " } else { "" };
+                format!("{least}{} of {limit} used{why}{more}{line}", full.used())
+            }
+        };
+        self.lines.push(format!("  {}{member}  {numbers}", visible(claim.repository.as_ref())));
+        self.reasons(claim);
+        if let Reason::Full(full) = reason {
+            self.holders(full.known_holders(), &claim.repository);
+            if full.only_ancestors {
+                self.lines.push(
+                    "      held by a process that waits for this command: it would wait forever".to_owned(),
+                );
+            }
+        }
+    }
+
+    fn not_before(&self, last: SystemTime, pause: Option<Pause>) -> String {
+        let length = pause.map_or(Duration::ZERO, |pause| pause.length);
+        let time = self.clock.time(last + length);
+        format!("too soon: not before {time} (if_elapsed = \"{}\")", show_duration(length))
+    }
+
+    /// Why the claim is for so few slots, and which rules ask for it.
+    fn reasons(&mut self, claim: &Claim<'_>) {
+        if rules(claim).next().is_some() {
+            self.ceiling(&claim.amount);
+            self.kept(claim);
+            self.lines.extend(rules(claim).map(|rule| format!("      rule {}", Named(rule))));
+        } else if let Location::File(file) = &claim.location {
+            self.lines.push(format!("      --limit {}, {}", claim.amount.limit, visible(&file.path)));
+        }
+    }
+
+    fn ceiling(&mut self, amount: &Amount) {
+        if let Some(ceiling) = amount.ceiling.filter(|ceiling| *ceiling < amount.limit) {
+            self.lines.push(format!(
+                "      only up to {ceiling} of {} for this rule; the rest is kept for others",
+                amount.limit
+            ));
+        }
+    }
+
+    fn kept(&mut self, claim: &Claim<'_>) {
+        let (limit, kept) = (claim.amount.effective_limit(), because::list(&claim.kept));
+        match claim.amount.reach() {
+            reach if reach >= limit => {}
+            0 => self.lines.push(format!("      none for you: {kept}")),
+            reach => self.lines.push(format!("      only {reach} of {limit} for you: {kept}")),
+        }
+    }
+
+    fn holders(&mut self, known: &Known, name: &str) {
+        let mut longest = by_process(&known.holders);
+        // Those of whom something is known come first: of many holders an agent describes only some.
+        longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), holder.since));
+        for (holder, slots) in longest.iter().take(HOLDERS) {
+            let line = self.holder(holder, *slots);
+            self.lines.push(format!("      {line}"));
+        }
+        let more = longest.len().saturating_sub(HOLDERS) as u64 + known.others;
+        if more > 0 {
+            self.lines.push(format!("      and {more} more: rungate list {}", visible(name)));
+        }
+    }
+
+    /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
+    fn holder(&mut self, holder: &Holder, slots: u64) -> String {
+        let Some(pid) = holder.pid else {
+            return format!(
+                "slot {}: a process without a record, which rungate list looks for",
+                holder.slots.0
+            );
+        };
+        let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
+        let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
+        let since = holder.since.map_or_else(String::new, |since| {
+            let held = holder.age(self.clock.system_time()).unwrap_or_default();
+            format!(", since {} ({})", self.clock.short(since), age(held))
+        });
+        let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
+        // Whoever has it open here can be seen here.
+        let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
+        let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
+        format!("PID {pid} {user} {command}{host}{slots}{since}")
+    }
+
+    /// What the authors of the rules have to say, each thing once.
+    fn words_of_rules(&mut self, refusal: &Refusal<'_>) {
+        let mut said: Vec<&str> = Vec::new();
+        let origins = refusal.claims().flat_map(|refused| &refused.claim.origins);
+        for message in origins.filter_map(|origin| origin.message) {
+            if !said.contains(&message) {
+                said.push(message);
+                self.lines.push(visible_lines(message));
+            }
+        }
+    }
+}
+
+/// Each process once, with the number of its slots. Holders without a process stay apart.
+fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
+    let mut processes: Vec<(&Holder, u64)> = Vec::new();
+    let mut places: HashMap<i32, usize> = HashMap::new();
+    for holder in holders {
+        let count = holder.slots.1 - holder.slots.0 + 1;
+        let next = processes.len();
+        match holder.pid.map(|pid| *places.entry(pid).or_insert(next)) {
+            Some(place) if place < next => processes[place].1 += count,
+            _ => processes.push((holder, count)),
+        }
+    }
+    processes
+}
+
+fn advice(command: &OsStr, wanted: &Wanted<'_>, refusal: &Refusal<'_>) -> String {
+    let command = visible(command);
+    let full: Vec<(&Claim<'_>, &Full)> = refusal
+        .claims()
+        .filter_map(|refused| match &refused.reason {
+            Reason::Full(full) => Some((refused.claim, full)),
+            Reason::Never | Reason::TooSoon { .. } => None,
+        })
+        .collect();
+    if refusal.is_too_soon() {
+        let words: Vec<String> = refusal.too_soon().map(|refused| reset_of(refused.claim)).collect();
+        // A path says all by itself.
+        let is_named = words.iter().any(|word| !word.contains('/'));
+        let policy = if is_named { wanted.policy_option.as_str() } else { "" };
+        return format!("To start it now all the same: rungate reset{policy} {}", words.join(" "));
+    }
+    let is_kept =
+        |refused: &Refused<'_>| matches!(refused.reason, Reason::Never) && refused.claim.amount.reach() == 0;
+    if refusal.is_hopeless() && refusal.claims().any(is_kept) {
+        return format!(
+            "Fewer slots would not help. Whom they are kept for stands in the policy: rungate explain{} -- {command}\n\
+             If that is wrong, ask your administrator.",
+            wanted.explain_options
+        );
+    }
+    if refusal.is_hopeless() {
+        return format!(
+            "Ask for fewer slots, or ask your administrator: rungate explain{} -- {command}",
+            wanted.explain_options
+        );
+    }
+    if full.iter().any(|(_, full)| full.only_ancestors) {
+        return among_ancestors(&full);
+    }
+    if full.iter().any(|(claim, _)| claim.amount.effective_limit() == 0) {
+        return "Nothing new may start there now. Ask your administrator how long.".to_owned();
+    }
+    let me = process::owner(process::own_pid());
+    let is_mine = |holder: &Holder| holder.uid.is_some() && holder.uid == me;
+    let mine = full.iter().any(|(_, full)| full.known_holders().holders.iter().any(is_mine));
+    let first = if mine { "Close one of yours" } else { "Try again later" };
+    let next = match waits::longest_wait(refusal) {
+        Some(_) if refusal.waited.is_some() && waits::could_wait_longer(refusal) => {
+            ", or wait longer".to_owned()
+        }
+        _ if refusal.waited.is_some() && mine => ", or try again later".to_owned(),
+        _ if refusal.waited.is_some() => String::new(),
+        None if mine => ", or try again later".to_owned(),
+        None => String::new(),
+        Some(most) => {
+            let wait = most.min(Wait::For(USUAL_WAIT));
+            format!(", or stand in line: rungate run --wait {wait}{} -- {command}", wanted.run_options)
+        }
+    };
+    // A claim of the command line is all there in the message already.
+    let why = if full.iter().any(|(claim, _)| rules(claim).next().is_some()) {
+        format!("\nTo see why: rungate explain{} -- {command}", wanted.explain_options)
+    } else {
+        String::new()
+    };
+    format!("{first}{next}{why}")
+}
+
+/// What `reset` is to be told so that it forgets no more than is in the way: a file by its path, a table by
+/// the repository's name.
+fn reset_of(claim: &Claim<'_>) -> String {
+    match &claim.location {
+        Location::File(file) if !claim.member.is_empty() => quoted(&visible(&file.path)),
+        _ => visible(claim.repository.as_ref()),
+    }
+}
+
+/// A rule's name and place.
+struct Named<'a>(&'a Origin<'a>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.0.place.map_or_else(String::new, Place::to_string);
+        write!(formatter, "\"{}\", {place}", visible(self.0.rule))
+    }
+}

@@ -1,0 +1,206 @@
+//! What is said to whoever is refused: every message with its advice stands here, so that somebody who wants
+//! to change one finds it. What limits say is in [`limits`], what `explain` says beforehand in [`foretold`],
+//! and what exectimes does in [`exectimes`].
+
+mod ancestors;
+pub(super) mod exectimes;
+pub(super) mod foretold;
+pub(super) mod limits;
+pub(super) mod waits;
+
+use std::{ffi::OsStr, path::Path};
+
+use crate::{
+    commands::run::launch_options::LaunchOptions,
+    diagnostic::{Change, Diagnostic},
+    error::Error,
+    escape::{visible, visible_lines},
+    exit_status::ExitStatus,
+    keeper::error::KeeperError,
+    launch::{
+        depth::TooDeep, installation::NoTools, program::Program, program_error::ProgramError, shim::Shim,
+        start::StartError,
+    },
+    output::clock::Clock,
+    policy::{Delegation, Faults, Rule, SYSTEM_POLICY},
+    sys::accounts,
+    terms::names::LookupError,
+};
+
+/// Rungate has another one's rights.
+pub(super) fn set_id() -> Error {
+    let text = "rungate is installed set-user-id or set-group-id, and will not run that way";
+    Error::new(ExitStatus::Policy, text).advise(
+        "It needs no privilege, and a program started so loses part of its environment. Remove the bit: chmod ug-s"
+            .to_owned(),
+    )
+}
+
+/// There is no second program.
+pub(super) fn no_tools(failure: &NoTools) -> Error {
+    Error::new(ExitStatus::System, failure.to_string()).advise(failure.advice().to_owned())
+}
+
+/// The refusal of a link that can start nothing.
+pub(super) fn link(Shim { name, path }: &Shim, what: &str) -> Error {
+    let text = format!("{}: not started: {} is {what}", visible(name), visible(path));
+    Error::new(ExitStatus::Policy, text).advise(format!("Remove the link: rm {}", visible(path)))
+}
+
+/// Nothing says what may start.
+pub(super) fn no_policy(options: &LaunchOptions) -> Error {
+    let command = visible(&options.command);
+    let advice = match &options.shim {
+        None => format!(
+            "Write one to begin with: rungate init {command}; or give a cap without one: rungate run --limit 1 -- {command}"
+        ),
+        Some(shim) => format!(
+            "Write one to begin with: rungate init {command}; or remove the shim: rm {}",
+            visible(&shim.path)
+        ),
+    };
+    let text = format!("{command}: not started: there is no policy that says what may start");
+    Error::new(ExitStatus::Policy, text).advise(advice)
+}
+
+/// There is no program for the command.
+pub(super) fn no_program(error: &ProgramError) -> Error {
+    let status = if error.was_found() { ExitStatus::CannotExecute } else { ExitStatus::NotFound };
+    Error::new(status, error.to_string()).advise(error.advice())
+}
+
+/// The command has started itself too often.
+pub(super) fn too_deep(name: &OsStr, too_deep: &TooDeep, program: &Program) -> Error {
+    let (command, path) = (visible(name), visible(&program.path));
+    let leads = match &program.shim {
+        Some(shim) => format!("the shim {} leads to {path}", visible(shim)),
+        None => format!("the command leads to {path}"),
+    };
+    let text = format!("{command}: not started: {too_deep}\n  {leads}, and that leads back here");
+    Error::new(ExitStatus::CannotExecute, text)
+        .advise(format!("Name the program itself in the policy: [command.{command}] exec = \"/path\""))
+}
+
+/// A delegated file has faults, and is left out of what is shown.
+pub(super) fn withheld(delegation: &Delegation, faults: &Faults) -> String {
+    let (file, owner) = (visible(delegation.file()), visible(delegation.owner()));
+    let first = faults.iter().next().map_or_else(String::new, Diagnostic::headline);
+    format!(
+        "rungate: {file} has faults, so that what it says is not shown, and launches that it is for are refused\n  \
+         {first}\nTell {owner}, or your administrator: rungate policy check"
+    )
+}
+
+/// Nothing can be shown where nothing is limited.
+pub(super) fn nothing_to_show() -> Error {
+    Error::new(ExitStatus::Policy, "there is no policy, and so no repository to show").advise(
+        "Write one to begin with: rungate init COMMAND. A lock file is named by a path with a slash."
+            .to_owned(),
+    )
+}
+
+/// The policy has faults: where, since when, and who can mend it. Whoever can mend nothing of it learns of
+/// the first.
+pub(super) fn faulty(caller: u32, faults: &Faults) -> Error {
+    let count = match faults.count() {
+        1 => "1 fault".to_owned(),
+        count => format!("{count} faults"),
+    };
+    let is_of_system = |fault: &Diagnostic| {
+        Path::new(SYSTEM_POLICY).parent().is_some_and(|directory| fault.path.starts_with(directory))
+    };
+    let is_theirs = |change: Option<Change>| caller == 0 || change.is_none_or(|change| change.by == caller);
+    let mut each = faults.into_iter();
+    if let (Some(first), Some(_)) = (each.next(), each.next())
+        && !faults.into_iter().any(|fault| is_theirs(fault.change()))
+    {
+        let text = format!("the policy has {count}, the first of them\n{}", first.headline());
+        let owner = first.change().map_or(0, |change| change.by);
+        let whom = if owner == 0 { "your administrator" } else { &accounts::shown(owner) };
+        return Error::new(ExitStatus::Policy, text).advise(format!("Tell {whom}: rungate policy check"));
+    }
+    let clock = Clock::now();
+    let mut changes: Vec<(String, Change)> = Vec::new();
+    for fault in faults {
+        let path = visible(&fault.path);
+        if let Some(change) = fault.change()
+            && changes.iter().all(|(known, _)| *known != path)
+        {
+            changes.push((path, change));
+        }
+    }
+    let mut text = format!("the policy has {count}\n{}", faults.to_string().trim_end());
+    for (path, change) in &changes {
+        let who = accounts::shown(change.by);
+        text.push_str(&format!("\n{path} was changed {} by {who}", clock.short(change.at)));
+    }
+    let others: Vec<String> = changes
+        .iter()
+        .filter(|(_, change)| change.by != caller)
+        .map(|(_, change)| accounts::shown(change.by))
+        .collect();
+    let advice = match others.first() {
+        Some(other) if *other != accounts::shown(0) => {
+            format!("Tell {other}, or your administrator: rungate policy check")
+        }
+        Some(_) => "Tell your administrator: rungate policy check".to_owned(),
+        None if caller != 0 && changes.is_empty() && faults.iter().all(is_of_system) => {
+            "Tell your administrator: rungate doctor".to_owned()
+        }
+        None => "To see it whole, once it is mended: rungate policy check".to_owned(),
+    };
+    Error::new(ExitStatus::Policy, text).advise(advice)
+}
+
+/// What is said where a `deny` rule refuses.
+pub(super) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
+    let text = format!(
+        "{}: refused: rule \"{}\"\n  ({}) matches {}",
+        visible(command),
+        visible(rule.shown_name()),
+        rule.place(),
+        visible(matches)
+    );
+    Error::new(ExitStatus::Denied, text).advise(
+        rule.message()
+            .map(visible_lines)
+            .or_else(|| Some("If that is wrong, ask your administrator.".to_owned())),
+    )
+}
+
+/// What is said where `unmatched = "refuse"` does.
+pub(super) fn unmatched(command: &OsStr) -> Error {
+    let command = visible(command);
+    let text = format!("{command}: refused: no rule of the policy allows it (unmatched = \"refuse\")");
+    Error::new(ExitStatus::Denied, text).advise(format!("To see each rule: rungate explain -v -- {command}"))
+}
+
+/// Groups that could not be looked up.
+pub(super) fn lookup_failed(command: &OsStr, rule: &Rule, failure: &LookupError) -> Error {
+    let text = format!(
+        "{}: not started: your groups could not be looked up\n  {failure}\n  needed by rule \"{}\", {}",
+        visible(command),
+        visible(rule.shown_name()),
+        rule.place()
+    );
+    Error::new(ExitStatus::System, text)
+        .advise("A limit that cannot be checked is not skipped. Tell your administrator.".to_owned())
+}
+
+/// A program could not be started.
+pub(super) fn not_started(command: &OsStr, error: &StartError) -> Error {
+    match error {
+        StartError::Keeper(error) => cannot_take(command, error),
+        StartError::Call(_) => Error::new(ExitStatus::System, format!("{}: {error}", visible(command))),
+        StartError::Exec { .. } => {
+            let status = if error.is_missing() { ExitStatus::NotFound } else { ExitStatus::CannotExecute };
+            Error::new(status, error.to_string())
+        }
+    }
+}
+
+/// Slots could not be looked at or taken.
+pub(super) fn cannot_take(command: &OsStr, error: &KeeperError) -> Error {
+    Error::new(ExitStatus::Repository, format!("{}: not started: {error}", visible(command)))
+        .advise(error.advice())
+}

@@ -1,0 +1,110 @@
+//! What a refusal, and a foretold one, says of waiting: how long, how long at the most, and why not.
+
+use crate::{
+    escape::visible,
+    policy::{Wait, show_duration},
+    protocol::{
+        refusal::{Alternative, Reason, Refusal, Refused, Unmet},
+        unwaited::Unwaited,
+    },
+};
+
+/// Why a claim that is full is not waited for, behind its numbers. What nobody asked for is no news.
+pub(in crate::commands) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
+    Some(match refused.unwaited? {
+        Unwaited::Never if refused.claim.wait.said == Some(Wait::NONE) => ", never waited for".to_owned(),
+        Unwaited::Never => return None,
+        Unwaited::Over(_) => {
+            let longest = refused.claim.wait.said.filter(|said| *said == refused.claim.wait.resolve())?;
+            format!(", waited for no longer than {longest}")
+        }
+        Unwaited::Queue { waiting, most } => format!(", and {waiting} of {most} wait"),
+        Unwaited::OwnQueue { waiting, most } => format!(", and {waiting} of {most} of yours wait"),
+    })
+}
+
+/// Whether its line is at its end, for everybody or for the user.
+pub(in crate::commands) fn is_at_the_end(refused: &Refused<'_>) -> bool {
+    matches!(refused.unwaited, Some(Unwaited::Queue { .. } | Unwaited::OwnQueue { .. }))
+}
+
+/// How long the launch could wait at the most, whatever it asks for; none where it may not.
+pub(in crate::commands) fn longest_wait(refusal: &Refusal<'_>) -> Option<Wait> {
+    wait_by(refusal, &|refused| refused.claim.wait.said.unwrap_or(Wait::Forever))
+}
+
+/// Whether a launch that has waited could have asked for more.
+pub(in crate::commands) fn could_wait_longer(refusal: &Refusal<'_>) -> bool {
+    longest_wait(refusal) > wait_by(refusal, &|refused| refused.claim.wait.resolve())
+}
+
+fn wait_by(refusal: &Refusal<'_>, of_claim: &dyn Fn(&Refused<'_>) -> Wait) -> Option<Wait> {
+    let of_alternative = |alternative: &Alternative<'_>| {
+        let is_in_vain = |refused: &Refused<'_>| refused.is_final() || is_at_the_end(refused);
+        if alternative.refused.iter().any(is_in_vain) {
+            return Some(Wait::NONE);
+        }
+        alternative.refused.iter().map(of_claim).min()
+    };
+    let of_demand = |unmet: &Unmet<'_>| unmet.alternatives.iter().filter_map(of_alternative).max();
+    refusal.unmet.iter().filter_map(of_demand).min().filter(|wait| *wait != Wait::NONE)
+}
+
+/// How a launch that is full would wait, in words.
+pub(in crate::commands) fn foretold(refusal: &Refusal<'_>) -> String {
+    if let Some(wait) = refusal.wait() {
+        return at_most(wait);
+    }
+    let unwaited = refusal.unmet.iter().find(|unmet| unmet.is_unwaited() && !unmet.is_final());
+    let why = unwaited.into_iter().flat_map(Unmet::claims).find_map(|refused| {
+        let name = visible(refused.claim.repository.as_ref());
+        match refused.unwaited? {
+            Unwaited::Never => {
+                (refused.claim.wait.said == Some(Wait::NONE)).then(|| format!("{name} is never waited for"))
+            }
+            Unwaited::Over(_) => None,
+            Unwaited::Queue { waiting, most } => Some(format!("{waiting} of {most} wait for {name}")),
+            Unwaited::OwnQueue { waiting, most } => {
+                Some(format!("{waiting} of {most} of yours wait for {name}"))
+            }
+        }
+    });
+    why.map_or_else(|| "none".to_owned(), |why| format!("none: {why}"))
+}
+
+/// `none`, `up to 2h`, `until it is its turn`.
+pub(in crate::commands) fn at_most(wait: Wait) -> String {
+    match wait {
+        Wait::NONE => "none".to_owned(),
+        Wait::For(longest) => format!("up to {}", show_duration(longest)),
+        Wait::Forever => "until it is its turn".to_owned(),
+    }
+}
+
+/// `neither drc + lvs (lvs 3 of 3) nor bundle (2 of 2)`, where claims would have to be had together; none
+/// where each alternative is one claim.
+pub(in crate::commands) fn neither(unmet: &Unmet<'_>) -> Option<String> {
+    if unmet.alternatives.iter().all(|alternative| alternative.claims.len() == 1) {
+        return None;
+    }
+    let shown: Vec<String> = unmet.alternatives.iter().map(alternative).collect();
+    let (last, others) = shown.split_last()?;
+    Some(format!("neither {} nor {last}", others.join(", ")))
+}
+
+fn alternative(alternative: &Alternative<'_>) -> String {
+    let names = alternative.claims.iter().map(|claim| visible(claim.repository.as_ref()));
+    let names = names.collect::<Vec<_>>().join(" + ");
+    let is_alone = alternative.claims.len() == 1;
+    let why = alternative.refused.iter().map(|refused| {
+        let limit = refused.claim.amount.effective_limit();
+        let numbers = match &refused.reason {
+            Reason::Full(full) => format!("{} of {limit}", full.used()),
+            Reason::Never => format!("{} wanted of {limit}", refused.claim.amount.wanted()),
+            Reason::TooSoon { .. } => "too soon".to_owned(),
+        };
+        let name = visible(refused.claim.repository.as_ref());
+        if is_alone { numbers } else { format!("{name} {numbers}") }
+    });
+    format!("{names} ({})", why.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,105 @@
+//! What `run` is asked to do, however it was asked: by a command line that the launcher reads, by one that
+//! clap read, or by a shim. Options that exclude each other cannot both be written here.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use crate::{
+    cli::RunArguments, error::Error, escape::visible, exit_status::ExitStatus, launch::shim::Shim,
+    policy::Wait, terms::hold::Hold,
+};
+
+/// One command to start, and how.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(in crate::commands) struct LaunchOptions {
+    /// The command as it was typed; for a shim, the name that it bears.
+    pub(in crate::commands) command: OsString,
+    /// What the program finds as its own name: argv\[0\].
+    pub(in crate::commands) argv0: OsString,
+    pub(in crate::commands) arguments: Vec<OsString>,
+    /// The shim that this process was started through.
+    pub(in crate::commands) shim: Option<Shim>,
+    /// Another name for the rules.
+    pub(in crate::commands) typed_as: Option<OsString>,
+    pub(in crate::commands) wait: Option<Wait>,
+    pub(in crate::commands) hold: Option<Hold>,
+    /// Instead of 75 and 124.
+    pub(in crate::commands) conflict_status: Option<u8>,
+    pub(in crate::commands) cap: Option<Cap>,
+    pub(in crate::commands) policy: Option<PathBuf>,
+    pub(in crate::commands) voice: Voice,
+}
+
+/// A limit of the command line's own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::commands) struct Cap {
+    pub(in crate::commands) limit: u32,
+    /// One where it does not say.
+    pub(in crate::commands) slots: Option<u32>,
+    /// The lock file; without it one that is named after the command.
+    pub(in crate::commands) repository: Option<PathBuf>,
+}
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(in crate::commands) enum Voice {
+    /// Nothing when the command is refused.
+    Quiet,
+    #[default]
+    Usual,
+    /// Which slots were taken, too.
+    Verbose,
+}
+
+impl LaunchOptions {
+    /// The command, as rules see it.
+    pub(in crate::commands) fn name_for_rules(&self) -> &OsString {
+        self.typed_as.as_ref().unwrap_or(&self.command)
+    }
+
+    /// Those of a shim: `matlab -r x` is `rungate run -- matlab -r x`.
+    pub(in crate::commands) fn through(shim: Shim, mut words: impl Iterator<Item = OsString>) -> Self {
+        let command = shim.name.clone();
+        // Whoever starts it without any argument has not given it a name either.
+        let argv0 = words.next().unwrap_or_else(|| command.clone());
+        Self { command, argv0, arguments: words.collect(), shim: Some(shim), ..Self::default() }
+    }
+
+    /// Those of a command line.
+    pub(in crate::commands) fn typed(arguments: &RunArguments) -> Result<Self, Error> {
+        let Some((command, words)) = arguments.command.split_first() else {
+            return Err(Error::new(ExitStatus::Usage, "no command"));
+        };
+        let wait = match &arguments.wait {
+            _ if arguments.nonblock => Some(NOT_AT_ALL),
+            None => None,
+            Some(text) => Some(Wait::parse(text).ok_or_else(|| {
+                let text = format!(
+                    "--wait takes a time such as 90s, 10m or 1h30m, or forever, not \"{}\"",
+                    visible(text)
+                );
+                Error::new(ExitStatus::Usage, text)
+            })?),
+        };
+        let (slots, repository) = (arguments.slots, arguments.repository.clone());
+        Ok(Self {
+            argv0: command.clone(),
+            command: command.clone(),
+            arguments: words.to_vec(),
+            shim: None,
+            typed_as: arguments.typed_as.clone(),
+            wait,
+            hold: arguments.hold.as_deref().and_then(Hold::parse),
+            conflict_status: arguments.conflict_exit_code,
+            cap: arguments.limit.map(|limit| Cap { limit, slots, repository }),
+            policy: arguments.policy.policy.clone(),
+            voice: match (arguments.quiet, arguments.verbose) {
+                (true, _) => Voice::Quiet,
+                (false, true) => Voice::Verbose,
+                (false, false) => Voice::Usual,
+            },
+        })
+    }
+}
+
+/// `--nonblock`.
+pub(in crate::commands) const NOT_AT_ALL: Wait = Wait::For(Duration::ZERO);

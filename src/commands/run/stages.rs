@@ -1,0 +1,88 @@
+//! The stages of a launch before anything is taken: which program it is, and whether it may start.
+
+use std::{ffi::OsStr, path::Path};
+
+use crate::{
+    commands::{
+        refusals,
+        run::{launch_options::LaunchOptions, recursion},
+        shared::{journal::Journal, situation::Situation},
+    },
+    decision::{Request, Start, Verdict, decide},
+    error::Error,
+    launch::{depth::Depth, program::Program, shim::Shim},
+    log::circumstances::Circumstances,
+    policy::{Opened, Policy},
+};
+
+/// A program that was found, and how deep below itself it would run.
+pub(super) struct Located {
+    pub(super) program: Program,
+    pub(super) depth: Depth,
+}
+
+/// Finds the program of a command line that a policy, or a cap of its own, has anything to say of.
+pub(super) fn locate(
+    options: &LaunchOptions,
+    opened: &Opened<'_>,
+    situation: &Situation,
+    depth: &Depth,
+) -> Result<Located, Error> {
+    if opened.is_empty() && options.cap.is_none() {
+        return Err(refusals::no_policy(options));
+    }
+    let named = |name: &OsStr| opened.executable(name);
+    let program = find(named, &options.command, options.shim.as_ref(), &situation.directory)?;
+    let depth = recursion::deeper(options, depth, &program)?;
+    Ok(Located { program, depth })
+}
+
+/// The program of a command: the one that the policy names, or the one that is found. A shim is never the
+/// program.
+pub(in crate::commands) fn find<'p>(
+    named: impl Fn(&OsStr) -> Option<&'p Path>,
+    command: &OsStr,
+    shim: Option<&Shim>,
+    directory: &Path,
+) -> Result<Program, Error> {
+    let typed = if shim.is_none() { Shim::at(Path::new(command)) } else { None };
+    let shim = shim.or(typed.as_ref());
+    let found = match (named(shim.map_or(command, |shim| &shim.name)), shim) {
+        (Some(path), shim) => Program::named(path, directory)
+            .map(|program| Program { shim: shim.map(|shim| shim.path.clone()), ..program }),
+        (None, Some(shim)) => Program::behind(shim, directory),
+        (None, None) => Program::find(command, directory),
+    };
+    found.map_err(|error| refusals::no_program(&error))
+}
+
+/// What the policy says of a launch.
+#[must_use]
+pub(super) enum Judged<'p> {
+    Start(Start<'p>),
+    Refused(Error),
+}
+
+/// Judges a launch; one that is denied is written into the journal. `told` is what a log may tell of it.
+pub(super) fn judge<'p>(
+    command: &OsStr,
+    policy: &'p Policy,
+    request: &Request<'_>,
+    journal: &Journal<'_>,
+    told: impl FnOnce() -> Circumstances,
+) -> Judged<'p> {
+    let decision = decide(policy, request);
+    journal.tell(told);
+    Judged::Refused(match decision.verdict {
+        Verdict::Start(start) => return Judged::Start(start),
+        Verdict::Denied { rule, matches } => {
+            journal.denied(Some(rule));
+            refusals::denied(command, rule, &matches)
+        }
+        Verdict::Unmatched => {
+            journal.denied(None);
+            refusals::unmatched(command)
+        }
+        Verdict::LookupFailed { rule, failure } => refusals::lookup_failed(command, rule, &failure),
+    })
+}

@@ -1,0 +1,119 @@
+//! What a launch asks for, once it was judged: its claims, how long it may wait, and what is to keep its
+//! slots. The command line replaces the policy's defaults, and tightens, never loosens, what a rule or a
+//! repository says.
+
+use crate::{
+    commands::{
+        run::{ad_hoc, launch_options::LaunchOptions},
+        shared::situation::Situation,
+    },
+    decision::Start,
+    escape::visible,
+    policy::Wait,
+    protocol::{asker::Asker, refusal::Refusal},
+    terms::{
+        admit::Admit,
+        claim::{Claim, Demand},
+        hold::Hold,
+        origin::Origin,
+    },
+};
+
+/// What a launch asks for.
+pub(in crate::commands) struct Wanted<'p> {
+    /// What the agent keeps comes first, and what only the command line asks for last.
+    pub(in crate::commands) demands: Vec<Demand<'p>>,
+    pub(in crate::commands) hold: Hold,
+    /// How long the whole launch may wait, where the command line says so.
+    pub(in crate::commands) longest: Option<Wait>,
+    /// Options to repeat in a suggested `run`, each with a blank in front.
+    pub(in crate::commands) run_options: String,
+    /// `--policy`, to repeat with any command.
+    pub(in crate::commands) policy_option: String,
+    /// The same for `explain`, which knows nothing of `--limit`.
+    pub(in crate::commands) explain_options: String,
+}
+
+impl<'p> Wanted<'p> {
+    /// What a start depends on, with what the command line adds.
+    pub(in crate::commands) fn of(start: Start<'p>, options: &LaunchOptions, situation: &Situation) -> Self {
+        let mut demands = start.demands;
+        demands.extend(ad_hoc::claim(options, situation).map(Demand::One));
+        if options.wait.is_some() {
+            for demand in &mut demands {
+                demand.claims_mut().for_each(|claim| claim.wait = claim.wait.with(options.wait));
+            }
+        }
+        if demands.iter().any(Demand::is_of_agent) {
+            // It is asked first.
+            demands.sort_by_key(|demand| !demand.is_of_agent());
+        }
+        let policy_option = option("policy", options.policy.as_ref().map(visible));
+        let explain_options =
+            format!("{policy_option}{}", option("as", options.typed_as.as_ref().map(visible)));
+        let cap = options.cap.as_ref();
+        let run_options = format!(
+            "{explain_options}{}{}{}",
+            option("repository", cap.and_then(|cap| cap.repository.as_ref()).map(visible)),
+            option("limit", cap.map(|cap| cap.limit.to_string())),
+            option("slots", cap.and_then(|cap| cap.slots).map(|slots| slots.to_string()))
+        );
+        Self {
+            demands,
+            hold: start.hold.with(options.hold).resolve(),
+            longest: options.wait,
+            run_options,
+            policy_option,
+            explain_options,
+        }
+    }
+
+    /// What the agent keeps, and what lock files do.
+    pub(in crate::commands) fn by_keeper(&self) -> (&[Demand<'p>], &[Demand<'p>]) {
+        self.demands.split_at(self.demands.partition_point(Demand::is_of_agent))
+    }
+
+    /// Every claim.
+    pub(in crate::commands) fn claims(&self) -> impl Iterator<Item = &Claim<'p>> {
+        self.demands.iter().flat_map(Demand::claims)
+    }
+
+    /// The claims for which there was room when others were refused, as far as the refusal tells: what the
+    /// agent keeps is asked for before anything else is looked at, and an ancestor's slots need no room.
+    pub(in crate::commands) fn met(&self, refusal: &Refusal<'_>, asker: &Asker<'_>) -> Vec<&Claim<'p>> {
+        if !asker.launch.ancestors.is_empty() || self.demands.iter().any(Demand::is_of_agent) {
+            return Vec::new();
+        }
+        let had_room = |demand: &'_ Demand<'p>| match demand {
+            Demand::One(claim) if claim.amount.admit == Admit::WithinLimit => {
+                !refusal.claims().any(|refused| std::ptr::eq(refused.claim, claim))
+            }
+            Demand::One(_) | Demand::AnyOf(_) => false,
+        };
+        self.demands.iter().filter(|demand| had_room(demand)).flat_map(Demand::claims).collect()
+    }
+
+    /// Whether the launch waits for anything.
+    pub(in crate::commands) fn may_wait(&self) -> bool {
+        self.claims().any(|claim| claim.wait.resolve() != Wait::NONE)
+    }
+}
+
+/// The rules behind a claim; none for one of the command line's.
+pub(in crate::commands) fn rules<'c, 'p>(claim: &'c Claim<'p>) -> impl Iterator<Item = &'c Origin<'p>> {
+    claim.origins.iter().filter(|origin| origin.place.is_some())
+}
+
+fn option(name: &str, value: Option<String>) -> String {
+    value.map_or_else(String::new, |value| format!(" --{name} {}", quoted(&value)))
+}
+
+/// A word as a shell takes it.
+pub(in crate::commands) fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,57 @@
+//! What is said of a holder that was overdue.
+
+use std::path::Path;
+
+use crate::{
+    escape::{Show, visible},
+    keeper::{Doubt, Fate, Overdue, Reach},
+    output::age::age,
+};
+
+/// One line for whoever wanted the slot; one more with what can be done by hand, where nothing was done.
+pub(in crate::commands) fn describe(
+    repository: &str,
+    path: Option<&Path>,
+    overdue: &Overdue,
+    fate: Fate,
+) -> String {
+    let name = visible(repository);
+    let who = who(overdue);
+    let by_hand = path.map_or_else(String::new, |path| {
+        format!("\n  To see who has its file open (as root): fuser -v {}", path.shown())
+    });
+    match fate {
+        Fate::Ended(signal, Reach::Full | Reach::Partly) => {
+            format!("rungate: {name}: ended {who}, with {}", signal.as_str())
+        }
+        Fate::Ended(signal, Reach::NoGroup) => format!(
+            "rungate: {name}: ended {who}, with {} to the process alone: it leads no group of its own",
+            signal.as_str()
+        ),
+        Fate::LeftOthers(signal) => format!(
+            "rungate: {name}: ended {who}, with {}, but a process that it left behind keeps the slot{by_hand}",
+            signal.as_str(),
+        ),
+        Fate::HadLeft => format!("rungate: {name}: {who}, had already exited"),
+        Fate::NotPermitted => format!("rungate: {name}: {who}, belongs to another user and goes on"),
+        Fate::NotProved(doubt) => {
+            format!("rungate: {name}: {who}, goes on: {}{by_hand}", why_not(doubt))
+        }
+        Fate::Survived => format!("rungate: {name}: {who}, survived SIGKILL: it hangs in the kernel"),
+    }
+}
+
+/// The holder, and by how much it is overdue.
+pub(in crate::commands) fn who(overdue: &Overdue) -> String {
+    let command = overdue.holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
+    format!("PID {} ({command}), overdue by {}", overdue.pid, age(overdue.by))
+}
+
+/// Why it is not signalled.
+pub(in crate::commands) fn why_not(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::Gone | Doubt::NoGuardian => "nothing proves that it is the job that holds the slot",
+        Doubt::Privileged => "it runs a set-user-id program",
+        Doubt::OutOfSight => "it cannot be looked into from here",
+    }
+}

@@ -1,0 +1,282 @@
+//! What `run` writes into the logs that the policy asks for. A log that cannot be written never stops a
+//! launch; whoever asked with `-v` is told of it.
+
+use std::{
+    cell::OnceCell,
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    commands::run::wanted::{Wanted, rules},
+    decision::Unenforced,
+    keeper::{Fate, Overdue},
+    log::{
+        circumstances::{Circumstances, TableSeen},
+        event::{Event, HAD_LEFT, Kind, micros},
+        sink::{Sink, Target},
+    },
+    output::stream,
+    policy::{LayerKind, Log, LogEvents, LogTarget, Policy, Rule},
+    protocol::{
+        grant::Grant,
+        refusal::{Reason, Refusal, Refused},
+    },
+    sys::{child::Ending, failure::errno_of, signal},
+    terms::{claim::Claim, member::Member},
+};
+
+/// Where systemd's journal listens, where it runs.
+pub(in crate::commands) const JOURNAL: &str = "/run/systemd/journal/socket";
+
+/// The logs of one launch.
+pub(in crate::commands) struct Journal<'a> {
+    sinks: Vec<Sink>,
+    command: &'a str,
+    uid: u32,
+    host: OsString,
+    /// What the decision looked at, where a log tells it: known once it was made.
+    launch: OnceCell<Box<Circumstances>>,
+    /// Whether to say which log cannot be written.
+    is_verbose: bool,
+}
+
+impl<'a> Journal<'a> {
+    /// The logs that the layers of the policy ask for. A system policy that says nothing logs refusals to the
+    /// journal.
+    pub(in crate::commands) fn open(
+        policy: &Policy,
+        command: &'a str,
+        uid: u32,
+        host: &OsStr,
+        is_verbose: bool,
+    ) -> Self {
+        let mut sinks: Vec<Sink> = policy.logs().map(|(_, log)| sink(log, host)).collect();
+        let is_system = |kind: LayerKind| kind == LayerKind::System;
+        if policy.layers().iter().any(|layer| is_system(layer.kind()))
+            && !policy.logs().any(|(kind, _)| is_system(kind))
+            && Path::new(JOURNAL).exists()
+        {
+            sinks.push(Sink { target: Target::Journal, everything: false, replay: false });
+        }
+        Self { sinks, command, uid, host: host.to_owned(), launch: OnceCell::new(), is_verbose }
+    }
+
+    /// Finds out what the decision looked at, where a log tells that.
+    pub(in crate::commands) fn tell(&self, circumstances: impl FnOnce() -> Circumstances) {
+        if self.is_replayed() {
+            self.launch.get_or_init(|| Box::new(circumstances()));
+        }
+    }
+
+    fn is_replayed(&self) -> bool {
+        self.sinks.iter().any(|sink| sink.replay)
+    }
+
+    /// What would have refused the command, were it enforced.
+    pub(in crate::commands) fn would_refuse(&self, rules: &[Unenforced<'_>], claims: &[&Claim<'_>]) {
+        if self.sinks.is_empty() {
+            return;
+        }
+        for would in rules {
+            let mut event = self.event(Kind::WouldRefuse);
+            match would {
+                Unenforced::Denied(rule) => event.rules = vec![rule.shown_name().to_owned()],
+                Unenforced::Unmatched => event.status = Some("unmatched".to_owned()),
+            }
+            self.write(event);
+        }
+        if !claims.is_empty() {
+            let mut event = self.event(Kind::WouldRefuse);
+            event.repositories = claims.iter().map(|claim| claim.repository.clone().into_owned()).collect();
+            event.rules = claims.iter().copied().flat_map(names_of_rules).collect();
+            self.write(event);
+        }
+    }
+
+    /// The command is about to start.
+    pub(in crate::commands) fn started(
+        &self,
+        wanted: &Wanted<'_>,
+        grant: &Grant<'_>,
+        arrived: Option<SystemTime>,
+    ) {
+        if !self.sinks.iter().any(|sink| sink.everything) {
+            return;
+        }
+        let mut event = self.event(Kind::Started);
+        event.repositories =
+            grant.slots().iter().map(|held| format!("{}={}", held.name, held.slots)).collect();
+        event.rules = wanted.claims().flat_map(names_of_rules).collect();
+        if self.is_replayed() {
+            (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
+            let of = |claim: &&Claim<'_>| TableSeen {
+                used: grant.used(claim),
+                shared: grant.is_shared(claim),
+                ..table_seen(claim)
+            };
+            event.tables = grant.claims().iter().map(of).collect();
+        }
+        self.write(event);
+    }
+
+    /// The command stood in line, and got its turn.
+    pub(in crate::commands) fn waited(
+        &self,
+        grant: &Grant<'_>,
+        waited: Duration,
+        arrived: Option<SystemTime>,
+    ) {
+        let mut event = self.event(Kind::Waited);
+        event.seconds = Some(waited.as_secs_f64());
+        if self.is_replayed() {
+            (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
+        }
+        self.write(event);
+    }
+
+    /// Some claims could not be met. These others could have been.
+    pub(in crate::commands) fn refused(
+        &self,
+        refusal: &Refusal<'_>,
+        met: &[&Claim<'_>],
+        decided: Option<SystemTime>,
+        arrived: Option<SystemTime>,
+    ) {
+        let mut event = self.event(if refusal.is_too_soon() { Kind::TooSoon } else { Kind::Refused });
+        for refused in refusal.claims() {
+            event.repositories.push(refused.claim.repository.clone().into_owned());
+            event.rules.extend(names_of_rules(refused.claim));
+        }
+        event.seconds = refusal.waited.map(|waited| waited.as_secs_f64());
+        event.status = refusal.waited.map(|_| "timed out".to_owned());
+        if self.is_replayed() {
+            (event.decided, event.arrived) = (decided.map(micros), arrived.map(micros));
+            let refused = |refused: &Refused<'_>| TableSeen {
+                used: used(&refused.reason),
+                ..table_seen(refused.claim)
+            };
+            let met =
+                met.iter().map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim) });
+            event.tables = refusal.claims().map(refused).chain(met).collect();
+        }
+        self.write(event);
+    }
+
+    /// A rule, or the lack of one, refused the command.
+    pub(in crate::commands) fn denied(&self, rule: Option<&Rule>) {
+        let mut event = self.event(Kind::Refused);
+        event.rules = rule.map(|rule| rule.shown_name().to_owned()).into_iter().collect();
+        event.status = Some(if rule.is_some() { "denied" } else { "unmatched" }.to_owned());
+        self.write(event);
+    }
+
+    /// The supervised command has ended.
+    pub(in crate::commands) fn ended(&self, ran: Duration, ending: Ending) {
+        let mut event = self.event(Kind::Ended);
+        event.seconds = Some(ran.as_secs_f64());
+        event.status = Some(match ending {
+            Ending::Exited(status) => status.to_string(),
+            Ending::Killed(number) => signal::name(number),
+        });
+        self.write(event);
+    }
+
+    /// What was written as started was not: the program could not be executed.
+    pub(in crate::commands) fn not_executed(&self) {
+        let mut event = self.event(Kind::Ended);
+        event.status = Some("not executed".to_owned());
+        self.write(event);
+    }
+
+    /// A holder was overdue.
+    pub(in crate::commands) fn expired(&self, claim: &Claim<'_>, overdue: &Overdue, fate: Fate) {
+        self.write(expired(self.event(Kind::Expired), &claim.repository, overdue, fate));
+    }
+
+    fn event(&self, kind: Kind) -> Event {
+        Event::now(kind, self.command, self.uid, &self.host)
+    }
+
+    /// Writes an event, each rule once: one that counts against two repositories is one rule all the same.
+    fn write(&self, mut event: Event) {
+        let mut named = BTreeSet::new();
+        event.rules.retain(|rule| named.insert(rule.clone()));
+        if self.is_replayed() {
+            event.decided = event.decided.or_else(|| Some(micros(SystemTime::now())));
+            let is_decision = !matches!(event.event, Kind::Waited | Kind::Ended | Kind::Expired);
+            event.launch = self.launch.get().filter(|_| is_decision).cloned();
+        }
+        for sink in &self.sinks {
+            match sink.write(&event) {
+                Err(error) if self.is_verbose => {
+                    let reason = errno_of(&error).desc();
+                    stream::complain(&format!("rungate: {} cannot be written: {reason}", sink.target));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Fills in the event of an overdue holder.
+pub(in crate::commands) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: Fate) -> Event {
+    Event {
+        repositories: vec![repository.to_owned()],
+        rules: overdue.holder.rule.clone().into_iter().collect(),
+        seconds: Some(overdue.by.as_secs_f64()),
+        holder: Some(overdue.pid),
+        status: Some(match fate {
+            Fate::Ended(signal, _) => signal.as_str().to_owned(),
+            Fate::LeftOthers(signal) => format!("{}, left others", signal.as_str()),
+            Fate::HadLeft => HAD_LEFT.to_owned(),
+            Fate::NotPermitted => "not permitted".to_owned(),
+            Fate::NotProved(_) => "not proved".to_owned(),
+            Fate::Survived => "survived".to_owned(),
+        }),
+        ..event
+    }
+}
+
+/// Where one layer wants its events.
+pub(in crate::commands) fn sink(log: &Log, host: &OsStr) -> Sink {
+    Sink {
+        target: match &log.to {
+            LogTarget::Off => Target::Off,
+            LogTarget::Journald => Target::Journal,
+            LogTarget::Syslog => Target::Syslog,
+            LogTarget::File(file) => Target::File(file.path(host)),
+        },
+        everything: log.events == LogEvents::All,
+        replay: log.replay,
+    }
+}
+
+/// A claim's table at the moment of a decision.
+fn table_seen(claim: &Claim<'_>) -> TableSeen {
+    let member = |member: &Member| match member {
+        Member::User(uid) => format!("uid {uid}"),
+        Member::Group(gid) => format!("gid {gid}"),
+        Member::Text(text) => text.clone(),
+    };
+    let members: Vec<String> = claim.member.iter().map(member).collect();
+    TableSeen {
+        repository: claim.repository.clone().into_owned(),
+        member: (!members.is_empty()).then(|| members.join(" ")),
+        limit: claim.amount.effective_limit(),
+        ..TableSeen::default()
+    }
+}
+
+fn used(reason: &Reason) -> Option<u64> {
+    match reason {
+        Reason::Full(full) if !full.is_more_used() => Some(full.used()),
+        Reason::Full(_) | Reason::Never | Reason::TooSoon { .. } => None,
+    }
+}
+
+fn names_of_rules(claim: &Claim<'_>) -> Vec<String> {
+    rules(claim).map(|origin| origin.rule.to_owned()).collect()
+}

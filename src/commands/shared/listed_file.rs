@@ -1,0 +1,197 @@
+//! A file of a repository, or a table of the agent's, as a listing is about it: where it is, and what the
+//! policy says of it.
+
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use crate::{
+    commands::shared::{inhabited::Inhabited, owner::Terms, situation::Situation},
+    keeper::{
+        agent::{self, client::Client},
+        error::KeeperError,
+        file::{lock_path::LockPath, reset::reset, survey::Survey},
+    },
+    policy::{self, Policy},
+    terms::{because, names::LookupError, queue::Queue},
+};
+
+/// One lock file.
+pub(in crate::commands) struct ListedFile {
+    /// The repository's name.
+    pub(in crate::commands) name: String,
+    /// Whose it is, where there is one for each.
+    pub(in crate::commands) member: Option<String>,
+    /// Where its line ends.
+    pub(in crate::commands) queue: Queue,
+    pub(super) inhabited: Rc<Inhabited>,
+    pub(super) kept_at: KeptAt,
+    /// What the policy says of it, as far as the names that this takes could be looked up.
+    pub(super) terms: Result<Terms, LookupError>,
+}
+
+/// Where a table of slots is.
+pub(super) enum KeptAt {
+    /// A lock file of the policy.
+    File(PathBuf, Way),
+    /// A lock file that was named by its path, so that it should be there.
+    Named(PathBuf),
+    /// A table of the agent's, by its name.
+    Agent(String),
+}
+
+/// How its file is reached.
+#[derive(Clone, Default)]
+pub(super) struct Way {
+    pub(super) base: PathBuf,
+    private: Option<PathBuf>,
+    /// Whether the caller wrote the policy that names it.
+    is_own: bool,
+}
+
+impl Way {
+    pub(super) fn to(known: &policy::Repository, policy: &Policy, situation: &Situation) -> Self {
+        let base = known.base(&situation.runtime);
+        let private = base.starts_with(&situation.runtime).then(|| situation.runtime.clone());
+        Self { base, private, is_own: !policy.layers()[known.layer].is_of_system() }
+    }
+
+    pub(super) fn place<'a>(&'a self, path: &'a Path) -> LockPath<'a> {
+        LockPath {
+            path,
+            base: &self.base,
+            private: self.private.as_deref(),
+            owner: None,
+            is_own: self.is_own,
+        }
+    }
+}
+
+impl ListedFile {
+    /// Where it is, if it is a lock file.
+    pub(in crate::commands) fn place(&self) -> Option<LockPath<'_>> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Some(way.place(path)),
+            KeptAt::Named(path) => Some(LockPath::named(path)),
+            KeptAt::Agent(_) => None,
+        }
+    }
+
+    /// Its path, if it is a lock file.
+    pub(in crate::commands) fn path(&self) -> Option<&Path> {
+        match &self.kept_at {
+            KeptAt::File(path, _) | KeptAt::Named(path) => Some(path),
+            KeptAt::Agent(_) => None,
+        }
+    }
+
+    /// Its name with the agent, if it is a table of the agent's.
+    pub(in crate::commands) fn table(&self) -> Option<&str> {
+        match &self.kept_at {
+            KeptAt::File(..) | KeptAt::Named(_) => None,
+            KeptAt::Agent(table) => Some(table),
+        }
+    }
+
+    /// What is found there.
+    pub(in crate::commands) fn survey(&self) -> Result<Survey, KeeperError> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Ok(Survey::of(&way.place(path))?),
+            KeptAt::Named(path) => Ok(Survey::of_existing(&LockPath::named(path))?),
+            KeptAt::Agent(table) => Ok(agent::survey(table)?),
+        }
+    }
+
+    /// The same, without a search for whom no record accounts for.
+    pub(in crate::commands) fn glance(&self) -> Result<Survey, KeeperError> {
+        match self.place() {
+            Some(place) => Ok(Survey::at_a_glance(&place)?),
+            None => self.survey(),
+        }
+    }
+
+    /// Forgets when it was last used. Says whether there was anything to forget.
+    pub(in crate::commands) fn reset(&self) -> Result<bool, KeeperError> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Ok(reset(&way.place(path))?),
+            KeptAt::Named(path) => Ok(reset(&LockPath::named(path))?),
+            KeptAt::Agent(table) => Ok(Client::connect()?.reset(vec![table.clone()])?),
+        }
+    }
+
+    pub(in crate::commands) fn limit(&self) -> Option<u64> {
+        self.terms.as_ref().ok()?.limit
+    }
+
+    /// `limit of %power, 1 out of order`, where it is not everybody's, or not as many as there are slots.
+    pub(in crate::commands) fn limit_note(&self) -> Option<String> {
+        let limit_of = self.limit_of().map(str::to_owned);
+        because::reason(limit_of, self.out_of_order().len())
+    }
+
+    /// `limit of %power`
+    pub(in crate::commands) fn limit_of(&self) -> Option<&str> {
+        self.terms.as_ref().ok()?.limit_note.as_deref()
+    }
+
+    /// What its slots are called, where they have names.
+    pub(in crate::commands) fn names(&self) -> &[String] {
+        self.terms.as_ref().map_or(&[], |terms| &terms.names)
+    }
+
+    /// What the slots of a holder are called.
+    pub(in crate::commands) fn names_of(&self, (first, last): (u64, u64)) -> Vec<&str> {
+        let called = |slot: u64| self.names().get(usize::try_from(slot).ok()?.checked_sub(1)?);
+        let last = last.min(self.names().len() as u64);
+        (first..=last).filter_map(called).map(String::as_str).collect()
+    }
+
+    /// The names of slots that are given to nobody.
+    pub(in crate::commands) fn out_of_order(&self) -> &[String] {
+        self.terms.as_ref().map_or(&[], |terms| &terms.out_of_order)
+    }
+
+    /// Why nobody knows the limit.
+    pub(in crate::commands) fn failure(&self) -> Option<&LookupError> {
+        self.terms.as_ref().err()
+    }
+
+    fn kept(&self) -> &[(RangeInclusive<u64>, String)] {
+        self.terms.as_ref().map_or(&[], |terms| &terms.kept)
+    }
+
+    /// Whether slots are kept for some.
+    pub(in crate::commands) fn keeps(&self) -> bool {
+        !self.kept().is_empty()
+    }
+
+    /// How many of the slots that only some may use are idle.
+    pub(in crate::commands) fn kept_idle(&self, survey: &Survey) -> u64 {
+        self.kept().iter().map(|(slots, _)| survey.free_among(slots)).sum()
+    }
+
+    /// `3 kept for %cad`, of what is idle.
+    pub(in crate::commands) fn kept_note(&self, survey: &Survey) -> Option<String> {
+        let idle = self.kept().iter().map(|(slots, whom)| (survey.free_among(slots), whom));
+        let notes: Vec<String> = idle
+            .filter(|(idle, _)| *idle > 0)
+            .map(|(idle, whom)| format!("{idle} kept for {whom}"))
+            .collect();
+        (!notes.is_empty()).then(|| notes.join(", "))
+    }
+
+    /// `seats-per-user [ann]`
+    pub(in crate::commands) fn title(&self) -> String {
+        match self.shown_member() {
+            Some(member) => format!("{} [{member}]", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The member for people: a directory by its path, where somebody is in it.
+    pub(in crate::commands) fn shown_member(&self) -> Option<String> {
+        Some(self.inhabited.shown(self.member.as_deref()?))
+    }
+}

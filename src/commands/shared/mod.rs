@@ -1,0 +1,34 @@
+//! What subcommands share: who asks and from where, the files of repositories, names, the journal, and how
+//! answers are printed.
+
+pub(super) mod brought_accounts;
+pub(super) mod expired;
+mod inhabited;
+pub(super) mod journal;
+pub(super) mod listed_file;
+pub(super) mod names;
+mod owner;
+pub(super) mod repositories;
+pub(super) mod situation;
+pub(super) mod unseen_ends;
+pub(super) mod ways_in;
+
+use std::io;
+
+use crate::{error::Error, exit_status::ExitStatus, output::stream, sys::failure::errno_of};
+
+/// Prints what was asked for; success is the status when it got there.
+pub(super) fn print(text: &str) -> Result<u8, Error> {
+    printed(stream::print(text))
+}
+
+/// The status of what was printed.
+pub(super) fn printed(written: io::Result<()>) -> Result<u8, Error> {
+    match written {
+        Ok(()) => Ok(ExitStatus::Success as u8),
+        Err(error) => Err(Error::new(
+            ExitStatus::System,
+            format!("standard output cannot be written: {}", errno_of(&error).desc()),
+        )),
+    }
+}

@@ -1,0 +1,157 @@
+//! Everything about this process and this host that a decision may depend on, gathered once.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+
+use crate::{
+    commands::{refusals, shared::names::SystemNames},
+    decision::Request,
+    error::Error,
+    exit_status::ExitStatus,
+    launch::program::Program,
+    output::stream,
+    policy::{Faults, Policy, SYSTEM_POLICY, Sources},
+    sys::{
+        credentials::{self, Credentials},
+        failure::Errno,
+        host, regular_file,
+    },
+};
+
+/// The environment variable that does what `--policy` does.
+const POLICY_VARIABLE: &str = "RUNGATE_POLICY";
+
+/// The process that asks, and where it runs.
+pub(in crate::commands) struct Situation {
+    pub(in crate::commands) credentials: Credentials,
+    pub(in crate::commands) host: OsString,
+    pub(in crate::commands) directory: PathBuf,
+    /// What `{runtime}` stands for.
+    pub(in crate::commands) runtime: PathBuf,
+}
+
+impl Situation {
+    /// That of this process.
+    pub(in crate::commands) fn of_this_process() -> Result<Self, Error> {
+        let credentials = Credentials::of_this_process()
+            .map_err(|errno| Error::new(ExitStatus::System, format!("getgroups: {}", errno.desc())))?;
+        let host = host::name()
+            .map_err(|errno| Error::new(ExitStatus::System, format!("gethostname: {}", errno.desc())))?;
+        // A directory that was removed has no path: a relative command is then not found, and a rule for it
+        // does not match.
+        let directory = env::current_dir().unwrap_or_default();
+        let runtime = runtime_directory(credentials.uid);
+        Ok(Self { credentials, host, directory, runtime })
+    }
+
+    /// Takes back what belongs to the caller alone, after the user was changed to another one.
+    pub(in crate::commands) fn forget_caller(&mut self) {
+        self.runtime = PathBuf::from(format!("/tmp/rungate-{}", self.credentials.uid));
+    }
+
+    /// The request to start a program.
+    pub(in crate::commands) fn request<'a>(
+        &'a self,
+        command: &'a OsString,
+        arguments: &'a [OsString],
+        program: &'a Program,
+    ) -> Request<'a> {
+        Request {
+            typed: command,
+            arguments,
+            path: &program.path,
+            canonical: &program.canonical,
+            uid: self.credentials.uid,
+            gids: &self.credentials.groups,
+            host: &self.host,
+            directory: &self.directory,
+            environment: &|name| env::var_os(name),
+            now: Timestamp::now(),
+            cpus: &host::processors,
+            runtime: &self.runtime,
+            names: &SystemNames,
+        }
+    }
+
+    /// The policy in force for the caller: the system's, the one that is named, and their own. Who reads it
+    /// is told which delegated files are not in it because they have faults.
+    pub(in crate::commands) fn load_policy(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
+        let policy = self.load_silently(named)?;
+        for (delegation, faults) in policy.withheld() {
+            stream::complain(&refusals::withheld(delegation, faults));
+        }
+        Ok(policy)
+    }
+
+    /// The same, for whoever has no place for complaints.
+    pub(in crate::commands) fn load_silently(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
+        Policy::load_sound(&self.sources(named)).map_err(|faults| self.faulty(&faults))
+    }
+
+    /// The same, with nothing left out.
+    pub(in crate::commands) fn load_whole(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
+        Policy::load(&self.sources(named)).map_err(|faults| self.faulty(&faults))
+    }
+
+    /// The files that were named, as if they were the system's. Messages name them as they were typed.
+    pub(in crate::commands) fn load_files(&self, files: &[PathBuf]) -> Result<Policy, Faults> {
+        Policy::check_files(files, self.credentials.uid, &SystemNames)
+    }
+
+    /// What is said when nothing can be done because the policy has faults.
+    pub(in crate::commands) fn faulty(&self, faults: &Faults) -> Error {
+        refusals::faulty(self.credentials.uid, faults)
+    }
+
+    /// Where the caller's own policy is, or would be.
+    pub(in crate::commands) fn own_policy(&self) -> Option<PathBuf> {
+        own_policy(self.credentials.uid)
+    }
+
+    /// Where the policy in force for the caller comes from.
+    pub(in crate::commands) fn sources(&self, named: Option<PathBuf>) -> Sources {
+        Sources {
+            system: PathBuf::from(SYSTEM_POLICY),
+            given: named
+                .or_else(|| env::var_os(POLICY_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)),
+            given_by: credentials::own_uid(),
+            own: self.own_policy(),
+            caller: self.credentials.uid,
+        }
+    }
+}
+
+/// The caller's own policy, where the environment leads to a directory of theirs: after `su` or `sudo` it may
+/// lead to somebody else's, whose policy is not the caller's.
+fn own_policy(uid: u32) -> Option<PathBuf> {
+    let belongs =
+        |directory: &PathBuf| regular_file::status_of_target(directory).is_ok_and(|status| status.uid == uid);
+    let directory = match absolute("XDG_CONFIG_HOME") {
+        Some(directory) => Some(directory).filter(belongs)?,
+        None => absolute("HOME").filter(belongs)?.join(".config"),
+    };
+    Some(directory.join("rungate/policy.toml"))
+}
+
+/// `$XDG_RUNTIME_DIR/rungate` where that directory is the caller's own (it is not after a change of user that
+/// kept the environment), else a directory under `/tmp`, whose owner is checked before anything in it is
+/// used.
+fn runtime_directory(uid: u32) -> PathBuf {
+    absolute("XDG_RUNTIME_DIR")
+        .filter(|directory| is_own(directory))
+        .map_or_else(|| PathBuf::from(format!("/tmp/rungate-{uid}")), |directory| directory.join("rungate"))
+}
+
+fn is_own(directory: &Path) -> bool {
+    let status: Result<regular_file::Status, Errno> = regular_file::status_of_path(directory);
+    status.is_ok_and(|status| regular_file::is_private_directory(&status))
+}
+
+fn absolute(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}

@@ -1,0 +1,116 @@
+//! `rungate simulate`: the launches of a log under another policy.
+
+mod material;
+mod read;
+mod sweep;
+mod text;
+mod to_json;
+
+use std::path::{Path, PathBuf};
+
+use self::{material::Material, sweep::Sweep, text::Compared};
+use crate::{
+    cli::SimulateArguments,
+    commands::{
+        history,
+        shared::{brought_accounts::KnownAccounts, print, situation::Situation},
+    },
+    error::Error,
+    escape::{Show, visible},
+    exit_status::ExitStatus,
+    output::json,
+    policy::{Policy, Wait},
+    simulation::{
+        judge::Terms,
+        recording::{Reading, Recording},
+        sweep::Trial,
+        traffic::Traffic,
+    },
+};
+
+/// Plays what the logs tell of under a policy, and says what would have come of it.
+pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let files = files_of(&situation.directory.join(&arguments.tried));
+    let load = || situation.load_files(&files).map_err(|faults| situation.faulty(&faults));
+    let policy = load()?;
+    let sweep = arguments.limit.as_deref().map(|text| Sweep::read(text, arguments)).transpose()?;
+    if let Some(sweep) = &sweep {
+        sweep.check(&policy)?;
+    }
+    let accounts = accounts(&situation, arguments)?;
+    let terms = Terms {
+        is_enforced: arguments.enforced,
+        is_by_host: arguments.each_host,
+        wait: arguments.wait.as_deref().map(wait).transpose()?,
+    };
+    let traffic = traffic(&situation, &policy, arguments)?;
+    let trial =
+        Trial { traffic: &traffic, accounts: &accounts, terms, cpus: arguments.cpus, seed: arguments.seed };
+    let material = Material { arguments, traffic: &traffic, accounts: &accounts, policy: &policy };
+    if let Some(sweep) = sweep {
+        let swept = sweep.play(&trial, &load)?;
+        return print(&if arguments.json {
+            json::render(&swept.to_json(&material))
+        } else {
+            swept.to_text(&material)
+        });
+    }
+    let mut compared = Compared::default();
+    let draws = trial.draws(&policy, arguments.draws, &mut |launch, outcome| compared.see(launch, outcome));
+    print(&if arguments.json {
+        json::render(&to_json::all(&material, &draws))
+    } else {
+        text::all(&material, &draws, &compared)
+    })
+}
+
+/// The launches that logs tell of, for a policy.
+pub(super) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
+    let reading = Reading { looks: policy.looks(), is_by_host: false, seed: 1 };
+    read::all(situation, logs, &history::Span::default(), Recording::new(reading, policy.hours()))
+}
+
+/// The files of a policy; of a directory those that rungate would read there.
+fn files_of(policy: &Path) -> Vec<PathBuf> {
+    if !policy.is_dir() {
+        return vec![policy.to_owned()];
+    }
+    let is_drop_in = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+    let entries = std::fs::read_dir(policy.join("policy.d")).into_iter().flatten();
+    let mut drop_ins: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_drop_in).collect();
+    drop_ins.sort();
+    [policy.join("policy.toml")].into_iter().chain(drop_ins).collect()
+}
+
+fn accounts(situation: &Situation, arguments: &SimulateArguments) -> Result<KnownAccounts, Error> {
+    let directory = arguments.accounts.as_ref().map(|directory| situation.directory.join(directory));
+    KnownAccounts::of(directory.as_deref()).map_err(|error| {
+        let name = visible(directory.unwrap_or_default());
+        Error::new(ExitStatus::System, format!("passwd and group of {name} cannot be read: {error}"))
+    })
+}
+
+fn wait(text: &str) -> Result<Wait, Error> {
+    Wait::parse(text).ok_or_else(|| {
+        usage(format!("--wait takes a time such as 90s, 10m, 1h30m or forever, not \"{}\"", text.shown()))
+    })
+}
+
+fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments) -> Result<Traffic, Error> {
+    let reading = Reading { looks: policy.looks(), is_by_host: arguments.each_host, seed: arguments.seed };
+    let span = history::Span { since: arguments.since.clone(), until: arguments.until.clone() };
+    let recording = Recording::new(reading, policy.hours());
+    let traffic = read::all(situation, &arguments.files, &span, recording)?;
+    if traffic.launches.is_empty() {
+        return Err(Error::new(ExitStatus::Usage, "the log tells of no launch").advise(
+            "Starts are in it where the policy says: [log] events = \"all\", replay = true".to_owned(),
+        ));
+    }
+    Ok(traffic)
+}
+
+fn usage(text: String) -> Error {
+    Error::new(ExitStatus::Usage, text)
+}

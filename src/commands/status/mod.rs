@@ -1,0 +1,191 @@
+//! `rungate status`: use and limit of every repository at a glance.
+
+mod site;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli::StatusArguments,
+    commands::{
+        shared::{listed_file::ListedFile, print, repositories, situation::Situation},
+        watch,
+    },
+    error::Error,
+    escape::visible,
+    keeper::{error::KeeperError, file::survey::Survey},
+    output::{age::age, clock::Clock, json, table::Table},
+};
+
+/// Shows the repositories that were asked for.
+pub(super) fn run(arguments: &StatusArguments) -> Result<u8, Error> {
+    if arguments.site {
+        return site::run(arguments.listing.json);
+    }
+    if arguments.watch {
+        return watch::run(&arguments.listing);
+    }
+    let arguments = &arguments.listing;
+    let situation = Situation::of_this_process()?;
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let repositories: Vec<Surveyed> = repositories::to_show(&policy, &situation, arguments)?
+        .into_iter()
+        .map(|repository| Surveyed {
+            name: repository.name,
+            limit: repository.limit,
+            of_members: repository.of_members,
+            files: repository.files.into_iter().map(|file| (file.survey(), file)).collect(),
+        })
+        .collect();
+    let files = || repositories.iter().flat_map(|repository| &repository.files);
+    let failed = files().any(|(survey, _)| survey.is_err());
+    let unknown = files().any(|(_, file)| file.failure().is_some());
+    let clock = Clock::now();
+    let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, &clock) };
+    print(&text)?;
+    Ok(repositories::status(failed, unknown))
+}
+
+/// A repository, and each of its lock files with what was found there.
+struct Surveyed {
+    name: String,
+    limit: Option<u64>,
+    of_members: bool,
+    files: Vec<(Result<Survey, KeeperError>, ListedFile)>,
+}
+
+fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
+    if repositories.is_empty() {
+        return String::new();
+    }
+    // Where nothing is kept for anybody, there is no column for it.
+    let keeps = repositories.iter().flat_map(|repository| &repository.files).any(|(_, file)| file.keeps());
+    let titles = ["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">KEPT", ">WAIT", ">OLDEST", "NOTE"];
+    let shown = |column: &usize| keeps || titles[*column] != ">KEPT";
+    let only_shown = |row: [String; 8]| -> Vec<String> {
+        row.into_iter().enumerate().filter(|(column, _)| shown(column)).map(|(_, cell)| cell).collect()
+    };
+    let head: Vec<&str> = (0..titles.len()).filter(shown).map(|column| titles[column]).collect();
+    let mut table = Table::new(&head);
+    for repository in repositories {
+        if repository.of_members {
+            table.row(only_shown(summary(repository)));
+        }
+        for (survey, file) in &repository.files {
+            let title = match file.shown_member() {
+                Some(member) => format!("  {}", visible(member)),
+                None => visible(&repository.name),
+            };
+            table.row(only_shown(line(title, file, survey, clock)));
+        }
+    }
+    table.render()
+}
+
+/// The line above those of the members.
+fn summary(repository: &Surveyed) -> [String; 8] {
+    let full = repository.files.iter().filter(|(survey, file)| {
+        survey.as_ref().is_ok_and(|survey| file.limit().is_some_and(|limit| survey.used >= limit))
+    });
+    let note = match (repository.files.len(), full.count()) {
+        (0, _) => "never used".to_owned(),
+        (files, 0) => format!("{files} in use or used before"),
+        (files, full) => format!("{files} in use or used before, {full} full"),
+    };
+    let dash = || "-".to_owned();
+    let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
+    [visible(&repository.name), dash(), limit, dash(), dash(), dash(), dash(), note]
+}
+
+fn line(
+    title: String,
+    file: &ListedFile,
+    survey: &Result<Survey, KeeperError>,
+    clock: &Clock,
+) -> [String; 8] {
+    let unknown = if file.failure().is_some() { "?" } else { "-" };
+    let limit_text = file.limit().map_or_else(|| unknown.to_owned(), |limit| limit.to_string());
+    match survey {
+        Ok(survey) => {
+            let oldest = survey.oldest().and_then(|holder| holder.age(clock.system_time()));
+            [
+                title,
+                survey.used.to_string(),
+                limit_text,
+                free(file, survey).map_or_else(|| "-".to_owned(), |free| free.to_string()),
+                file.kept_idle(survey).to_string(),
+                file.queue.show(survey.waiting.len()),
+                oldest.map_or_else(|| "-".to_owned(), age),
+                note(file, survey, clock),
+            ]
+        }
+        Err(error) => {
+            let unknown = || "?".to_owned();
+            let error = error.to_string();
+            [title, unknown(), limit_text, unknown(), unknown(), unknown(), unknown(), error]
+        }
+    }
+}
+
+/// What anybody may have, so that what is kept for some is not counted.
+fn free(file: &ListedFile, survey: &Survey) -> Option<u64> {
+    file.limit().map(|limit| limit.saturating_sub(survey.used + file.kept_idle(survey)))
+}
+
+fn note(file: &ListedFile, survey: &Survey, clock: &Clock) -> String {
+    if let Some(failure) = file.failure() {
+        return failure.to_string();
+    }
+    let use_of_it = note_of_use(file, survey, clock);
+    let notes = [use_of_it, file.limit_note().unwrap_or_default()];
+    notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// Use is above the limit where that was lowered, or where somebody is always admitted.
+fn note_of_use(file: &ListedFile, survey: &Survey, clock: &Clock) -> String {
+    match file.limit() {
+        Some(0) => "closed: its limit is 0".to_owned(),
+        Some(limit) if survey.used > limit => format!("{} over the limit", survey.used - limit),
+        _ if survey.used > 0 && file.keeps() => file.kept_note(survey).unwrap_or_default(),
+        _ if survey.used == 0 => {
+            survey.last_start.map_or_else(String::new, |last| format!("last start {}", clock.short(last)))
+        }
+        _ => String::new(),
+    }
+}
+
+fn to_json(repositories: &[Surveyed]) -> String {
+    let listed: Vec<Value> = repositories
+        .iter()
+        .flat_map(|repository| &repository.files)
+        .map(|(survey, file)| {
+            let mut value = json!({
+                "repository": file.name,
+                "member": file.member,
+                "path": file.path().map(visible),
+                "limit": file.limit(),
+                "limit_of": file.limit_of(),
+                "out_of_order": file.out_of_order(),
+                "queue": file.queue.most,
+                "queue_per_user": file.queue.per_user,
+            });
+            match survey {
+                Ok(survey) => {
+                    value["used"] = json!(survey.used);
+                    value["free"] = json!(free(file, survey));
+                    value["kept"] = json!(file.kept_idle(survey));
+                    value["kept_for"] = json!(file.kept_note(survey));
+                    value["waiting"] = json!(survey.waiting.len());
+                    value["oldest"] =
+                        json!(survey.oldest().and_then(|holder| holder.since).and_then(Clock::stamp));
+                    value["last_start"] = json!(survey.last_start.and_then(Clock::stamp));
+                }
+                Err(error) => value["error"] = json!(error.to_string()),
+            }
+            if let Some(failure) = file.failure() {
+                value["error"] = json!(failure.to_string());
+            }
+            value
+        })
+        .collect();
+    json::render(&Value::Array(listed))
+}

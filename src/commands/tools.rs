@@ -1,0 +1,101 @@
+//! The second program, `rungate-tools`: everything but launches, and what clap has to say of a launch that
+//! cannot be read. The launcher becomes it, under the launcher's name and with the launcher's arguments.
+
+use std::{ffi::OsString, path::Path};
+
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::{
+    cli::{Action, CommandLine},
+    commands::{
+        completions, completions::completer, doctor, exectimes, expire, explain, history, init, list,
+        metrics, policy, refusals, report, reset, run, shared::print, shim, simulate, status,
+    },
+    error::Error,
+    escape::{visible, visible_lines},
+    exit_status::ExitStatus,
+    launch::{
+        installation::{self, TOOLS},
+        shim::{Shim, is_own_name},
+    },
+    sys::executable,
+};
+
+/// Does what the arguments say.
+pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
+    refuse_other_names()?;
+    let called = arguments.first().map_or(Path::new(TOOLS), Path::new);
+    if let Some(launcher) = installation::launcher(called) {
+        executable::stand_for(launcher);
+    }
+    if let ([_, dashes, words @ ..], Some(shell)) = (arguments, completer::asking_shell())
+        && dashes == "--"
+    {
+        return completer::complete(&shell, words.to_vec());
+    }
+    match CommandLine::try_parse_from(arguments) {
+        Ok(line) => act(&line.action),
+        Err(error) => complain(&error),
+    }
+}
+
+/// A shim that leads here instead of to the launcher would start nothing, and say nothing that helps.
+fn refuse_other_names() -> Result<(), Error> {
+    let Some(path) = executable::executed_path() else { return Ok(()) };
+    match path.file_name() {
+        Some(name) if (!is_own_name(name) || name == "exectimes") && !path.starts_with("/dev/fd") => {
+            let shim = Shim { name: name.to_owned(), path: path.clone() };
+            Err(refusals::link(
+                &shim,
+                &format!("a link to {TOOLS}, which starts nothing; a shim is a link to rungate"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn complain(error: &clap::Error) -> Result<u8, Error> {
+    let text = error.to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Error::plain(ExitStatus::Usage, text.trim_end()))
+        }
+        _ => {
+            // It repeats what was typed.
+            let text = visible_lines(text.trim_end().trim_start_matches("error: "));
+            Err(Error::new(ExitStatus::Usage, text).advise(meant(error)))
+        }
+    }
+}
+
+/// Who puts a command where a subcommand stands wants it started.
+fn meant(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
+    (!is_near).then(|| format!("To start a program: rungate run -- {}", visible(word)))
+}
+
+fn act(action: &Action) -> Result<u8, Error> {
+    match action {
+        Action::Run(arguments) => run::run(arguments),
+        Action::Explain(arguments) => explain::run(arguments),
+        Action::Status(arguments) => status::run(arguments),
+        Action::List(arguments) => list::run(arguments),
+        Action::Policy(arguments) => policy::run(arguments),
+        Action::Reset(arguments) => reset::run(arguments),
+        Action::Expire(arguments) => expire::run(arguments),
+        Action::History(arguments) => history::run(arguments),
+        Action::Report(arguments) => report::run(arguments),
+        Action::Simulate(arguments) => simulate::run(arguments),
+        Action::Metrics(arguments) => metrics::run(arguments),
+        Action::Shim(arguments) => shim::run(arguments),
+        Action::Init(arguments) => init::run(arguments),
+        Action::Doctor(arguments) => doctor::run(arguments),
+        Action::Completions(arguments) => completions::run(arguments),
+        Action::Exectimes(arguments) => exectimes::run(arguments),
+    }
+}

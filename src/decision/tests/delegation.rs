@@ -1,0 +1,129 @@
+//! Drop-ins of departments: whom they reach, and what they can do to others, which is nothing.
+
+use super::site::{Launch, under};
+
+const SITE: &str = r#"
+[alias]
+matlab = ["matlab", "mex"]
+[delegate."20-cad.toml"]
+owner    = "tutor1"
+users    = ["%cad"]
+commands = ["@matlab", "cad-*"]
+[delegate."30-sim.toml"]
+owner    = 4712
+users    = ["%sim"]
+commands = ["*"]
+[repository.matlab]
+limit = 8
+[[rule]]
+name     = "seats"
+commands = ["@matlab"]
+acquire  = ["matlab"]
+[[rule]]
+name   = "root"
+users  = ["root"]
+action = "exempt"
+"#;
+
+fn cad(text: &str) -> Launch {
+    under(SITE).delegated("20-cad.toml", text).groups(["cad"])
+}
+
+const THREE: &str =
+    "[[rule]]\nname = \"cad uses three\"\nacquire = [{ repository = \"matlab\", ceiling = 3 }]\n";
+
+#[test]
+fn its_rules_are_for_its_users_and_commands_alone() {
+    let deny = "[[rule]]\nname = \"none\"\naction = \"deny\"\n";
+    cad(deny).gives("denied by none: command \"matlab\"");
+    cad(deny).command("cad-view").gives("denied by none: command \"cad-view\"");
+    cad(deny).command("less").gives("free").traces(["no: commands", "no: users (root)", "no: commands"]);
+    cad(deny).groups(["sim"]).gives("1 of 8 matlab").traces([
+        "counts",
+        "no: users (root)",
+        "no: delegated for %cad",
+    ]);
+    // The commands are decided first, and whoever starts another one is not looked up.
+    cad(deny).command("less").asks(["getpwuid(4711)"]);
+}
+
+#[test]
+fn it_lowers_what_its_people_may_use_and_claims_nothing() {
+    cad(THREE).gives("1 of 3 matlab");
+    cad(THREE).groups(["sim"]).gives("1 of 8 matlab");
+    cad("[[rule]]\nacquire = [{ repository = \"matlab\", leave = 6 }]\n").gives("1 of 2 matlab");
+    cad("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 30 }]\n").gives("1 of 8 matlab");
+    // Where nothing is claimed there is nothing to lower.
+    cad(THREE).command("cad-view").gives("free");
+    let both = format!("{THREE}[[rule]]\nacquire = [{{ repository = \"matlab\", ceiling = 2 }}]\n");
+    cad(&both).gives("1 of 2 matlab");
+    cad(THREE).claims(|claims| {
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
+        assert_eq!(rules, ["cad uses three", "seats"], "who binds is named first");
+    });
+}
+
+#[test]
+fn its_matlab_is_its_own_and_the_sites_stays() {
+    let own = "[repository.matlab]\nlimit = 2\n[[rule]]\nacquire = [\"matlab\"]\n";
+    cad(own)
+        .gives("1 of 8 matlab (policy.toml), 1 of 2 matlab (20-cad.toml)")
+        .locks(["/run/rungate/matlab.lock", "/run/rungate/@20-cad/matlab.lock"]);
+    // Neither another department's file nor somebody's own means it.
+    cad(own)
+        .delegated("30-sim.toml", "[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 5 }]\n")
+        .groups(["cad", "sim"])
+        .gives("1 of 5 matlab (policy.toml), 1 of 2 matlab (20-cad.toml)");
+    cad(own)
+        .own("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 4 }]\n")
+        .locks(["/run/rungate/matlab.lock", "/run/rungate/@20-cad/matlab.lock"]);
+}
+
+#[test]
+fn its_repositories_lie_in_a_directory_of_their_own() {
+    let path = |path: &str| {
+        cad(&format!("[repository.pool]\nlimit = 1\npath = \"{path}\"\n[[rule]]\nacquire = [\"pool\"]\n"))
+            .command("cad-view")
+    };
+    path("a/{user}.lock").locks(["/run/rungate/@20-cad/a/ann.lock"]);
+    path("/run/rungate/matlab.lock").faults(["delegated-path"]);
+    path("{runtime}/x").faults(["delegated-path"]);
+    path("../matlab.lock").faults(["dots-in-path"]);
+    let created = |launch: Launch| launch.claims(|claims| super::site::file(claims[0]).creation.clone());
+    let creation = created(path("x.lock"));
+    assert_eq!(creation.base, std::path::PathBuf::from("/run/rungate"));
+    assert_eq!((creation.file_mode, creation.directory_mode, creation.create_base), (0o666, 0o1777, false));
+    // No value of a placeholder leads there.
+    let site = format!(
+        "{SITE}[repository.x]\npath = \"{{env.X}}/matlab.lock\"\nlimit = 1\n[[rule]]\nacquire = [\"x\"]\n"
+    );
+    let paths = under(&site).variable("X", "@20-cad").paths();
+    assert!(!paths[1].starts_with("/run/rungate/@20-cad"));
+}
+
+#[test]
+fn it_has_the_defaults_of_the_system_and_families_of_its_own() {
+    let tried = SITE.replace("[alias]", "[defaults]\nenforce = false\n[alias]");
+    under(&tried).delegated("20-cad.toml", THREE).groups(["cad"]).gives("1 of 3 matlab tried");
+    let family = SITE.replace("name     = \"seats\"", "name = \"seats\"\nfirst_of = \"f\"");
+    let first =
+        "[[rule]]\nfirst_of = \"f\"\norder = -1\nacquire = []\n[[rule]]\nfirst_of = \"f\"\nacquire = []\n";
+    under(&family).delegated("20-cad.toml", first).groups(["cad"]).gives("1 of 8 matlab");
+    // The site's exemption does not reach into what a department asks of its own people.
+    let own = "[repository.pool]\nlimit = 2\n[[rule]]\nacquire = [\"pool\"]\n";
+    under(SITE).delegated("20-cad.toml", own).groups(["cad"]).user("root").gives("1 of 2 pool");
+}
+
+#[test]
+fn it_loosens_nothing_whoever_starts_the_launch() {
+    let by_root = |text: &str| cad(text).by_root();
+    by_root("[[rule]]\naction = \"exempt\"\n").faults(["loosens"]);
+    by_root("[[rule]]\nadmit = \"always\"\nacquire = []\n").faults(["loosens"]);
+    by_root("[[rule]]\nenforce = false\nacquire = []\n").faults(["loosens"]);
+    by_root("[repository.x]\nlimit = 1\nenforce = false\n[[rule]]\nacquire = [\"x\"]\n").faults(["loosens"]);
+}
+
+#[test]
+fn a_look_up_that_fails_refuses_and_lets_nobody_off() {
+    cad(THREE).broken("getgrnam(\"cad\")").gives("cad uses three: getgrnam(\"cad\"): Connection timed out");
+}

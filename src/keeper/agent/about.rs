@@ -1,0 +1,73 @@
+//! What the agent says of itself: its version, and how it stands with the agents of other hosts.
+
+use std::time::Duration;
+
+use super::wire::{Wire, wire};
+
+wire! {
+    /// The agent.
+    struct About {
+        /// Its version.
+        version: String,
+        /// How it stands with others; none where it shares nothing.
+        site: Option<AboutSite>,
+    }
+}
+
+wire! {
+    /// The site, as this agent sees it.
+    struct AboutSite {
+        /// The name of its own host.
+        host: String,
+        /// The members of etcd.
+        endpoints: Vec<String>,
+        /// What all keys begin with.
+        prefix: String,
+        /// How long a host may be silent.
+        ttl: Duration,
+        /// Whether slots are given now.
+        is_open: bool,
+        /// How long ago the last read was sent that found this host to be there.
+        seen: Option<Duration>,
+        /// How long it is until others may take it for gone.
+        left: Option<Duration>,
+        /// How far the mirror is behind; none where it was never level.
+        lag: Option<Duration>,
+        /// How often the lease was lost since the agent started.
+        leases_lost: u64,
+        /// What is wrong, if anything is.
+        trouble: Option<AboutTrouble>,
+        /// Every host of which anything is known.
+        hosts: Vec<AboutHost>,
+    }
+}
+
+wire! {
+    /// What is wrong.
+    struct AboutTrouble {
+        /// What it is.
+        text: String,
+        /// What to do about it, where that is known.
+        advice: Option<String>,
+        /// For how long.
+        lasts: Duration,
+    }
+}
+
+wire! {
+    /// A host.
+    struct AboutHost {
+        /// Its name.
+        name: String,
+        /// The version of its agent, if it ever said so.
+        version: Option<String>,
+        /// Its lease; none where it is not there.
+        lease: Option<u64>,
+        /// For how long it has been seen absent, and how long it is until its slots are free.
+        absent: Option<(Duration, Duration)>,
+        /// How many of its launches wait.
+        waiting: u64,
+        /// How many slots it has of each table.
+        held: Vec<(String, u64)>,
+    }
+}

@@ -1,0 +1,161 @@
+//! The launcher's end of a conversation with the agent. Nobody is waited for longer than some seconds; and a
+//! listener that is not root's is asked nothing.
+
+use std::{
+    os::fd::OwnedFd,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::{
+    SOCKET,
+    about::About,
+    error::AgentError,
+    frame::Inbox,
+    message::{Answer, Request, Sweep, Table},
+};
+use crate::{
+    keeper::{Fate, Overdue, signalling::SIGNALS},
+    sys::{failure::Errno, local_socket::Connection},
+};
+
+/// How long the agent may take for an answer.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many signals an overdue holder gets at most.
+const SIGNAL_COUNT: u32 = 4;
+const _: () = assert!(SIGNALS.len() == SIGNAL_COUNT as usize);
+
+/// Bytes that are read at once.
+const ROOM: usize = 16 * 1024;
+
+/// A connection with the agent.
+#[derive(Debug)]
+pub struct Client {
+    connection: Connection,
+    inbox: Inbox,
+    /// The descriptor that came last.
+    descriptor: Option<OwnedFd>,
+}
+
+impl Client {
+    /// Connects.
+    pub fn connect() -> Result<Self, AgentError> {
+        let connection = Connection::to(Path::new(SOCKET), PATIENCE).map_err(AgentError::NotReached)?;
+        match connection.listener_uid().map_err(AgentError::NotReached)? {
+            0 => Ok(Self { connection, inbox: Inbox::default(), descriptor: None }),
+            uid => Err(AgentError::NotRoot(uid)),
+        }
+    }
+
+    /// Says something.
+    pub fn say(&mut self, request: &Request) -> Result<(), AgentError> {
+        let frame = request.frame().ok_or(AgentError::TooLong)?;
+        let (mut left, until) = (frame.as_slice(), Instant::now() + PATIENCE);
+        while !left.is_empty() {
+            match self.connection.send(left, None) {
+                Ok(count) => left = left.get(count..).unwrap_or_default(),
+                Err(Errno::EAGAIN) => self.rest(true, until)?,
+                Err(Errno::EINTR) => {}
+                // What it said before it hung up, if it did, is still to be read.
+                Err(Errno::EPIPE | Errno::ECONNRESET) => return Ok(()),
+                Err(errno) => return Err(AgentError::NotReached(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next answer, if it comes before then.
+    pub fn answer_until(&mut self, until: Instant) -> Result<Option<Answer>, AgentError> {
+        loop {
+            if let Some(answer) = self.inbox.answer().map_err(AgentError::Garbage)? {
+                return Ok(Some(answer));
+            }
+            let mut bytes = [0; ROOM];
+            match self.connection.receive(&mut bytes) {
+                Ok((0, _)) | Err(Errno::ECONNRESET) => return Err(AgentError::HungUp),
+                Ok((count, descriptor)) => {
+                    self.descriptor = descriptor.or(self.descriptor.take());
+                    self.inbox.add(bytes.get(..count).unwrap_or_default());
+                }
+                Err(Errno::EAGAIN) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(None);
+                    }
+                    self.connection.wait(false, left).map_err(AgentError::NotReached)?;
+                }
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(AgentError::NotReached(errno)),
+            }
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, AgentError> {
+        self.say(request)?;
+        match self.answer_until(Instant::now() + PATIENCE)? {
+            Some(Answer::Failed(why)) => Err(AgentError::Failed(why)),
+            Some(answer) => Ok(answer),
+            None => Err(AgentError::Silent(PATIENCE)),
+        }
+    }
+
+    /// These tables as they are now, or all. One that is not there was never used.
+    pub fn look(&mut self, tables: Vec<String>) -> Result<Vec<Table>, AgentError> {
+        match self.ask(&Request::Look(tables))? {
+            Answer::Tables(tables) => Ok(tables),
+            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+        }
+    }
+
+    /// What it says of itself.
+    pub fn about(&mut self) -> Result<About, AgentError> {
+        match self.ask(&Request::About)? {
+            Answer::About(about) => Ok(about),
+            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+        }
+    }
+
+    /// Has tables forget when they were last used. Says whether there was anything to forget.
+    pub fn reset(&mut self, tables: Vec<String>) -> Result<bool, AgentError> {
+        match self.ask(&Request::Reset(tables))? {
+            Answer::Done(changed) => Ok(changed),
+            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+        }
+    }
+
+    /// Has holders ended that are overdue; `told` hears what became of each. Says whether all of them have
+    /// gone.
+    pub fn expire(&mut self, sweep: Sweep, told: &mut dyn FnMut(&Overdue, Fate)) -> Result<bool, AgentError> {
+        // A signal after each grace, and the agent's own time.
+        let longest = sweep.grace.saturating_mul(SIGNAL_COUNT).saturating_add(PATIENCE);
+        self.say(&Request::Expire(sweep))?;
+        loop {
+            match self.answer_until(Instant::now() + longest)? {
+                Some(Answer::Done(are_all_gone)) => return Ok(are_all_gone),
+                Some(Answer::Expired(expired)) => {
+                    if let Some((overdue, fate)) = expired.told() {
+                        told(&overdue, fate);
+                    }
+                }
+                Some(Answer::Failed(why)) => return Err(AgentError::Failed(why)),
+                Some(_) => return Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+                None => return Err(AgentError::Silent(longest)),
+            }
+        }
+    }
+
+    /// The descriptor that came with the last answer.
+    pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptor.take()
+    }
+
+    fn rest(&self, to_write: bool, until: Instant) -> Result<(), AgentError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(AgentError::Silent(PATIENCE));
+        }
+        self.connection.wait(to_write, left).map(drop).map_err(AgentError::NotReached)
+    }
+}

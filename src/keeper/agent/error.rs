@@ -1,0 +1,85 @@
+//! What can go wrong between a launch and the agent. Where nobody answers, the policy says whether the launch
+//! may start without its slots; everything else refuses it.
+
+use std::{error::Error, fmt, time::Duration};
+
+use super::{SOCKET, frame::Garbage};
+use crate::{escape::visible_lines, sys::failure::Errno};
+
+/// Why the agent gave no slots, and refused none.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum AgentError {
+    /// Nobody listens, or may be called.
+    NotReached(Errno),
+    /// It has not answered for so long.
+    Silent(Duration),
+    /// It has hung up.
+    HungUp,
+    /// Whoever listens is not root.
+    NotRoot(u32),
+    /// What it says cannot be read.
+    Garbage(Garbage),
+    /// The command line is too long to be judged by it.
+    TooLong,
+    /// Its judgement is another than that of this process.
+    Differs(String),
+    /// It refuses, and says why.
+    Failed(String),
+}
+
+impl AgentError {
+    /// Whether nobody answers, and nothing else is wrong.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::NotReached(_) | Self::Silent(_) | Self::HungUp => true,
+            Self::NotRoot(_) | Self::Garbage(_) | Self::TooLong | Self::Differs(_) | Self::Failed(_) => false,
+        }
+    }
+
+    /// What there is to do about it.
+    pub fn advice(&self) -> Option<String> {
+        let text = match self {
+            Self::NotReached(_) | Self::Silent(_) | Self::HungUp => {
+                "Tell your administrator: systemctl status rungate-agent.socket rungate-agent.service"
+            }
+            // From within a user namespace root looks like nobody.
+            Self::NotRoot(65534) => {
+                "In a container, start it outside: from here root cannot be told from others."
+            }
+            Self::NotRoot(_) => "Tell your administrator: somebody else listens where the agent should.",
+            Self::Garbage(_) => "Both must be of one version: restart the agent after an upgrade.",
+            Self::TooLong => "Put long lists of arguments into a file.",
+            Self::Differs(_) => "Try again. If it stays so, tell your administrator: rungate policy check",
+            Self::Failed(_) => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotReached(errno) => {
+                write!(formatter, "the agent cannot be reached at {SOCKET}: {}", errno.desc())
+            }
+            Self::Silent(longest) => {
+                write!(formatter, "the agent at {SOCKET} has not answered for {} s", longest.as_secs())
+            }
+            Self::HungUp => write!(formatter, "the agent at {SOCKET} has hung up"),
+            Self::NotRoot(uid) => write!(formatter, "{SOCKET} is not root's agent: user {uid} listens there"),
+            Self::Garbage(Garbage::OtherVersion(version)) => {
+                write!(formatter, "the agent at {SOCKET} speaks version {version} of its language")
+            }
+            Self::Garbage(Garbage::TooLong | Garbage::Senseless) => {
+                write!(formatter, "the answer of the agent at {SOCKET} makes no sense")
+            }
+            Self::TooLong => write!(formatter, "its command line is too long for the agent to judge it"),
+            Self::Differs(why) => {
+                write!(formatter, "the agent judges it by another policy: {}", visible_lines(why))
+            }
+            Self::Failed(why) => write!(formatter, "the agent refuses: {}", visible_lines(why)),
+        }
+    }
+}
+
+impl Error for AgentError {}

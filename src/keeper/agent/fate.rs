@@ -1,0 +1,79 @@
+//! What became of overdue holders, on its way to whoever wanted their slots.
+
+use super::message::{Expired, Fate, Reach};
+use crate::{
+    keeper::{self, Doubt, Overdue},
+    sys::signal::Signal,
+};
+
+impl Expired {
+    /// Of a holder; none where it is not known who that is.
+    pub fn of(table: &str, overdue: &Overdue, fate: keeper::Fate) -> Option<Self> {
+        let Overdue { holder, by, slots, .. } = overdue;
+        let holder = super::picture::described(holder.clone())?;
+        Some(Self { table: table.to_owned(), holder, slots: *slots, by: *by, fate: sent(fate) })
+    }
+
+    /// The same as if this process had ended it; none where what is said makes no sense.
+    pub fn told(&self) -> Option<(Overdue, keeper::Fate)> {
+        let fate = told(&self.fate)?;
+        let job = match fate {
+            keeper::Fate::NotProved(doubt) => Err(doubt),
+            _ => Ok(self.holder.pid),
+        };
+        let overdue = Overdue {
+            holder: super::picture::shown(&self.holder),
+            pid: self.holder.pid,
+            by: self.by,
+            slots: self.slots,
+            job,
+            may_be_signalled: fate != keeper::Fate::NotPermitted,
+        };
+        Some((overdue, fate))
+    }
+}
+
+fn sent(fate: keeper::Fate) -> Fate {
+    match fate {
+        keeper::Fate::Ended(signal, reach) => Fate::Ended((signal as i32, reach.into())),
+        keeper::Fate::LeftOthers(signal) => Fate::LeftOthers(signal as i32),
+        keeper::Fate::HadLeft | keeper::Fate::NotProved(Doubt::Gone) => Fate::HadLeft,
+        keeper::Fate::NotPermitted => Fate::NotPermitted,
+        keeper::Fate::NotProved(Doubt::Privileged) => Fate::Privileged,
+        keeper::Fate::NotProved(Doubt::OutOfSight | Doubt::NoGuardian) => Fate::OutOfSight,
+        keeper::Fate::Survived => Fate::Survived,
+    }
+}
+
+fn told(fate: &Fate) -> Option<keeper::Fate> {
+    let signal = |number: i32| Signal::try_from(number).ok();
+    Some(match fate {
+        Fate::Ended((number, reach)) => keeper::Fate::Ended(signal(*number)?, reach.into()),
+        Fate::LeftOthers(number) => keeper::Fate::LeftOthers(signal(*number)?),
+        Fate::HadLeft => keeper::Fate::HadLeft,
+        Fate::NotPermitted => keeper::Fate::NotPermitted,
+        Fate::Privileged => keeper::Fate::NotProved(Doubt::Privileged),
+        Fate::OutOfSight => keeper::Fate::NotProved(Doubt::OutOfSight),
+        Fate::Survived => keeper::Fate::Survived,
+    })
+}
+
+impl From<keeper::Reach> for Reach {
+    fn from(reach: keeper::Reach) -> Self {
+        match reach {
+            keeper::Reach::Full => Self::Full,
+            keeper::Reach::NoGroup => Self::NoGroup,
+            keeper::Reach::Partly => Self::Partly,
+        }
+    }
+}
+
+impl From<&Reach> for keeper::Reach {
+    fn from(reach: &Reach) -> Self {
+        match reach {
+            Reach::Full => Self::Full,
+            Reach::NoGroup => Self::NoGroup,
+            Reach::Partly => Self::Partly,
+        }
+    }
+}

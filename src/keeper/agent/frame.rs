@@ -1,0 +1,176 @@
+//! Messages on the wire: how many bytes follow, the version of this language, the message. A stream of bytes
+//! becomes messages here, and nothing else is ever made of it: what is too long, of another version or no
+//! message is an end of the conversation.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use super::{
+    message::{Answer, Request},
+    wire::Wire,
+};
+
+/// The one version.
+const VERSION: u8 = 1;
+
+/// The longest request that is ever sent. Most agents take shorter ones only.
+pub const LONGEST_REQUEST: usize = 8 * 1024 * 1024;
+
+/// The longest answer: that is all tables with all holders, and comes from root.
+pub const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// How many bytes come before the version.
+const LENGTH: usize = 4;
+
+/// Why a conversation ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Garbage {
+    /// A message is longer than it may be.
+    TooLong,
+    /// The other end speaks another version.
+    OtherVersion(u8),
+    /// It is no message.
+    Senseless,
+}
+
+impl Request {
+    /// Its frame; none where it is too long.
+    pub fn frame(&self) -> Option<Vec<u8>> {
+        Some(frame(self)).filter(|frame| frame.len() <= LONGEST_REQUEST)
+    }
+}
+
+impl Answer {
+    /// Its frame.
+    pub fn frame(&self) -> Vec<u8> {
+        frame(self)
+    }
+}
+
+fn frame(message: &impl Wire) -> Vec<u8> {
+    let mut bytes = vec![0; LENGTH];
+    VERSION.put(&mut bytes);
+    message.put(&mut bytes);
+    let length = u32::try_from(bytes.len().saturating_sub(LENGTH)).unwrap_or(u32::MAX);
+    if let Some(first) = bytes.first_chunk_mut::<LENGTH>() {
+        *first = length.to_le_bytes();
+    }
+    bytes
+}
+
+/// What has come, until it is a whole message. It grows with what comes, and not with what is announced.
+#[derive(Debug, Default)]
+pub struct Inbox(Vec<u8>);
+
+impl Inbox {
+    /// Takes in bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next request, if all of it has come; none may be longer than this.
+    pub fn request(&mut self, longest: usize) -> Result<Option<Request>, Garbage> {
+        self.next(longest)
+    }
+
+    /// The next answer, if all of it has come.
+    pub fn answer(&mut self) -> Result<Option<Answer>, Garbage> {
+        self.next(LONGEST_ANSWER)
+    }
+
+    fn next<M: Wire>(&mut self, longest: usize) -> Result<Option<M>, Garbage> {
+        let Some(length) = self.0.first_chunk::<LENGTH>() else { return Ok(None) };
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| Garbage::TooLong)?;
+        let end = length.saturating_add(LENGTH);
+        if end > longest {
+            return Err(Garbage::TooLong);
+        }
+        // Another version is told at once: the rest of its message may never come.
+        match self.0.get(LENGTH) {
+            Some(&VERSION) => {}
+            Some(&version) => return Err(Garbage::OtherVersion(version)),
+            None if length == 0 => return Err(Garbage::Senseless),
+            None => return Ok(None),
+        }
+        let Some(mut left) = self.0.get(LENGTH.saturating_add(1)..end) else { return Ok(None) };
+        let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or(Garbage::Senseless)?;
+        self.0.drain(..end);
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        keeper::agent::message::Take,
+        terms::{hold::Hold, span_of_time::Wait},
+    };
+
+    const LONG: usize = 1024;
+
+    fn take() -> Request {
+        Request::Take(Take {
+            typed: "matlab".into(),
+            path: "/usr/bin/matlab".into(),
+            canonical: "/opt/matlab".into(),
+            directory: "/home/ann".into(),
+            arguments: vec!["-r".into(), "x".into()],
+            environment: vec![("A".to_owned(), None), ("B".to_owned(), Some("b".into()))],
+            held: "seats=1".into(),
+            hold: Hold::Tree,
+            wait: Some(Wait::For(Duration::from_secs(7))),
+            may_end: true,
+            is_again: true,
+        })
+    }
+
+    #[test]
+    fn a_message_reads_back_as_it_was_however_it_is_cut() {
+        let frame = take().frame().expect("it is short");
+        for at in 0..frame.len() {
+            let mut inbox = Inbox::default();
+            inbox.add(&frame[..at]);
+            assert_eq!(inbox.request(LONG), Ok(None), "cut at {at}");
+            inbox.add(&frame[at..]);
+            inbox.add(&Request::Beat.frame().expect("it is short"));
+            assert_eq!(inbox.request(LONG), Ok(Some(take())));
+            assert_eq!(inbox.request(LONG), Ok(Some(Request::Beat)));
+            assert_eq!((inbox.request(LONG), inbox.is_empty()), (Ok(None), true));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_ends_the_conversation() {
+        let mut inbox = Inbox::default();
+        inbox.add(&u32::MAX.to_le_bytes());
+        assert_eq!(inbox.request(LONG), Err(Garbage::TooLong));
+        for (bytes, garbage) in [
+            (&[0, 0, 0, 0][..], Garbage::Senseless),
+            (&[9, 0, 0, 0, 2], Garbage::OtherVersion(2)),
+            (&[2, 0, 0, 0, 1, 99], Garbage::Senseless),
+            (&[3, 0, 0, 0, 1, 2, 0], Garbage::Senseless),
+            (&[6, 0, 0, 0, 1, 6, 255, 255, 255, 255], Garbage::Senseless),
+        ] {
+            let mut inbox = Inbox::default();
+            inbox.add(bytes);
+            assert_eq!(inbox.request(LONG), Err(garbage), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_not_made() {
+        assert_eq!(Request::Look(vec!["x".repeat(LONGEST_REQUEST)]).frame(), None);
+    }
+}

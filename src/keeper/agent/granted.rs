@@ -1,0 +1,66 @@
+//! Slots that the agent gave to this launch. Until a program starts they can be given back; afterwards its
+//! end gives them back.
+
+use std::{
+    cell::RefCell,
+    os::fd::{AsFd, OwnedFd, RawFd},
+    rc::Rc,
+};
+
+use super::{
+    client::Client,
+    error::AgentError,
+    message::{Answer, Request},
+};
+use crate::sys::descriptor;
+
+/// Everything that one launch has of the agent's tables.
+#[must_use = "the slots are given back when this is dropped"]
+#[derive(Debug)]
+pub struct Granted {
+    client: Rc<RefCell<Client>>,
+    /// What keeps the slots, besides this process.
+    descriptor: Option<OwnedFd>,
+    is_given_back: bool,
+}
+
+impl Granted {
+    /// What came over this connection. A descriptor that the program is to inherit is moved out of its way.
+    pub fn over(client: &Rc<RefCell<Client>>, floor: RawFd) -> Result<Self, AgentError> {
+        let descriptor = client.borrow_mut().take_descriptor();
+        let moved = descriptor.map(|descriptor| descriptor::move_high(descriptor, floor)).transpose();
+        let descriptor = moved.map_err(AgentError::NotReached)?;
+        Ok(Self { client: Rc::clone(client), descriptor, is_given_back: false })
+    }
+
+    /// Hands the slots over to the program that this process, or a child of it, is about to become. That the
+    /// agent does not hear of it does no harm: it has the process.
+    pub fn keep_across_exec(&self) -> Result<(), AgentError> {
+        if let Some(kept) = &self.descriptor {
+            descriptor::keep_across_exec(kept.as_fd()).map_err(AgentError::NotReached)?;
+        }
+        let _ = self.client.borrow_mut().say(&Request::Started);
+        Ok(())
+    }
+
+    /// Gives the slots back, and is answered; `has_run` where a program had them until now. An agent that has
+    /// ended meanwhile finds out by itself.
+    pub fn give_back(&mut self, has_run: bool) -> Result<(), AgentError> {
+        if self.is_given_back {
+            return Ok(());
+        }
+        self.is_given_back = true;
+        self.descriptor = None;
+        match self.client.borrow_mut().ask(&Request::GiveBack(has_run)) {
+            Ok(Answer::Done(_)) => Ok(()),
+            Ok(_) => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        let _ = self.give_back(false);
+    }
+}

@@ -1,0 +1,291 @@
+//! What a launch and the agent say to each other. A launch asks and is answered, one thing at a time; only a
+//! wait has more than one answer, one for each beat. Whatever a launch says of itself counts for the rules
+//! alone: who it is says the kernel.
+
+use std::{
+    ffi::OsString,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    about::About,
+    wire::{Wire, wire},
+};
+use crate::terms::{hold::Hold, pace::ExpireKill, span_of_time::Wait};
+
+wire! {
+    /// What is asked.
+    enum Request {
+        /// Slots for a launch of this process.
+        Take(Take) = 1,
+        /// The program is about to start: from now on nothing but its end gives the slots back.
+        Started = 2,
+        /// The slots are not needed, or no longer; whether a program had them.
+        GiveBack(bool) = 3,
+        /// The waiting launch is alive.
+        Beat = 4,
+        /// It waits no longer.
+        Leave = 5,
+        /// These tables, or all.
+        Look(Vec<String>) = 6,
+        /// That these tables forget when they were last used.
+        Reset(Vec<String>) = 7,
+        /// That overdue holders are ended: all for root, one's own for everybody else.
+        Expire(Sweep) = 8,
+        /// What the agent says of itself.
+        About = 9,
+    }
+}
+
+wire! {
+    /// A launch, with all that rules can ask about, and what of the command line tightens them.
+    struct Take {
+        /// The command as typed, or as `--as` names it.
+        typed: OsString,
+        /// The path that would be executed.
+        path: OsString,
+        /// The same with every link resolved.
+        canonical: OsString,
+        /// The working directory.
+        directory: OsString,
+        /// The arguments, without the command.
+        arguments: Vec<OsString>,
+        /// The environment variables that the launch's own judgement asked about, set or not.
+        environment: Vec<(String, Option<OsString>)>,
+        /// What the environment says of slots that ancestors hold.
+        held: OsString,
+        /// What is to keep the slots, as far as the policy lets it.
+        hold: Hold,
+        /// How long it may wait, where the command line says so.
+        wait: Option<Wait>,
+        /// Whether holders that are overdue may be ended for it, which takes time.
+        may_end: bool,
+        /// Whether an answer to the same question was lost: what was granted then is given back first.
+        is_again: bool,
+    }
+}
+
+wire! {
+    /// What is answered.
+    enum Answer {
+        /// Everything was taken.
+        Granted(Granted) = 1,
+        /// Nothing was taken.
+        Refused(Refused) = 2,
+        /// Nothing yet: the launch stands in line.
+        Waits(Waits) = 3,
+        /// The agent's judgement is another: a rule refuses, say.
+        Differs(String) = 4,
+        /// What was asked for was done; whether there was anything to do.
+        Done(bool) = 5,
+        /// Tables.
+        Tables(Vec<Table>) = 6,
+        /// It cannot be done, for this reason.
+        Failed(String) = 7,
+        /// Nothing yet: holders that are overdue are being ended. The launch does not stand in line.
+        Ends(Refused) = 8,
+        /// One of them has ended, or goes on.
+        Expired(Expired) = 9,
+        /// What it says of itself.
+        About(About) = 10,
+    }
+}
+
+wire! {
+    /// What became of a holder that was overdue.
+    struct Expired {
+        /// Its table.
+        table: String,
+        /// The holder, with the first of its slots.
+        holder: Holder,
+        /// How many slots it had there.
+        slots: u64,
+        /// By how much it was overdue.
+        by: Duration,
+        /// What became of it.
+        fate: Fate,
+    }
+}
+
+wire! {
+    /// What became of it; with the number of the last signal that was sent.
+    enum Fate {
+        /// It ended.
+        Ended((i32, Reach)) = 1,
+        /// It ended, and others that cannot be ended keep the slot.
+        LeftOthers(i32) = 2,
+        /// It had ended before.
+        HadLeft = 3,
+        /// It may not be ended.
+        NotPermitted = 4,
+        /// It runs a set-id program.
+        Privileged = 5,
+        /// It cannot be looked into.
+        OutOfSight = 6,
+        /// It goes on all the same.
+        Survived = 7,
+    }
+}
+
+wire! {
+    /// Who got a signal.
+    enum Reach {
+        /// All that were meant.
+        Full = 1,
+        /// Processes alone where their groups were meant.
+        NoGroup = 2,
+        /// Some of them.
+        Partly = 3,
+    }
+}
+
+wire! {
+    /// Which holders are to be ended: those of one table that have had their slots for longer than this.
+    struct Sweep {
+        /// The table.
+        table: String,
+        /// After so long they are overdue.
+        after: Duration,
+        /// The time between two signals.
+        grace: Duration,
+        /// What is ended.
+        kill: ExpireKill,
+    }
+}
+
+wire! {
+    /// What a launch got.
+    struct Granted {
+        /// Each repository's name and its slots, as `RUNGATE_HELD` writes them.
+        slots: Vec<(String, String)>,
+        /// The tables of which nothing was taken, because their limits are only tried out.
+        without: Vec<String>,
+        /// What keeps the slots. More than the process itself keeps them by a descriptor, which comes with
+        /// this answer.
+        hold: Hold,
+        /// Whether the launch stood in line before.
+        has_waited: bool,
+    }
+}
+
+wire! {
+    /// Why a launch got nothing.
+    struct Refused {
+        /// Each table that stands in the way.
+        obstacles: Vec<Obstacle>,
+        /// How they look: whoever held slots for longest is described.
+        tables: Vec<Table>,
+        /// Whether the launch stood in line until its time ran out.
+        has_waited: bool,
+    }
+}
+
+wire! {
+    /// The same for one that stands in line.
+    struct Waits {
+        /// What it waits for.
+        refused: Refused,
+        /// How many come first.
+        ahead: u32,
+    }
+}
+
+wire! {
+    /// A table that stands in the way.
+    struct Obstacle {
+        /// Its name.
+        table: String,
+        /// Why.
+        reason: Reason,
+        /// Why it is not waited for, where that is so.
+        unwaited: Option<Unwaited>,
+    }
+}
+
+wire! {
+    /// Why something is not waited for, or not any more.
+    enum Unwaited {
+        /// It is never waited for.
+        Never = 1,
+        /// It was waited for as long as it may be.
+        Over(Duration) = 2,
+        /// So many wait, and so many may.
+        Queue((u32, u32)) = 3,
+        /// So many launches of this user wait, and so many may.
+        OwnQueue((u32, u32)) = 4,
+    }
+}
+
+wire! {
+    /// Why there is nothing to be had of a table.
+    enum Reason {
+        /// The limit is reached, or what is left is for others.
+        Full = 1,
+        /// Older launches wait for what there is.
+        Behind = 2,
+        /// Nobody but ancestors of the launch hold it.
+        Ancestors = 3,
+        /// More is wanted than there can ever be.
+        Never = 4,
+        /// The pause since then is not over; with the user who started, where that is known.
+        TooSoon((SystemTime, Option<u32>)) = 5,
+    }
+}
+
+wire! {
+    /// A table.
+    struct Table {
+        /// Its name.
+        name: String,
+        /// First and last of the slots that are held.
+        held: Vec<(u64, u64)>,
+        /// Who holds them, as far as that is told here.
+        holders: Vec<Holder>,
+        /// Who waits, oldest first.
+        waiting: Vec<Waiter>,
+        /// When a program was last started.
+        last_start: Option<SystemTime>,
+        /// When one last ended.
+        last_end: Option<SystemTime>,
+    }
+}
+
+wire! {
+    /// Who holds a slot, or neighbouring ones.
+    struct Holder {
+        /// First and last.
+        slots: (u64, u64),
+        /// The process.
+        pid: i32,
+        /// Its real user.
+        uid: u32,
+        /// The node name.
+        host: String,
+        /// Since when.
+        since: SystemTime,
+        /// The same as time since boot.
+        taken: Option<Duration>,
+        /// What keeps the slots.
+        hold: Hold,
+        /// The command.
+        command: String,
+        /// The rule that asked for them.
+        rule: String,
+    }
+}
+
+wire! {
+    /// Somebody in line.
+    struct Waiter {
+        /// Its number.
+        number: u64,
+        /// Which policy gave its limit.
+        generation: u16,
+        /// How many slots there are for it.
+        reach: u64,
+        /// The process.
+        pid: i32,
+        /// Its real user.
+        uid: u32,
+    }
+}

@@ -1,0 +1,42 @@
+//! The agent as a keeper: one process of root's that has its tables in memory and decides on them itself,
+//! with the same protocol as everybody. A launch asks it over a socket, with everything that its judgement
+//! needs; a table of its that is looked at comes back as a table in memory. Here stands what both ends share,
+//! and the launcher's end.
+
+pub mod about;
+pub mod client;
+pub mod error;
+mod fate;
+pub mod frame;
+pub mod granted;
+pub mod message;
+pub mod picture;
+pub mod wire;
+
+use self::{about::About, client::Client, error::AgentError};
+use super::{file::survey::Survey, memory::Store, occupancy::Occupancy};
+
+/// The names of all tables.
+pub fn tables() -> Result<Vec<String>, AgentError> {
+    Ok(Client::connect()?.look(Vec::new())?.into_iter().map(|table| table.name).collect())
+}
+
+/// What it says of itself.
+pub fn about() -> Result<About, AgentError> {
+    Client::connect()?.about()
+}
+
+/// A table at one moment; one that nobody has ever used is empty.
+pub fn survey(name: &str) -> Result<Survey, AgentError> {
+    let tables = Client::connect()?.look(vec![name.to_owned()])?;
+    let Some(table) = tables.first().map(|table| table.to_memory(&Store::default())) else {
+        return Ok(Survey::default());
+    };
+    let occupancy: Occupancy = table.occupancy();
+    let (last_start, last_end) = table.stamps();
+    let (used, holders) = (occupancy.shown(), table.holders(&occupancy));
+    Ok(Survey { used, holders, waiting: table.waiters(), last_start, last_end })
+}
+
+/// Where the agent listens. The directory is root's and nobody else's, so that nobody else can listen there.
+pub const SOCKET: &str = "/run/rungate-agent/socket";

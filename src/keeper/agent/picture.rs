@@ -1,0 +1,118 @@
+//! A table of the agent's on its way to a launch: there it is a table in memory again, so that everything
+//! that looks at tables looks at it in the same way.
+
+use super::message::{Holder, Table, Waiter};
+use crate::{
+    keeper::{
+        self,
+        line::{Class, Number},
+        memory,
+    },
+    sys::host,
+};
+
+impl Table {
+    /// A table as it is now. Of its holders at most so many are described, those who have held for longest.
+    pub fn of(name: &str, table: &memory::Table, most: usize) -> Self {
+        let occupancy = table.occupancy();
+        let mut holders: Vec<Holder> = table.holders(&occupancy).into_iter().filter_map(described).collect();
+        if holders.len() > most {
+            holders.sort_by_key(|holder| holder.since);
+            holders.truncate(most);
+        }
+        let (last_start, last_end) = table.stamps();
+        Self {
+            name: name.to_owned(),
+            held: runs(occupancy.spans().iter().map(|span| span.slots.clone().into_inner())),
+            holders,
+            waiting: table.waiters().iter().map(waiter).collect(),
+            last_start,
+            last_end,
+        }
+    }
+
+    /// The same as a table in memory.
+    pub fn to_memory(&self, store: &memory::Store) -> memory::Table {
+        let table = store.unused();
+        for (first, last) in &self.held {
+            let slots: Vec<u64> = (*first..=*last).collect();
+            if let Some(held) = table.take(&slots) {
+                // Nobody gives them back here.
+                std::mem::forget(held);
+            }
+        }
+        for holder in &self.holders {
+            let (first, last) = holder.slots;
+            table.describe(&(first..=last).collect::<Vec<_>>(), shown(holder));
+        }
+        for waiter in &self.waiting {
+            table.show_waiter(keeper::Waiter {
+                number: Number(waiter.number),
+                class: Class { generation: waiter.generation, reach: waiter.reach },
+                pid: Some(waiter.pid).filter(|pid| *pid > 0),
+                user: Some(waiter.uid),
+            });
+        }
+        table.set_stamps(self.last_start, self.last_end, None);
+        table
+    }
+}
+
+/// Neighbours as one.
+fn runs(spans: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for (first, last) in spans {
+        match runs.last_mut() {
+            Some(run) if run.1.checked_add(1) == Some(first) => run.1 = last,
+            _ => runs.push((first, last)),
+        }
+    }
+    runs
+}
+
+pub(super) fn described(holder: keeper::Holder) -> Option<Holder> {
+    let keeper::Holder { slots, pid, keeper: _, uid, host, since, taken, hold, command, rule } = holder;
+    Some(Holder {
+        slots,
+        pid: pid?,
+        uid: uid?,
+        host: host?,
+        since: since?,
+        taken,
+        hold: hold?,
+        command: command?,
+        rule: rule?,
+    })
+}
+
+pub(super) fn shown(holder: &Holder) -> keeper::Holder {
+    let Holder { slots, pid, uid, host, since, taken, hold, command, rule } = holder.clone();
+    keeper::Holder {
+        slots,
+        pid: Some(pid),
+        // A process of another host has its number there.
+        keeper: is_this_host(&host).then_some(pid),
+        uid: Some(uid),
+        host: Some(host),
+        since: Some(since),
+        taken,
+        hold: Some(hold),
+        command: Some(command),
+        rule: Some(rule),
+    }
+}
+
+fn is_this_host(host: &str) -> bool {
+    host::name().is_ok_and(|name| name.to_string_lossy() == host)
+}
+
+fn waiter(waiter: &keeper::Waiter) -> Waiter {
+    let keeper::Waiter { number, class, pid, user } = *waiter;
+    Waiter {
+        number: number.0,
+        generation: class.generation,
+        reach: class.reach,
+        pid: pid.unwrap_or_default(),
+        uid: user.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,225 @@
+//! Values as bytes. Numbers have their size, least byte first; texts, paths and lists say how long they are
+//! in four bytes. Whoever reads takes from what has come and from nothing else: no room is made for what is
+//! only announced.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::terms::{choice::Choice, hold::Hold, pace::ExpireKill, span_of_time::Wait};
+
+/// What can be sent.
+pub(super) trait Wire: Sized {
+    /// Adds its bytes.
+    fn put(&self, bytes: &mut Vec<u8>);
+
+    /// Takes it from the start of what is left; none where that is something else.
+    fn take(left: &mut &[u8]) -> Option<Self>;
+}
+
+/// Takes so many bytes.
+fn split<'b>(left: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+    let (first, rest) = left.split_at_checked(count)?;
+    *left = rest;
+    Some(first)
+}
+
+macro_rules! numbers {
+    ($($number:ty),+) => { $(impl Wire for $number {
+        fn put(&self, bytes: &mut Vec<u8>) {
+            bytes.extend(self.to_le_bytes());
+        }
+
+        fn take(left: &mut &[u8]) -> Option<Self> {
+            Some(Self::from_le_bytes(split(left, size_of::<Self>())?.try_into().ok()?))
+        }
+    })+ };
+}
+numbers!(u8, u16, u32, u64, i32);
+
+impl Wire for bool {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        u8::from(*self).put(bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        match u8::take(left)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+fn put_bytes(text: &[u8], bytes: &mut Vec<u8>) {
+    u32::try_from(text.len()).unwrap_or(u32::MAX).put(bytes);
+    bytes.extend(text);
+}
+
+fn take_bytes(left: &mut &[u8]) -> Option<Vec<u8>> {
+    let count = usize::try_from(u32::take(left)?).ok()?;
+    split(left, count).map(<[u8]>::to_vec)
+}
+
+impl Wire for String {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        put_bytes(self.as_bytes(), bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        String::from_utf8(take_bytes(left)?).ok()
+    }
+}
+
+impl Wire for OsString {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        put_bytes(self.as_bytes(), bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        take_bytes(left).map(OsString::from_vec)
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.is_some().put(bytes);
+        if let Some(value) = self {
+            value.put(bytes);
+        }
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        if bool::take(left)? { T::take(left).map(Some) } else { Some(None) }
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        u32::try_from(self.len()).unwrap_or(u32::MAX).put(bytes);
+        for value in self {
+            value.put(bytes);
+        }
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        let mut values = Vec::new();
+        for _ in 0..u32::take(left)? {
+            values.push(T::take(left)?);
+        }
+        Some(values)
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.0.put(bytes);
+        self.1.put(bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        Some((A::take(left)?, B::take(left)?))
+    }
+}
+
+/// In nanoseconds.
+impl Wire for Duration {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        u64::try_from(self.as_nanos()).unwrap_or(u64::MAX).put(bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        u64::take(left).map(Duration::from_nanos)
+    }
+}
+
+impl Wire for Wait {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Forever => None,
+            Self::For(longest) => Some(*longest),
+        }
+        .put(bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        let longest = <Option<Duration> as Wire>::take(left)?;
+        Some(longest.map_or(Self::Forever, Self::For))
+    }
+}
+
+/// As the time since 1970.
+impl Wire for SystemTime {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.duration_since(UNIX_EPOCH).unwrap_or_default().put(bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        UNIX_EPOCH.checked_add(Duration::take(left)?)
+    }
+}
+
+/// By their words.
+macro_rules! choices {
+    ($($choice:ty),+) => { $(impl Wire for $choice {
+        fn put(&self, bytes: &mut Vec<u8>) {
+            self.word().to_owned().put(bytes);
+        }
+
+        fn take(left: &mut &[u8]) -> Option<Self> {
+            <$choice>::of(&String::take(left)?)
+        }
+    })+ };
+}
+choices!(Hold, ExpireKill);
+
+/// Makes structures and enums that can be sent: field by field, an enum after the number of its variant.
+macro_rules! wire {
+    ($(#[$about:meta])* struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Eq, PartialEq)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)+ }
+
+        impl Wire for $name {
+            fn put(&self, bytes: &mut Vec<u8>) {
+                let Self { $($field),+ } = self;
+                $($field.put(bytes);)+
+            }
+
+            fn take(left: &mut &[u8]) -> Option<Self> {
+                Some(Self { $($field: Wire::take(left)?),+ })
+            }
+        }
+    };
+    ($(#[$about:meta])* enum $name:ident { $($(#[$doc:meta])* $variant:ident $(($type:ty))? = $number:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Eq, PartialEq)]
+        pub enum $name { $($(#[$doc])* $variant $(($type))?,)+ }
+
+        impl Wire for $name {
+            fn put(&self, bytes: &mut Vec<u8>) {
+                match self {
+                    $($name::$variant $((wire!(@value value, $type)))? => {
+                        let number: u8 = $number;
+                        number.put(bytes);
+                        $(wire!(@put value bytes, $type);)?
+                    })+
+                }
+            }
+
+            fn take(left: &mut &[u8]) -> Option<Self> {
+                match u8::take(left)? {
+                    $($number => Some($name::$variant $((<$type as Wire>::take(left)?))?),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+    (@value $value:ident, $type:ty) => { $value };
+    (@put $value:ident $bytes:ident, $type:ty) => { $value.put($bytes) };
+}
+pub(super) use wire;

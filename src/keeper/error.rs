@@ -1,0 +1,87 @@
+//! What can go wrong with a table of slots, whoever keeps it. The launch is then refused, and nothing is
+//! taken.
+
+use std::{error::Error, fmt, time::Duration};
+
+use super::{agent::error::AgentError, file::error::RepositoryError};
+use crate::sys::failure::Failure;
+
+/// By keeper; the keeper in memory cannot fail.
+#[derive(Debug)]
+pub enum KeeperError {
+    /// A lock file.
+    File(RepositoryError),
+    /// The agent.
+    Agent(AgentError),
+    /// Nobody can be waited for.
+    Wait(Failure),
+}
+
+impl KeeperError {
+    /// Whether somebody has the table locked, or more on it than can be looked at, and nothing else is wrong.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::File(RepositoryError::MutexBusy { .. })) || self.is_flood()
+    }
+
+    /// Whether the table is locked by one after the other, so that it is worth while to wait on.
+    pub fn is_crowded(&self) -> bool {
+        matches!(self, Self::File(RepositoryError::MutexBusy { was_handed_on: true, .. }))
+    }
+
+    /// Whether somebody has more locks on the table than can be looked at: nothing was waited for.
+    pub fn is_flood(&self) -> bool {
+        matches!(self, Self::File(RepositoryError::TooManyLocks { .. }))
+    }
+
+    /// The same, where it was waited for this long.
+    #[must_use]
+    pub fn after(self, waited: Duration) -> Self {
+        match self {
+            Self::File(RepositoryError::MutexBusy { path, holder, was_handed_on, .. }) => {
+                Self::File(RepositoryError::MutexBusy { path, waited, holder, was_handed_on })
+            }
+            error => error,
+        }
+    }
+
+    /// What the reader may do about it, as a sentence; none where nothing general helps.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::File(error) => error.advice(),
+            Self::Agent(error) => error.advice(),
+            Self::Wait(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for KeeperError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(error) => error.fmt(formatter),
+            Self::Agent(error) => error.fmt(formatter),
+            Self::Wait(failure) => write!(formatter, "cannot wait for the holders of its slots: {failure}"),
+        }
+    }
+}
+
+impl Error for KeeperError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::File(error) => error.source(),
+            Self::Agent(error) => error.source(),
+            Self::Wait(failure) => Some(failure),
+        }
+    }
+}
+
+impl From<RepositoryError> for KeeperError {
+    fn from(error: RepositoryError) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<AgentError> for KeeperError {
+    fn from(error: AgentError) -> Self {
+        Self::Agent(error)
+    }
+}

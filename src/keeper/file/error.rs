@@ -1,0 +1,229 @@
+//! What can go wrong with a lock file. Each variant names the file, what was tried, and why it failed; the
+//! launch is then refused, and nothing is taken.
+
+use std::{
+    error::Error,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{
+    escape::Show,
+    sys::{
+        accounts,
+        distrust::Distrust,
+        failure::{Errno, Failure},
+        process::Process,
+        regular_file::Kind,
+    },
+};
+
+/// A lock file that cannot be opened, created, locked or trusted.
+#[derive(Debug)]
+pub enum RepositoryError {
+    /// A system call on the file failed.
+    Call {
+        /// What was tried, as it continues "cannot".
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The call and its answer.
+        source: Failure,
+    },
+    /// The directory that the policy names for repositories is not there.
+    NoDirectory {
+        /// The missing directory.
+        path: PathBuf,
+    },
+    /// A directory that has to be the caller's own is somebody else's, or open to others.
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// On the way to the file there is a directory or a link of somebody who is not trusted.
+    Distrusted {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: Distrust,
+    },
+    /// Something that is not a regular file stands at the path.
+    NotRegular {
+        /// The path.
+        path: PathBuf,
+        /// What stands there.
+        kind: Kind,
+    },
+    /// A file that somebody named holds something that is no repository.
+    NoRepository {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has other names: through one of them it may be somebody's data.
+    SeveralLinks {
+        /// The file.
+        path: PathBuf,
+        /// How many names it has.
+        links: u64,
+    },
+    /// A file for one user, in a directory where everybody may create files, belongs to another user.
+    WrongOwner {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Whose it should be.
+        expected: u32,
+    },
+    /// The file was replaced between opening and locking, again and again.
+    ReplacedTooOften {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Somebody keeps the file's mutex.
+    MutexBusy {
+        /// The file.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+        /// Who keeps it, where the kernel can say.
+        holder: Option<Process>,
+        /// Whether it was another one at the beginning: there are many, and none of them is stuck.
+        was_handed_on: bool,
+    },
+    /// There are so many locks on the file that nobody can tell, with a bounded amount of work, whether there
+    /// is room.
+    TooManyLocks {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nobody can stand in line: somebody has locked the bytes where the places are.
+    LineLocked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A lock that was proved to be free could not be taken, again and again: somebody locks slots without
+    /// the mutex.
+    LockedMeanwhile {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for RepositoryError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { action, path, source } => {
+                write!(formatter, "cannot {action} {}: {source}", path.shown())
+            }
+            Self::NoDirectory { path } => {
+                write!(formatter, "the directory of the repositories, {}, does not exist", path.shown())
+            }
+            Self::NotPrivate { path } => write!(
+                formatter,
+                "{} is not a directory that belongs to you alone; someone else may have made it",
+                path.shown()
+            ),
+            Self::Distrusted { path, source } => {
+                write!(formatter, "{} cannot be used: {source}", path.shown())
+            }
+            Self::NotRegular { path, kind } => {
+                write!(formatter, "{} is {kind}, not a lock file", path.shown())
+            }
+            Self::NoRepository { path } => {
+                write!(formatter, "{} holds something else than slots, and is left as it is", path.shown())
+            }
+            Self::SeveralLinks { path, links } => {
+                write!(formatter, "{} has {links} names (hard links), a lock file has one", path.shown())
+            }
+            Self::WrongOwner { path, owner, expected } => write!(
+                formatter,
+                "{} belongs to {}, but it counts for {}, who could be kept out with it",
+                path.shown(),
+                accounts::shown(*owner),
+                accounts::shown(*expected)
+            ),
+            Self::ReplacedTooOften { path } => {
+                write!(formatter, "{} is being deleted and created again all the time", path.shown())
+            }
+            Self::MutexBusy { path, waited, holder, .. } => {
+                write!(formatter, "{} stayed locked for {} s", path.shown(), waited.as_secs())?;
+                match holder {
+                    Some(process) if process.is_stopped() => {
+                        write!(
+                            formatter,
+                            " by PID {} ({}), which is stopped",
+                            process.pid,
+                            process.name.shown()
+                        )
+                    }
+                    Some(process) => write!(formatter, " by PID {} ({})", process.pid, process.name.shown()),
+                    None => formatter.write_str(" by a process that cannot be seen from here"),
+                }
+            }
+            Self::TooManyLocks { path } => write!(
+                formatter,
+                "{} has so many scattered locks that nobody can tell whether there is room",
+                path.shown()
+            ),
+            Self::LineLocked { path } => write!(
+                formatter,
+                "{} is full, and some other program's lock on it leaves no place to stand in line",
+                path.shown()
+            ),
+            Self::LockedMeanwhile { path } => write!(
+                formatter,
+                "slots of {} are being locked by a program that does not take the file's mutex",
+                path.shown()
+            ),
+        }
+    }
+}
+
+impl Error for RepositoryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Call { source, .. } => Some(source),
+            Self::Distrusted { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl RepositoryError {
+    /// What the reader may do about it, as a sentence; none where nothing general helps.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::NoDirectory { path } => {
+                Some(format!("To create it (as root): install -d -m 1777 {}", path.shown()))
+            }
+            Self::NoRepository { path } => Some(format!(
+                "Name a file that is empty or not there yet; if this one is to be used up: truncate -s 0 {}",
+                path.shown()
+            )),
+            Self::TooManyLocks { .. } => Some("To see who has them: lslocks -o PID,COMMAND,PATH".to_owned()),
+            Self::MutexBusy { holder: Some(process), .. } if process.is_stopped() => {
+                Some(format!("Continue it: kill -CONT {}", process.pid))
+            }
+            Self::NotRegular { path, .. }
+            | Self::Distrusted { source: Distrust { path, .. }, .. }
+            | Self::SeveralLinks { path, .. }
+            | Self::WrongOwner { path, .. }
+            | Self::NotPrivate { path } => {
+                Some(format!("Look at it, and move it away: ls -ld {}", path.shown()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// For a call on `path` that failed.
+pub(super) fn call(action: &'static str, path: &Path, call: &'static str, errno: Errno) -> RepositoryError {
+    failed_call(action, path)(Failure { call, errno })
+}
+
+/// For `map_err`: what was being done to `path` when a call failed.
+pub(super) fn failed_call(action: &'static str, path: &Path) -> impl Fn(Failure) -> RepositoryError {
+    move |source| RepositoryError::Call { action, path: path.to_owned(), source }
+}

@@ -1,0 +1,350 @@
+//! Too late: a holder that keeps a slot longer than it may is ended when somebody else wants the slot
+//! (`ExpireAfter` of adaptive locks). The kernel must vouch for the holder: see
+//! [`guardian`](crate::keeper::file::guardian). What a record says, or the number that the kernel keeps with
+//! a lock, tells where to look and what to call a holder, and ends nobody. Who cannot be proved to be the job
+//! is named, and goes on.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::{
+    escape::Show,
+    keeper::{
+        file::{
+            error::RepositoryError,
+            file::LockFile,
+            guardian::Guardian,
+            holder::Holder,
+            job::{Doubt, Job},
+            layout::{guardians, slot_bytes},
+            scan::locks_within,
+        },
+        signalling::{Reach, SIGNALS},
+    },
+    sys::{
+        failure::Errno,
+        pidfd::{self, PidFd},
+        process::{self, Process},
+        record_lock::Conflict,
+        signal::Signal,
+        terminal,
+    },
+    terms::{pace::Expiry, span_of_time::show_duration},
+};
+
+/// A holder that is overdue.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Overdue {
+    /// The holder of the first of its slots, for people.
+    pub holder: Holder,
+    /// Its process: the command, where a supervisor took the slots for it.
+    pub pid: i32,
+    /// By how much.
+    pub by: Duration,
+    /// How many slots it holds.
+    pub slots: u64,
+    /// The process that is proved to be the job, or why none is.
+    pub job: Result<i32, Doubt>,
+    /// Whether this user may signal it.
+    pub may_be_signalled: bool,
+}
+
+impl Overdue {
+    fn of_job(job: &Job, holder: &Holder, by: Duration, slots: u64) -> Self {
+        let process = job.process();
+        let holder = shown(holder, process.pid());
+        Self {
+            pid: holder.pid.unwrap_or(process.pid()),
+            holder,
+            by,
+            slots,
+            job: Ok(process.pid()),
+            may_be_signalled: process.may_be_signalled(),
+        }
+    }
+
+    /// Whether it will be tried to end it.
+    pub fn can_be_ended(&self) -> bool {
+        self.job.is_ok() && self.may_be_signalled
+    }
+}
+
+/// What became of an overdue holder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fate {
+    /// It ended, or gave the slot back, after this signal was sent.
+    Ended(Signal, Reach),
+    /// The same, and a process that it left behind keeps the slot.
+    LeftOthers(Signal),
+    /// It had already exited, or given the slot back, before any signal was sent.
+    HadLeft,
+    /// This user may not signal it.
+    NotPermitted,
+    /// Nothing proves that it is the job that holds the slot.
+    NotProved(Doubt),
+    /// It holds the slot still: a process that even `SIGKILL` does not end sits in the kernel.
+    Survived,
+}
+
+impl Fate {
+    /// Whether its slot was given back.
+    pub fn has_left(self) -> bool {
+        matches!(self, Self::Ended(..) | Self::HadLeft)
+    }
+}
+
+/// So many processes at most are asked whether they hold a slot: others may have locked bytes to point to
+/// themselves.
+const MOST_CANDIDATES: usize = 8;
+
+/// The overdue among `holders`, each process once: first those that can be ended, the longest overdue first.
+/// Those about whose time nothing is known are not among them.
+pub fn overdue(
+    file: &LockFile,
+    holders: &[Holder],
+    expiry: &Expiry,
+    now: SystemTime,
+) -> Result<Vec<Overdue>, RepositoryError> {
+    let lineage: Vec<i32> = process::own_lineage().collect();
+    let guardians: Vec<(Guardian, i32)> = locks_within(file, &guardians())?
+        .into_iter()
+        .filter_map(|lock| Some((Guardian::of(&lock.bytes)?, lock.pid?)))
+        .collect();
+    let mut overdue: Vec<Overdue> = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
+    for holder in holders {
+        let candidates = candidates(holder, &guardians);
+        if candidates.iter().all(|pid| is_young(*pid, expiry)) {
+            continue;
+        }
+        let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
+        let job = jobs.iter().find(|job| job.holds(holder.slots.0)).map(|job| job.process().pid());
+        let is_same = |other: &&mut Overdue| match job {
+            Some(pid) => other.job == Ok(pid),
+            None => other.job.is_err() && Some(other.pid) == holder.pid,
+        };
+        if let Some(same) = overdue.iter_mut().find(is_same) {
+            same.slots = same.slots.saturating_add(slots);
+        } else if job.is_none() {
+            match proved(file, holder, &candidates) {
+                Ok(job) => {
+                    // Nobody ends the job that started them.
+                    let by = overdue_by(&job, expiry).filter(|_| !lineage.contains(&job.process().pid()));
+                    overdue.extend(by.map(|by| Overdue::of_job(&job, holder, by, slots)));
+                    jobs.push(job);
+                }
+                Err(doubt) => overdue.extend(unproved(holder, doubt, slots, expiry, now)),
+            }
+        }
+    }
+    overdue.sort_by_key(|overdue| (!overdue.can_be_ended(), std::cmp::Reverse(overdue.by)));
+    Ok(overdue)
+}
+
+/// The processes that may be the job behind a slot, the likeliest first.
+fn candidates(holder: &Holder, guardians: &[(Guardian, i32)]) -> Vec<i32> {
+    let slot = holder.slots.0;
+    let mut near: Vec<&(Guardian, i32)> =
+        guardians.iter().filter(|(guardian, _)| guardian.slot <= slot).collect();
+    near.sort_by_key(|(guardian, _)| std::cmp::Reverse(guardian.slot));
+    let mut candidates = Vec::new();
+    let hinted = holder.keeper.into_iter().chain(holder.pid);
+    for pid in hinted.chain(near.into_iter().map(|(_, pid)| *pid)) {
+        if candidates.len() < MOST_CANDIDATES && !candidates.contains(&pid) {
+            candidates.push(pid);
+        }
+    }
+    candidates
+}
+
+/// Whether a process has not even lived for long enough to be overdue.
+fn is_young(pid: i32, expiry: &Expiry) -> bool {
+    Process::find(pid).and_then(|process| process.age()).is_none_or(|age| age < expiry.after)
+}
+
+/// The job behind a slot.
+fn proved(file: &LockFile, holder: &Holder, candidates: &[i32]) -> Result<Job, Doubt> {
+    let mut doubt = Doubt::NoGuardian;
+    for pid in candidates {
+        match Job::prove(*pid, file.id(), holder.slots.0) {
+            Ok(job) => return Ok(job),
+            // What stands first is the likeliest, and is told.
+            Err(other) if doubt == Doubt::NoGuardian && other != Doubt::Gone => doubt = other,
+            Err(_) => {}
+        }
+    }
+    Err(doubt)
+}
+
+/// By how much a job is overdue, if it is. It never had its slot for longer than it has lived, whatever its
+/// guardian says.
+fn overdue_by(job: &Job, expiry: &Expiry) -> Option<Duration> {
+    let lived = Process::find(job.process().pid())?.age()?;
+    job.guardian().age()?.min(lived).checked_sub(expiry.after)
+}
+
+/// A holder as people are told of it: what a record says is told only where it goes with the process that was
+/// proved.
+fn shown(holder: &Holder, pid: i32) -> Holder {
+    let goes_with =
+        |other: i32| other == pid || Process::find(other).is_none_or(|process| process.parent == pid);
+    if holder.pid.is_some_and(goes_with) {
+        return holder.clone();
+    }
+    let command = Process::find(pid).map(|process| process.name);
+    Holder { pid: Some(pid), keeper: Some(pid), uid: process::owner(pid), command, ..holder.clone() }
+}
+
+/// One that is not proved to hold its slot, and is overdue by what it wrote down. Of those without a record
+/// nobody knows since when they hold it.
+fn unproved(holder: &Holder, doubt: Doubt, slots: u64, expiry: &Expiry, now: SystemTime) -> Option<Overdue> {
+    let lives = |pid| Process::find(pid).filter(|process| !process.is_zombie());
+    let pid = holder.pid.filter(|_| holder.hold.is_some())?;
+    // Of a tree whose command has ended the supervisor is left.
+    let process = lives(pid).or_else(|| lives(holder.keeper?))?;
+    let by = holder.age(now)?.min(process.age()?).checked_sub(expiry.after)?;
+    let may_be_signalled = PidFd::open(process.pid).is_ok_and(|process| process.may_be_signalled());
+    Some(Overdue { holder: holder.clone(), pid, by, slots, job: Err(doubt), may_be_signalled })
+}
+
+/// Ends an overdue holder carefully. Never to be called under the mutex: it takes up to three times the
+/// grace.
+pub fn end(file: &LockFile, overdue: &Overdue, expiry: &Expiry) -> Result<Fate, RepositoryError> {
+    let mut ending = match Ending::begin(file, overdue, *expiry) {
+        Ok(ending) => ending,
+        Err(fate) => return Ok(fate),
+    };
+    loop {
+        if let Some(fate) = ending.go_on(file)? {
+            return Ok(fate);
+        }
+        let _ = pidfd::wait_for_any([ending.process()], ending.left());
+    }
+}
+
+/// The end of an overdue holder, signal by signal: for whoever has other things to wait for meanwhile.
+pub struct Ending {
+    job: Job,
+    slot: u64,
+    expiry: Expiry,
+    sent: Option<(Signal, Reach)>,
+    next: usize,
+    due: Instant,
+    was_out_of_sight: bool,
+}
+
+impl Ending {
+    /// Begins, if the holder is still proved to be the job, and this user may signal it.
+    pub fn begin(file: &LockFile, overdue: &Overdue, expiry: Expiry) -> Result<Self, Fate> {
+        let slot = overdue.holder.slots.0;
+        let job =
+            overdue.job.and_then(|pid| Job::prove(pid, file.id(), slot)).map_err(|doubt| match doubt {
+                Doubt::Gone => Fate::HadLeft,
+                _ if !overdue.may_be_signalled => Fate::NotPermitted,
+                doubt => Fate::NotProved(doubt),
+            })?;
+        // Asked before, because anybody in the same session may be continued.
+        if !job.process().may_be_signalled() {
+            return Err(Fate::NotPermitted);
+        }
+        Ok(Self { job, slot, expiry, sent: None, next: 0, due: Instant::now(), was_out_of_sight: false })
+    }
+
+    /// The process whose end ends the job. A supervisor gives the slot back before it ends.
+    pub fn process(&self) -> &PidFd {
+        self.job.process()
+    }
+
+    /// How long it has until the next signal.
+    pub fn left(&self) -> Duration {
+        self.due.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks whether it has ended, and sends the next signal if that is due. Proves each time that the
+    /// process is still the job.
+    pub fn go_on(&mut self, file: &LockFile) -> Result<Option<Fate>, RepositoryError> {
+        loop {
+            if self.job.process().has_ended() {
+                return self.left_behind(file).map(Some);
+            }
+            match Job::prove(self.job.process().pid(), file.id(), self.slot) {
+                Ok(job) => self.job = job,
+                Err(Doubt::Gone) => return self.left_behind(file).map(Some),
+                // It has given up its memory, and is about to end.
+                Err(Doubt::OutOfSight) if !self.was_out_of_sight => {
+                    self.was_out_of_sight = true;
+                    self.wait_for_grace();
+                    return Ok(None);
+                }
+                Err(_) if self.next == SIGNALS.len() => return Ok(Some(Fate::Survived)),
+                Err(doubt) => return Ok(Some(Fate::NotProved(doubt))),
+            }
+            if !self.left().is_zero() {
+                return Ok(None);
+            }
+            let Some(signal) = SIGNALS.get(self.next).copied() else {
+                let is_partly = matches!(self.sent, Some((_, Reach::Partly)));
+                return Ok(Some(if is_partly { Fate::NotPermitted } else { Fate::Survived }));
+            };
+            if signal != Signal::SIGCONT && self.sent.is_none() {
+                self.tell_user(file);
+            }
+            let reach = match self.job.signal(signal, self.expiry.kill) {
+                Ok(reach) => reach,
+                // What has ended already may leave something that has not: a supervisor that is about to give
+                // the slot back.
+                Err(Errno::ESRCH) => Reach::Full,
+                Err(_) => return Ok(Some(Fate::NotPermitted)),
+            };
+            self.next = self.next.saturating_add(1);
+            if signal != Signal::SIGCONT {
+                self.sent = Some((signal, reach));
+                self.wait_for_grace();
+                return Ok(None);
+            }
+            // After SIGCONT nothing is to be waited for: it only lets the process see what comes next.
+        }
+    }
+
+    /// Whoever sees their program end on their terminal sees why.
+    fn tell_user(&self, file: &LockFile) {
+        let pid = self.job.process().pid();
+        let name = Process::find(pid).map_or_else(String::new, |process| process.name);
+        let (name, path, after) = (name.shown(), file.path().shown(), show_duration(self.expiry.after));
+        terminal::tell(
+            pid,
+            &format!(
+                "rungate: {name} (PID {pid}) is ended: it has had a slot of {path} for more than {after} (expire_after)"
+            ),
+        );
+    }
+
+    /// What became of it, if it has let its slot go: a process that ends gives its locks up a moment before
+    /// it has ended.
+    pub fn has_let_go(&self, file: &LockFile) -> Result<Option<Fate>, RepositoryError> {
+        let pid = Some(self.job.process().pid());
+        let is_its_own = |lock: &Conflict| {
+            lock.pid == pid && Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot)
+        };
+        if locks_within(file, &guardians())?.iter().any(is_its_own) {
+            return Ok(None);
+        }
+        self.left_behind(file).map(Some)
+    }
+
+    fn wait_for_grace(&mut self) {
+        self.due = Instant::now().checked_add(self.expiry.grace).unwrap_or(self.due);
+    }
+
+    /// What there is to say once the job has gone.
+    fn left_behind(&self, file: &LockFile) -> Result<Fate, RepositoryError> {
+        let Some((signal, reach)) = self.sent else { return Ok(Fate::HadLeft) };
+        let bytes = slot_bytes(self.slot, self.slot);
+        let is_orphaned = file.conflict(&bytes)?.is_some_and(|lock| lock.pid.is_none())
+            && !locks_within(file, &guardians())?
+                .iter()
+                .any(|lock| Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot));
+        Ok(if is_orphaned { Fate::LeftOthers(signal) } else { Fate::Ended(signal, reach) })
+    }
+}

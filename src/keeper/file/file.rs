@@ -1,0 +1,337 @@
+//! A lock file, open. It is opened anew each time, whatever descriptors of it came along, and below a
+//! directory that was judged; a file that this process already has locks on stays open in the program too,
+//! because closing any descriptor would drop them.
+
+use std::{
+    cell::OnceCell,
+    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    deliberate_fault::DeliberateFault,
+    keeper::file::{
+        base_directories::BaseDirectories,
+        content::{self, looks_like_a_lock_file},
+        error::{RepositoryError, call},
+        layout::HEADER_AT,
+        lock_path::LockPath,
+    },
+    sys::{
+        descriptor::{self, Inherited},
+        failure::Errno,
+        file_id::FileId,
+        positioned_io,
+        record_lock::{self, Bytes, Conflict, Mode, Ownership},
+        regular_file::{self, Access, Kind, Status},
+        walked_directory::WalkedDirectory,
+    },
+    terms::{hold::Hold, location::Creation},
+};
+
+/// How often a file may be gone or there again between two system calls before it is given up.
+const PATIENCE: usize = 100;
+
+/// What a launch brings along for the opening of its files.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// The descriptors that the caller left open.
+    pub inherited: &'a Inherited,
+    /// The lowest number for descriptors that go to the program.
+    pub floor: RawFd,
+    /// What is to keep the slots.
+    pub hold: Hold,
+    /// The directories that were opened for other files of the launch.
+    pub bases: &'a BaseDirectories,
+}
+
+/// A descriptor of a lock file.
+enum Descriptor {
+    Own(OwnedFd),
+    /// One that is never closed, neither here nor by exec: this process has POSIX locks on the file, which
+    /// closing it would drop.
+    LeftOpen(BorrowedFd<'static>),
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Own(descriptor) => descriptor.as_fd(),
+            Self::LeftOpen(descriptor) => *descriptor,
+        }
+    }
+}
+
+/// An open lock file. The descriptor is close-on-exec until [`LockFile::keep_across_exec`].
+pub struct LockFile {
+    path: PathBuf,
+    id: FileId,
+    descriptor: Descriptor,
+    /// A description of its own that can only be read through, for the holds that go with a description.
+    reader: OnceCell<Descriptor>,
+    is_to_look_at: bool,
+}
+
+impl AsFd for LockFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl LockFile {
+    /// Opens the file to look at it; none when it is not there.
+    pub fn open_to_read(place: &LockPath<'_>) -> Result<Option<Self>, RepositoryError> {
+        let Some(directory) = place.directory(None, &BaseDirectories::default())? else { return Ok(None) };
+        let Some(descriptor) = open(&directory, place, Access::Read)? else { return Ok(None) };
+        let status =
+            regular_file::status(&descriptor).map_err(|errno| call("look at", place.path, "fstat", errno))?;
+        judge(place.path, &status)?;
+        let (path, id, descriptor) = (place.path.to_owned(), status.id, Descriptor::Own(descriptor));
+        Ok(Some(Self { path, id, descriptor, reader: OnceCell::new(), is_to_look_at: true }))
+    }
+
+    /// Opens the file to take slots, and creates it where it is missing. Always anew: a description that came
+    /// along may have locks of its own, which cannot be seen through it.
+    pub fn open_to_lock(
+        place: &LockPath<'_>,
+        creation: &Creation,
+        opening: &Opening<'_>,
+    ) -> Result<Self, RepositoryError> {
+        for attempt in 0..PATIENCE {
+            // What was opened for another file may have been replaced since.
+            let (known, anew) = (opening.bases, BaseDirectories::default());
+            let bases = if attempt == 0 { known } else { &anew };
+            let Some(directory) = place.directory(Some(creation), bases)? else { continue };
+            let Some(file) = Self::open_in(&directory, place, creation, opening)? else { continue };
+            return Ok(file);
+        }
+        Err(RepositoryError::ReplacedTooOften { path: place.path.to_owned() })
+    }
+
+    /// None when somebody else created or deleted it meanwhile.
+    fn open_in(
+        directory: &WalkedDirectory,
+        place: &LockPath<'_>,
+        creation: &Creation,
+        opening: &Opening<'_>,
+    ) -> Result<Option<Self>, RepositoryError> {
+        let Opening { inherited, floor, hold, bases: _ } = *opening;
+        let path = place.path;
+        let failed = |name| move |errno| call("open", path, name, errno);
+        let name = place.name()?;
+        // Asked before, because moving a descriptor closes one.
+        let is_locked = |id| inherited.may_carry_locks_of_the_process(id);
+        let stays =
+            inherited.has_files() && directory.status_of(name).is_ok_and(|status| is_locked(status.id));
+        let low = stays.then(|| descriptor::occupy_below(floor));
+        let (descriptor, is_new) = match open(directory, place, Access::ReadWrite)? {
+            Some(descriptor) => (descriptor, false),
+            None => match directory.create(name, creation.file_mode) {
+                Ok(descriptor) => (descriptor, true),
+                Err(Errno::EEXIST) => return Ok(None),
+                Err(errno) => return Err(call("create", path, "open", errno)),
+            },
+        };
+        let status =
+            regular_file::status(&descriptor).map_err(|errno| call("look at", path, "fstat", errno))?;
+        let stays = stays || is_locked(status.id);
+        let kept = |descriptor| {
+            if stays {
+                return descriptor::leave_open(descriptor).map(Descriptor::LeftOpen);
+            }
+            descriptor::move_high(descriptor, floor).map(Descriptor::Own)
+        };
+        let descriptor = kept(descriptor).map_err(failed("fcntl(F_DUPFD)"))?;
+        judge(path, &status)?;
+        if status.links == 0 {
+            return Ok(None);
+        }
+        if let Some(owner) = place.owner
+            && status.uid != owner
+            && directory.is_open_to_others()
+        {
+            return Err(RepositoryError::WrongOwner {
+                path: path.to_owned(),
+                owner: status.uid,
+                expected: owner,
+            });
+        }
+        // Now, not later: moving it closes a descriptor of the file, which would drop locks of this process.
+        let reader = match hold {
+            Hold::Process => OnceCell::new(),
+            Hold::Descriptor | Hold::Supervisor | Hold::Tree => {
+                let reader = descriptor::reopen_to_read(descriptor.as_fd()).map_err(failed("open"))?;
+                OnceCell::from(kept(reader).map_err(failed("fcntl(F_DUPFD)"))?)
+            }
+        };
+        drop(low);
+        let file = Self { path: path.to_owned(), id: status.id, descriptor, reader, is_to_look_at: false };
+        if creation.by_hand && !is_new && !file.looks_like_one()? {
+            return Err(RepositoryError::NoRepository { path: path.to_owned() });
+        }
+        Ok(Some(file))
+    }
+
+    fn looks_like_one(&self) -> Result<bool, RepositoryError> {
+        // Nearly always it is rungate's, and these few bytes are all that has to be looked at.
+        let mut magic = [0; content::MAGIC.len()];
+        if self.read_at(&mut magic, HEADER_AT)? == magic.len() && magic == content::MAGIC {
+            return Ok(true);
+        }
+        let mut content = [0; content::TELLING];
+        let length = self.read_at(&mut content, 0)?;
+        Ok(looks_like_a_lock_file(content.get(..length).unwrap_or_default()))
+    }
+
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which file it is, whatever its spelling.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Whether it was opened to look at it alone: nothing can be written to it.
+    pub fn is_to_look_at(&self) -> bool {
+        self.is_to_look_at
+    }
+
+    /// Whether the place still leads to this file. Means something only while the mutex is held. The way was
+    /// judged when the file was opened; here it only counts where it leads, which one call answers where
+    /// nothing has changed.
+    pub fn is_still_at(&self, place: &LockPath<'_>) -> bool {
+        let is_this = |status: Status| status.id == self.id;
+        regular_file::status_of_path(place.path).is_ok_and(is_this)
+            || matches!(place.look(), Ok(Some(status)) if is_this(status))
+    }
+
+    /// Opens what else this hold needs, where that is not open yet. Nothing is closed that may have locks of
+    /// this process.
+    pub fn prepare(&self, hold: Hold, floor: RawFd) -> Result<(), RepositoryError> {
+        if hold == Hold::Process || self.reader.get().is_some() {
+            return Ok(());
+        }
+        // What is opened now cannot be moved: that would close a descriptor of the file.
+        let low = descriptor::occupy_below(floor);
+        let reader = descriptor::reopen_to_read(self.as_fd());
+        drop(low);
+        let reader = reader.and_then(|reader| match self.descriptor {
+            Descriptor::Own(_) => Ok(Descriptor::Own(reader)),
+            Descriptor::LeftOpen(_) => descriptor::leave_open(reader).map(Descriptor::LeftOpen),
+        });
+        let _ = self.reader.set(reader.map_err(|errno| call("open", &self.path, "open", errno))?);
+        Ok(())
+    }
+
+    /// Lets the locks of slots live on in the program.
+    pub fn keep_across_exec(&self, hold: Hold) -> Result<(), RepositoryError> {
+        let carrier = if hold == Hold::Process { self.as_fd() } else { self.carrier() };
+        descriptor::keep_across_exec(carrier)
+            .map_err(|errno| call("keep", &self.path, "fcntl(F_SETFD)", errno))
+    }
+
+    /// Lets the locks of the process live on in the program where a description keeps the slots.
+    pub(super) fn keep_writable_across_exec(&self) -> Result<(), RepositoryError> {
+        descriptor::keep_across_exec(self.as_fd())
+            .map_err(|errno| call("keep", &self.path, "fcntl(F_SETFD)", errno))
+    }
+
+    /// A lock within `bytes` that anybody holds, this process included.
+    pub fn conflict(&self, bytes: &Bytes) -> Result<Option<Conflict>, RepositoryError> {
+        record_lock::conflict(self.as_fd(), bytes)
+            .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))
+    }
+
+    /// Takes a write lock of the process on `bytes`. Says whether nobody was in the way.
+    pub fn try_lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        record_lock::try_lock(self.as_fd(), bytes, Mode::Write, Ownership::Process)
+            .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
+    }
+
+    /// Takes a read lock of the process on `bytes`, which a file that can only be read allows too. Says
+    /// whether nobody was in the way.
+    pub(super) fn try_read_lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        record_lock::try_lock(self.as_fd(), bytes, Mode::Read, Ownership::Process)
+            .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
+    }
+
+    /// Gives back a lock of the process.
+    pub fn unlock(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
+        record_lock::unlock(self.as_fd(), bytes, Ownership::Process)
+            .map_err(|errno| call("unlock", &self.path, "fcntl(F_SETLK)", errno))
+    }
+
+    /// Takes a lock that a description keeps, and not this process. Read locks do not exclude each other, so
+    /// this asks first: to be called under the mutex.
+    pub(super) fn try_lock_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        if self.conflict(bytes)?.is_some() {
+            return Ok(false);
+        }
+        if DeliberateFault::NoMutex.is_on() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
+            .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))
+    }
+
+    /// Gives back a lock that a description keeps.
+    pub(super) fn unlock_shared(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
+        record_lock::unlock(self.carrier(), bytes, Ownership::Description)
+            .map_err(|errno| call("unlock", &self.path, "fcntl(F_OFD_SETLK)", errno))
+    }
+
+    /// The descriptor that the program is to inherit: one that can only be read through, where the hold
+    /// allows it.
+    fn carrier(&self) -> BorrowedFd<'_> {
+        self.reader.get().map_or_else(|| self.as_fd(), AsFd::as_fd)
+    }
+
+    /// Reads content; answers how much there was.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, RepositoryError> {
+        positioned_io::read_at(self.as_fd(), buffer, offset)
+            .map_err(|errno| call("read", &self.path, "pread", errno))
+    }
+
+    /// Reads so much content, or as much as there is.
+    pub fn read(&self, length: usize, offset: u64) -> Result<Vec<u8>, RepositoryError> {
+        positioned_io::read(self.as_fd(), length, offset)
+            .map_err(|errno| call("read", &self.path, "pread", errno))
+    }
+
+    /// Writes content.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), RepositoryError> {
+        positioned_io::write_at(self.as_fd(), bytes, offset)
+            .map_err(|errno| call("write", &self.path, "pwrite", errno))
+    }
+}
+
+/// None when there is nothing.
+fn open(
+    directory: &WalkedDirectory,
+    place: &LockPath<'_>,
+    access: Access,
+) -> Result<Option<OwnedFd>, RepositoryError> {
+    let name = place.name()?;
+    match directory.open(name, access) {
+        Ok(descriptor) => Ok(Some(descriptor)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(match directory.status_of(name) {
+            Ok(Status { kind, .. }) if kind != Kind::Regular => {
+                RepositoryError::NotRegular { path: place.path.to_owned(), kind }
+            }
+            _ => call("open", place.path, "open", errno),
+        }),
+    }
+}
+
+fn judge(path: &Path, status: &Status) -> Result<(), RepositoryError> {
+    if status.kind != Kind::Regular {
+        return Err(RepositoryError::NotRegular { path: path.to_owned(), kind: status.kind });
+    }
+    if status.links > 1 {
+        return Err(RepositoryError::SeveralLinks { path: path.to_owned(), links: status.links });
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! What the content of a lock file says of the whole file: the hint of exectimes, and rungate's own header.
+//! None of it admits or refuses anybody; all of it may be garbage, and then it counts as absent.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::keeper::file::{
+    content::{HEADER_INDEX, MAGIC, TELLING},
+    error::RepositoryError,
+    file::LockFile,
+    layout::{HEADER_AT, LAST_SLOT, slot_at, slot_byte},
+};
+
+const VERSION: u64 = 1;
+
+/// Where the last field stands.
+const LAST_END_AT: u64 = HEADER_AT + 32;
+
+/// The hint and the header, as they were read.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Header {
+    /// Whether rungate has written a header before; else what stands there means nothing.
+    pub is_there: bool,
+    /// The highest slot that may be locked, as the file says; none where the file is too short to say it or
+    /// says what cannot be.
+    pub hint: Option<u64>,
+    /// Where the next search for a free slot begins.
+    pub cursor: u64,
+    /// When the last program was started under this repository.
+    pub last_start: Option<SystemTime>,
+    /// When the last program ended, where a supervisor saw it.
+    pub last_end: Option<SystemTime>,
+}
+
+impl Header {
+    /// Reads both in one go.
+    pub fn read(file: &LockFile) -> Result<Self, RepositoryError> {
+        Ok(Self::parse(&file.read(TELLING, 0)?))
+    }
+
+    fn parse(content: &[u8]) -> Self {
+        let hint = content
+            .first_chunk::<8>()
+            .map(|bytes| u64::from_ne_bytes(*bytes))
+            .filter(|byte| (slot_byte(0)..=slot_byte(LAST_SLOT)).contains(byte))
+            .map(slot_at);
+        let mut header = Self { hint, ..Self::default() };
+        let Some(own) = content.get(HEADER_INDEX..TELLING) else { return header };
+        let (fields, _) = own.as_chunks::<8>();
+        let field = |index: usize| fields.get(index).map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if own.starts_with(&MAGIC) && field(1) == VERSION {
+            header.is_there = true;
+            header.cursor = field(2);
+            header.last_start = moment(field(3));
+            header.last_end = moment(field(4));
+        }
+        header
+    }
+
+    /// Whether the last start is the one of this moment, to the millisecond that the header keeps.
+    pub fn is_of_start(&self, moment: SystemTime) -> bool {
+        milliseconds(self.last_start) == milliseconds(Some(moment))
+    }
+
+    /// Writes rungate's own part, save the last end, which is written without the mutex: nobody overwrites it
+    /// with an older one.
+    pub fn write(&self, file: &LockFile) -> Result<(), RepositoryError> {
+        let mut bytes = [0; 32];
+        let fields = [u64::from_le_bytes(MAGIC), VERSION, self.cursor, milliseconds(self.last_start)];
+        for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        file.write_at(&bytes, HEADER_AT)?;
+        if self.is_there { Ok(()) } else { Self::forget_end(file) }
+    }
+
+    /// Writes when the last program ended. One write, so the mutex need not be held.
+    pub fn write_end(file: &LockFile, moment: SystemTime) -> Result<(), RepositoryError> {
+        Self::put_end(file, Some(moment))
+    }
+
+    /// Forgets when the last program ended.
+    pub fn forget_end(file: &LockFile) -> Result<(), RepositoryError> {
+        Self::put_end(file, None)
+    }
+
+    fn put_end(file: &LockFile, moment: Option<SystemTime>) -> Result<(), RepositoryError> {
+        file.write_at(&milliseconds(moment).to_le_bytes(), LAST_END_AT)
+    }
+
+    /// Writes the hint: `slot` is the highest that may be locked.
+    pub fn write_hint(file: &LockFile, slot: u64) -> Result<(), RepositoryError> {
+        file.write_at(&slot_byte(slot).to_ne_bytes(), 0)
+    }
+}
+
+/// Milliseconds since 1970; 0 says "never".
+fn milliseconds(moment: Option<SystemTime>) -> u64 {
+    moment
+        .and_then(|moment| moment.duration_since(UNIX_EPOCH).ok())
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn moment(milliseconds: u64) -> Option<SystemTime> {
+    (milliseconds > 0).then(|| UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds))).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn case(content: &[u8], hint: Option<u64>) {
+        assert_eq!(Header::parse(content), Header { hint, ..Header::default() });
+    }
+
+    #[test]
+    fn a_hint_that_cannot_be_counts_as_absent() {
+        case(b"", None);
+        case(&[8, 0, 0], None);
+        case(&0_u64.to_ne_bytes(), None);
+        case(&7_u64.to_ne_bytes(), Some(0));
+        case(&8_u64.to_ne_bytes(), Some(1));
+        case(&(7 + LAST_SLOT).to_ne_bytes(), Some(LAST_SLOT));
+        case(&(8 + LAST_SLOT).to_ne_bytes(), None);
+        case(&(1_u64 << 63).to_ne_bytes(), None);
+        case(&u64::MAX.to_ne_bytes(), None);
+    }
+
+    #[test]
+    fn garbage_is_no_header() {
+        case(&[0xff; 5000], None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Slots that were taken. The value owns what keeps them: dropped, they are free again; kept across exec,
+//! they belong to the program.
+//!
+//! A slot of the process is a POSIX write lock on the descriptor that took the mutex. Any stronger hold is a
+//! read lock of an open file description that can only be read through, so that the program which inherits it
+//! cannot write to the repository; a read lock would not exclude another one, so it is taken after a query,
+//! and under the mutex. Where a holder can become overdue, the process also takes a guardian; with
+//! [`Hold::Descriptor`] the program then inherits the writable descriptor as well, because closing it would
+//! drop the guardian.
+
+use std::rc::Rc;
+
+use crate::{
+    deliberate_fault::DeliberateFault,
+    keeper::file::{
+        error::RepositoryError,
+        file::LockFile,
+        guardian::Guardian,
+        layout::{shared_bytes, slot_bytes},
+        lock_path::LockPath,
+    },
+    sys::record_lock::Bytes,
+    terms::{hold::Hold, runs::Runs},
+};
+
+/// The slots of one file that a launch holds, or shares with an ancestor.
+#[must_use = "the slots are free again when this is dropped"]
+pub struct Held {
+    file: Rc<LockFile>,
+    hold: Hold,
+    slots: Vec<u64>,
+    guardians: Vec<Guardian>,
+    shared: bool,
+}
+
+impl Held {
+    /// Nothing yet of this file.
+    pub fn nothing_of(file: &Rc<LockFile>, hold: Hold) -> Self {
+        Self { file: Rc::clone(file), hold, slots: Vec::new(), guardians: Vec::new(), shared: false }
+    }
+
+    /// Locks slots that were proved to be free. Says no when somebody locked one of them all the same; what
+    /// was locked until then is given back when the value is dropped.
+    pub fn take(&mut self, slots: &[u64]) -> Result<bool, RepositoryError> {
+        for run in Runs::of(slots).iter() {
+            if !self.lock(&slot_bytes(*run.start(), *run.end()))? {
+                return Ok(false);
+            }
+            self.slots.extend(run.clone());
+        }
+        if DeliberateFault::StrayDescriptor.is_on() {
+            drop(LockFile::open_to_read(&LockPath::named(self.file.path())));
+        }
+        Ok(true)
+    }
+
+    /// Proves from now on that this process is the job that holds these slots, so that it can be ended when
+    /// it is overdue. Where somebody is in the way there is no proof, and nobody will be ended.
+    pub fn guard(&mut self) -> Result<(), RepositoryError> {
+        let firsts = self.slots.iter().filter(|slot| !self.slots.contains(&slot.saturating_sub(1)));
+        let guardians: Vec<Guardian> = firsts.filter_map(|slot| Guardian::begin(*slot, self.hold)).collect();
+        for guardian in guardians {
+            if self.file.try_read_lock(&guardian.byte())? {
+                self.guardians.push(guardian);
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses an ancestor's slots, if nobody else does.
+    pub fn share(&mut self, slots: &Runs) -> Result<bool, RepositoryError> {
+        self.shared = true;
+        for run in slots.iter() {
+            if !self.lock(&shared_bytes(*run.start(), *run.end()))? {
+                return Ok(false);
+            }
+            self.slots.extend(run.clone());
+        }
+        Ok(true)
+    }
+
+    fn lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        match self.hold {
+            Hold::Process => self.file.try_lock(bytes),
+            Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.try_lock_shared(bytes),
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Rc<LockFile> {
+        &self.file
+    }
+
+    /// The slots.
+    pub fn slots(&self) -> &[u64] {
+        &self.slots
+    }
+
+    /// The same, neighbours together.
+    pub fn runs(&self) -> Runs {
+        Runs::of(&self.slots)
+    }
+
+    /// Whether the slots are an ancestor's.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Hands the slots over to the program that this process, or a child of it, is about to become. Until it
+    /// does, they are still given back when this value is dropped.
+    pub fn keep_across_exec(&self) -> Result<(), RepositoryError> {
+        if self.hold == Hold::Descriptor && !self.guardians.is_empty() {
+            // Exec would close it, and with it go all locks that the process has on the file.
+            self.file.keep_writable_across_exec()?;
+        }
+        self.file.keep_across_exec(self.hold)
+    }
+
+    /// Gives the slots back although descriptors that carry them may live on elsewhere.
+    pub fn release(&mut self) -> Result<(), RepositoryError> {
+        if DeliberateFault::KeptSlot.is_on() {
+            return Ok(());
+        }
+        let runs = self.runs();
+        self.slots.clear();
+        for run in runs.iter() {
+            let bytes = if self.shared { shared_bytes } else { slot_bytes }(*run.start(), *run.end());
+            match self.hold {
+                Hold::Process => self.file.unlock(&bytes)?,
+                Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.unlock_shared(&bytes)?,
+            }
+        }
+        self.guardians.drain(..).try_for_each(|guardian| self.file.unlock(&guardian.byte()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The file may stay open, for another attempt or because it was inherited, and so would the locks on
+        // it. If this fails, the process ends anyway.
+        let _ = self.release();
+    }
+}

@@ -1,0 +1,295 @@
+//! Who holds a slot, as far as it can be vouched for. The kernel says that the slot is held, and mostly by
+//! which process; the record adds who and since when, and is believed only where the two agree. What nobody
+//! can vouch for is shown as an unknown holder, never hidden.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    keeper::file::{
+        error::RepositoryError,
+        file::LockFile,
+        header::Header,
+        layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
+        record::{Record, short_boot_id},
+    },
+    keeper::occupancy::{Occupancy, Span},
+    sys::{
+        open_files,
+        process::{self, Process},
+    },
+    terms::hold::Hold,
+};
+
+/// The holder of a slot, or of neighbouring slots that nothing tells apart.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Holder {
+    /// First and last slot.
+    pub slots: (u64, u64),
+    /// The process, where it can be seen from here.
+    pub pid: Option<i32>,
+    /// The process whose end frees the slot: the supervisor, where there is one.
+    pub keeper: Option<i32>,
+    /// Its user.
+    pub uid: Option<u32>,
+    /// The node name that it wrote down.
+    pub host: Option<String>,
+    /// Since when it holds the slot or, for a program that keeps no records, since when it runs: by the clock
+    /// as it was set then.
+    pub since: Option<SystemTime>,
+    /// The same as time since boot, where it wrote that down.
+    pub taken: Option<Duration>,
+    /// What keeps the slot.
+    pub hold: Option<Hold>,
+    /// The command.
+    pub command: Option<String>,
+    /// The rule that asked for the slot.
+    pub rule: Option<String>,
+}
+
+impl Holder {
+    /// Somebody of whom nothing is known.
+    pub fn unknown(slots: RangeInclusive<u64>) -> Self {
+        let (pid, keeper, uid, host) = (None, None, None, None);
+        let (since, taken, hold, command, rule) = (None, None, None, None, None);
+        let slots = slots.into_inner();
+        Self { slots, pid, keeper, uid, host, since, taken, hold, command, rule }
+    }
+
+    /// The one that wrote a record, and keeps its slots itself.
+    pub fn of_record(slots: (u64, u64), record: Record) -> Self {
+        Self {
+            slots,
+            pid: Some(record.pid),
+            keeper: Some(record.pid),
+            uid: Some(record.uid),
+            since: Some(record.since()),
+            taken: record.taken.map(Duration::from_millis),
+            host: Some(record.host),
+            hold: Some(record.hold),
+            command: Some(record.command),
+            rule: Some(record.rule),
+        }
+    }
+
+    /// How long it has held the slot, however the clock was set meanwhile; for one that wrote down nothing
+    /// but the time of day a clock that was set back makes it zero.
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        if let (Some(taken), Some(now)) = (self.taken, process::since_boot()) {
+            return Some(now.saturating_sub(taken));
+        }
+        self.since.map(|since| now.duration_since(since).unwrap_or_default())
+    }
+}
+
+/// A span with more slots than this is one holder that keeps no records (a lock to the end of the file, say).
+const LONG: u64 = 256;
+
+/// The same, with what a search through the descriptors of all processes adds: it finds who keeps a slot that
+/// no record accounts for. It takes milliseconds, and is for listings.
+pub fn holders_with_search(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {
+    let mut holders = holders(file, occupancy)?;
+    if holders.iter().all(|holder| holder.pid.is_some()) {
+        return Ok(holders);
+    }
+    let locks = open_files::locks_of_descriptions(file.id());
+    for holder in holders.iter_mut().filter(|holder| holder.pid.is_none()) {
+        let byte = slot_byte(holder.slots.0);
+        if let Some((pid, _)) = locks.iter().find(|(_, bytes)| bytes.contains(&byte)) {
+            *holder = describe(holder.slots, Some(*pid), None);
+        }
+    }
+    Ok(holders)
+}
+
+/// All holders of a file, by slot.
+pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {
+    known_holders(file, occupancy, usize::MAX).map(|known| known.holders)
+}
+
+/// What there is to be told of holders.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// By slot.
+    pub holders: Vec<Holder>,
+    /// How many more hold slots, about whom `/proc` was not asked.
+    pub others: u64,
+}
+
+/// The same, where `/proc` is asked about so many processes at most.
+pub fn known_holders(
+    file: &LockFile,
+    occupancy: &Occupancy,
+    most_asked: usize,
+) -> Result<Known, RepositoryError> {
+    let boot = process::boot_id().map(short_boot_id);
+    let mut records = Records { file, first: 0, bytes: Vec::new() };
+    let mut known = Known::default();
+    let mut asked =
+        Asked { most: most_asked, count: 0, processes: BTreeMap::new(), left_out: BTreeSet::new() };
+    for Span { slots, pid } in occupancy.spans() {
+        let (first, last) = (*slots.start(), *slots.end());
+        let mut of_span = Vec::new();
+        let mut end = last.min(LAST_SLOT.max(first));
+        // Backwards, because a record stands at the last of the slots that were taken together.
+        while end >= first {
+            let record =
+                records.of(end, first)?.filter(|record| may_be_believed(record, *pid, boot.as_deref()));
+            // Where the lock has no process, only /proc tells whether what the record says is still so.
+            let is_to_prove = pid.is_none() && record.is_some();
+            if is_to_prove && !asked.may_ask() {
+                known.others = known.others.saturating_add(1);
+                end = end.saturating_sub(record.map_or(1, |record| record.slots.max(1)));
+                continue;
+            }
+            let record = record.filter(|record| !is_to_prove || is_alive(record));
+            let long = |from: u64| end.saturating_sub(from) >= LONG;
+            let from = match &record {
+                Some(record) => end.saturating_sub(record.slots.saturating_sub(1)).max(first),
+                None if long(first) => first,
+                None => end,
+            };
+            match asked.about(record, *pid) {
+                Some(holder) if long(from) => of_span.push(Holder { slots: (from, end), ..holder }),
+                Some(holder) => {
+                    let each = |slot| Holder { slots: (slot, slot), ..holder.clone() };
+                    of_span.extend((from..=end).rev().map(each));
+                }
+                None => {}
+            }
+            end = from.saturating_sub(1);
+        }
+        known.holders.extend(of_span.into_iter().rev());
+    }
+    known.others = known.others.saturating_add(asked.left_out.len() as u64);
+    Ok(known)
+}
+
+/// What `/proc` was asked, each process once, where the kernel names it and no record does.
+struct Asked {
+    most: usize,
+    count: usize,
+    processes: BTreeMap<i32, Holder>,
+    left_out: BTreeSet<i32>,
+}
+
+impl Asked {
+    /// The holder, without its slots; none where that would be one question too many.
+    fn about(&mut self, record: Option<Record>, pid: Option<i32>) -> Option<Holder> {
+        let nowhere = (0, 0);
+        let (None, Some(process)) = (&record, pid) else { return Some(describe(nowhere, pid, record)) };
+        if let Some(known) = self.processes.get(&process) {
+            return Some(known.clone());
+        }
+        if !self.may_ask() {
+            self.left_out.insert(process);
+            return None;
+        }
+        let holder = describe(nowhere, pid, None);
+        self.processes.insert(process, holder.clone());
+        Some(holder)
+    }
+
+    fn may_ask(&mut self) -> bool {
+        self.count = self.count.saturating_add(1);
+        self.count <= self.most
+    }
+}
+
+/// The user of the launch that wrote `start` into the header: the record of its slot is still there, whoever
+/// came after it.
+pub fn who_started(
+    file: &LockFile,
+    header: &Header,
+    start: SystemTime,
+) -> Result<Option<u32>, RepositoryError> {
+    let Some(slot) = header.cursor.checked_sub(1).filter(|slot| (1..=LAST_SLOT).contains(slot)) else {
+        return Ok(None);
+    };
+    let record = Records { file, first: 0, bytes: Vec::new() }.of(slot, slot)?;
+    Ok(record.filter(|record| record.since() == start).map(|record| record.uid))
+}
+
+/// Whether the kernel's word on the holder does not speak against a record: the process of the lock, where it
+/// has one.
+fn may_be_believed(record: &Record, pid: Option<i32>, boot: Option<&str>) -> bool {
+    Some(record.boot.as_str()) == boot
+        && match pid {
+            Some(pid) => record.hold == Hold::Process && record.pid == pid,
+            None => record.hold != Hold::Process,
+        }
+}
+
+/// The holder as its record has it, where that is believed.
+fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>) -> Holder {
+    if let Some(record) = record {
+        let keeper = live_supervisor(&record);
+        let holder = Holder::of_record(slots, record);
+        return Holder { keeper: keeper.or(holder.keeper), ..holder };
+    }
+    let process = pid.and_then(Process::find);
+    Holder {
+        slots,
+        pid,
+        keeper: pid,
+        uid: pid.and_then(process::owner),
+        host: None,
+        since: process.as_ref().and_then(Process::start_time),
+        taken: None,
+        hold: None,
+        command: process.map(|process| process.name),
+        rule: None,
+    }
+}
+
+/// Where the lock has no process: whether the recorded command or its supervisor lives. A number that was
+/// given to another process since has a later start.
+fn is_alive(record: &Record) -> bool {
+    lives(record.pid, |started| started == record.start) || live_supervisor(record).is_some()
+}
+
+/// The supervisor, if it lives. One that was killed keeps nothing, also before its parent has reaped it.
+fn live_supervisor(record: &Record) -> Option<i32> {
+    record.supervisor.filter(|pid| lives(*pid, |started| started <= record.start))
+}
+
+fn lives(pid: i32, started: impl Fn(u64) -> bool) -> bool {
+    Process::find(pid).is_some_and(|process| started(process.started) && !process.is_zombie())
+}
+
+/// Reads records through a window, because thousands of them stand next to each other.
+struct Records<'file> {
+    file: &'file LockFile,
+    first: u64,
+    bytes: Vec<u8>,
+}
+
+/// How many records are read at once.
+const WINDOW: usize = 64;
+
+impl Records<'_> {
+    /// The record of a slot; `from` is the first that may be asked for next.
+    fn of(&mut self, slot: u64, from: u64) -> Result<Option<Record>, RepositoryError> {
+        if slot > LAST_SLOT {
+            return Ok(None);
+        }
+        if let Some(bytes) = self.in_window(slot) {
+            return Ok(Record::decode(bytes));
+        }
+        self.first = slot.saturating_add(1).saturating_sub(WINDOW as u64).max(from);
+        self.bytes.resize(RECORD_SIZE * WINDOW, 0);
+        let length = self.file.read_at(&mut self.bytes, record_at(self.first))?;
+        self.bytes.iter_mut().skip(length).for_each(|byte| *byte = 0);
+        Ok(self.in_window(slot).and_then(Record::decode))
+    }
+
+    fn in_window(&self, slot: u64) -> Option<&[u8]> {
+        let index = usize::try_from(slot.checked_sub(self.first)?).ok()?;
+        self.bytes.chunks_exact(RECORD_SIZE).nth(index)
+    }
+}

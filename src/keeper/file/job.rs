@@ -1,0 +1,109 @@
+//! The job that holds a slot, proved by the kernel at this moment, and how it is signalled. The process is
+//! opened first and seen to live last, so that all that was asked in between was asked of this very process.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use crate::{
+    deliberate_fault::DeliberateFault,
+    keeper::{
+        file::{guardian::Guardian, layout::slot_byte},
+        signalling::{Reach, Whom},
+    },
+    sys::{
+        credentials,
+        failure::Errno,
+        file_id::FileId,
+        open_files,
+        pidfd::PidFd,
+        process,
+        record_lock::{Bytes, Ownership},
+        signal::Signal,
+    },
+    terms::pace::ExpireKill,
+};
+
+/// A process that is the job which holds a slot.
+#[derive(Debug)]
+pub struct Job {
+    process: PidFd,
+    guardian: Guardian,
+    user: u32,
+    shown: Vec<(Ownership, Bytes)>,
+}
+
+/// Why a process is not proved to be the job that holds a slot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Doubt {
+    /// It has ended, or does not hold the slot.
+    Gone,
+    /// It has no guardian: nobody launched it under `expire_after`, it closed a descriptor of the file, or
+    /// the job left it behind.
+    NoGuardian,
+    /// It runs a set-id program, which others may rely on.
+    Privileged,
+    /// It cannot be looked into from here.
+    OutOfSight,
+}
+
+impl Job {
+    /// Proves that this process is the job which holds the slot.
+    pub(super) fn prove(pid: i32, file: FileId, slot: u64) -> Result<Self, Doubt> {
+        let process = PidFd::open(pid).map_err(|_| Doubt::Gone)?;
+        if !process.is_in_proc() {
+            return Err(Doubt::OutOfSight);
+        }
+        let shown = open_files::locks_shown_by(pid, file);
+        let privileged = process::is_privileged_by_exec(pid);
+        let users = process::users(pid);
+        if process.has_ended() {
+            return Err(Doubt::Gone);
+        }
+        let (Ok(shown), Some(privileged), Some([user, _])) = (shown, privileged, users) else {
+            return Err(Doubt::OutOfSight);
+        };
+        let guardian = guardian_of(&shown, slot)?;
+        if privileged {
+            return Err(Doubt::Privileged);
+        }
+        Ok(Self { process, guardian, user, shown })
+    }
+
+    /// Its process: the supervisor, where there is one.
+    pub(super) fn process(&self) -> &PidFd {
+        &self.process
+    }
+
+    /// What proves it.
+    pub(super) fn guardian(&self) -> Guardian {
+        self.guardian
+    }
+
+    /// Whether the same guardian proves that it holds this slot too.
+    pub(super) fn holds(&self, slot: u64) -> bool {
+        guardian_of(&self.shown, slot) == Ok(self.guardian)
+    }
+
+    /// Sends a signal to whatever has to end. Root spares what the user of the job could not signal either: a
+    /// service, say, that the job started by way of a set-id program.
+    pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {
+        let spares_others = credentials::is_root() && self.user != 0;
+        let may_signal = |users: [u32; 2]| !spares_others || users.contains(&self.user);
+        let whom = Whom { hold: self.guardian.hold, kill, spares_others, may_signal: &may_signal };
+        whom.signal(&self.process, signal)
+    }
+}
+
+/// The guardian of a slot among the locks that a process shows: the last one at or before it, in one run of
+/// slots with it.
+fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, Doubt> {
+    let byte = slot_byte(slot);
+    let run = shown.iter().map(|(_, bytes)| bytes).filter(|bytes| bytes.contains(&byte));
+    let first = run.map(|bytes| *bytes.start()).min().ok_or(Doubt::Gone)?;
+    let is_proof = |ownership| ownership == Ownership::Process || DeliberateFault::DonatedProof.is_on();
+    let guardians = shown.iter().filter(|(ownership, _)| is_proof(*ownership));
+    guardians
+        .filter_map(|(_, bytes)| Guardian::of(bytes))
+        .filter(|guardian| (first..=byte).contains(&slot_byte(guardian.slot)))
+        .max_by_key(|guardian| guardian.slot)
+        .ok_or(Doubt::NoGuardian)
+}

@@ -1,0 +1,191 @@
+//! Where everything stands in a lock file. Offsets of locks and offsets of content have nothing to do with
+//! each other: nothing is ever written at the byte of a slot. The first eight bytes and the bytes of the
+//! slots are those of exectimes (Gamble 2011), so that both may work on one file.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use crate::sys::record_lock::Bytes;
+
+/// The content of these bytes is the hint; a write lock on them is the mutex.
+pub const MUTEX: Bytes = 0..=7;
+
+// Slots are numbered from 1 to this.
+pub use crate::terms::merged::LAST_SLOT;
+
+/// The byte before that of slot 1.
+const BEFORE_SLOTS: u64 = 7;
+
+/// Locks at and above this are rungate's own and not slots.
+const OWN_LOCKS: u64 = 1 << 41;
+
+/// Where rungate's header stands in the content.
+pub const HEADER_AT: u64 = 4096;
+
+/// Where the records begin in the content.
+const RECORDS_AT: u64 = 8192;
+
+/// The size of one record, its newline included.
+pub const RECORD_SIZE: usize = 256;
+
+/// The byte whose lock is slot `slot`.
+pub const fn slot_byte(slot: u64) -> u64 {
+    BEFORE_SLOTS.saturating_add(slot)
+}
+
+/// The bytes of a run of slots.
+pub fn slot_bytes(first: u64, last: u64) -> Bytes {
+    slot_byte(first)..=slot_byte(last)
+}
+
+/// Every byte above the one at `offset` that counts as a slot, also beyond the last that a limit can reach.
+pub fn slot_bytes_above(offset: u64) -> Bytes {
+    offset.saturating_add(1)..=OWN_LOCKS - 1
+}
+
+/// Every byte above that of a slot: other slots, what nested launches share, and everybody who stands in
+/// line. Places are not among them: whoever is blocked by nothing of this file has one all the same.
+pub fn everything_above(slot: u64) -> Bytes {
+    slot_byte(slot).saturating_add(1)..=PLACES - 1
+}
+
+/// The slot of a byte that counts as one.
+pub const fn slot_at(byte: u64) -> u64 {
+    byte.saturating_sub(BEFORE_SLOTS)
+}
+
+/// The bytes whose write lock says that a nested launch shares these slots.
+pub fn shared_bytes(first: u64, last: u64) -> Bytes {
+    OWN_LOCKS.saturating_add(first)..=OWN_LOCKS.saturating_add(last)
+}
+
+/// Whoever reads `/proc/locks` has a read lock here meanwhile, by which they find the lines of the file. It
+/// excludes nobody.
+pub const PROBE: Bytes = 1 << 42..=1 << 42;
+
+/// The locks by which waiters stand in line begin here: by number, then by the policy that gave the limit,
+/// then by limit.
+const STANDING: u64 = 1 << 61;
+
+/// So many bytes for each number.
+const STANDING_STRETCH: u64 = 1 << 32;
+
+/// So many bytes for each policy, one for each limit.
+const GENERATION_STRETCH: u64 = 1 << 20;
+
+/// The places of waiters begin here, by number.
+const PLACES: u64 = 1 << 62;
+
+/// So many bytes for each place: the first is the place, the others are beats.
+const PLACE_STRETCH: u64 = 1 << 20;
+
+/// The highest number that a waiter can have.
+pub const LAST_NUMBER: u64 = (1 << 29) - 1;
+
+/// The most beats that a place can show.
+pub const MOST_BEATS: u64 = PLACE_STRETCH - 1;
+
+/// The highest generation of a policy.
+pub const LAST_GENERATION: u16 = (1 << 12) - 1;
+
+/// The byte of a waiter with this number, whose limit, of this generation, is `limit`.
+pub fn standing_byte(number: u64, generation: u16, limit: u64) -> u64 {
+    let generation = u64::from(generation.min(LAST_GENERATION)).saturating_mul(GENERATION_STRETCH);
+    standing_at(number).saturating_add(generation).saturating_add(limit.clamp(1, LAST_SLOT))
+}
+
+fn standing_at(number: u64) -> u64 {
+    STANDING.saturating_add(number.min(LAST_NUMBER).saturating_mul(STANDING_STRETCH))
+}
+
+/// The bytes of all waiters with these numbers.
+pub fn standing_bytes(first: u64, last: u64) -> Bytes {
+    standing_at(first)..=standing_at(last).saturating_add(STANDING_STRETCH - 1)
+}
+
+/// Number, generation and limit of a waiter whose lock covers these bytes; none where nobody stands in line
+/// with such a lock.
+pub fn standing_of(bytes: &Bytes) -> Option<(u64, u16, u64)> {
+    let stretch = |byte: &u64| byte / GENERATION_STRETCH;
+    if stretch(bytes.start()) != stretch(bytes.end()) {
+        return None;
+    }
+    let within = bytes.end().checked_sub(STANDING)?;
+    let generation = u16::try_from(within % STANDING_STRETCH / GENERATION_STRETCH).ok()?;
+    Some((within / STANDING_STRETCH, generation, within % GENERATION_STRETCH))
+}
+
+/// The byte of a place after so many beats.
+pub fn place_byte(number: u64, beats: u64) -> u64 {
+    PLACES
+        .saturating_add(number.min(LAST_NUMBER).saturating_mul(PLACE_STRETCH))
+        .saturating_add(beats.min(MOST_BEATS))
+}
+
+/// The bytes of all places with these numbers.
+pub fn place_bytes(first: u64, last: u64) -> Bytes {
+    place_byte(first, 0)..=place_byte(last, MOST_BEATS)
+}
+
+/// The number of a place that covers these bytes; none where they are more than one place.
+pub fn place_of(bytes: &Bytes) -> Option<u64> {
+    let number = |byte: &u64| byte.checked_sub(PLACES).map(|within| within / PLACE_STRETCH);
+    number(bytes.start()).filter(|first| number(bytes.end()) == Some(*first))
+}
+
+/// The guardians of slots begin here, with a stretch of [`GUARDIAN_TIMES`] bytes for each slot.
+const GUARDIANS: u64 = (1 << 62) + (1 << 60);
+
+/// The bytes for the guardians of one slot: a moment and a kind each.
+const GUARDIAN_TIMES: u64 = 1 << 36;
+
+/// What is said beside the moment has two bits.
+const GUARDIAN_KINDS: u64 = 4;
+
+/// The byte of the guardian of `slot` that was taken at `moment` and is of this kind (0 to 3).
+pub fn guardian_byte(slot: u64, moment: u64, kind: u64) -> u64 {
+    let within = moment.saturating_mul(GUARDIAN_KINDS).saturating_add(kind).min(GUARDIAN_TIMES - 1);
+    GUARDIANS.saturating_add(GUARDIAN_TIMES.saturating_mul(slot.min(LAST_SLOT))).saturating_add(within)
+}
+
+/// Slot, moment and kind of the guardian at a byte; none where no slot has its guardians.
+pub fn guardian_at(byte: u64) -> Option<(u64, u64, u64)> {
+    let byte = byte.checked_sub(GUARDIANS)?;
+    let (slot, within) = (byte / GUARDIAN_TIMES, byte % GUARDIAN_TIMES);
+    (1..=LAST_SLOT).contains(&slot).then_some((slot, within / GUARDIAN_KINDS, within % GUARDIAN_KINDS))
+}
+
+/// The bytes of the guardians of all slots.
+pub fn guardians() -> Bytes {
+    guardian_byte(1, 0, 0)..=guardian_byte(LAST_SLOT, u64::MAX, 0)
+}
+
+/// Where the record of `slot` stands in the content.
+pub const fn record_at(slot: u64) -> u64 {
+    RECORDS_AT.saturating_add((RECORD_SIZE as u64).saturating_mul(slot.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::record_lock::LAST_BYTE;
+
+    #[test]
+    fn a_guardian_reads_back_as_it_was() {
+        for slot in [1, 2, LAST_SLOT] {
+            for (moment, kind) in [(0, 0), (1, 3), ((1 << 34) - 1, 2)] {
+                assert_eq!(guardian_at(guardian_byte(slot, moment, kind)), Some((slot, moment, kind)));
+            }
+        }
+        assert_eq!(guardian_at(GUARDIANS), None, "there is no slot 0");
+        assert_eq!(guardian_at(slot_byte(3)), None);
+        assert_eq!(guardian_at(LAST_BYTE), None);
+    }
+
+    /// "Nobody beyond, nobody waits" is one query, and a guardian must not answer it.
+    #[test]
+    fn guardians_lie_beyond_everything_that_admits() {
+        assert!(*everything_above(0).end() < *guardians().start());
+        assert!(*place_bytes(0, u64::MAX).end() < *guardians().start());
+        assert!(*guardians().end() < LAST_BYTE);
+    }
+}

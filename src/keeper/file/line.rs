@@ -1,0 +1,290 @@
+//! The line of those who wait. A waiter has one number, the same in every file, and keeps a *place* under it
+//! in all of its files until it starts: a lock that grows by a byte each second, so that everybody can see
+//! whether it is alive. Where a file blocks it, it *stands* in line: a lock on the byte of its number and of
+//! its limit. The locks are all there is: whoever dies has left the line.
+//!
+//! A number is one more than the highest in any of its files, so every wait points to a smaller one and no
+//! circle can form; no clock is asked. Nobody can make a lock for another process, so a waiter can lie about
+//! itself alone.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{os::fd::AsFd, rc::Rc, time::Duration};
+
+use crate::{
+    keeper::{
+        file::{
+            error::{RepositoryError, call, failed_call},
+            file::LockFile,
+            layout::{
+                LAST_NUMBER, MOST_BEATS, place_byte, place_bytes, place_of, standing_byte, standing_bytes,
+                standing_of,
+            },
+            scan::{Extent, Look, Means},
+        },
+        line::{Class, Number, Pulse, Waiter, Woken},
+    },
+    sys::{
+        alarm::Alarm,
+        failure::Errno,
+        record_lock::{self, Bytes, Conflict, Mode},
+    },
+};
+
+/// A place in one file, kept until dropped.
+#[must_use = "the place is given up when this is dropped"]
+pub struct Place {
+    file: Rc<LockFile>,
+    number: Number,
+    beats: u64,
+    classes: Vec<Class>,
+}
+
+impl Place {
+    /// Takes a place; none where somebody has that number. To be called under the mutex.
+    pub fn take(file: &Rc<LockFile>, number: Number) -> Result<Option<Self>, RepositoryError> {
+        let byte = place_byte(number.0, 0);
+        let place = Self { file: Rc::clone(file), number, beats: 0, classes: Vec::new() };
+        Ok(file.try_lock(&(byte..=byte))?.then_some(place))
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Rc<LockFile> {
+        &self.file
+    }
+
+    /// Shows that its launch is alive.
+    pub fn beat(&mut self) -> Result<(), RepositoryError> {
+        let next = self.beats.saturating_add(1);
+        let byte = place_byte(self.number.0, next);
+        if next <= MOST_BEATS && self.file.try_lock(&(byte..=byte))? {
+            self.beats = next;
+            return Ok(());
+        }
+        // After twelve days, or where somebody else has locked that byte, it begins again: that too can be
+        // seen.
+        self.beats = 0;
+        self.file.unlock(&(place_byte(self.number.0, 1)..=place_byte(self.number.0, MOST_BEATS)))
+    }
+
+    /// Stands in line in these classes, and in no other. To be called under the mutex, save to leave.
+    pub fn stand(&mut self, classes: &[Class]) -> Result<(), RepositoryError> {
+        for class in classes {
+            // Whoever slept on this byte may have it for a moment, and is taken for its waiter as long as it
+            // does; who stands here tries again at the next look.
+            if !self.classes.contains(class) && self.file.try_lock(&byte_of(self.number, *class))? {
+                self.classes.push(*class);
+            }
+        }
+        for class in &self.classes {
+            if !classes.contains(class) {
+                self.file.unlock(&byte_of(self.number, *class))?;
+            }
+        }
+        self.classes.retain(|class| classes.contains(class));
+        Ok(())
+    }
+
+    /// The classes in which it stands in line.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be unlocked goes with the process.
+        let _ = self.stand(&[]);
+        let _ = self.file.unlock(&place_bytes(self.number.0, self.number.0));
+    }
+}
+
+fn byte_of(number: Number, class: Class) -> Bytes {
+    let byte = standing_byte(number.0, class.generation, class.reach);
+    byte..=byte
+}
+
+/// The highest number of a place in this file.
+pub fn highest_place(file: &LockFile) -> Result<Option<Number>, RepositoryError> {
+    let place =
+        |first| Ok(within(file, place_bytes(first, LAST_NUMBER), place_of)?.map(|(number, _)| number));
+    Ok(last(place, |number| *number)?.map(Number))
+}
+
+/// The highest, where `from` finds any from a number on. They stand close together, so the search goes on in
+/// growing steps and then narrows down.
+fn last<T>(
+    from: impl Fn(u64) -> Result<Option<T>, RepositoryError>,
+    number: impl Fn(&T) -> u64,
+) -> Result<Option<T>, RepositoryError> {
+    let Some(mut found) = from(1)? else { return Ok(None) };
+    // Nobody is above `high`.
+    let (mut high, mut step) = (LAST_NUMBER, 1_u64);
+    while number(&found) < high {
+        let left = high.saturating_sub(number(&found));
+        let next = number(&found).saturating_add(step.min(left.div_ceil(2)));
+        match from(next)? {
+            Some(other) => {
+                found = other;
+                step = step.saturating_mul(4);
+            }
+            None => high = next.saturating_sub(1),
+        }
+    }
+    Ok(Some(found))
+}
+
+/// What a place shows; none where there is none. Only its first byte is asked about: nobody else can have
+/// locked that.
+pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Pulse>, RepositoryError> {
+    let byte = place_byte(number.0, 0);
+    let lock = file.conflict(&(byte..=byte))?;
+    Ok(lock.map(|lock| Pulse { pid: lock.pid, beats: lock.bytes.end().saturating_sub(*lock.bytes.start()) }))
+}
+
+/// Everybody who stands in line, oldest first, as far as a bounded amount of work shows them.
+pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
+    let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
+    look.go_on(file, u64::MAX, Means::All)?;
+    Ok(in_order(&look))
+}
+
+/// The same for whoever must not overlook anybody.
+pub fn all_waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
+    let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
+    match look.go_on(file, u64::MAX, Means::All)? {
+        Extent::All | Extent::Enough => Ok(in_order(&look)),
+        Extent::Cut => Err(too_many(file)),
+    }
+}
+
+fn in_order(look: &Look) -> Vec<Waiter> {
+    let mut waiters: Vec<Waiter> = look.seen().iter().filter_map(waiter).collect();
+    waiters.sort_by_key(|waiter| (waiter.number, waiter.class));
+    waiters
+}
+
+fn too_many(file: &LockFile) -> RepositoryError {
+    RepositoryError::TooManyLocks { path: file.path().to_owned() }
+}
+
+/// The youngest of those who stand in line before `number`, or at all.
+pub fn youngest(file: &LockFile, before: Option<Number>) -> Result<Option<Waiter>, RepositoryError> {
+    let standing = |first, last| within(file, standing_bytes(first, last), standing_of);
+    let Some(before) = before else {
+        let lock = |first| Ok(standing(first, LAST_NUMBER)?.map(|(_, lock)| lock));
+        return Ok(last(lock, number_of)?.and_then(|lock| waiter(&lock)));
+    };
+    let last = before.0.saturating_sub(1);
+    if last == 0 {
+        return Ok(None);
+    }
+    let Some((_, mut found)) = standing(1, last)? else { return Ok(None) };
+    // The line may be long and its youngest near, so the search goes back in growing steps and then narrows
+    // down. Nobody is above `high`.
+    let (mut low, mut high, mut step) = (last, last, 1_u64);
+    while low > number_of(&found) {
+        if let Some((_, lock)) = standing(low, high)? {
+            found = lock;
+            break;
+        }
+        high = low.saturating_sub(1);
+        low = low.saturating_sub(step).max(1);
+        step = step.saturating_mul(4);
+    }
+    // Somebody is at or above whoever was found: each question halves what is left between them and `high`.
+    while number_of(&found) < high {
+        let number = number_of(&found);
+        let middle = number.saturating_add(high.saturating_sub(number).div_ceil(2));
+        match standing(middle, high)? {
+            Some((_, lock)) => found = lock,
+            None => high = middle.saturating_sub(1),
+        }
+    }
+    Ok(waiter(&found))
+}
+
+/// The oldest of those who stand in line from `from` on and before `before`.
+pub fn oldest(
+    file: &LockFile,
+    from: Number,
+    before: Option<Number>,
+) -> Result<Option<Waiter>, RepositoryError> {
+    let standing = |first, last| within(file, standing_bytes(first, last), standing_of);
+    let last = before.map_or(LAST_NUMBER, |number| number.0.saturating_sub(1));
+    let mut low = from.0;
+    if low > last {
+        return Ok(None);
+    }
+    let Some((_, mut found)) = standing(low, last)? else { return Ok(None) };
+    // Mostly the kernel names the oldest first.
+    while number_of(&found) > low && standing(low, number_of(&found).saturating_sub(1))?.is_some() {
+        let middle = low.saturating_add(number_of(&found).saturating_sub(low) / 2);
+        match standing(low, middle)? {
+            Some((_, lock)) => found = lock,
+            None => low = middle.saturating_add(1),
+        }
+    }
+    Ok(waiter(&found))
+}
+
+fn number_of(lock: &Conflict) -> u64 {
+    standing_of(&lock.bytes).map_or(0, |(number, ..)| number)
+}
+
+fn waiter(lock: &Conflict) -> Option<Waiter> {
+    let (number, generation, reach) = standing_of(&lock.bytes)?;
+    Some(Waiter { number: Number(number), class: Class { generation, reach }, pid: lock.pid, user: None })
+}
+
+/// As many locks without a meaning at most are looked past: one that covers the whole file is looked past
+/// once.
+const MEANINGLESS: usize = 16;
+
+/// Some lock among these bytes that means something. Whatever covers more is somebody's lock of the whole
+/// file, say, and nobody's place in a line; what a waiter has locked, nobody else can have locked too.
+fn within<T>(
+    file: &LockFile,
+    bytes: Bytes,
+    meaning: impl Fn(&Bytes) -> Option<T>,
+) -> Result<Option<(T, Conflict)>, RepositoryError> {
+    let (mut todo, mut meaningless) = (vec![bytes], 0_usize);
+    while let Some(range) = todo.pop() {
+        if range.is_empty() {
+            continue;
+        }
+        let Some(lock) = file.conflict(&range)? else { continue };
+        if let Some(meaning) = meaning(&lock.bytes) {
+            return Ok(Some((meaning, lock)));
+        }
+        if meaningless == MEANINGLESS {
+            return Err(too_many(file));
+        }
+        meaningless = meaningless.saturating_add(1);
+        todo.push(*range.start()..=lock.bytes.start().saturating_sub(1));
+        todo.push(lock.bytes.end().saturating_add(1)..=*range.end());
+    }
+    Ok(None)
+}
+
+/// Sleeps until `ahead` leaves the line, at most this long. It is the kernel that wakes, and only whoever
+/// sleeps right behind the one that left.
+pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Result<Woken, RepositoryError> {
+    let byte = byte_of(ahead.number, ahead.class);
+    let interval = longest.max(Duration::from_millis(1));
+    let alarm = Alarm::every(interval).map_err(failed_call("wait at", file.path()))?;
+    let slept = record_lock::lock(file.as_fd(), &byte, Mode::Read);
+    drop(alarm);
+    match slept {
+        Ok(()) => {
+            file.unlock(&byte)?;
+            Ok(Woken::Left)
+        }
+        Err(Errno::EINTR) => Ok(Woken::Time),
+        Err(Errno::EDEADLK) => {
+            std::thread::sleep(longest);
+            Ok(Woken::Time)
+        }
+        Err(errno) => Err(call("wait at", file.path(), "fcntl(F_SETLKW)", errno)),
+    }
+}

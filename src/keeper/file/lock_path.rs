@@ -1,0 +1,176 @@
+//! Where a lock file is. Whoever names a repository vouches for one directory; below that others may have
+//! made directories and links, so that everything there is reached by descriptor and judged: a link counts
+//! only if root, the owner of the vouched-for directory or the user whom the file is for made it, and no
+//! directory is used that somebody else owns or can write to, unless it is sticky and for everybody.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
+
+use crate::{
+    keeper::file::{
+        base_directories::BaseDirectories,
+        error::{RepositoryError, call, failed_call},
+    },
+    sys::{
+        credentials,
+        distrust::{Distrust, Reason},
+        failure::{Errno, Failure},
+        regular_file::{self, Status},
+        walked_directory::WalkedDirectory,
+    },
+    terms::location::{Creation, FileLocation},
+};
+
+/// The way to a lock file.
+#[derive(Clone, Copy, Debug)]
+pub struct LockPath<'a> {
+    /// The lock file.
+    pub path: &'a Path,
+    /// The directory that whoever named the repository vouches for.
+    pub base: &'a Path,
+    /// A directory at or above `base` that must belong to the caller alone: others could have made it, in
+    /// `/tmp`.
+    pub private: Option<&'a Path>,
+    /// The user whom the file counts for, and must belong to where others could have put it there.
+    pub owner: Option<u32>,
+    /// Whether the caller named it, and so is trusted below `base`.
+    pub is_own: bool,
+}
+
+/// The bits of a directory that is the caller's own.
+const OWN_DIRECTORY: u32 = 0o700;
+
+impl<'a> LockPath<'a> {
+    /// Where a location leads.
+    pub fn of(location: &'a FileLocation) -> Self {
+        let FileLocation { path, owner, creation } = location;
+        let is_own = creation.create_base || creation.by_hand;
+        Self { path, base: &creation.base, private: creation.private.as_deref(), owner: *owner, is_own }
+    }
+
+    /// That of a file which somebody named on the command line, directory and all.
+    pub fn named(path: &'a Path) -> Self {
+        let base = path.parent().unwrap_or(path);
+        Self { path, base, private: None, owner: None, is_own: true }
+    }
+
+    /// The file's own name.
+    pub(super) fn name(&self) -> Result<&'a OsStr, RepositoryError> {
+        self.path.file_name().ok_or_else(|| call("open", self.path, "open", Errno::EISDIR))
+    }
+
+    /// What is there now; none where there is nothing.
+    pub(super) fn look(&self) -> Result<Option<Status>, RepositoryError> {
+        let Some(directory) = self.directory(None, &BaseDirectories::default())? else { return Ok(None) };
+        match directory.status_of(self.name()?) {
+            Ok(status) => Ok(Some(status)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(call("look at", self.path, "fstatat", errno)),
+        }
+    }
+
+    /// The names in a directory at or below the base; none where it may not be used.
+    pub fn names_in(&self, directory: &Path) -> Vec<OsString> {
+        let inside = directory.join("_");
+        let inside = LockPath { path: &inside, ..*self };
+        inside
+            .directory(None, &BaseDirectories::default())
+            .ok()
+            .flatten()
+            .map_or_else(Vec::new, |found| found.names())
+    }
+
+    /// Its directory, reached and judged, with what is missing on the way created where something is to be
+    /// created; none where it is not there.
+    pub(super) fn directory(
+        &self,
+        creation: Option<&Creation>,
+        bases: &BaseDirectories,
+    ) -> Result<Option<WalkedDirectory>, RepositoryError> {
+        let Some(mut base) = self.base(creation, bases)? else { return Ok(None) };
+        if let Some(owner) = self.owner {
+            base.trust(owner);
+        }
+        if self.is_own {
+            base.trust(credentials::own_uid());
+        }
+        let directory = self.path.parent().unwrap_or(self.path);
+        let Ok(below) = directory.strip_prefix(self.base) else {
+            return Err(RepositoryError::NoDirectory { path: directory.to_owned() });
+        };
+        base.below(below, creation.map(|creation| creation.directory_mode))
+            .map_err(|distrust| self.distrusted(distrust))
+    }
+
+    fn base(
+        &self,
+        creation: Option<&Creation>,
+        bases: &BaseDirectories,
+    ) -> Result<Option<WalkedDirectory>, RepositoryError> {
+        let creates_base = creation.filter(|creation| creation.create_base).map(|_| OWN_DIRECTORY);
+        if let Some(private) = self.private {
+            let Some(private) = self.private_directory(private, creation, bases)? else { return Ok(None) };
+            let below = self.base.strip_prefix(private.path()).unwrap_or(Path::new(""));
+            return private.below(below, creates_base).map_err(|distrust| self.distrusted(distrust));
+        }
+        match bases.named(self.base) {
+            Err(Failure { errno: Errno::ENOENT, .. }) if creates_base.is_some() => {
+                self.child(self.base, creates_base, bases)
+            }
+            Err(Failure { errno: Errno::ENOENT, .. }) if creation.is_none() => Ok(None),
+            Err(Failure { errno: Errno::ENOENT, .. }) => {
+                Err(RepositoryError::NoDirectory { path: self.base.to_owned() })
+            }
+            found => found.map(Some).map_err(failed_call("look at", self.base)),
+        }
+    }
+
+    /// A directory that others could have prepared is judged before anything in it is trusted.
+    fn private_directory(
+        &self,
+        path: &Path,
+        creation: Option<&Creation>,
+        bases: &BaseDirectories,
+    ) -> Result<Option<WalkedDirectory>, RepositoryError> {
+        match self.child(path, creation.map(|_| OWN_DIRECTORY), bases) {
+            Ok(Some(found)) if !regular_file::is_private_directory(&found.status()) => {
+                Err(RepositoryError::NotPrivate { path: path.to_owned() })
+            }
+            Err(RepositoryError::Distrusted { .. }) => {
+                Err(RepositoryError::NotPrivate { path: path.to_owned() })
+            }
+            found => found,
+        }
+    }
+
+    /// A directory in one that is there, created with these permission bits where it is missing: of root, of
+    /// whoever owns the other one, or of the caller, who may have made it a moment ago.
+    fn child(
+        &self,
+        path: &Path,
+        mode: Option<u32>,
+        bases: &BaseDirectories,
+    ) -> Result<Option<WalkedDirectory>, RepositoryError> {
+        let (parent, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+        match bases.named(parent) {
+            Ok(mut parent) => {
+                parent.trust(credentials::own_uid());
+                parent.below(Path::new(name), mode).map_err(|distrust| self.distrusted(distrust))
+            }
+            Err(Failure { errno: Errno::ENOENT, .. }) if mode.is_none() => Ok(None),
+            Err(Failure { errno: Errno::ENOENT, .. }) => {
+                Err(RepositoryError::NoDirectory { path: parent.to_owned() })
+            }
+            Err(failure) => Err(failed_call("look at", parent)(failure)),
+        }
+    }
+
+    fn distrusted(&self, distrust: Distrust) -> RepositoryError {
+        match distrust {
+            Distrust { path, reason: Reason::System(name, errno) } => call("open", &path, name, errno),
+            source => RepositoryError::Distrusted { path: self.path.to_owned(), source },
+        }
+    }
+}

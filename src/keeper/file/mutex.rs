@@ -1,0 +1,124 @@
+//! The mutex of a lock file: a write lock of the process on its first eight bytes, as exectimes takes it. It
+//! is held while a launch looks for slots and takes them, and no longer; the kernel gives it back when its
+//! holder dies. The wait for it is bounded, because a holder may be stopped.
+
+use std::{
+    os::fd::AsFd,
+    rc::Rc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    deliberate_fault::DeliberateFault,
+    keeper::file::{
+        error::{RepositoryError, call, failed_call},
+        file::LockFile,
+        layout::MUTEX,
+    },
+    sys::{
+        alarm::Alarm,
+        failure::Errno,
+        process::Process,
+        record_lock::{self, Conflict, Mode},
+    },
+};
+
+/// How long a launch waits for mutexes that one process keeps.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it waits at most where they go from hand to hand: a thousand launches at once on a busy host are
+/// no reason to give up.
+pub const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often the wait is interrupted once its time is over; not before, because whoever is interrupted has
+/// lost their place among those who wait, and a thousand launches at once need all their patience in the
+/// order in which they came.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The mutex of a file, held until dropped.
+#[must_use = "the mutex is given back when it is dropped"]
+pub struct MutexGuard {
+    file: Rc<LockFile>,
+}
+
+impl MutexGuard {
+    /// Takes the mutex, and waits for it, at most this long.
+    pub fn lock(file: &Rc<LockFile>, longest: Duration) -> Result<Self, RepositoryError> {
+        if !DeliberateFault::NoMutex.is_on() && !file.try_lock(&MUTEX)? {
+            wait(file, longest)?;
+        }
+        Ok(Self { file: Rc::clone(file) })
+    }
+}
+
+impl Drop for MutexGuard {
+    fn drop(&mut self) {
+        // It cannot fail for a lock that is held; and if it did, the end of the process or of the descriptor
+        // would free it.
+        let _ = self.file.unlock(&MUTEX);
+    }
+}
+
+/// Who has the mutex, as this process would meet them.
+fn holder(file: &LockFile) -> Result<Option<Conflict>, RepositoryError> {
+    record_lock::conflict_with_process(file.as_fd(), &MUTEX)
+        .map_err(|errno| call("look at the locks of", file.path(), "fcntl(F_GETLK)", errno))
+}
+
+fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
+    let begun = Instant::now();
+    let first = holder(file)?;
+    let alarm = Alarm::after(longest.max(Duration::from_millis(1)), INTERVAL)
+        .map_err(failed_call("lock", file.path()))?;
+    while begun.elapsed() < longest {
+        match record_lock::lock(file.as_fd(), &MUTEX, Mode::Write) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            // The kernel suspects a circle of processes that hold slots and wait: it knows nothing of our
+            // order. Look again.
+            Err(Errno::EDEADLK) => thread::sleep(Duration::from_millis(1)),
+            Err(errno) => return Err(call("lock", file.path(), "fcntl(F_SETLKW)", errno)),
+        }
+    }
+    drop(alarm);
+    match holder(file)? {
+        None if file.try_lock(&MUTEX)? => Ok(()),
+        last => Err(RepositoryError::MutexBusy {
+            path: file.path().to_owned(),
+            waited: begun.elapsed(),
+            was_handed_on: was_handed_on(first.as_ref(), last.as_ref()),
+            holder: last.and_then(|conflict| conflict.pid).and_then(Process::find),
+        }),
+    }
+}
+
+/// Whether others had the mutex meanwhile, as far as two looks tell. Where one of them found it free, on its
+/// way from hand to hand, nobody has kept it all the time; a holder in another PID namespace has no number to
+/// tell it by.
+fn was_handed_on(first: Option<&Conflict>, last: Option<&Conflict>) -> bool {
+    match (first, last) {
+        (Some(first), Some(last)) => first.pid != last.pid,
+        (None, _) | (_, None) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutex_that_was_seen_free_is_kept_by_nobody() {
+        let of = |pid| Conflict { bytes: MUTEX, pid };
+        let (one, other, hidden) = (of(Some(1)), of(Some(2)), of(None));
+        for (first, last, expected) in [
+            (Some(&one), Some(&one), false),
+            (Some(&one), Some(&other), true),
+            (Some(&hidden), Some(&hidden), false),
+            (None, Some(&one), true),
+            (Some(&one), None, true),
+        ] {
+            assert_eq!(was_handed_on(first, last), expected, "{first:?} {last:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A lock file that is root's: whoever owns one in a directory for everybody can remove it, and then its
+//! holders are forgotten.
+
+use crate::{
+    keeper::file::{
+        base_directories::BaseDirectories,
+        error::{RepositoryError, failed_call},
+        file::{LockFile, Opening},
+        lock_path::LockPath,
+    },
+    sys::{
+        descriptor::{DEFAULT_FLOOR, Inherited},
+        regular_file::{self, Status},
+    },
+    terms::{hold::Hold, location::Creation},
+};
+
+/// What a lock file was like before it became root's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Before {
+    /// It was not there.
+    Missing,
+    /// It was this user's, or had this mode.
+    Other {
+        /// Its owner.
+        uid: u32,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It was root's already, with the right mode.
+    Same,
+}
+
+/// What the lock file is like now.
+pub fn look(place: &LockPath<'_>, mode: u32) -> Result<Before, RepositoryError> {
+    Ok(place.look()?.map_or(Before::Missing, |status| judge(&status, mode)))
+}
+
+/// Makes it where it is missing, and root's where it is somebody else's. Who holds slots keeps them: it stays
+/// the same file.
+pub fn make_roots(place: &LockPath<'_>, creation: &Creation) -> Result<Before, RepositoryError> {
+    let before = look(place, creation.file_mode)?;
+    if before == Before::Same {
+        return Ok(before);
+    }
+    let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
+    let opening = Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process, bases: &bases };
+    let file = LockFile::open_to_lock(place, creation, &opening)?;
+    regular_file::give_to_root(&file, creation.file_mode).map_err(failed_call("give to root", place.path))?;
+    Ok(before)
+}
+
+fn judge(status: &Status, mode: u32) -> Before {
+    if status.uid == 0 && status.mode == mode {
+        Before::Same
+    } else {
+        Before::Other { uid: status.uid, mode: status.mode }
+    }
+}

@@ -1,0 +1,290 @@
+//! Which bytes of a file are locked, from the kernel alone. One query answers with the first conflicting lock
+//! in the kernel's own order, which is not that of the offsets, and a lock may cover many bytes or run to the
+//! end of the file; so a range is split at each answer, and bytes are counted, never locks. One inode's locks
+//! are one list in the kernel: asking h times walks it h times, and beyond a thousand `/proc/locks` is
+//! cheaper, which stops all lockers of the host meanwhile.
+//!
+//! A look ends as soon as enough is seen, and its work is bounded whatever others have locked: what it has
+//! then left out, nobody knows. The largest range is asked about first, so that gaps, for which the kernel
+//! walks its whole list, come last.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{cmp::Ordering, collections::BinaryHeap};
+
+use crate::{
+    keeper::file::{
+        error::RepositoryError,
+        file::LockFile,
+        layout::{MUTEX, PROBE, slot_at, slot_byte, slot_bytes_above},
+    },
+    keeper::occupancy::{Occupancy, Span},
+    sys::{
+        kernel_locks,
+        record_lock::{Bytes, Conflict},
+    },
+};
+
+/// As many answers cost as much as the listing of all locks of the host.
+const MANY: usize = 1024;
+
+/// As many queries at most to get them: each answer leaves two ranges, of which one may be free.
+const QUERIES: usize = 2 * MANY;
+
+/// So many steps through the kernel's list of locks may be made to look between those that `/proc/locks`
+/// shows, where it does not show those of other PID namespaces: a fraction of a second.
+const STEPS: usize = 32_000_000;
+
+/// Looks at every slot. The mutex must be held by this process where the answer is to stay true.
+pub fn scan(file: &LockFile) -> Result<Occupancy, RepositoryError> {
+    let mut look = Look::at_slots();
+    look.go_on(file, u64::MAX, Means::All)?;
+    Ok(look.occupancy())
+}
+
+/// Every lock on some bytes of a file, each byte once.
+pub(super) fn locks_within(file: &LockFile, bytes: &Bytes) -> Result<Vec<Conflict>, RepositoryError> {
+    let mut look = Look::at(bytes.clone());
+    look.go_on(file, u64::MAX, Means::All)?;
+    Ok(look.seen)
+}
+
+/// The highest held slot. Mostly the first answer is the highest; else each second question halves what is
+/// left.
+pub(super) fn highest(file: &LockFile) -> Result<Option<u64>, RepositoryError> {
+    let all = slot_bytes_above(slot_byte(0));
+    // Nobody is above `high`, and whoever was found is below `low`.
+    let (mut low, mut high, mut found) = (*all.start(), *all.end(), None);
+    let mut is_whole = false;
+    while low <= high {
+        is_whole = !is_whole;
+        let from = if is_whole { low } else { low.saturating_add(high.saturating_sub(low) / 2) };
+        match file.conflict(&(from..=high))? {
+            Some(conflict) => {
+                let last = *conflict.bytes.end().min(all.end());
+                found = Some(slot_at(last));
+                low = last.saturating_add(1);
+            }
+            None => high = from.saturating_sub(1),
+        }
+    }
+    Ok(found)
+}
+
+/// The locks that `/proc/locks` shows on a file; none where its lines cannot be told from those of others.
+fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
+    // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds
+    // it.
+    let proof = if file.try_read_lock(&PROBE)? { PROBE } else { MUTEX };
+    let listed = kernel_locks::locks_on(file.id(), &proof);
+    if proof == PROBE {
+        file.unlock(&PROBE)?;
+    }
+    Ok(listed)
+}
+
+/// How far a look has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Extent {
+    /// Everything was seen.
+    All,
+    /// As much was seen as was asked for.
+    Enough,
+    /// More would cost too much.
+    Cut,
+}
+
+/// How a look may find out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Means {
+    /// By queries, and `/proc/locks` where there are too many locks for that.
+    All,
+    /// By queries alone.
+    Queries,
+}
+
+/// What is known of the locks on some bytes of a file. It is gone on with where more is to be known.
+#[derive(Clone, Debug)]
+pub struct Look {
+    all: Bytes,
+    /// In ascending order and without overlap, save for what was noted since.
+    seen: Vec<Conflict>,
+    extent: Option<Extent>,
+}
+
+impl Look {
+    /// At these bytes, of which nothing is known yet.
+    pub fn at(all: Bytes) -> Self {
+        Self { all, seen: Vec::new(), extent: None }
+    }
+
+    /// At all slots.
+    pub fn at_slots() -> Self {
+        Self::at(slot_bytes_above(slot_byte(0)))
+    }
+
+    /// Adds what was learned by the way.
+    pub fn note(&mut self, conflict: &Conflict) {
+        let Conflict { bytes, pid } = conflict;
+        let bytes = *bytes.start().max(self.all.start())..=*bytes.end().min(self.all.end());
+        if !bytes.is_empty() {
+            self.seen.push(Conflict { bytes, pid: *pid });
+        }
+    }
+
+    /// Looks until so many bytes are seen to be locked.
+    pub fn go_on(&mut self, file: &LockFile, enough: u64, means: Means) -> Result<Extent, RepositoryError> {
+        self.straighten();
+        let extent = match self.extent {
+            _ if self.locked() >= enough => Extent::Enough,
+            Some(known @ (Extent::All | Extent::Cut)) => known,
+            Some(Extent::Enough) | None => self.search(file, enough, means)?,
+        };
+        self.straighten();
+        self.extent = Some(extent);
+        Ok(extent)
+    }
+
+    fn search(&mut self, file: &LockFile, enough: u64, means: Means) -> Result<Extent, RepositoryError> {
+        // What only so many answers could prove is not begun with.
+        let is_far = means == Means::All && enough != u64::MAX && enough > MANY as u64;
+        if !is_far {
+            let extent = self.ask(file, enough, MANY, QUERIES)?;
+            if extent != Extent::Cut || means == Means::Queries {
+                return Ok(extent);
+            }
+        }
+        let Some(listed) = listed(file)? else {
+            return if is_far { self.ask(file, enough, QUERIES, QUERIES) } else { Ok(Extent::Cut) };
+        };
+        let most = STEPS.checked_div(listed.len()).unwrap_or(STEPS).max(MANY);
+        for conflict in &listed {
+            self.note(conflict);
+        }
+        self.straighten();
+        self.ask(file, enough, most, most)
+    }
+
+    /// Asks about what is not known, until enough is seen, or so many answers or queries were made.
+    fn ask(
+        &mut self,
+        file: &LockFile,
+        enough: u64,
+        answers: usize,
+        queries: usize,
+    ) -> Result<Extent, RepositoryError> {
+        let mut todo: BinaryHeap<Unknown> = self.gaps().into_iter().map(Unknown).collect();
+        let mut locked = self.locked();
+        let (mut answered, mut asked) = (0, 0);
+        loop {
+            if locked >= enough {
+                return Ok(Extent::Enough);
+            }
+            let Some(Unknown(range)) = todo.pop() else { return Ok(Extent::All) };
+            if answered == answers || asked == queries {
+                return Ok(Extent::Cut);
+            }
+            asked = asked.saturating_add(1);
+            let Some(conflict) = file.conflict(&range)? else { continue };
+            answered = answered.saturating_add(1);
+            let (first, last) =
+                (*conflict.bytes.start().max(range.start()), *conflict.bytes.end().min(range.end()));
+            locked = locked.saturating_add(count(&(first..=last)));
+            self.note(&Conflict { bytes: first..=last, pid: conflict.pid });
+            let sides = [last.saturating_add(1)..=*range.end(), *range.start()..=first.saturating_sub(1)];
+            todo.extend(sides.into_iter().filter(|side| !side.is_empty()).map(Unknown));
+        }
+    }
+
+    fn locked(&self) -> u64 {
+        self.seen.iter().map(|conflict| count(&conflict.bytes)).fold(0, u64::saturating_add)
+    }
+
+    /// Sorts, and leaves each byte to one conflict: a byte may be read-locked by several.
+    fn straighten(&mut self) {
+        self.seen.sort_by_key(|conflict| (*conflict.bytes.start(), *conflict.bytes.end()));
+        let mut next = 0;
+        self.seen.retain_mut(|conflict| {
+            conflict.bytes = next.max(*conflict.bytes.start())..=*conflict.bytes.end();
+            next = next.max(conflict.bytes.end().saturating_add(1));
+            !conflict.bytes.is_empty()
+        });
+    }
+
+    /// What nothing is known of.
+    fn gaps(&self) -> Vec<Bytes> {
+        let mut gaps = Vec::new();
+        let mut next = *self.all.start();
+        for conflict in &self.seen {
+            if next < *conflict.bytes.start() {
+                gaps.push(next..=conflict.bytes.start().saturating_sub(1));
+            }
+            next = conflict.bytes.end().saturating_add(1);
+        }
+        if next <= *self.all.end() {
+            gaps.push(next..=*self.all.end());
+        }
+        gaps
+    }
+
+    /// What was seen of slots.
+    pub fn occupancy(&self) -> Occupancy {
+        let mut look = self.clone();
+        look.straighten();
+        let span = |Conflict { bytes, pid }: Conflict| Span {
+            slots: slot_at(*bytes.start())..=slot_at(*bytes.end()),
+            pid,
+        };
+        Occupancy::of(look.seen.into_iter().map(span).collect())
+    }
+
+    /// What was seen.
+    pub(super) fn seen(&self) -> &[Conflict] {
+        &self.seen
+    }
+}
+
+/// A range that was not asked about; the largest is the greatest.
+#[derive(Eq, PartialEq)]
+struct Unknown(Bytes);
+
+impl Ord for Unknown {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |Self(range): &Self| (count(range), *range.start());
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Unknown {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn count(bytes: &Bytes) -> u64 {
+    bytes.end().saturating_sub(*bytes.start()).saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_locks_are_counted_once() {
+        let mut look = Look::at(8..=100);
+        for (first, last) in [(20, 30), (8, 12), (10, 25), (0, 7)] {
+            look.note(&Conflict { bytes: first..=last, pid: None });
+        }
+        look.straighten();
+        let bytes: Vec<Bytes> = look.seen().iter().map(|conflict| conflict.bytes.clone()).collect();
+        assert_eq!(bytes, [8..=12, 13..=25, 26..=30]);
+        assert_eq!((look.locked(), look.gaps()), (23, vec![31..=100]));
+    }
+
+    #[test]
+    fn the_largest_range_is_asked_about_first() {
+        let mut todo: BinaryHeap<Unknown> = [8..=9, 20..=100, 3..=3].into_iter().map(Unknown).collect();
+        let order: Vec<Bytes> = std::iter::from_fn(|| todo.pop()).map(|Unknown(range)| range).collect();
+        assert_eq!(order, [20..=100, 8..=9, 3..=3]);
+    }
+}

@@ -1,0 +1,258 @@
+//! What is known of a lock file while its mutex is held. With limit L and s slots wanted, a launch is
+//! admitted when `held + s <= L`, and that is proved rather than counted: if nobody holds a slot above L,
+//! then s free slots within 1…L are the proof, and each byte held above L takes one more free slot to make up
+//! for. So a launch far from the limit asks the kernel a handful of questions, however many slots are held.
+//! When the handful gave no answer, more is looked at: until as many slots are seen to be held as refuse the
+//! launch, or everything, or more than may be looked at under the mutex; then nobody can tell. Nothing but
+//! the kernel's answers counts: hint and cursor say where to look first, no more.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::time::SystemTime;
+
+use crate::{
+    keeper::{
+        file::{
+            error::RepositoryError,
+            file::LockFile,
+            header::Header,
+            held::Held,
+            layout::{
+                LAST_SLOT, everything_above, record_at, slot_at, slot_byte, slot_bytes, slot_bytes_above,
+            },
+            record::Record,
+            scan::{Extent, Look, Means, highest},
+        },
+        occupancy::Vacancy,
+    },
+    terms::{admit::Admit, merged::Terms, runs},
+};
+
+/// What is known of a file while its mutex is held.
+pub struct View<'file> {
+    file: &'file LockFile,
+    header: Header,
+    /// The held slots that were seen.
+    look: Look,
+    /// How much that is, where a handful of questions was not enough.
+    extent: Option<Extent>,
+    hint_holds: bool,
+    /// The last limit that was asked about, and whether nothing at all is locked above it.
+    quiet: Option<(u64, bool)>,
+}
+
+/// As many queries at most before everything is looked at.
+const QUERIES: usize = 64;
+
+impl<'file> View<'file> {
+    /// Looks at a file. Where this process holds its mutex, what is seen stays true.
+    pub fn of(file: &'file LockFile) -> Result<Self, RepositoryError> {
+        let (header, look) = (Header::read(file)?, Look::at_slots());
+        Ok(Self { file, header, look, extent: None, hint_holds: false, quiet: None })
+    }
+
+    /// What the content says.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The held slots that were seen until now.
+    pub fn look(&self) -> &Look {
+        &self.look
+    }
+
+    /// Slots that are free and whose taking keeps the limit, or why there are none.
+    pub fn vacancy(&mut self, terms: &Terms) -> Result<Vacancy, RepositoryError> {
+        // As many held slots refuse it, wherever they are.
+        let enough = match terms.admit {
+            Admit::Always => u64::MAX,
+            Admit::WithinLimit | Admit::Unenforced => {
+                terms.limit.saturating_add(1).saturating_sub(terms.slots)
+            }
+        };
+        if self.extent.is_none()
+            && let Some(beyond) = if self.is_quiet_above(terms.limit)? {
+                Some(0)
+            } else {
+                self.held_beyond(terms.limit, enough)?
+            }
+            && let Some(slots) = self.search(terms, beyond)?
+        {
+            return Ok(Vacancy::Slots(slots));
+        }
+        let extent = self.look.go_on(self.file, enough, Means::All)?;
+        self.extent = Some(extent);
+        match (extent, terms.admit) {
+            (Extent::Enough, _) | (Extent::Cut, Admit::Unenforced) => return Ok(Vacancy::Full),
+            (Extent::Cut, Admit::WithinLimit) => {
+                return Err(RepositoryError::TooManyLocks { path: self.file.path().to_owned() });
+            }
+            (Extent::All, _) | (Extent::Cut, Admit::Always) => {}
+        }
+        let seen = self.look.occupancy();
+        Ok(match seen.free_for(terms, self.header.cursor) {
+            Some(slots) => Vacancy::Slots(slots),
+            None if seen.fits(terms) => Vacancy::Kept,
+            None => Vacancy::Full,
+        })
+    }
+
+    /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then nobody sits
+    /// beyond, and nobody waits. One question answers both, and mostly the answer is yes.
+    pub fn is_quiet_above(&mut self, limit: u64) -> Result<bool, RepositoryError> {
+        if let Some((asked, is_quiet)) = self.quiet
+            && asked == limit
+        {
+            return Ok(is_quiet);
+        }
+        let Some(hint) = self.header.hint else { return Ok(false) };
+        let is_quiet = self.file.conflict(&everything_above(hint.min(limit)))?.is_none();
+        self.hint_holds |= is_quiet;
+        self.quiet = Some((limit, is_quiet));
+        Ok(is_quiet)
+    }
+
+    /// How many slots above the limit are held; none when a handful of questions does not tell, or when they
+    /// are enough to refuse the launch. Sees as well whether the hint holds.
+    fn held_beyond(&mut self, limit: u64, enough: u64) -> Result<Option<u64>, RepositoryError> {
+        let mut todo = vec![slot_bytes_above(slot_byte(limit))];
+        if let Some(hint) = self.header.hint {
+            let above = slot_bytes_above(slot_byte(hint.min(limit)));
+            let Some(conflict) = self.file.conflict(&above)? else {
+                self.hint_holds = true;
+                return Ok(Some(0));
+            };
+            self.look.note(&conflict);
+            self.hint_holds =
+                hint > limit && self.file.conflict(&slot_bytes_above(slot_byte(hint)))?.is_none();
+            if self.hint_holds {
+                todo = vec![slot_bytes(limit.saturating_add(1), hint)];
+            }
+        }
+        let mut beyond = 0_u64;
+        for _ in 0..QUERIES {
+            let Some(range) = todo.pop().filter(|_| beyond < enough) else {
+                return Ok((beyond < enough).then_some(beyond));
+            };
+            if range.is_empty() {
+                continue;
+            }
+            let Some(conflict) = self.file.conflict(&range)? else { continue };
+            self.look.note(&conflict);
+            let first = *conflict.bytes.start().max(range.start());
+            let last = *conflict.bytes.end().min(range.end());
+            let above = last.saturating_add(1);
+            beyond = above.saturating_sub(first).saturating_add(beyond);
+            todo.extend([*range.start()..=first.saturating_sub(1), above..=*range.end()]);
+        }
+        Ok(None)
+    }
+
+    /// Free slots in the order of the terms, and as many more within the limit as are held beyond it.
+    fn search(&mut self, terms: &Terms, beyond: u64) -> Result<Option<Vec<u64>>, RepositoryError> {
+        if beyond > 0 && !(terms.zones.is_none() && terms.admit == Admit::WithinLimit) {
+            return Ok(None);
+        }
+        // A free slot above the limit proves nothing, and a less preferred one below it is not to be taken
+        // for that.
+        if terms.zones.iter().flatten().any(|zone| *zone.end() > terms.limit) {
+            return Ok(None);
+        }
+        let wanted = terms.slots.saturating_add(beyond);
+        if wanted > terms.limit && terms.admit == Admit::WithinLimit {
+            return Ok(None);
+        }
+        let mut free = Vec::new();
+        let mut todo = terms.search_order(self.header.cursor);
+        todo.reverse();
+        for _ in 0..QUERIES {
+            let Some(range) = todo.pop() else { return Ok(None) };
+            if range.is_empty() {
+                continue;
+            }
+            let missing = wanted.saturating_sub(free.len() as u64);
+            let first = *range.start();
+            let last = first.saturating_add(missing.saturating_sub(1)).min(*range.end());
+            match self.file.conflict(&slot_bytes(first, last))? {
+                None => {
+                    free.extend(first..=last);
+                    todo.push(last.saturating_add(1)..=*range.end());
+                }
+                Some(conflict) => {
+                    self.look.note(&conflict);
+                    todo.push(slot_at(*conflict.bytes.end()).saturating_add(1)..=*range.end());
+                    todo.push(first..=slot_at(*conflict.bytes.start()).saturating_sub(1));
+                }
+            }
+            if free.len() as u64 == wanted {
+                free.truncate(usize::try_from(terms.slots).unwrap_or(usize::MAX));
+                return Ok(Some(free));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes down what was taken: records first, then what tells others where to look.
+    pub fn write_down(
+        &mut self,
+        taken: &Held,
+        record: &Record,
+        now: SystemTime,
+    ) -> Result<(), RepositoryError> {
+        for run in taken.runs().iter() {
+            let record = Record { slots: runs::length(run), ..record.clone() };
+            self.file.write_at(&record.encode(), record_at(*run.end()))?;
+        }
+        let last = taken.slots().iter().copied().max().unwrap_or(0);
+        let cursor = last.saturating_add(1);
+        Header { cursor, last_start: Some(now), ..self.header.clone() }.write(self.file)?;
+        if let Some(hint) = self.new_hint(taken.slots())? {
+            Header::write_hint(self.file, hint)?;
+        }
+        Ok(())
+    }
+
+    /// Mends a hint by which an exectimes peer would overlook a holder. Nothing is looked at for this alone.
+    pub fn mend_hint(&mut self) -> Result<(), RepositoryError> {
+        if !self.file.is_to_look_at()
+            && self.extent.is_some()
+            && self.hint_misleads()?
+            && let Some(hint) = self.new_hint(&[])?
+        {
+            Header::write_hint(self.file, hint)?;
+        }
+        Ok(())
+    }
+
+    /// The hint to be written once `taken` are taken too: none where the one in the file holds. It is lowered
+    /// only by a look at everything, and made anew where it was found short, impossible or too low.
+    fn new_hint(&self, taken: &[u64]) -> Result<Option<u64>, RepositoryError> {
+        let highest_taken = taken.iter().copied().max().unwrap_or(0);
+        let hint = match self.header.hint {
+            Some(hint) if self.hint_holds && !self.is_everything_seen() => hint.max(highest_taken),
+            _ => self.highest()?.unwrap_or(0).max(highest_taken).min(LAST_SLOT),
+        };
+        Ok((self.header.hint != Some(hint)).then_some(hint))
+    }
+
+    /// Whether an exectimes peer that believes the hint would overlook a holder.
+    fn hint_misleads(&self) -> Result<bool, RepositoryError> {
+        if self.hint_holds {
+            return Ok(false);
+        }
+        let hint = self.header.hint;
+        if hint == Some(LAST_SLOT) {
+            return Ok(false);
+        }
+        Ok(self.highest()?.is_some_and(|highest| hint.is_none_or(|hint| hint < highest)))
+    }
+
+    fn is_everything_seen(&self) -> bool {
+        self.extent == Some(Extent::All)
+    }
+
+    /// The highest held slot.
+    fn highest(&self) -> Result<Option<u64>, RepositoryError> {
+        if self.is_everything_seen() { Ok(self.look.occupancy().highest()) } else { highest(self.file) }
+    }
+}

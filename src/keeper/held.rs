@@ -1,0 +1,117 @@
+//! Slots that were taken, whoever keeps them. Dropped, they are free again; kept across exec, they belong to
+//! the program.
+
+use std::time::SystemTime;
+
+use super::{
+    agent::granted::Granted,
+    error::KeeperError,
+    file::{
+        self,
+        header::Header,
+        mutex::{MutexGuard, PATIENCE},
+        record,
+    },
+    memory,
+};
+
+/// The slots of one table that a launch holds, or shares with an ancestor.
+#[must_use = "the slots are free again when this is dropped"]
+pub enum Held {
+    /// Locks on a file.
+    File(file::held::Held),
+    /// What the agent gave, of all its tables.
+    Agent(Granted),
+    /// Entries in memory.
+    Memory(memory::Held),
+}
+
+impl Held {
+    /// In the order in which they were found.
+    pub fn slots(&self) -> &[u64] {
+        match self {
+            Self::File(held) => held.slots(),
+            // It names them itself.
+            Self::Agent(_) => &[],
+            Self::Memory(held) => held.slots(),
+        }
+    }
+
+    /// Hands the slots over to the program that this process, or a child of it, is about to become. Until it
+    /// does, they are still given back when this value is dropped.
+    pub fn keep_across_exec(&self) -> Result<(), KeeperError> {
+        match self {
+            Self::File(held) => Ok(held.keep_across_exec()?),
+            Self::Agent(granted) => Ok(granted.keep_across_exec()?),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Writes down which process the slots were taken for, where that is not this one.
+    pub fn record_command(&self, pid: i32, started: u64) -> Result<(), KeeperError> {
+        match self {
+            Self::File(held) if held.is_shared() => {}
+            Self::File(held) => {
+                for run in held.runs().iter() {
+                    record::amend(held.file(), *run.end(), pid, started)?;
+                }
+            }
+            // The agent sees for itself whose child it is.
+            Self::Agent(_) | Self::Memory(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Gives the slots back.
+    pub fn release(&mut self) -> Result<(), KeeperError> {
+        match self {
+            Self::File(held) => Ok(held.release()?),
+            Self::Agent(granted) => Ok(granted.give_back(false)?),
+            Self::Memory(held) => {
+                held.release();
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the slots back because the program has ended, and writes down when: first, so that nobody who
+    /// takes them misses it, and without the mutex, for which there may be a wait without end. They are free
+    /// even where it could not be written.
+    pub fn finish(&mut self, now: SystemTime) -> Result<(), KeeperError> {
+        match self {
+            Self::File(held) => {
+                let written = Header::write_end(held.file(), now);
+                Ok(held.release().and(written)?)
+            }
+            Self::Agent(granted) => Ok(granted.give_back(true)?),
+            Self::Memory(held) => {
+                held.release();
+                held.table().ended(now);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes back the stamp of the start that was written at `started`, because no program was
+    /// started; `before` is what stood there. A later start's stamp stays.
+    pub fn withdraw(&self, started: SystemTime, before: Option<SystemTime>) -> Result<(), KeeperError> {
+        match self {
+            Self::File(held) => {
+                let _mutex = MutexGuard::lock(held.file(), PATIENCE)?;
+                let header = Header::read(held.file())?;
+                if header.is_of_start(started) {
+                    Header { last_start: before, ..header }.write(held.file())?;
+                }
+                Ok(())
+            }
+            // What is given back before a program ran was never started.
+            Self::Agent(_) => Ok(()),
+            Self::Memory(held) => {
+                if held.table().stamps().0 == Some(started) {
+                    held.table().withdraw(before);
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What the environment says of slots that ancestors hold: where a nested launch may look, and proof of
+//! nothing.
+
+use crate::terms::{claim::Claim, launch::Launch, named_slots::NamedSlots, nested::Nested, runs::Runs};
+
+/// Whether the environment means this claim's repository; it writes each name as one word.
+fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {
+    claim.repository == hint.name || NamedSlots::word(&claim.repository) == hint.name
+}
+
+/// The slots that a launch below a holder would use for these claims on one table, if they are what the
+/// environment says and enough.
+pub(super) fn slots_to_join<'l>(claims: &[&Claim<'_>], launch: &Launch<'l>) -> Option<&'l Runs> {
+    if claims.iter().any(|claim| claim.nested == Nested::Take) {
+        return None;
+    }
+    let hint = launch.ancestors.iter().find(|hint| claims.iter().any(|claim| is_named(claim, hint)))?;
+    let wanted = claims.iter().map(|claim| claim.amount.wanted()).max().unwrap_or(0);
+    (hint.slots.count() >= wanted).then_some(&hint.slots)
+}

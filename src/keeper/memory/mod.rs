@@ -1,0 +1,126 @@
+//! Tables in the memory of this process: the agent's, those that a policy's tests are played over, and those
+//! that the agent has shown to a launch. What a lock file says with locks stands here as it is meant.
+
+mod expiry;
+mod held;
+mod place;
+mod table;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+};
+
+use crate::sys::process;
+
+pub use self::{expiry::overdue, held::Held, place::Place, table::Table};
+
+/// All tables, by name. Whoever has a clone sees the same tables.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    tables: Rc<RefCell<BTreeMap<String, Table>>>,
+    /// How many there are, with those that have no name.
+    count: Rc<Cell<usize>>,
+    kin: Rc<Kin>,
+    /// How many tables with names there are on whose account.
+    accounts: Rc<RefCell<BTreeMap<u32, usize>>>,
+}
+
+/// What was proved of whoever asks: which slots it has from an ancestor, and who its ancestors are.
+#[derive(Debug, Default)]
+pub struct Kin {
+    /// The slots, each with the number of its table.
+    pub slots: Vec<(usize, u64)>,
+    /// The process.
+    pub pid: Option<i32>,
+    /// Its user, on whose account tables are made.
+    pub uid: Option<u32>,
+}
+
+impl Kin {
+    /// Whether a process is the one that asks, or above it.
+    fn has(&self, pid: i32) -> bool {
+        self.pid.is_some_and(|own| process::lineage(own).any(|other| other == pid))
+    }
+}
+
+impl Kin {
+    /// Whether nothing was proved.
+    pub fn is_nobody(&self) -> bool {
+        self.slots.is_empty() && self.pid.is_none()
+    }
+}
+
+impl Store {
+    /// The table with this name; an empty one where there was none.
+    pub fn table(&self, name: &str) -> Table {
+        let mut tables = self.tables.borrow_mut();
+        let new = || {
+            if let Some(uid) = self.kin.uid {
+                *self.accounts.borrow_mut().entry(uid).or_default() += 1;
+            }
+            self.new_table(Some(name))
+        };
+        tables.entry(name.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// The table with this name, where there is one.
+    pub fn known(&self, name: &str) -> Option<Table> {
+        self.tables.borrow().get(name).cloned()
+    }
+
+    /// Every table that has a name, with it.
+    pub fn all(&self) -> Vec<(String, Table)> {
+        self.tables.borrow().iter().map(|(name, table)| (name.clone(), table.clone())).collect()
+    }
+
+    /// Forgets a table of which there is nothing to know.
+    pub fn forget_if_unused(&self, name: &str) {
+        let mut tables = self.tables.borrow_mut();
+        if tables.get(name).is_some_and(Table::is_unused)
+            && let Some(table) = tables.remove(name)
+        {
+            self.strike_off(&table);
+        }
+    }
+
+    fn strike_off(&self, table: &Table) {
+        let mut accounts = self.accounts.borrow_mut();
+        if let Some(uid) = table.account()
+            && let Some(count) = accounts.get_mut(&uid)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                accounts.remove(&uid);
+            }
+        }
+    }
+
+    /// How many tables there are on account of this user's launches.
+    pub fn count_of(&self, uid: u32) -> usize {
+        self.accounts.borrow().get(&uid).copied().unwrap_or(0)
+    }
+
+    /// A table that nobody has ever used, and nobody else sees.
+    pub fn unused(&self) -> Table {
+        self.new_table(None)
+    }
+
+    /// The same tables, for somebody of whom this was proved.
+    #[must_use]
+    pub fn for_asker(&self, kin: Kin) -> Self {
+        Self { kin: Rc::new(kin), ..self.clone() }
+    }
+
+    /// What was proved of whoever asks.
+    pub fn kin(&self) -> &Kin {
+        &self.kin
+    }
+
+    fn new_table(&self, name: Option<&str>) -> Table {
+        let number = self.count.get();
+        self.count.set(number + 1);
+        Table::new(number, name, self.kin.uid)
+    }
+}

@@ -1,0 +1,79 @@
+//! A place in the line of a table in memory, kept until dropped.
+
+use super::{Table, table::Whose};
+use crate::keeper::line::{Class, Number};
+
+/// A place.
+#[must_use = "the place is given up when this is dropped"]
+#[derive(Debug)]
+pub struct Place {
+    table: Table,
+    number: Number,
+    classes: Vec<Class>,
+    /// The process and its user.
+    whose: Whose,
+}
+
+impl Place {
+    pub(super) fn of(table: &Table, number: Number) -> Self {
+        Self { table: table.clone(), number, classes: Vec::new(), whose: (None, None) }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Stands in line in these classes, and in no other.
+    pub fn stand(&mut self, classes: &[Class]) {
+        let mut state = self.table.state().borrow_mut();
+        for class in &self.classes {
+            state.line.remove(&(self.number, *class));
+        }
+        state.line.extend(classes.iter().map(|class| ((self.number, *class), self.whose)));
+        self.classes = classes.to_vec();
+    }
+
+    /// Says which process waits, and whose it is.
+    pub fn belongs_to(&mut self, pid: i32, user: u32) {
+        self.whose = (Some(pid), Some(user));
+        let classes = self.classes.clone();
+        self.stand(&classes);
+    }
+
+    /// Says which launch of an imagined world waits, and whose it is.
+    pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
+        if self.whose != (Some(launch), Some(uid)) {
+            self.belongs_to(launch, uid);
+            if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
+                life.uid = Some(uid);
+            }
+        }
+    }
+
+    /// Beats no more.
+    pub fn fall_silent(&self) {
+        if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
+            life.is_silent = true;
+        }
+    }
+
+    /// Says whether its launch answers.
+    pub fn set_away(&self, is_away: bool) {
+        if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
+            life.is_away = is_away;
+        }
+    }
+
+    /// The classes in which it stands in line.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.stand(&[]);
+        self.table.state().borrow_mut().places.remove(&self.number);
+    }
+}

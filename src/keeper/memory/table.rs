@@ -1,0 +1,334 @@
+//! One table in memory: its slots with their holders, its line, and when it was last used.
+
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::SystemTime};
+
+use super::{Held, Kin, Place};
+use crate::{
+    keeper::{
+        Holder,
+        hint::slots_to_join,
+        line::{Class, Number, Pulse, Waiter},
+        occupancy::{Occupancy, Span, Vacancy},
+    },
+    terms::{admit::Admit, claim::Claim, launch::Launch, merged::Terms},
+};
+
+/// One table. Whoever has a clone sees the same slots.
+#[derive(Clone, Debug)]
+pub struct Table {
+    number: usize,
+    name: Option<Rc<str>>,
+    owner: Option<u32>,
+    state: Rc<RefCell<State>>,
+}
+
+/// As what somebody stands in line.
+type Standing = (Number, Class);
+
+/// A process and its user.
+pub(super) type Whose = (Option<i32>, Option<u32>);
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Each slot that is held, with its holder where that is known.
+    pub(super) held: BTreeMap<u64, Option<Rc<Holder>>>,
+    /// Slots that a nested launch uses too; each such launch has a number.
+    pub(super) shared: BTreeMap<u64, u64>,
+    shares: u64,
+    /// Where the next search begins.
+    cursor: u64,
+    last_start: Option<SystemTime>,
+    last_end: Option<SystemTime>,
+    /// Whose launch started last.
+    started_by: Option<u32>,
+    /// All places, and what is seen of whoever has them.
+    pub(super) places: BTreeMap<Number, Life>,
+    /// Oldest first; each with its process and its user, where they are known.
+    pub(super) line: BTreeMap<Standing, Whose>,
+}
+
+/// Signs of life. No time passes in memory: whoever waits beats whenever somebody looks.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    beats: u64,
+    pub(super) is_silent: bool,
+    /// Whose it is, where no process can be asked.
+    pub(super) uid: Option<u32>,
+    /// Whether it is known not to answer now, so that nobody has to look any longer.
+    pub(super) is_away: bool,
+}
+
+impl Table {
+    pub(super) fn new(number: usize, name: Option<&str>, owner: Option<u32>) -> Self {
+        Self { number, name: name.map(Rc::from), owner, state: Rc::default() }
+    }
+
+    /// On whose account it is there.
+    pub(super) fn account(&self) -> Option<u32> {
+        self.owner
+    }
+
+    pub(super) fn state(&self) -> &RefCell<State> {
+        &self.state
+    }
+
+    /// Whether it is the one with this name.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name.as_deref() == Some(name)
+    }
+
+    /// Its name, where it has one.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// Which of the store's tables it is.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Whether both are one table.
+    pub fn is(&self, other: &Table) -> bool {
+        Rc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// Whether there is nothing to know of it.
+    pub fn is_unused(&self) -> bool {
+        let state = self.state.borrow();
+        let stamps = (state.last_start, state.last_end);
+        state.held.is_empty() && state.places.is_empty() && stamps == (None, None)
+    }
+
+    /// Every held slot; neighbours with one holder together.
+    pub fn occupancy(&self) -> Occupancy {
+        let state = self.state.borrow();
+        let mut spans: Vec<Span> = Vec::new();
+        let mut last: Option<&Rc<Holder>> = None;
+        for (slot, holder) in &state.held {
+            let is_same = matches!((last, holder), (Some(one), Some(other)) if Rc::ptr_eq(one, other));
+            match spans.last_mut() {
+                Some(span) if is_same && span.slots.end() + 1 == *slot => {
+                    span.slots = *span.slots.start()..=*slot;
+                }
+                _ => {
+                    let pid = holder.as_ref().and_then(|holder| holder.keeper);
+                    spans.push(Span { slots: *slot..=*slot, pid });
+                }
+            }
+            last = holder.as_ref();
+        }
+        Occupancy::of(spans)
+    }
+
+    /// Who holds the slots of an occupancy.
+    pub fn holders(&self, occupancy: &Occupancy) -> Vec<Holder> {
+        let state = self.state.borrow();
+        let of = |Span { slots, .. }: &Span| match state.held.get(slots.start()) {
+            Some(Some(holder)) => Holder { slots: slots.clone().into_inner(), ..Holder::clone(holder) },
+            _ => Holder::unknown(slots.clone()),
+        };
+        occupancy.spans().iter().map(of).collect()
+    }
+
+    /// The slots that a launch with these terms would take, or why there are none.
+    pub fn vacancy(&self, terms: &Terms) -> Vacancy {
+        let state = self.state.borrow();
+        let fits = (state.held.len() as u64).saturating_add(terms.slots) <= terms.limit;
+        if !fits && terms.admit != Admit::Always {
+            return Vacancy::Full;
+        }
+        let enough = usize::try_from(terms.slots).unwrap_or(usize::MAX);
+        let order = terms.search_order(state.cursor).into_iter().flatten();
+        let free: Vec<u64> = order.filter(|slot| !state.held.contains_key(slot)).take(enough).collect();
+        if free.len() == enough {
+            return Vacancy::Slots(free);
+        }
+        if fits { Vacancy::Kept } else { Vacancy::Full }
+    }
+
+    /// Holds slots until the answer is dropped; none when one of them is held.
+    pub fn take(&self, slots: &[u64]) -> Option<Held> {
+        let mut state = self.state.borrow_mut();
+        if slots.iter().any(|slot| state.held.contains_key(slot)) {
+            return None;
+        }
+        state.held.extend(slots.iter().map(|slot| (*slot, None)));
+        drop(state);
+        Some(Held::of(self, slots))
+    }
+
+    /// Says who holds slots.
+    pub fn describe(&self, slots: &[u64], holder: Holder) {
+        let (mut state, holder) = (self.state.borrow_mut(), Rc::new(holder));
+        for slot in slots {
+            if let Some(held) = state.held.get_mut(slot) {
+                *held = Some(Rc::clone(&holder));
+            }
+        }
+    }
+
+    /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and nobody else
+    /// uses them too.
+    pub fn join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &Kin) -> Option<Held> {
+        let slots = self.slots_to_join(claims, launch, kin)?;
+        let mut state = self.state.borrow_mut();
+        state.shares += 1;
+        let share = state.shares;
+        state.shared.extend(slots.iter().map(|slot| (*slot, share)));
+        drop(state);
+        Some(Held::shared(self, &slots, share))
+    }
+
+    /// The slots that it would use.
+    pub fn slots_to_join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &Kin) -> Option<Vec<u64>> {
+        let wanted = slots_to_join(claims, launch)?;
+        // The environment may name a million of them.
+        if wanted.count() > kin.slots.len() as u64 {
+            return None;
+        }
+        let state = self.state.borrow();
+        let is_theirs = |slot: &u64| {
+            let holder = state.held.get(slot).and_then(Option::as_ref);
+            kin.slots.contains(&(self.number, *slot))
+                && holder.is_some_and(|holder| holder.command.as_deref() == Some(launch.command))
+                && !state.shared.contains_key(slot)
+        };
+        let slots: Vec<u64> = wanted.slots().collect();
+        slots.iter().all(is_theirs).then_some(slots)
+    }
+
+    /// Whether nobody but the ancestors of whoever asks hold these slots, and there are any.
+    pub fn is_held_by_kin(&self, occupancy: &Occupancy, kin: &Kin) -> bool {
+        let is_kin = |span: &Span| {
+            let is_joinable = |slot: u64| kin.slots.contains(&(self.number, slot));
+            span.pid.is_some_and(|pid| kin.has(pid)) || span.slots.clone().all(is_joinable)
+        };
+        !occupancy.spans().is_empty() && occupancy.spans().iter().all(is_kin)
+    }
+
+    /// When a program was last started, and when one last ended.
+    pub fn stamps(&self) -> (Option<SystemTime>, Option<SystemTime>) {
+        let state = self.state.borrow();
+        (state.last_start, state.last_end)
+    }
+
+    /// Sets them, as they were written down elsewhere.
+    pub fn set_stamps(&self, start: Option<SystemTime>, end: Option<SystemTime>, started_by: Option<u32>) {
+        let mut state = self.state.borrow_mut();
+        (state.last_start, state.last_end, state.started_by) = (start, end, started_by);
+    }
+
+    /// The user of the launch that started then.
+    pub fn who_started(&self, start: SystemTime) -> Option<u32> {
+        let state = self.state.borrow();
+        state.started_by.filter(|_| state.last_start == Some(start))
+    }
+
+    /// Writes down a start in these slots.
+    pub fn started(&self, slots: &[u64], now: SystemTime) {
+        let mut state = self.state.borrow_mut();
+        state.last_start = Some(now);
+        state.started_by = slots.first().and_then(|slot| state.held.get(slot)?.as_ref()?.uid);
+        state.cursor = slots.iter().max().map_or(1, |last| last + 1);
+    }
+
+    /// Begins the next search here.
+    pub fn search_from(&self, slot: u64) {
+        self.state.borrow_mut().cursor = slot;
+    }
+
+    /// Takes the stamp of the start back, because no program was started.
+    pub fn withdraw(&self, before: Option<SystemTime>) {
+        self.state.borrow_mut().last_start = before;
+    }
+
+    /// Writes down the end of a program.
+    pub fn ended(&self, now: SystemTime) {
+        self.state.borrow_mut().last_end = Some(now);
+    }
+
+    /// Forgets when it was last used. Says whether there was anything to forget.
+    pub fn reset(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        let had_any = (state.last_start, state.last_end) != (None, None);
+        (state.last_start, state.last_end, state.started_by) = (None, None, None);
+        had_any
+    }
+
+    /// The highest number of a place.
+    pub fn highest_place(&self) -> Option<Number> {
+        self.state.borrow().places.keys().next_back().copied()
+    }
+
+    /// Takes a place until the answer is dropped; none where somebody has that number.
+    pub fn take_place(&self, number: Number) -> Option<Place> {
+        let mut state = self.state.borrow_mut();
+        if state.places.contains_key(&number) {
+            return None;
+        }
+        state.places.insert(number, Life::default());
+        drop(state);
+        Some(Place::of(self, number))
+    }
+
+    /// What tells whether a waiter is alive.
+    pub fn pulse(&self, number: Number) -> Option<Pulse> {
+        let mut state = self.state.borrow_mut();
+        let life = state.places.get_mut(&number)?;
+        life.beats += u64::from(!life.is_silent);
+        Some(Pulse { pid: None, beats: life.beats })
+    }
+
+    /// Whether a waiter is known not to answer.
+    pub fn is_away(&self, number: Number) -> bool {
+        self.state.borrow().places.get(&number).is_some_and(|life| life.is_away)
+    }
+
+    /// Whose a place is, where no process can be asked.
+    pub fn owner(&self, number: Number) -> Option<u32> {
+        self.state.borrow().places.get(&number)?.uid
+    }
+
+    /// As whom somebody with this number stands in line.
+    pub fn classes_of(&self, number: Number) -> Vec<Class> {
+        let state = self.state.borrow();
+        let theirs =
+            state.line.range((number, Class::LOWEST)..).take_while(|((other, _), _)| *other == number);
+        theirs.map(|((_, class), _)| *class).collect()
+    }
+
+    /// Whether nobody waits.
+    pub fn has_no_line(&self) -> bool {
+        self.state.borrow().line.is_empty()
+    }
+
+    /// Everybody who waits, oldest first.
+    pub fn waiters(&self) -> Vec<Waiter> {
+        self.state.borrow().line.iter().map(waiter).collect()
+    }
+
+    /// The youngest before a number, or at all.
+    pub fn youngest(&self, before: Option<Number>) -> Option<Waiter> {
+        let state = self.state.borrow();
+        match before {
+            Some(before) => state.line.range(..(before, Class::LOWEST)).next_back().map(waiter),
+            None => state.line.iter().next_back().map(waiter),
+        }
+    }
+
+    /// The oldest from a number on and before another.
+    pub fn oldest(&self, from: Number, before: Option<Number>) -> Option<Waiter> {
+        let state = self.state.borrow();
+        let found = state.line.range((from, Class::LOWEST)..).next().map(waiter)?;
+        Some(found).filter(|found| before.is_none_or(|before| found.number < before))
+    }
+
+    /// Puts somebody into the line who waits elsewhere: this is a picture of that table.
+    pub fn show_waiter(&self, Waiter { number, class, pid, user }: Waiter) {
+        self.state.borrow_mut().line.insert((number, class), (pid, user));
+    }
+}
+
+fn waiter(((number, class), (pid, user)): (&Standing, &Whose)) -> Waiter {
+    Waiter { number: *number, class: *class, pid: *pid, user: *user }
+}

@@ -1,0 +1,29 @@
+//! Who keeps slots: tables of them in lock files, in the memory of this process, or in that of the agent. A
+//! keeper says what is held and takes, gives back and remembers what it is told to; whether a launch may have
+//! a slot is for the protocol to say. The rest of the house meets keepers through the enums of this module
+//! alone, so that the compiler names every place when one is added.
+
+pub mod agent;
+pub mod error;
+pub mod file;
+pub mod held;
+mod hint;
+pub mod line;
+pub mod memory;
+pub mod occupancy;
+pub mod place;
+pub mod signalling;
+pub mod table;
+mod table_line;
+pub mod view;
+
+pub use file::{
+    base_directories::BaseDirectories,
+    expiry::{Ending, Fate, Overdue},
+    holder::{Holder, Known},
+    job::Doubt,
+    mutex::{LONGEST_PATIENCE, PATIENCE},
+    scan::{Extent, Look, Means},
+};
+pub use line::{Class, Number, Pulse, Waiter, Woken};
+pub use signalling::Reach;

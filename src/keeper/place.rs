@@ -1,0 +1,65 @@
+//! A place in the line of a table, whoever keeps it.
+
+use super::{error::KeeperError, file::line, line::Class, memory};
+
+/// A place in a table, kept until dropped.
+#[must_use = "the place is given up when this is dropped"]
+pub enum Place {
+    /// A lock.
+    File(line::Place),
+    /// An entry in memory.
+    Memory(memory::Place),
+}
+
+impl Place {
+    /// Shows that its launch is alive.
+    pub fn beat(&mut self) -> Result<(), KeeperError> {
+        match self {
+            Self::File(place) => Ok(place.beat()?),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Says which process waits, where another one keeps the place for it.
+    pub fn belongs_to(&mut self, pid: i32, user: u32) {
+        match self {
+            // A lock says so itself.
+            Self::File(_) => {}
+            Self::Memory(place) => place.belongs_to(pid, user),
+        }
+    }
+
+    /// Says which launch of an imagined world waits, and whose it is.
+    pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
+        if let Self::Memory(place) = self {
+            place.belongs_to_imagined(launch, uid);
+        }
+    }
+
+    /// Says whether the launch is known to answer, where that is known.
+    pub fn set_away(&self, is_away: bool) {
+        match self {
+            Self::File(_) => {}
+            Self::Memory(place) => place.set_away(is_away),
+        }
+    }
+
+    /// Stands in line in these classes, and in no other. The table must be locked, save to leave.
+    pub fn stand(&mut self, classes: &[Class]) -> Result<(), KeeperError> {
+        match self {
+            Self::File(place) => Ok(place.stand(classes)?),
+            Self::Memory(place) => {
+                place.stand(classes);
+                Ok(())
+            }
+        }
+    }
+
+    /// The classes in which it stands in line.
+    pub fn classes(&self) -> &[Class] {
+        match self {
+            Self::File(place) => place.classes(),
+            Self::Memory(place) => place.classes(),
+        }
+    }
+}

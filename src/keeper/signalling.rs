@@ -1,0 +1,138 @@
+//! Who is signalled where a job is to be ended, whoever keeps its slots: the process, what is below it, or
+//! groups of them. Each process is opened first and seen to be the one that is meant last.
+
+use crate::{
+    sys::{
+        failure::Errno,
+        pidfd::PidFd,
+        process::{self, Process},
+        signal::Signal,
+    },
+    terms::{hold::Hold, pace::ExpireKill},
+};
+
+/// In this order, with some time in between: one that is stopped is continued, one that can end in order may.
+pub const SIGNALS: [Signal; 4] = [Signal::SIGCONT, Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL];
+
+/// Who got a signal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// All that were meant.
+    Full,
+    /// Processes alone where their groups were meant: they lead none, or it is our own.
+    NoGroup,
+    /// Some of them: others may not be signalled.
+    Partly,
+}
+
+/// Who is meant.
+pub struct Whom<'w> {
+    /// What keeps the slots: a supervisor is not meant, but what is below it.
+    pub hold: Hold,
+    /// Whether groups are meant.
+    pub kill: ExpireKill,
+    /// Whether there may be some who are not to be signalled.
+    pub spares_others: bool,
+    /// Whether a process with these users, the real and the saved one, is to be signalled.
+    pub may_signal: &'w dyn Fn([u32; 2]) -> bool,
+}
+
+impl Whom<'_> {
+    /// Sends a signal to all of a job.
+    pub fn signal(&self, job: &PidFd, signal: Signal) -> Result<Reach, Errno> {
+        let group = self.kill == ExpireKill::Group;
+        let branches = self.branches(job);
+        let own_group = Process::this().map(|process| process.group);
+        let leads = |process: &PidFd| group && process.leads_its_group() && Some(process.pid()) != own_group;
+        let mut targets: Vec<(&PidFd, bool)> = match &branches {
+            None => vec![(job, leads(job))],
+            Some(branches) => branches.iter().map(|branch| (branch, leads(branch))).collect(),
+        };
+        if self.hold == Hold::Supervisor && leads(job) {
+            // Its child is in that group too, unless it leads one.
+            targets.retain(|(_, leads)| *leads);
+            targets.push((job, true));
+        }
+        if branches.is_some() && Process::find(job.pid()).is_some_and(|process| process.is_stopped()) {
+            // It has stopped with its command, and could not give the slot back.
+            let _ = job.signal(Signal::SIGCONT);
+        }
+        let mut answers = Vec::new();
+        for (process, leads) in &targets {
+            match leads {
+                false => answers.push(self.signal_one(process, signal)),
+                true if self.spares_others => {
+                    answers.extend(members(process).iter().map(|member| self.signal_one(member, signal)));
+                }
+                true => answers.push(process.signal_group(signal)),
+            }
+        }
+        let is_whole = !group || self.hold == Hold::Tree || targets.iter().all(|(_, leads)| *leads);
+        reach(&answers, is_whole)
+    }
+
+    /// Sends a signal to these, and to nobody else.
+    pub fn signal_each(&self, processes: &[PidFd], signal: Signal) -> Result<Reach, Errno> {
+        let answers: Vec<_> = processes.iter().map(|process| self.signal_one(process, signal)).collect();
+        reach(&answers, true)
+    }
+
+    fn signal_one(&self, process: &PidFd, signal: Signal) -> Result<(), Errno> {
+        let is_meant = !self.spares_others || process::users(process.pid()).is_some_and(self.may_signal);
+        // Its users were those of this very process if it is still there.
+        if is_meant { process.signal(signal) } else { Err(Errno::EPERM) }
+    }
+
+    /// Who is to be signalled in the place of the process, each opened and then seen to be below it; none
+    /// where it is the process.
+    fn branches(&self, job: &PidFd) -> Option<Vec<PidFd>> {
+        let is_tree = match self.hold {
+            Hold::Process | Hold::Descriptor => return None,
+            Hold::Supervisor => false,
+            Hold::Tree => true,
+        };
+        let all = process::all();
+        let mut below: Vec<&Process> = all.iter().filter(|process| process.pid == job.pid()).collect();
+        let mut open = Vec::new();
+        let mut next = 0;
+        while let Some(parent) = below.get(next).copied() {
+            for child in all.iter().filter(|child| child.parent == parent.pid) {
+                if let Some(process) = open_unchanged(child).filter(|_| is_unchanged(parent)) {
+                    open.push(process);
+                    below.push(child);
+                }
+            }
+            next = if is_tree { next.saturating_add(1) } else { usize::MAX };
+        }
+        Some(open)
+    }
+}
+
+fn reach(answers: &[Result<(), Errno>], is_whole: bool) -> Result<Reach, Errno> {
+    let denied = answers.iter().filter_map(|sent| sent.err()).find(|errno| *errno != Errno::ESRCH);
+    if !answers.iter().any(Result::is_ok) {
+        return Err(denied.unwrap_or(Errno::ESRCH));
+    }
+    Ok(match denied {
+        Some(_) => Reach::Partly,
+        None if is_whole => Reach::Full,
+        None => Reach::NoGroup,
+    })
+}
+
+/// The members of the group that a process leads; none when it has ended.
+fn members(leader: &PidFd) -> Vec<PidFd> {
+    let members = process::all().into_iter().filter(|process| process.group == leader.pid());
+    let open = members.filter_map(|member| open_unchanged(&member)).collect();
+    if leader.has_ended() { Vec::new() } else { open }
+}
+
+/// Opens a process that was seen before, if it is still that one and where it was.
+pub fn open_unchanged(seen: &Process) -> Option<PidFd> {
+    let open = PidFd::open(seen.pid).ok()?;
+    (is_unchanged(seen) && !open.has_ended()).then_some(open)
+}
+
+fn is_unchanged(seen: &Process) -> bool {
+    Process::find(seen.pid).is_some_and(|now| (now.started, now.parent) == (seen.started, seen.parent))
+}

@@ -1,0 +1,343 @@
+//! One table of slots, open. Its keeper is chosen by the claim's location, once; after that nobody asks.
+
+use std::{
+    os::fd::RawFd,
+    rc::Rc,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    agent::client::Client,
+    error::KeeperError,
+    file::{
+        base_directories::BaseDirectories,
+        error::RepositoryError,
+        expiry::{self, Ending, Fate, Overdue},
+        file::{LockFile, Opening},
+        header::Header,
+        held,
+        holder::{self, Holder, Known},
+        layout::slot_bytes,
+        lock_path::LockPath,
+        mutex::MutexGuard,
+        nested,
+        scan::{Extent, Look, Means},
+    },
+    held::Held,
+    memory,
+    occupancy::{Occupancy, Span},
+    view::View,
+};
+use crate::{
+    sys::{descriptor::Inherited, file_id::FileId, process},
+    terms::{
+        claim::Claim,
+        launch::Launch,
+        location::{AgentLocation, Location},
+        pace::Expiry,
+    },
+};
+
+/// What the keepers need of this process.
+#[derive(Clone, Debug)]
+pub struct Keepers<'a> {
+    /// The descriptors that the caller left open.
+    pub inherited: &'a Inherited,
+    /// The lowest number for descriptors that go to the program.
+    pub floor: RawFd,
+    /// The tables in memory.
+    pub memory: memory::Store,
+}
+
+impl Keepers<'_> {
+    /// Opens the table of a claim to take slots of it.
+    pub fn open(
+        &self,
+        claim: &Claim<'_>,
+        launch: &Launch<'_>,
+        bases: &BaseDirectories,
+    ) -> Result<Table, KeeperError> {
+        Ok(match &claim.location {
+            Location::File(file) => {
+                let &Self { inherited, floor, memory: _ } = self;
+                let opening = Opening { inherited, floor, hold: launch.hold, bases };
+                Table::File(Rc::new(LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening)?))
+            }
+            Location::Agent(_) => unreachable!("the agent gives its slots itself"),
+            Location::Memory(name) => Table::Memory(self.memory.table(name)),
+        })
+    }
+
+    /// Opens it to look at it alone. A lock file that is not there is a table that nobody has used.
+    pub fn look(&self, claim: &Claim<'_>) -> Result<Table, KeeperError> {
+        Ok(match &claim.location {
+            Location::File(file) => match LockFile::open_to_read(&LockPath::of(file))? {
+                Some(file) => Table::File(Rc::new(file)),
+                None => Table::Memory(self.memory.unused()),
+            },
+            Location::Agent(AgentLocation { table, .. }) => {
+                let tables = Client::connect()?.look(vec![table.clone()])?;
+                let seen = tables.iter().find(|seen| seen.name == *table);
+                Table::Memory(seen.map_or_else(|| self.memory.unused(), |seen| seen.to_memory(&self.memory)))
+            }
+            Location::Memory(name) => Table::Memory(self.memory.table(name)),
+        })
+    }
+}
+
+/// Which table it is. The order is that in which tables are locked, the same for every launch: so no circle
+/// of launches can form that wait for each other.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum TableId {
+    /// A lock file, by device and inode.
+    File(FileId),
+    /// A table in memory, by its number.
+    Memory(usize),
+}
+
+/// A table.
+#[derive(Clone)]
+pub enum Table {
+    /// A lock file.
+    File(Rc<LockFile>),
+    /// A table in memory.
+    Memory(memory::Table),
+}
+
+/// A table that nobody else can change until this is dropped.
+#[must_use = "the table is unlocked when this is dropped"]
+pub enum TableGuard {
+    /// The mutex of a lock file.
+    File(MutexGuard),
+    /// Nobody else runs.
+    Memory,
+}
+
+impl Table {
+    /// Whether these slots of it are an ancestor's.
+    pub fn is_shared_by(&self, held: &Held) -> bool {
+        match (held, self) {
+            (Held::File(held), Self::File(file)) => held.is_shared() && Rc::ptr_eq(held.file(), file),
+            (Held::Memory(held), Self::Memory(table)) => held.is_shared() && held.table().is(table),
+            (Held::File(_) | Held::Agent(_) | Held::Memory(_), _) => false,
+        }
+    }
+
+    /// Which one it is.
+    pub fn id(&self) -> TableId {
+        match self {
+            Self::File(file) => TableId::File(file.id()),
+            Self::Memory(table) => TableId::Memory(table.number()),
+        }
+    }
+
+    /// The table in memory, if it is one.
+    pub fn in_memory(&self) -> Option<&memory::Table> {
+        match self {
+            Self::File(_) => None,
+            Self::Memory(table) => Some(table),
+        }
+    }
+
+    /// Keeps everybody else from changing it; waits for whoever does so now, at most this long.
+    pub fn lock(&self, longest: Duration) -> Result<TableGuard, KeeperError> {
+        Ok(match self {
+            Self::File(file) => TableGuard::File(MutexGuard::lock(file, longest)?),
+            Self::Memory(_) => TableGuard::Memory,
+        })
+    }
+
+    /// Whether the claim's location still leads here.
+    pub fn is_still_at(&self, location: &Location) -> bool {
+        match (self, location) {
+            (Self::File(file), Location::File(location)) => file.is_still_at(&LockPath::of(location)),
+            (Self::Memory(table), Location::Memory(name)) => table.is_called(name),
+            (Self::File(_) | Self::Memory(_), _) => false,
+        }
+    }
+
+    /// Looks at it.
+    pub fn view(&self) -> Result<View<'_>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => View::File(super::file::view::View::of(file)?),
+            Self::Memory(table) => View::Memory(table),
+        })
+    }
+
+    /// Holds slots that were proved to be free; none when somebody has taken one of them all the same. Where
+    /// their holder can become overdue, it is to be proved from now on that this process is the one.
+    pub fn take(
+        &self,
+        slots: &[u64],
+        launch: &Launch<'_>,
+        can_expire: bool,
+    ) -> Result<Option<Held>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => {
+                let mut held = held::Held::nothing_of(file, launch.hold);
+                if !held.take(slots)? {
+                    return Ok(None);
+                }
+                if can_expire {
+                    held.guard()?;
+                }
+                Some(Held::File(held))
+            }
+            Self::Memory(table) => table.take(slots).map(Held::Memory),
+        })
+    }
+
+    /// Tries to use an ancestor's slots for these claims on this table.
+    pub fn join(
+        &self,
+        claims: &[&Claim<'_>],
+        launch: &Launch<'_>,
+        keepers: &Keepers<'_>,
+    ) -> Result<Option<Held>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => nested::join(file, claims, launch, keepers.inherited)?.map(Held::File),
+            Self::Memory(table) => table.join(claims, launch, keepers.memory.kin()).map(Held::Memory),
+        })
+    }
+
+    /// Whether [`Table::join`] would find slots to use now.
+    pub fn could_join(
+        &self,
+        claims: &[&Claim<'_>],
+        launch: &Launch<'_>,
+        keepers: &Keepers<'_>,
+    ) -> Result<bool, KeeperError> {
+        Ok(match self {
+            Self::File(file) => nested::could_join(file, claims, launch, keepers.inherited)?,
+            Self::Memory(table) => table.slots_to_join(claims, launch, keepers.memory.kin()).is_some(),
+        })
+    }
+
+    /// Which slots are held, and whether these are all: what a look has seen is gone on with.
+    pub fn occupancy(&self, seen: Option<Look>, means: Means) -> Result<(Occupancy, bool), KeeperError> {
+        Ok(match self {
+            Self::File(file) => {
+                let mut look = seen.unwrap_or_else(Look::at_slots);
+                let extent = look.go_on(file, u64::MAX, means)?;
+                (look.occupancy(), extent == Extent::All)
+            }
+            Self::Memory(table) => (table.occupancy(), true),
+        })
+    }
+
+    /// Who holds the slots of an occupancy.
+    pub fn holders(&self, occupancy: &Occupancy) -> Result<Vec<Holder>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => holder::holders(file, occupancy)?,
+            Self::Memory(table) => table.holders(occupancy),
+        })
+    }
+
+    /// The same, where `/proc` is asked about so many processes at most.
+    pub fn known_holders(&self, occupancy: &Occupancy, most_asked: usize) -> Result<Known, KeeperError> {
+        Ok(match self {
+            Self::File(file) => holder::known_holders(file, occupancy, most_asked)?,
+            Self::Memory(_) => Known { holders: self.holders(occupancy)?, others: 0 },
+        })
+    }
+
+    /// Whether this process and its ancestors hold all slots of an occupancy, and there are any. Slots that
+    /// go with a description are held by whoever has a descriptor of it, this process included.
+    pub fn is_held_by_ancestors(
+        &self,
+        occupancy: &Occupancy,
+        keepers: &Keepers<'_>,
+    ) -> Result<bool, KeeperError> {
+        let file = match self {
+            Self::File(file) => file,
+            Self::Memory(table) => return Ok(table.is_held_by_kin(occupancy, keepers.memory.kin())),
+        };
+        let lineage: Vec<i32> = process::own_lineage().collect();
+        let is_strange = |span: &Span| span.pid.is_some_and(|pid| !lineage.contains(&pid));
+        if occupancy.spans().is_empty() || occupancy.spans().iter().any(is_strange) {
+            return Ok(false);
+        }
+        // One after the other: mostly the first is a stranger's already, and there may be thousands.
+        for span in occupancy.spans() {
+            let holders = holder::holders(file, &Occupancy::of(vec![span.clone()]))?;
+            let is_kin = |Holder { keeper, slots: (first, last), .. }: &Holder| {
+                keeper.is_some_and(|keeper| lineage.contains(&keeper))
+                    || nested::is_inherited(file, &slot_bytes(*first, *last), keepers.inherited)
+            };
+            if !holders.iter().all(is_kin) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The user of the launch whose start was written down at `start`, where that can still be told.
+    pub fn who_started(&self, start: SystemTime) -> Result<Option<u32>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => holder::who_started(file, &Header::read(file)?, start)?,
+            Self::Memory(table) => table.who_started(start),
+        })
+    }
+
+    /// The overdue among holders: first those that can be ended, the longest overdue first.
+    pub fn overdue(
+        &self,
+        holders: &[Holder],
+        expiry: &Expiry,
+        now: SystemTime,
+    ) -> Result<Vec<Overdue>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => expiry::overdue(file, holders, expiry, now)?,
+            Self::Memory(_) => memory::overdue(holders, expiry),
+        })
+    }
+
+    /// Begins to end an overdue holder; its fate where there is nothing to begin with.
+    pub fn begin_to_end(&self, overdue: &Overdue, expiry: &Expiry) -> Result<Ending, Fate> {
+        match self {
+            Self::File(file) => Ending::begin(file, overdue, *expiry),
+            // The agent ends its own holders, and in a test nobody is ended.
+            Self::Memory(_) => Err(Fate::NotPermitted),
+        }
+    }
+
+    /// Sends the next signal, if that is due. Says what became of the holder once that is certain.
+    pub fn go_on(&self, ending: &mut Ending) -> Result<Option<Fate>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => ending.go_on(file)?,
+            Self::Memory(_) => Some(Fate::NotPermitted),
+        })
+    }
+
+    /// What became of a holder that is being ended, if it has let its slot go.
+    pub fn has_let_go(&self, ending: &Ending) -> Result<Option<Fate>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => ending.has_let_go(file)?,
+            Self::Memory(_) => Some(Fate::NotPermitted),
+        })
+    }
+
+    /// Makes ready to keep slots as this launch wants them kept.
+    pub fn prepare(&self, launch: &Launch<'_>, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
+        match self {
+            Self::File(file) => Ok(file.prepare(launch.hold, keepers.floor)?),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    /// For a launch that gives up because the location leads to another table again and again.
+    pub fn replaced_too_often(&self) -> KeeperError {
+        match self {
+            Self::File(file) => RepositoryError::ReplacedTooOften { path: file.path().to_owned() }.into(),
+            Self::Memory(_) => unreachable!("a table in memory is never replaced"),
+        }
+    }
+
+    /// For a launch that gives up because others take slots without locking the table.
+    pub fn taken_without_lock(&self) -> KeeperError {
+        match self {
+            Self::File(file) => RepositoryError::LockedMeanwhile { path: file.path().to_owned() }.into(),
+            Self::Memory(_) => unreachable!("nobody else takes slots of a table in memory"),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is known of a table at one moment. While the table is locked by this process, what is seen stays
+//! true.
+
+use std::time::SystemTime;
+
+use super::{
+    Holder,
+    error::KeeperError,
+    file::{self, record::Record, scan::Look},
+    held::Held,
+    memory,
+    occupancy::Vacancy,
+};
+use crate::terms::{
+    launch::Launch,
+    merged::Terms,
+    pace::{ElapsedFrom, Pause},
+};
+
+/// A table that is being looked at.
+pub enum View<'t> {
+    /// A lock file.
+    File(file::view::View<'t>),
+    /// A table in memory.
+    Memory(&'t memory::Table),
+}
+
+impl View<'_> {
+    /// When a pause began that is still on at `now`.
+    pub fn paused_since(&self, pause: Pause, now: SystemTime) -> Option<SystemTime> {
+        let (start, end) = self.stamps();
+        let last = match pause.from {
+            ElapsedFrom::Start => start,
+            ElapsedFrom::End => end,
+        };
+        last.filter(|last| pause.is_on(*last, now))
+    }
+
+    /// When a program was last started, and when one was last seen to end.
+    pub fn stamps(&self) -> (Option<SystemTime>, Option<SystemTime>) {
+        match self {
+            Self::File(view) => (view.header().last_start, view.header().last_end),
+            Self::Memory(table) => table.stamps(),
+        }
+    }
+
+    /// Whether it is certain that nobody waits, without looking at the line.
+    pub fn is_quiet(&mut self, terms: &Terms) -> Result<bool, KeeperError> {
+        Ok(match self {
+            Self::File(view) => view.is_quiet_above(terms.limit)?,
+            Self::Memory(table) => table.has_no_line(),
+        })
+    }
+
+    /// Slots that are free and whose taking keeps the limit, or why there are none.
+    pub fn vacancy(&mut self, terms: &Terms) -> Result<Vacancy, KeeperError> {
+        Ok(match self {
+            Self::File(view) => view.vacancy(terms)?,
+            Self::Memory(table) => table.vacancy(terms),
+        })
+    }
+
+    /// The held slots that were seen until now, where it takes a look to see them.
+    pub fn look(&self) -> Option<&Look> {
+        match self {
+            Self::File(view) => Some(view.look()),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// Repairs what this look has found to be wrong in the table's own notes, where others would be misled by
+    /// it. The table has to be locked.
+    pub fn mend(&mut self) -> Result<(), KeeperError> {
+        match self {
+            Self::File(view) => Ok(view.mend_hint()?),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Writes down who took these slots, by which rule, and when.
+    pub fn write_down(&mut self, held: &Held, entry: &Entry) -> Result<(), KeeperError> {
+        match (self, held) {
+            (Self::File(view), Held::File(held)) => match &entry.record {
+                Some(record) => Ok(view.write_down(held, record, entry.now)?),
+                None => unreachable!("an imagined launch takes nothing of a file"),
+            },
+            (Self::Memory(table), Held::Memory(held)) => {
+                if let Some(holder) = entry.holder() {
+                    table.describe(held.slots(), holder);
+                }
+                table.started(held.slots(), entry.now);
+                Ok(())
+            }
+            (Self::File(_) | Self::Memory(_), _) => {
+                unreachable!("slots are written down in the table that they were taken of")
+            }
+        }
+    }
+}
+
+/// What is written down of a launch in every table; each gets its own rule.
+pub struct Entry {
+    /// None of a launch that is only imagined.
+    record: Option<Record>,
+    now: SystemTime,
+}
+
+impl Entry {
+    /// Of a launch that is about to take its slots.
+    pub fn of(launch: &Launch<'_>) -> Self {
+        Self { record: Some(Record::of(launch)), now: SystemTime::UNIX_EPOCH }
+    }
+
+    /// Of a launch that is only imagined: nobody will ask who it was.
+    pub fn imagined() -> Self {
+        Self { record: None, now: SystemTime::UNIX_EPOCH }
+    }
+
+    /// The same, taken now.
+    #[must_use]
+    pub fn at(&self, now: SystemTime) -> Self {
+        Self { record: self.record.as_ref().map(|record| record.at(now)), now }
+    }
+
+    /// The same as who holds the slots.
+    fn holder(&self) -> Option<Holder> {
+        self.record.clone().map(|record| Holder::of_record((0, 0), record))
+    }
+
+    /// The rule that asked for the slots of the next table.
+    pub fn because_of(&mut self, rule: &str) {
+        if let Some(record) = &mut self.record {
+            rule.clone_into(&mut record.rule);
+        }
+    }
+}

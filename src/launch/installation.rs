@@ -1,0 +1,156 @@
+//! The two programs of an installation: the launcher `rungate`, and `rungate-tools`, which it becomes for
+//! everything but a launch, so that no launch carries what only the rest needs. Each finds the other by its
+//! own place, never by `PATH` or the environment, and the launcher becomes only what nobody can have put
+//! there who could not have replaced the launcher.
+
+use std::{
+    env,
+    ffi::{CString, OsString},
+    fmt, fs, io, iter,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    escape::visible,
+    launch::search::Search,
+    sys::{
+        exec, executable,
+        failure::{Errno, errno_of},
+    },
+};
+
+/// The second program.
+pub const TOOLS: &str = "rungate-tools";
+
+/// Where it is, seen from the directory of the launcher: beside it, or where packages put what nobody types.
+const PLACES: [&[&str]; 2] = [&[TOOLS], &["..", "lib", "rungate", TOOLS]];
+
+/// Where the launcher is, seen from there.
+const WAYS_BACK: [&[&str]; 2] = [&["rungate"], &["..", "..", "bin", "rungate"]];
+
+/// Why there is no second program to become.
+#[derive(Debug)]
+pub enum NoTools {
+    /// The launcher cannot say where it is itself.
+    Lost,
+    /// It is in none of these places.
+    Missing(Vec<PathBuf>),
+    /// Others than those who can change the launcher can change this.
+    Distrusted(PathBuf),
+    /// This cannot be looked at, or not be executed.
+    Failed(PathBuf, Errno),
+}
+
+impl NoTools {
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Lost => "Mount /proc. Launches, as in rungate run, work without it.",
+            Self::Missing(_) | Self::Failed(..) => {
+                "Install both programs, side by side; in a checkout: cargo build. Launches, as in rungate run, work without it."
+            }
+            Self::Distrusted(_) => {
+                "Give it the owner and the mode that the launcher has, or install both anew."
+            }
+        }
+    }
+}
+
+impl fmt::Display for NoTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => write!(f, "{TOOLS} cannot be found: /proc is not mounted"),
+            Self::Missing(places) => {
+                write!(f, "{TOOLS}, which does this, is not installed")?;
+                places.iter().try_for_each(|place| write!(f, "\n  looked for {}", visible(place)))
+            }
+            Self::Distrusted(path) => write!(
+                f,
+                "{}: not started: it is no plain file or directory, or others can change it than can change rungate",
+                visible(path)
+            ),
+            Self::Failed(path, errno) => write!(f, "{}: not started: {}", visible(path), errno.desc()),
+        }
+    }
+}
+
+impl std::error::Error for NoTools {}
+
+/// Becomes the second program of the launcher that this process executes, with these arguments, argv\[0\]
+/// included. Comes back only with the reason why not.
+pub fn become_tools(arguments: &[OsString]) -> NoTools {
+    let tools = executable::own_path().ok_or(NoTools::Lost).and_then(|launcher| tools_of(&launcher));
+    match tools {
+        Ok(tools) => {
+            let words: Vec<CString> = arguments.iter().filter_map(|word| exec::c_string(word)).collect();
+            let errno = exec::execute(&tools, &words, &exec::environment());
+            NoTools::Failed(tools, errno)
+        }
+        Err(failure) => failure,
+    }
+}
+
+fn tools_of(launcher: &Path) -> Result<PathBuf, NoTools> {
+    let places = PLACES.map(|way| go(launcher, way));
+    for place in &places {
+        match fs::symlink_metadata(place) {
+            Ok(_) => return judge(place, launcher).map(|()| place.clone()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(NoTools::Failed(place.clone(), errno_of(&error))),
+        }
+    }
+    Err(NoTools::Missing(places.to_vec()))
+}
+
+/// The launcher that became this process, the second program, as it was called where `argv0` and `PATH` tell:
+/// a link of that name may lead to the next version tomorrow. Wherever it is, this must be its second
+/// program; none where there is no such launcher.
+pub fn launcher(argv0: &Path) -> Option<PathBuf> {
+    let tools = executable::own_path()?;
+    let is_ours = |path: &PathBuf| {
+        let path = path.canonicalize().ok().filter(|path| *path != tools);
+        path.is_some_and(|path| tools_of(&path).is_ok_and(|found| found == tools))
+    };
+    let called = if argv0.components().count() > 1 {
+        vec![env::current_dir().ok()?.join(argv0)]
+    } else {
+        Search::of_environment().entries().iter().map(|entry| entry.join(argv0)).collect()
+    };
+    let called = called.into_iter().find(|path| executable::check(path).is_ok());
+    called.into_iter().chain(WAYS_BACK.map(|way| go(&tools, way))).find(is_ours)
+}
+
+/// The path that leads from a file's directory there. The file's path is canonical, so that `..` is the
+/// parent by name too.
+fn go(file: &Path, way: &[&str]) -> PathBuf {
+    let directory = file.parent().unwrap_or(file).to_owned();
+    way.iter().fold(directory, |path, step| match *step {
+        ".." => path.parent().map_or(PathBuf::from("/"), Path::to_owned),
+        step => path.join(step),
+    })
+}
+
+/// Nothing on the way to the second program may be open to more people than its like on the way to the
+/// launcher.
+fn judge(tools: &Path, launcher: &Path) -> Result<(), NoTools> {
+    let look = |path: &Path| {
+        fs::symlink_metadata(path).map_err(|error| NoTools::Failed(path.to_owned(), errno_of(&error)))
+    };
+    let directory = launcher.parent().unwrap_or(launcher);
+    let directories = tools.ancestors().skip(1).take_while(|above| !launcher.starts_with(above));
+    for (path, model) in iter::once((tools, launcher)).chain(directories.map(|above| (above, directory))) {
+        if !is_as_safe(&look(path)?, &look(model)?) {
+            return Err(NoTools::Distrusted(path.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn is_as_safe(found: &fs::Metadata, model: &fs::Metadata) -> bool {
+    let writable = found.mode() & 0o022;
+    found.file_type() == model.file_type()
+        && (found.uid() == 0 || found.uid() == model.uid())
+        && writable & !model.mode() == 0
+        && (writable & 0o020 == 0 || found.gid() == model.gid())
+}

@@ -1,0 +1,69 @@
+//! What a log keeps for whoever judges its launches again: all that a decision looks at, and nothing that no
+//! policy asked about. Of arguments and variables only those are told that a rule names; the others leave a
+//! gap.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A launch, as judgement sees it.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct Circumstances {
+    /// The ids of the groups of the caller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<u32>,
+    /// The program.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program: String,
+    /// The same without links, where that is another path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canonical: Option<String>,
+    /// The working directory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+    /// The arguments that a rule names; the others are there, and not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<Option<String>>,
+    /// The variables that a rule asks about, where they are set; each with its value, where a rule names
+    /// that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, Option<String>>,
+    /// How long it was to wait at most, where the command line said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<String>,
+}
+
+/// A repository at the moment of a decision.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct TableSeen {
+    /// Its name.
+    pub repository: String,
+    /// Whose table it was, where each member has one: `uid 1000`, `gid 100`, or a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// How many slots were held, with those of this launch; none where nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// How many this launch could have been one of.
+    pub limit: u64,
+    /// Of a launch that another table refused: how many slots it would have had here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<u64>,
+    /// Whether an ancestor's slots were enough.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared: bool,
+}
+
+impl TableSeen {
+    /// How many of the slots up to the limit were held at most, as far as that says.
+    pub fn most_held(&self) -> Option<u64> {
+        self.used.or_else(|| self.limit.checked_sub(self.room?)).filter(|_| !self.shared)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

@@ -1,0 +1,140 @@
+//! The language of `/etc/rungate/agent.toml`: what is for the agent of this host alone and no part of the
+//! policy. It is read, and its faults are told, as those of a policy are. Each of its tables is a file here,
+//! or a part of one.
+
+use std::{path::Path, sync::Arc};
+
+use super::{
+    fault::Fault,
+    faults::Faults,
+    findings::Findings,
+    key::{Key, Keys, Shape, key},
+    place::At,
+    reader::Section,
+    site_settings::{SITE, SiteSettings},
+    syntax,
+};
+use crate::diagnostic::SourceText;
+
+static FILE: Keys = Keys {
+    what: "the file",
+    groups: &[&[
+        key("version", Shape::Number { least: 1, most: 1 }, "The version of the language: 1."),
+        key("agent", Shape::Table(&AGENT), "How much one user may have of the agent."),
+        key("site", Shape::Table(&SITE), "Where the agents of all hosts meet."),
+    ]],
+    together: &[],
+};
+
+static AGENT: Keys = Keys { what: "[agent]", groups: &[LIMITS], together: &[] };
+
+const LIMITS: &[Key] = &[
+    key(
+        "message",
+        Shape::Number { least: LEAST_MESSAGE as i64, most: LONGEST_MESSAGE as i64 },
+        "How long a request may be, in bytes: the command line and what rules ask about.",
+    ),
+    key("connections", COUNT, "How many connections one user may have at a time."),
+    key("launches", COUNT, "How many launches of one user may have slots at a time."),
+    key("slots", COUNT, "How many slots one user may have at a time."),
+    key("places", COUNT, "How many places one user may have in lines."),
+    key("members", COUNT, "Of how many tables one user may have slots, places or the last start."),
+];
+
+/// The shortest length that requests may be limited to.
+const LEAST_MESSAGE: u32 = 4096;
+
+/// The longest request that any agent takes. No command line that the kernel takes is longer.
+pub const LONGEST_MESSAGE: u32 = 8 * 1024 * 1024;
+
+const LEAST: u32 = 1;
+const MOST: u32 = 10_000_000;
+const COUNT: Shape = Shape::Number { least: LEAST as i64, most: MOST as i64 };
+
+/// What the file says.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AgentFile {
+    /// `[agent]`.
+    pub limits: AgentLimits,
+    /// `[site]`, where there is one.
+    pub site: Option<SiteSettings>,
+}
+
+/// How much one user may have of the agent; root may have more of everything but the length of a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AgentLimits {
+    /// The length of a request in bytes.
+    pub message: u32,
+    /// Connections.
+    pub connections: u32,
+    /// Launches with slots.
+    pub launches: u32,
+    /// Slots.
+    pub slots: u32,
+    /// Places in lines.
+    pub places: u32,
+    /// Tables.
+    pub members: u32,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            message: 256 * 1024,
+            connections: 2048,
+            launches: 4096,
+            slots: 65_536,
+            places: 8192,
+            members: 4096,
+        }
+    }
+}
+
+impl AgentFile {
+    /// The keys of all of its tables.
+    pub fn keys() -> impl Iterator<Item = &'static str> {
+        FILE.iter().chain(AGENT.iter()).chain(SITE.iter()).map(|key| key.name)
+    }
+
+    /// Reads it; or says everything that is wrong with it.
+    pub fn read(path: &Path, content: Vec<u8>) -> Result<Self, Faults> {
+        let findings = Findings::default();
+        let text = String::from_utf8(content).unwrap_or_else(|_| {
+            findings.fault(At::whole(0), Fault::NotText);
+            String::new()
+        });
+        let source = Arc::new(SourceText::new(path, text));
+        let file = {
+            let tree = syntax::parse(0, source.text(), &findings);
+            Self::of(&Section::new(&tree, At::whole(0), &FILE, &findings))
+        };
+        findings.close(&[source]).map(|_| file)
+    }
+
+    fn of(section: &Section<'_>) -> Self {
+        if let Some(version) = section.number("version", i64::MIN, i64::MAX)
+            && version.value != 1
+        {
+            section.fault(version.at, Fault::UnknownVersion);
+        }
+        let limits = section.section("agent", &AGENT).map(|section| AgentLimits::of(&section));
+        let site = section.section("site", &SITE).map(|section| SiteSettings::of(&section));
+        Self { limits: limits.unwrap_or_default(), site }
+    }
+}
+
+impl AgentLimits {
+    fn of(section: &Section<'_>) -> Self {
+        let default = Self::default();
+        let count = |key, default| section.count(key, LEAST, MOST).map_or(default, |count| count.value);
+        let message = section.count("message", LEAST_MESSAGE, LONGEST_MESSAGE);
+        Self {
+            message: message.map_or(default.message, |message| message.value),
+            connections: count("connections", default.connections),
+            launches: count("launches", default.launches),
+            slots: count("slots", default.slots),
+            places: count("places", default.places),
+            members: count("members", default.members),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Delegation: a drop-in that belongs to the admin of a department. The main file says whom and which
+//! commands it is for, and that is decided before the drop-in is so much as opened: whatever becomes of it,
+//! nobody else notices.
+
+use std::path::Path;
+
+use super::{
+    facts::Facts,
+    key::{Key, Keys, Shape, key},
+    names::LookupError,
+    selector::{CommandEntry, Entry, Principal},
+    toml_text::{list, string},
+};
+
+pub(super) static DELEGATE: Keys = Keys { what: "a delegation", groups: &[KEYS], together: &[] };
+
+const KEYS: &[Key] = &[
+    key("owner", Shape::TextOrNumber, "Whose the drop-in may be besides root's: a user.").required(),
+    key("users", Shape::TextsOrNumbers, "Whom its rules can be for, as in the rules.").required().filled(),
+    key("commands", Shape::Texts, "Which commands its rules can be for, as in the rules.")
+        .required()
+        .filled(),
+];
+
+/// The keys of a policy that a delegated file may not have.
+pub(super) const FORBIDDEN: [&str; 4] = ["defaults", "command", "log", "delegate"];
+
+/// One `[delegate."NAME"]`.
+#[derive(Debug)]
+pub struct Delegation {
+    /// The name of the drop-in.
+    pub(super) file: String,
+    pub(super) owner: String,
+    pub(super) users: Vec<Principal>,
+    pub(super) commands: Vec<CommandEntry>,
+}
+
+impl Delegation {
+    /// The name of the drop-in.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Whose the drop-in may be besides root's: a name or a uid.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Whom it is for, as the policy writes it, aliases replaced.
+    pub fn users(&self) -> Vec<String> {
+        self.users.iter().map(Entry::text).collect()
+    }
+
+    /// Whether it is about this file.
+    pub(super) fn is_of(&self, path: &Path) -> bool {
+        path.file_name().is_some_and(|name| name == self.file.as_str())
+    }
+
+    /// The directory of its repositories. No value of a placeholder has such a name.
+    pub(super) fn directory(&self) -> String {
+        format!("@{}", self.file.trim_end_matches(".toml"))
+    }
+
+    /// Whether it is for the command of a launch; that needs no look-up.
+    pub(crate) fn is_for_command(&self, facts: &Facts<'_>) -> bool {
+        self.commands.iter().any(|command| command.is_of(facts))
+    }
+
+    /// Whether it is for whoever starts it.
+    pub(crate) fn is_for_user(&self, facts: &Facts<'_>) -> Result<bool, LookupError> {
+        Principal::any(&self.users, facts)
+    }
+
+    /// Whether it can be for a launch. Where nobody can tell it may be: its rules ask again.
+    pub(crate) fn may_be_for(&self, facts: &Facts<'_>) -> bool {
+        self.is_for_command(facts) && self.is_for_user(facts).unwrap_or(true)
+    }
+
+    /// What stands under its header.
+    pub(super) fn printed(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let commands = list(self.commands.iter().map(|command| string(&command.text())));
+        let users = list(self.users().iter().map(|user| string(user)));
+        [("owner", string(&self.owner)), ("users", users), ("commands", commands)].into_iter()
+    }
+}

@@ -1,0 +1,173 @@
+//! What became of one table: which of its keys say something else, and of lists and tables in them which
+//! values.
+
+use std::collections::BTreeMap;
+
+use crate::policy::{
+    layer::LayerKind,
+    place::Place,
+    printed::PartKind,
+    toml_text::{elements, entries},
+};
+
+/// The layer that a table is in.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LayerName {
+    /// Whose it is.
+    pub kind: LayerKind,
+    /// The delegated file, where it is one.
+    pub file: Option<String>,
+}
+
+impl LayerName {
+    pub(super) fn system() -> Self {
+        LayerName { kind: LayerKind::System, file: None }
+    }
+}
+
+/// What became of a table.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Turn {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It says something else.
+    Changed,
+    /// It says the same and is called otherwise.
+    Renamed,
+}
+
+impl Turn {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Turn::Added => "added",
+            Turn::Removed => "removed",
+            Turn::Changed => "changed",
+            Turn::Renamed => "renamed",
+        }
+    }
+}
+
+/// One table that is not what it was.
+#[derive(Debug)]
+pub struct Change {
+    /// What it is about.
+    pub kind: PartKind,
+    /// What became of it.
+    pub turn: Turn,
+    /// What it is called now, or was.
+    pub name: String,
+    /// What it was called, where that is something else.
+    pub former_name: Option<String>,
+    /// Where it is.
+    pub layer: LayerName,
+    /// Where it stood, where that is one place.
+    pub old_place: Option<Place>,
+    /// Where it stands.
+    pub new_place: Option<Place>,
+    /// The keys that say something else.
+    pub keys: Vec<KeyChange>,
+}
+
+/// One key that is not what it was.
+#[derive(Debug, Eq, PartialEq)]
+pub struct KeyChange {
+    /// Its name.
+    pub key: &'static str,
+    /// Its value before, as TOML.
+    pub old: Option<String>,
+    /// Its value now.
+    pub new: Option<String>,
+}
+
+/// The smallest part of a key that is not what it was.
+#[derive(Debug, Eq, PartialEq)]
+pub enum Detail<'c> {
+    /// A value is another one.
+    Value {
+        /// The key, and those below it, with dots between them.
+        key: String,
+        /// Before, as TOML.
+        old: Option<&'c str>,
+        /// Now.
+        new: Option<&'c str>,
+    },
+    /// A list has lost a value.
+    Lost {
+        /// The key, and those below it.
+        key: String,
+        /// Which, as TOML.
+        value: &'c str,
+    },
+    /// A list has one more value.
+    Gained {
+        /// The key, and those below it.
+        key: String,
+        /// Which, as TOML.
+        value: &'c str,
+    },
+}
+
+impl KeyChange {
+    /// What is different in it. Of a list or table that has other values, these; of one that has another
+    /// order, the whole.
+    pub fn details(&self) -> Vec<Detail<'_>> {
+        let mut details = Vec::new();
+        compare(self.key.to_owned(), self.old.as_deref(), self.new.as_deref(), &mut details);
+        details
+    }
+}
+
+fn compare<'c>(key: String, old: Option<&'c str>, new: Option<&'c str>, details: &mut Vec<Detail<'c>>) {
+    if let (Some(before), Some(after)) = (old, new) {
+        if let (Some(before), Some(after)) = (entries(before), entries(after)) {
+            let known = details.len();
+            compare_tables(&key, &before, &after, details);
+            if details.len() > known {
+                return;
+            }
+        }
+        if let (Some(before), Some(after)) = (elements(before), elements(after)) {
+            let lost = without(&before, &after);
+            let gained = without(&after, &before);
+            if !lost.is_empty() || !gained.is_empty() {
+                details.extend(lost.into_iter().map(|value| Detail::Lost { key: key.clone(), value }));
+                details.extend(gained.into_iter().map(|value| Detail::Gained { key: key.clone(), value }));
+                return;
+            }
+        }
+    }
+    details.push(Detail::Value { key, old, new });
+}
+
+fn compare_tables<'c>(
+    key: &str,
+    old: &[(&'c str, &'c str)],
+    new: &[(&'c str, &'c str)],
+    details: &mut Vec<Detail<'c>>,
+) {
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        (old.iter().copied().collect(), new.iter().copied().collect());
+    let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
+    for below in keys {
+        let (before, after) = (old.get(below).copied(), new.get(below).copied());
+        if before != after {
+            compare(format!("{key}.{below}"), before, after, details);
+        }
+    }
+}
+
+/// The values that the others lack, each as often as it does.
+fn without<'c>(values: &[&'c str], others: &[&'c str]) -> Vec<&'c str> {
+    let mut others = others.to_vec();
+    let is_lacking = |value: &&&str| match others.iter().position(|other| other == *value) {
+        Some(found) => {
+            others.swap_remove(found);
+            false
+        }
+        None => true,
+    };
+    values.iter().filter(is_lacking).copied().collect()
+}

@@ -1,0 +1,165 @@
+//! Pairs of policies, and what differs between them.
+
+use super::*;
+use crate::policy::PartKind;
+
+const BEFORE: &str = r#"
+    [alias]
+    tools = ["matlab", "mex"]
+
+    [repository.matlab]
+    limit  = 50
+
+    [repository.each]
+    per    = "user"
+    limit  = 4
+    limits = { ann = 8, bob = 2 }
+
+    [[rule]]
+    name     = "seats"
+    commands = ["@tools"]
+    acquire  = ["matlab", "each"]
+
+    [[rule]]
+    users    = ["cid"]
+    acquire  = ["matlab"]
+"#;
+
+fn policy(text: &str) -> Policy {
+    Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+fn show(detail: &Detail<'_>) -> String {
+    match detail {
+        Detail::Value { key, old, new } => {
+            format!("{key}: {} -> {}", old.unwrap_or("none"), new.unwrap_or("none"))
+        }
+        Detail::Lost { key, value } => format!("{key}: - {value}"),
+        Detail::Gained { key, value } => format!("{key}: + {value}"),
+    }
+}
+
+fn between(old: &str, new: &str) -> Vec<String> {
+    let difference = Difference::between(&policy(old), &policy(new));
+    let lines = difference.changes().iter().flat_map(|change| {
+        let head = format!("{} {} {}", change.turn.word(), change.kind.word(), change.name);
+        let whole = matches!(change.turn, Turn::Added | Turn::Removed);
+        let details = change.keys.iter().filter(move |_| !whole).flat_map(KeyChange::details);
+        std::iter::once(head).chain(details.map(|detail| format!("  {}", show(&detail)))).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+/// What becomes of the first policy when some text in it is another.
+#[track_caller]
+fn case(edits: &[(&str, &str)], expected: &[&str]) {
+    let new = edits.iter().fold(BEFORE.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    assert_eq!(between(BEFORE, &new), expected);
+    let turned = between(&new, BEFORE);
+    assert_eq!(turned.is_empty(), expected.is_empty());
+}
+
+#[test]
+fn spelling_comments_and_order_of_tables_are_no_difference() {
+    case(
+        &[("[repository.matlab]", "# seats\n[repository.\"matlab\"]"), ("limit  = 50", "limit = 0x32")],
+        &[],
+    );
+    case(&[("\"@tools\"", "\"matlab\", \"mex\"")], &[]);
+}
+
+/// Of patterns that both match a member, the first counts.
+#[test]
+fn the_order_of_members_is_told_as_a_whole() {
+    case(
+        &[("{ ann = 8, bob = 2 }", "{ bob = 2, ann = 8 }")],
+        &["changed repository each", "  limits: { ann = 8, bob = 2 } -> { bob = 2, ann = 8 }"],
+    );
+}
+
+#[test]
+fn limits_and_members_are_told_by_their_keys() {
+    case(&[("= 50", "= 40")], &["changed repository matlab", "  limit: 50 -> 40"]);
+    case(
+        &[("ann = 8, bob = 2", "ann = 9, dan = 1")],
+        &[
+            "changed repository each",
+            "  limits.ann: 8 -> 9",
+            "  limits.bob: 2 -> none",
+            "  limits.dan: none -> 1",
+        ],
+    );
+}
+
+#[test]
+fn of_a_list_what_it_lost_and_gained_is_told() {
+    case(
+        &[("\"mex\"]", "\"mcc\"]")],
+        &["changed rule seats", "  commands: - \"mex\"", "  commands: + \"mcc\""],
+    );
+    case(
+        &[("[\"matlab\", \"each\"]", "[\"each\", { repository = \"matlab\", leave = 2 }]")],
+        &[
+            "changed rule seats",
+            "  acquire: - \"matlab\"",
+            "  acquire: + { repository = \"matlab\", leave = 2 }",
+        ],
+    );
+}
+
+#[test]
+fn a_rule_is_known_by_its_name_or_by_what_it_says() {
+    case(&[("\"seats\"", "\"all seats\"")], &["renamed rule all seats"]);
+    case(
+        &[("[[rule]]\n    name", "[[rule]]\n    hosts = [\"x\"]\n    acquire = []\n[[rule]]\n    name")],
+        &["added rule rule 1"],
+    );
+    case(&[("[\"cid\"]", "[\"dan\"]")], &["changed rule rule 2", "  users: - \"cid\"", "  users: + \"dan\""]);
+}
+
+#[test]
+fn the_order_within_a_family_is_a_difference_and_no_other_order_is() {
+    let family = |first, second| {
+        format!(
+            "[[rule]]\nname = \"{first}\"\nfirst_of = \"f\"\nacquire = []\n[[rule]]\nname = \"{second}\"\nfirst_of = \"f\"\nacquire = []\n"
+        )
+    };
+    assert_eq!(
+        between(&family("a", "b"), &family("b", "a")),
+        ["changed family f", "  order: [\"a\", \"b\"] -> [\"b\", \"a\"]"]
+    );
+    let plain =
+        |names: [&str; 2]| names.map(|name| format!("[[rule]]\nname = \"{name}\"\nacquire = []\n")).concat();
+    assert_eq!(between(&plain(["a", "b"]), &plain(["b", "a"])), [] as [&str; 0]);
+}
+
+#[test]
+fn a_first_policy_is_compared_with_one_that_sets_nothing() {
+    let nothing = Policy::default();
+    let difference = Difference::between(&nothing, &policy("[defaults]\nwait = \"1h\"\n"));
+    let [change] = difference.changes() else { panic!("there is one change") };
+    assert_eq!((change.kind, change.keys.len()), (PartKind::Defaults, 1));
+    assert!(Difference::between(&policy("version = 1\n"), &nothing).is_empty());
+}
+
+#[test]
+fn a_test_that_expects_something_else_is_a_difference() {
+    let test = |limit| {
+        format!(
+            "{BEFORE}\n[[test]]\nname = \"t\"\ncommand = \"mex\"\nexpect = \"start\"\n\
+             claims = [\"each\", {{ repository = \"matlab\", limit = {limit} }}]\n"
+        )
+    };
+    assert_eq!(
+        between(&test(50), &test(49)),
+        [
+            "changed test t",
+            "  claims: - { repository = \"matlab\", limit = 50 }",
+            "  claims: + { repository = \"matlab\", limit = 49 }"
+        ]
+    );
+    assert_eq!(between(BEFORE, &test(50)), ["added test t"]);
+}

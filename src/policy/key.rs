@@ -1,0 +1,155 @@
+//! What is known of a key of the language: its name, the shape of its value and what it means. The tables of
+//! all keys are in [`keys`](super::keys).
+
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+    pub(super) about: &'static str,
+    /// Whether the table must have it.
+    pub(super) is_required: bool,
+    /// Whether its list, where it is one, must have an entry.
+    pub(super) is_filled: bool,
+}
+
+impl Key {
+    pub(super) const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    pub(super) const fn filled(mut self) -> Self {
+        self.is_filled = true;
+        self
+    }
+}
+
+/// Which keys of a table go together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Together {
+    /// The first means something only beside the second.
+    Needs(&'static str, &'static str),
+    /// Not both.
+    Either(&'static str, &'static str),
+    /// At least one of them.
+    Some(&'static str, &'static str),
+    /// One of them, and not both.
+    One(&'static str, &'static str),
+    /// This one; the table shares it with others that need not have it.
+    Must(&'static str),
+}
+
+/// The keys of one kind of table.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// What the table is, for messages: "a rule".
+    pub(super) what: &'static str,
+    /// The keys, in groups, because some kinds of table share some.
+    pub(super) groups: &'static [&'static [Key]],
+    /// What an editor can say of keys that do or do not go together.
+    pub(super) together: &'static [Together],
+}
+
+impl Keys {
+    /// The keys that the table must have, whatever else it has.
+    pub(super) fn required(&self) -> impl Iterator<Item = &'static str> {
+        let must = self.together.iter().filter_map(|together| match together {
+            Together::Must(key) => Some(*key),
+            _ => None,
+        });
+        self.iter().filter(|key| key.is_required).map(|key| key.name).chain(must)
+    }
+
+    /// Whether the table may have to have a key.
+    pub(super) fn may_require(&self, key: &str) -> bool {
+        let one = |together: &Together| matches!(together, Together::One(one, _) if *one == key);
+        self.required().any(|required| required == key) || self.together.iter().any(one)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'static Key> {
+        self.groups.iter().copied().flatten()
+    }
+
+    /// Where a key goes that stands one table too high: `defaults.enforce`.
+    pub(super) fn below(&self, name: &str) -> Option<String> {
+        self.iter().find_map(|table| match table.shape {
+            Shape::Table(keys) => {
+                let is_there = keys.iter().any(|known| known.name == name);
+                is_there.then(|| format!("{}.{name}", table.name))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// What a value may look like.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    Text,
+    Flag,
+    Number {
+        least: i64,
+        most: i64,
+    },
+    /// A length of time: `"1h30m"`.
+    Duration,
+    /// A length of time, or `"forever"`.
+    Wait,
+    /// A number of slots, or `"2/cpu"`.
+    Limit,
+    /// A number of slots from this on, or `"all"`.
+    Slots {
+        least: i64,
+    },
+    /// A file mode: `"0666"`.
+    Mode,
+    OneOf(fn() -> Vec<&'static str>),
+    /// One of a few words or a capture, or a list of them.
+    Per(fn() -> Vec<&'static str>),
+    /// A target of the log: one of a few words, or an absolute path.
+    LogTarget,
+    Texts,
+    /// A string or a whole number.
+    TextOrNumber,
+    /// A list of strings and whole numbers.
+    TextsOrNumbers,
+    /// A list of strings, and of lists of strings.
+    TextsOrLists,
+    /// The same, or a table of such lists.
+    Arguments(&'static Keys),
+    TextByName,
+    /// A list of strings, or names with such lists.
+    TextsOrTextsByName,
+    /// Names with lists of strings and numbers.
+    TextsOrNumbersByName,
+    /// Limits by name, or a list of limits.
+    Limits(&'static Keys),
+    /// A number of slots, or a share of the limit: `"60%"`.
+    Share {
+        least: i64,
+    },
+    /// Names with numbers up to this.
+    NumberByName {
+        most: i64,
+    },
+    /// Names with a number of slots, or a list of who holds them.
+    HoldersByName(&'static Keys),
+    /// Names of variables with lists of strings, or with `false` or `true`.
+    Environment,
+    /// A list of claims: names of repositories, or tables.
+    Claims(&'static Keys),
+    /// A list of claims, and of lists of claims.
+    Alternatives(&'static Keys),
+    /// A list of expected claims: names of repositories, or tables.
+    Expected(&'static Keys),
+    Time,
+    Table(&'static Keys),
+    /// A list of tables.
+    Tables(&'static Keys),
+    TableByName(&'static Keys),
+}
+
+/// A key that may be missing.
+pub(super) const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    Key { name, shape, about, is_required: false, is_filled: false }
+}

@@ -1,0 +1,169 @@
+//! From files that were found to a policy: each is parsed and written down, and then all are validated
+//! together. A launch says for which command, and then no more is parsed than can matter to it.
+
+use std::{path::PathBuf, sync::Arc};
+
+use toml::de::DeTable;
+
+use super::{
+    Policy,
+    aliases::Aliases,
+    delegation::FORBIDDEN,
+    fault::Fault,
+    faults::Faults,
+    findings::Findings,
+    invocation::Invocation,
+    keys::FILE,
+    layer::LayerKind,
+    names::Names,
+    place::At,
+    reader::Section,
+    skim::{Choice, Extract, Idle, KeptRules, Outline},
+    source::Found,
+    syntax,
+    validation::{self, LayerFile},
+    warning::Warning,
+    written::WrittenFile,
+};
+use crate::diagnostic::SourceText;
+
+/// A command, and the outlines of all files, for whoever wants to read no more of them than it needs.
+pub(super) struct Skim<'a> {
+    pub(super) outlines: &'a [Outline],
+    pub(super) command: &'a Invocation<'a>,
+}
+
+impl Policy {
+    /// Where it was skimmed, an error says only that the whole has to be read.
+    pub(super) fn of_found(
+        found: Found,
+        caller_is_root: bool,
+        checking: Option<&dyn Names>,
+        skim: Option<&Skim<'_>>,
+    ) -> Result<Policy, Faults> {
+        let findings = Findings::default();
+        let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();
+        let mut files: Vec<Arc<SourceText>> = Vec::new();
+        let mut layer_of_file = Vec::new();
+        for (index, layer) in found.layers.into_iter().enumerate() {
+            layer_of_file.extend(std::iter::repeat_n(index, layer.files.len()));
+            files.extend(layer.files.into_iter().map(Arc::new));
+        }
+        let read = files.len();
+        report(found.faults, found.skipped, &mut files, &findings);
+
+        for (file, source) in files.iter().enumerate().take(read) {
+            // Whoever a drop-in is delegated to may begin with an empty one.
+            if kinds[layer_of_file[file]] != LayerKind::Delegated && says_nothing(source.text()) {
+                findings.fault(At::whole(file), Fault::Empty);
+            }
+        }
+        let heads = skim.map(|skim| skim.heads(&files[..read]));
+        let head = |file: usize| heads.as_ref().and_then(|heads| heads.get(file));
+        let trees = parse(
+            files[..read]
+                .iter()
+                .enumerate()
+                .map(|(file, source)| head(file).map_or(source.text(), |head| &head.text)),
+            &findings,
+        );
+        let mut written: Vec<LayerFile<'_>> = trees
+            .iter()
+            .enumerate()
+            .map(|(index, tree)| {
+                let layer = layer_of_file[index];
+                let section = Section::new(tree, At::whole(index), &FILE, &findings);
+                if kinds[layer] == LayerKind::Delegated {
+                    section.forbid(&FORBIDDEN, |key| Fault::DelegatedKey { key });
+                }
+                LayerFile {
+                    source: Arc::clone(&files[index]),
+                    layer,
+                    written: WrittenFile::read(&section),
+                    head: head(index),
+                    kept: None,
+                }
+            })
+            .collect();
+        let kept =
+            skim.map(|skim| skim.rules(&written, &layer_of_file, &files, &findings)).unwrap_or_default();
+        let trees = parse(kept.iter().map(|kept| kept.extract.text.as_str()), &findings);
+        for ((index, file), tree) in written.iter_mut().enumerate().zip(&trees) {
+            file.written.read_rules(&Section::new(tree, At::whole(index), &FILE, &findings));
+            file.kept = kept.get(index);
+        }
+        let policy = validation::validate(&kinds, caller_is_root, &written, &findings, checking);
+        if skim.is_some() && !findings.are_clean() {
+            return Err(Faults::new(Vec::new()));
+        }
+        let idle = idle(&written);
+        let warnings = findings.close(&files)?;
+        files.truncate(read);
+        Ok(Policy { files, warnings, idle, stamps: found.stamps, ..policy })
+    }
+}
+
+/// Reports what cannot be used. What stands for a file that has no text is appended, so that the indices of
+/// the others stay.
+fn report(
+    faults: Vec<(PathBuf, Fault)>,
+    skipped: Vec<(PathBuf, String)>,
+    files: &mut Vec<Arc<SourceText>>,
+    findings: &Findings,
+) {
+    let mut whole = |path: PathBuf| {
+        files.push(Arc::new(SourceText::new(path, String::new())));
+        At::whole(files.len() - 1)
+    };
+    for (path, fault) in faults {
+        findings.fault(whole(path), fault);
+    }
+    for (path, name) in skipped {
+        findings.warning(whole(path), Warning::SkippedFile { name });
+    }
+}
+
+fn parse<'t>(texts: impl Iterator<Item = &'t str>, findings: &Findings) -> Vec<DeTable<'t>> {
+    texts.enumerate().map(|(file, text)| syntax::parse(file, text, findings)).collect()
+}
+
+/// The times of all rules that were left out, in the order of the files.
+fn idle(files: &[LayerFile<'_>]) -> Vec<Idle> {
+    let mut before = 0;
+    let mut idle = Vec::new();
+    for file in files {
+        idle.extend(file.kept.iter().flat_map(|kept| kept.idle(before, file.layer)));
+        before += file.written.rules.len();
+    }
+    idle
+}
+
+impl Skim<'_> {
+    /// What of each file every command needs.
+    fn heads(&self, files: &[Arc<SourceText>]) -> Vec<Extract> {
+        self.outlines.iter().zip(files).map(|(outline, file)| outline.head(file.text())).collect()
+    }
+
+    /// The rules of each file that can be for the command.
+    fn rules<'o>(
+        &'o self,
+        written: &[LayerFile<'_>],
+        layer_of_file: &[usize],
+        files: &'o [Arc<SourceText>],
+        findings: &Findings,
+    ) -> Vec<KeptRules<'o>> {
+        let aliases = written.iter().flat_map(|file| &file.written.aliases);
+        let aliases = Aliases::new(aliases, layer_of_file, findings, None);
+        let mut choice = Choice::new(self.command, &aliases);
+        let rules_of = |(index, (outline, file)): (usize, (&'o Outline, &'o Arc<SourceText>))| {
+            choice.rules_of(outline, index, file.text())
+        };
+        self.outlines.iter().zip(files).enumerate().map(rules_of).collect()
+    }
+}
+
+/// Whether it has nothing but comments: a file that was cut short, mostly, for the version stands in every
+/// policy.
+fn says_nothing(text: &str) -> bool {
+    text.lines().all(|line| matches!(line.trim_start().bytes().next(), None | Some(b'#')))
+}

@@ -1,0 +1,118 @@
+//! Which arguments and values of variables a policy names: what a log may tell of a launch. What no rule
+//! names may be a secret.
+
+use std::ffi::{OsStr, OsString};
+
+use super::{Policy, acquisition::Acquisition, selector::Selectors, template::Placeholder};
+
+impl Policy {
+    /// Of each argument whether a rule names it, by itself or as a number of slots.
+    pub fn named_arguments(&self, arguments: &[OsString]) -> Vec<bool> {
+        let mut named = vec![false; arguments.len()];
+        let selectors = self.all_selectors().filter_map(|selectors| selectors.arguments.as_ref());
+        selectors.for_each(|selector| selector.mark_named(arguments, &mut named));
+        let terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
+        for from in terms.filter_map(|terms| terms.slots_from.as_ref()) {
+            mark_number(from.after.as_str(), arguments, &mut named);
+        }
+        for placeholder in self.placeholders() {
+            match placeholder {
+                Placeholder::Argument(number) => {
+                    if let Some(named) = named.get_mut(number - 1) {
+                        *named = true;
+                    }
+                }
+                Placeholder::Arguments => named.fill(true),
+                _ => {}
+            }
+        }
+        named
+    }
+
+    /// Whether a rule names this value of a variable.
+    pub fn names_value(&self, variable: &str, value: &OsStr) -> bool {
+        let mut selectors = self.all_selectors().filter_map(|selectors| selectors.environment.as_ref());
+        selectors.any(|selector| selector.names(variable, value))
+            || self
+                .placeholders()
+                .any(|placeholder| *placeholder == Placeholder::Environment(variable.into()))
+    }
+
+    /// What lock files are called after can be read by anybody.
+    fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.repositories.iter().flat_map(|repository| repository.path.placeholders())
+    }
+
+    fn all_selectors(&self) -> impl Iterator<Item = &Selectors> {
+        self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except))
+    }
+}
+
+/// Marks the option that says how many slots are wanted, and the number behind it.
+fn mark_number(option: &str, arguments: &[OsString], named: &mut [bool]) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    for (place, argument) in arguments.iter().enumerate() {
+        let Some(rest) = argument.to_str().and_then(|text| text.strip_prefix(option)) else { continue };
+        let next = arguments.get(place + 1).and_then(|next| next.to_str());
+        if rest.is_empty() {
+            named[place] = true;
+            if next.is_some_and(is_number) {
+                named[place + 1] = true;
+            }
+        } else if is_number(rest.strip_prefix('=').unwrap_or(rest)) {
+            named[place] = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = r#"
+        [repository.a]
+        limit = 9
+        [repository.j]
+        per = "{job}"
+        limit = 1
+        [[rule]]
+        arguments = ["-batch", ["-lic", "*"], "--mode=*"]
+        acquire = [{ repository = "a", slots_from = { after = "-np" } }]
+        [[rule]]
+        arguments = [["-job", "{job}"]]
+        acquire = ["j"]
+        [[rule]]
+        environment = { PROJECT = ["apollo*"], TOKEN = true, HOST = ["*"] }
+        acquire = ["a"]
+    "#;
+
+    fn policy() -> Policy {
+        Policy::of_text("/p.toml", POLICY).unwrap_or_else(|faults| panic!("{faults}"))
+    }
+
+    #[track_caller]
+    fn named(arguments: &str, expected: &str) {
+        let arguments: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
+        let named = policy().named_arguments(&arguments);
+        let told = arguments.iter().zip(named).map(|(argument, is_named)| {
+            if is_named { argument.to_string_lossy().into_owned() } else { "_".to_owned() }
+        });
+        assert_eq!(told.collect::<Vec<_>>().join(" "), expected);
+    }
+
+    #[test]
+    fn an_argument_is_named_by_what_is_said_of_it() {
+        named("-batch password", "-batch _");
+        named("-lic secret x", "-lic _ _");
+        named("--mode=fast -np 8 9 -np=4", "--mode=fast -np 8 _ -np=4");
+        named("-job alpha -job beta", "-job alpha _ _");
+        named("-np secret", "-np _");
+    }
+
+    #[test]
+    fn a_value_is_named_by_a_pattern_that_says_something_of_it() {
+        let names = |variable: &str, value: &str| policy().names_value(variable, OsStr::new(value));
+        assert!(names("PROJECT", "apollo-2"));
+        assert!(!names("PROJECT", "gemini") && !names("TOKEN", "x") && !names("HOST", "x"));
+    }
+}

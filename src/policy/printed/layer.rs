@@ -1,0 +1,224 @@
+//! The tables of one layer: what is printed is here, key by key.
+
+use std::{collections::HashMap, path::PathBuf};
+
+use super::{
+    names::RepositoryNames,
+    part::{Part, PartKind},
+};
+use crate::{
+    policy::{
+        Policy,
+        acquisition::{Acquisition, ClaimTerms, Slots},
+        choice::Choice,
+        layer::{Layer, LayerKind},
+        log::{Log, LogEvents, LogTarget},
+        repository::{Repository, Reservation, limits, pace},
+        rule::{Action, Rule},
+        toml_text::{Table, inline_table, list, string},
+    },
+    terms::keeper::Keeper,
+};
+
+/// A layer of a policy that is being printed.
+pub(super) struct Printing<'p, 'n> {
+    pub(super) policy: &'p Policy,
+    pub(super) names: &'n RepositoryNames,
+    pub(super) index: usize,
+}
+
+impl<'p> Printing<'p, '_> {
+    /// Its tables, in the order in which they are printed.
+    pub(super) fn parts(&self, layer: &'p Layer) -> Vec<Part<'p>> {
+        let mut parts = Vec::new();
+        // A delegated file has the defaults of the system, and cannot say others.
+        if layer.kind != LayerKind::Delegated {
+            parts.push(Part::only(PartKind::Defaults, defaults(layer)));
+        }
+        if layer.kind == LayerKind::System {
+            parts.extend(self.delegations());
+        }
+        parts.extend(layer.log.iter().map(|log| Part::only(PartKind::Log, print_log(log))));
+        parts.extend(self.commands());
+        parts.extend(self.repositories());
+        parts.extend(self.rules());
+        parts
+    }
+
+    fn delegations(&self) -> impl Iterator<Item = Part<'p>> {
+        self.policy.delegations.iter().map(|delegation| {
+            let mut keys = Table::default();
+            delegation.printed().for_each(|(key, value)| keys.set(key, value));
+            Part { name: delegation.file().to_owned(), ..Part::only(PartKind::Delegation, keys) }
+        })
+    }
+
+    fn commands(&self) -> Vec<Part<'p>> {
+        let is_here = |(_, (layer, _)): &(&String, &(usize, _))| *layer == self.index;
+        let mut commands: Vec<_> = self.policy.executables.iter().filter(is_here).collect();
+        commands.sort();
+        let part = |(command, (_, program)): (&String, &(usize, PathBuf))| {
+            let mut keys = Table::default();
+            keys.set("exec", string(&program.to_string_lossy()));
+            Part { name: command.clone(), ..Part::only(PartKind::Command, keys) }
+        };
+        commands.into_iter().map(part).collect()
+    }
+
+    fn repositories(&self) -> impl Iterator<Item = Part<'p>> {
+        let here = self.policy.repositories.iter().enumerate();
+        let here = here.filter(|(_, repository)| repository.layer == self.index);
+        here.map(|(number, repository)| Part {
+            kind: PartKind::Repository,
+            name: self.names.of(number).to_owned(),
+            place: Some(repository.place()),
+            keys: print_repository(repository),
+        })
+    }
+
+    fn rules(&self) -> impl Iterator<Item = Part<'p>> {
+        let mut taken: HashMap<&str, usize> = HashMap::new();
+        self.policy.rules.iter().filter(|rule| rule.layer == self.index).map(move |rule| {
+            let uses = taken.entry(&rule.shown_name).or_default();
+            *uses += 1;
+            let name =
+                if *uses == 1 { rule.shown_name.clone() } else { format!("{} ({uses})", rule.shown_name) };
+            Part { kind: PartKind::Rule, name, place: Some(rule.place()), keys: self.rule(rule) }
+        })
+    }
+
+    fn rule(&self, rule: &Rule) -> Table {
+        let mut text = Table::default();
+        for (key, entries) in rule.selectors.printed() {
+            text.set(key, entries);
+        }
+        if !rule.except.is_empty() {
+            text.set("except", list(rule.except.iter().map(|except| inline_table(except.printed()))));
+        }
+        text.set_some("first_of", rule.first_of.as_deref().map(string));
+        text.set_some("order", Some(rule.order).filter(|order| *order != 0));
+        text.set_some("enabled", Some(rule.enabled).filter(|enabled| !enabled));
+        if rule.action == Action::Limit {
+            text.set("acquire", list(rule.acquire.iter().map(|acquisition| self.acquisition(acquisition))));
+        } else {
+            text.set("action", string(rule.action.word()));
+        }
+        let names = |from: &Vec<usize>| list(from.iter().map(|index| string(self.names.of(*index))));
+        text.set_some("from", rule.from.as_ref().map(names));
+        text.set_some("charge", rule.charge.map(|charge| string(charge.word())));
+        if rule.is_always_admitted() {
+            text.set("admit", string(rule.admit.word()));
+        }
+        text.set_some("enforce", rule.enforce);
+        text.set_some("wait", rule.wait.map(|wait| string(&wait.to_string())));
+        text.set_some("hold", rule.hold.map(|hold| string(hold.word())));
+        text.set_some("message", rule.message.as_deref().map(string));
+        text
+    }
+
+    fn acquisition(&self, acquisition: &Acquisition) -> String {
+        match acquisition {
+            Acquisition::One(terms) => self.claim(terms),
+            Acquisition::AnyOf(alternatives) => {
+                inline_table([("any_of", list(alternatives.iter().map(|terms| self.alternative(terms))))])
+            }
+        }
+    }
+
+    fn alternative(&self, terms: &[ClaimTerms]) -> String {
+        match terms {
+            [only] => self.claim(only),
+            several => list(several.iter().map(|terms| self.claim(terms))),
+        }
+    }
+
+    fn claim(&self, terms: &ClaimTerms) -> String {
+        let name = string(self.names.of(terms.repository));
+        let mut keys = vec![("repository", name.clone())];
+        keys.extend(terms.ceiling.map(|ceiling| ("ceiling", ceiling.printed())));
+        keys.extend(terms.leave.map(|leave| ("leave", leave.printed())));
+        match terms.slots {
+            Slots::Number(1) => {}
+            Slots::Number(number) => keys.push(("slots", number.to_string())),
+            Slots::All => keys.push(("slots", string("all"))),
+        }
+        keys.extend(terms.slots_from.as_ref().map(|from| {
+            let most = from.most.map(|most| ("most", most.to_string()));
+            ("slots_from", inline_table([("after", string(&from.after))].into_iter().chain(most)))
+        }));
+        keys.extend(terms.wait.map(|wait| ("wait", string(&wait.to_string()))));
+        if keys.len() == 1 { name } else { inline_table(keys) }
+    }
+}
+
+fn defaults(layer: &Layer) -> Table {
+    let mut text = Table::default();
+    if layer.keeper == Keeper::File {
+        text.set("directory", string(&layer.directory.text()));
+    }
+    text.set("unmatched", string(layer.unmatched.word()));
+    text.set("enforce", layer.enforce);
+    text.set_some("wait", layer.wait.map(|wait| string(&wait.to_string())));
+    text.set_some("hold", layer.hold.map(|hold| string(hold.word())));
+    if layer.keeper == Keeper::File {
+        text.set("create_mode", string(&format!("{:04o}", layer.create_mode())));
+    }
+    text.set_some("keeper", layer.keeper.unless_default().map(string));
+    text.set_some("time_zone", layer.zone_name.as_deref().map(string));
+    text.set_some("fd_floor", layer.fd_floor);
+    text
+}
+
+fn print_log(log: &Log) -> Table {
+    let mut text = Table::default();
+    let to = match &log.to {
+        LogTarget::Off => "off".into(),
+        LogTarget::Journald => "journald".into(),
+        LogTarget::Syslog => "syslog".into(),
+        LogTarget::File(path) => path.text().to_owned(),
+    };
+    text.set("to", string(&to));
+    text.set("events", string(LogEvents::word(log.events)));
+    text.set_some("replay", log.replay.then_some(true));
+    text
+}
+
+fn print_repository(repository: &Repository) -> Table {
+    let Repository {
+        name: _,
+        shown_name: _,
+        place: _,
+        layer: _,
+        path,
+        limit,
+        limits,
+        reservations,
+        names,
+        settings,
+        keeping,
+        pace,
+    } = repository;
+    let mut text = Table::default();
+    match keeping.keeper {
+        Keeper::File => text.set("path", string(path.text())),
+        Keeper::Agent | Keeper::Site => {
+            let per = path.per();
+            text.set_some(
+                "per",
+                (!per.is_empty()).then(|| list(per.into_iter().map(|by| string(&by.text())))),
+            );
+        }
+    }
+    text.set("limit", limit.printed());
+    if !limits.is_empty() {
+        text.set("limits", limits::print(limits));
+    }
+    if !reservations.is_empty() {
+        text.set("reserve", list(reservations.iter().map(Reservation::printed)));
+    }
+    names.print(&mut text);
+    settings.print(&mut text);
+    keeping.print(&mut text);
+    pace::print(pace, &mut text);
+    text
+}

@@ -1,0 +1,136 @@
+//! Who keeps a repository's slots: lock files, or the agent. The agent judges by the system's policy alone,
+//! and has no files, so that what is about files or is not of the system does not go with it.
+
+use crate::{
+    policy::{
+        fault::Fault,
+        findings::Findings,
+        key::{Key, Shape, key},
+        layer::{Layer, LayerKind},
+        place::{At, Written},
+        reader::Section,
+        toml_text::{Table, string},
+    },
+    terms::{choice::Choice, keeper::Keeper, on_lost::OnLost, unreachable::Unreachable},
+};
+
+pub(in crate::policy) const KEYS: &[Key] = &[
+    key("keeper", Shape::OneOf(Keeper::words), "Who keeps its slots."),
+    key(
+        "unreachable",
+        Shape::OneOf(Unreachable::words),
+        "What becomes of a launch when the agent, or its site, cannot be reached.",
+    ),
+    key("on_lost", Shape::OneOf(OnLost::words), "What becomes of programs when their host loses the site."),
+];
+
+/// How faults call what the other keys do not go with.
+const AGENT: &str = "keeper = \"agent\"";
+const SITE: &str = "keeper = \"site\"";
+
+/// The most slots that one transaction of the site can take.
+pub(in crate::policy) const MOST_AT_SITE: u32 = 100;
+
+/// The keys as written.
+#[derive(Clone, Copy)]
+pub(in crate::policy) struct WrittenKeeping {
+    keeper: Option<Written<Keeper>>,
+    unreachable: Option<Written<Unreachable>>,
+    on_lost: Option<Written<OnLost>>,
+}
+
+/// Who keeps the slots of one repository.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Keeping {
+    pub(crate) keeper: Keeper,
+    pub(crate) unreachable: Unreachable,
+    pub(crate) on_lost: OnLost,
+}
+
+impl WrittenKeeping {
+    pub(in crate::policy) fn read(section: &Section<'_>) -> Self {
+        Self {
+            keeper: section.choice("keeper"),
+            unreachable: section.choice("unreachable"),
+            on_lost: section.choice("on_lost"),
+        }
+    }
+
+    /// `path` is where that key stands, if it does; so are the others, which the site does not know yet.
+    pub(in crate::policy) fn validate(
+        &self,
+        layer: &Layer,
+        name: At,
+        path: Option<At>,
+        others: &[(&'static str, Option<At>)],
+        findings: &Findings,
+    ) -> Keeping {
+        let Self { keeper, unreachable, on_lost } = *self;
+        let keeper_at = keeper.map_or(name, |keeper| keeper.at);
+        let keeper = keeper.map_or(layer.keeper, |keeper| keeper.value);
+        match keeper {
+            Keeper::File => {
+                if let Some(unreachable) = unreachable {
+                    findings.fault(unreachable.at, Fault::NeedsKey { key: "unreachable", needs: AGENT });
+                }
+            }
+            Keeper::Agent | Keeper::Site => {
+                if layer.kind() != LayerKind::System {
+                    findings.fault(keeper_at, Fault::AgentOutsideSystem { keeper: keeper.word() });
+                }
+                if let Some(at) = path {
+                    findings.fault(at, Fault::Contradiction { key: "path", other: words(keeper) });
+                }
+                if keeper == Keeper::Site {
+                    for (key, at) in others {
+                        if let Some(at) = at {
+                            findings.fault(*at, Fault::NotYetByAgent { key, keeper: keeper.word() });
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(on_lost) = on_lost.filter(|_| keeper != Keeper::Site) {
+            findings.fault(on_lost.at, Fault::NeedsKey { key: "on_lost", needs: SITE });
+        }
+        Keeping {
+            keeper,
+            unreachable: unreachable.map_or(Unreachable::default(), |said| said.value),
+            on_lost: on_lost.map_or(OnLost::default(), |said| said.value),
+        }
+    }
+}
+
+impl Keeping {
+    pub(in crate::policy) fn print(self, text: &mut Table) {
+        let Self { keeper, unreachable, on_lost } = self;
+        // Said in any case: the default of the layer may be another.
+        text.set("keeper", string(keeper.word()));
+        text.set_some("unreachable", unreachable.unless_default().map(string));
+        text.set_some("on_lost", on_lost.unless_default().map(string));
+    }
+}
+
+/// Keys of `[defaults]` that are about lock files.
+pub(in crate::policy) fn check_defaults(
+    keeper: Option<Keeper>,
+    keys: &[(&'static str, Option<At>)],
+    findings: &Findings,
+) {
+    if let Some(keeper @ (Keeper::Agent | Keeper::Site)) = keeper {
+        for (key, at) in keys {
+            if let Some(at) = at {
+                findings.fault(*at, Fault::Contradiction { key, other: words(keeper) });
+            }
+        }
+    }
+}
+
+/// How faults call a keeper that has no files.
+fn words(keeper: Keeper) -> &'static str {
+    match keeper {
+        Keeper::File => "keeper = \"file\"",
+        Keeper::Agent => AGENT,
+        Keeper::Site => SITE,
+    }
+}

@@ -1,0 +1,191 @@
+//! Other limits than the repository's own: for some of its members, for some hours, or both. They are said as
+//! a table of members, or as a list of which the first entry counts that matches in all its keys.
+
+use crate::{
+    policy::{
+        facts::Facts,
+        key::{Keys, Shape, key},
+        limit::Limit,
+        lookups::any,
+        names::LookupError,
+        pattern::Pattern,
+        repository::Repository,
+        selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window, until},
+        toml_text::{inline_table, key as toml_key, list, string},
+    },
+    terms::because::Because,
+};
+
+pub(in crate::policy) static LIMITS: Keys = Keys {
+    what: "a limit",
+    groups: &[&[
+        Principal::KEY,
+        GroupEntry::KEY,
+        HostEntry::KEY,
+        CommandEntry::KEY,
+        DirectoryEntry::KEY,
+        Window::KEY,
+        key("limit", Shape::Limit, "How many slots these may hold at once; 0 drains.").required(),
+    ]],
+    together: &[],
+};
+
+/// A limit that is not everybody's.
+#[derive(Debug)]
+pub(crate) struct OtherLimit {
+    /// All of them must match; those that may need a look-up come last.
+    pub(in crate::policy) whom: Vec<Whom>,
+    /// When it holds; always where there is nothing.
+    pub(in crate::policy) when: Vec<Window>,
+    pub(in crate::policy) limit: Limit,
+    /// Whom it is for, as it was written; nothing where it is a name, which whoever it is for has anyway.
+    pub(in crate::policy) shown: String,
+    /// Its key, where it stood in a table.
+    pub(in crate::policy) key: Option<String>,
+}
+
+/// Whose a limit is.
+#[derive(Debug)]
+pub(in crate::policy) enum Whom {
+    Hosts(Vec<HostEntry>),
+    Commands(Vec<CommandEntry>),
+    Directories(Vec<DirectoryEntry>),
+    /// Any other value of a placeholder.
+    Value(Pattern),
+    Users(Vec<Principal>),
+    Groups(Vec<GroupEntry>),
+}
+
+/// One file of a repository with a file for each of something: whose it is, and at what time.
+pub(crate) struct FileOf<'a> {
+    /// Of a launch by this member, or as good as.
+    pub(crate) facts: &'a Facts<'a>,
+    /// The group that is charged.
+    pub(crate) gid: Option<u32>,
+    /// The value of the placeholder.
+    pub(crate) value: &'a [u8],
+}
+
+impl Whom {
+    fn is(&self, file: &FileOf<'_>) -> Result<bool, LookupError> {
+        let FileOf { facts, gid, value } = file;
+        match self {
+            Whom::Hosts(hosts) => any(hosts, |host| host.matches(facts, 0)),
+            Whom::Commands(commands) => {
+                Ok(commands.iter().any(|entry| entry.pattern.matches(facts.command_name())))
+            }
+            Whom::Directories(directories) => any(directories, |directory| directory.matches(facts, 0)),
+            Whom::Value(pattern) => Ok(pattern.matches(value)),
+            Whom::Users(users) => Principal::any(users, facts),
+            Whom::Groups(groups) => {
+                any(groups, |group| gid.map_or(Ok(false), |gid| group.is_gid(gid, &facts.lookups)))
+            }
+        }
+    }
+
+    fn key(&self) -> &'static str {
+        match self {
+            Whom::Hosts(_) => HostEntry::KEY.name,
+            Whom::Commands(_) => CommandEntry::KEY.name,
+            Whom::Directories(_) => DirectoryEntry::KEY.name,
+            Whom::Value(_) => "value",
+            Whom::Users(_) => Principal::KEY.name,
+            Whom::Groups(_) => GroupEntry::KEY.name,
+        }
+    }
+
+    fn printed(&self) -> String {
+        fn texts<E: Entry>(entries: &[E]) -> String {
+            list(entries.iter().map(|entry| string(&entry.text())))
+        }
+        match self {
+            Whom::Hosts(hosts) => texts(hosts),
+            Whom::Commands(commands) => texts(commands),
+            Whom::Directories(directories) => texts(directories),
+            Whom::Value(pattern) => string(pattern.text()),
+            Whom::Users(users) => texts(users),
+            Whom::Groups(groups) => texts(groups),
+        }
+    }
+}
+
+impl OtherLimit {
+    /// Whether it is this file's at this time. One key that does not match settles it, also where another
+    /// could not be looked up.
+    fn is_of(&self, file: &FileOf<'_>, layer: usize) -> Result<bool, LookupError> {
+        if !self.when.is_empty() && !any(&self.when, |window| window.matches(file.facts, layer))? {
+            return Ok(false);
+        }
+        let mut open = Ok(true);
+        for whom in &self.whom {
+            match whom.is(file) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(failure) => open = open.and(Err(failure)),
+            }
+        }
+        open
+    }
+
+    /// Whether it is a question of the groups that a user is in.
+    fn asks_for_groups(&self) -> bool {
+        let is_group = |principal: &Principal| matches!(principal, Principal::Group(_));
+        self.whom.iter().any(|whom| matches!(whom, Whom::Users(users) if users.iter().any(is_group)))
+    }
+
+    fn because(&self, facts: &Facts<'_>, layer: usize) -> Option<Because<'_>> {
+        let says_something = !self.shown.is_empty() || !self.when.is_empty();
+        says_something.then(|| Because { whom: &self.shown, until: until(&self.when, facts, layer) })
+    }
+
+    fn printed(&self) -> Vec<(&'static str, String)> {
+        let OtherLimit { whom, when, limit, shown: _, key: _ } = self;
+        let when =
+            (!when.is_empty()).then(|| ("when", list(when.iter().map(|window| string(&window.text())))));
+        let whom = whom.iter().map(|whom| (whom.key(), whom.printed()));
+        whom.chain(when).chain([("limit", limit.printed())]).collect()
+    }
+}
+
+/// For the same, as far as anybody can tell.
+impl PartialEq for OtherLimit {
+    fn eq(&self, other: &Self) -> bool {
+        self.printed() == other.printed()
+    }
+}
+
+impl Repository {
+    /// The limit of one of its files, and why it is not everybody's.
+    pub(crate) fn limit_for(&self, file: &FileOf<'_>) -> Result<(Limit, Option<Because<'_>>), LookupError> {
+        for other in &self.limits {
+            if other.is_of(file, self.layer)? {
+                return Ok((other.limit, other.because(file.facts, self.layer)));
+            }
+        }
+        Ok((self.limit, None))
+    }
+
+    /// The limit of whoever is not named, at this time.
+    pub(crate) fn limit_of_most(&self, facts: &Facts<'_>) -> Limit {
+        let is_on = |other: &&OtherLimit| {
+            other.whom.is_empty() && any(&other.when, |window| window.matches(facts, self.layer)) == Ok(true)
+        };
+        self.limits.iter().find(is_on).map_or(self.limit, |other| other.limit)
+    }
+
+    /// Whether a limit depends on the groups that a user is in.
+    pub(crate) fn asks_for_groups(&self) -> bool {
+        self.limits.iter().any(OtherLimit::asks_for_groups)
+    }
+}
+
+/// As TOML: a table where it was one.
+pub(in crate::policy) fn print(limits: &[OtherLimit]) -> String {
+    let Some(keys) = limits.iter().map(|other| other.key.as_deref()).collect::<Option<Vec<_>>>() else {
+        return list(limits.iter().map(|other| inline_table(other.printed())));
+    };
+    // What an alias stands for may be named a second time, which then says nothing.
+    let is_first = |(index, _): &(usize, &OtherLimit)| !keys[..*index].contains(&keys[*index]);
+    let entry = |(index, other): (usize, &OtherLimit)| (toml_key(keys[index]), other.limit.printed());
+    inline_table(limits.iter().enumerate().filter(is_first).map(entry))
+}

@@ -1,0 +1,190 @@
+//! A repository as it was validated: a lock file, or a family of lock files, whose bytes are slots. Which
+//! file a launch uses depends on the request and is worked out with the decision.
+
+pub(super) mod keeping;
+pub(super) mod limits;
+pub(super) mod names;
+pub(super) mod pace;
+pub(super) mod reservation;
+pub(super) mod settings;
+
+use std::path::{Path, PathBuf};
+
+pub(super) use self::limits::Whom;
+pub(crate) use self::limits::{FileOf, OtherLimit};
+pub(crate) use self::reservation::Standing;
+use self::{keeping::Keeping, limits::LIMITS, names::SlotNames, reservation::RESERVE, settings::Settings};
+pub use self::{reservation::Reservation, settings::Charge};
+use super::{
+    key::{Keys, Shape, Together, key},
+    limit::Limit,
+    per::Per,
+    selector::Window,
+    template::{PathTemplate, Placeholder},
+};
+use crate::terms::{choice::Choice, keeper::Keeper, nested::Nested, pace::Pace, place::Place, queue::Queue};
+
+pub(super) static REPOSITORY: Keys = Keys {
+    what: "a repository",
+    groups: &[
+        &[
+            key("path", Shape::Text, "The lock file, with placeholders; defaults to NAME.lock."),
+            key(
+                "per",
+                Shape::Per(Per::words),
+                "A file for each user, group, host, command, directory, or value that rules capture.",
+            )
+            .filled(),
+            key(
+                "limit",
+                Shape::Limit,
+                "How many slots may be held at once; 0 drains. Default: as many as have names.",
+            ),
+            key(
+                "limits",
+                Shape::Limits(&LIMITS),
+                "Other limits for some members of `per`, or for some hours.",
+            ),
+            key("reserve", Shape::Tables(&RESERVE), "Slots kept for some users or hosts."),
+            key("names", Shape::Texts, "The names of the slots, which the program is told.").filled(),
+            key(
+                "out_of_order",
+                Shape::TextsOrTextsByName,
+                "The names of slots that are not given, everywhere or by host.",
+            ),
+        ],
+        settings::KEYS,
+        keeping::KEYS,
+        pace::KEYS,
+    ],
+    together: &[
+        Together::Some("limit", "names"),
+        Together::Needs("out_of_order", "names"),
+        Together::Needs("if_elapsed_from", "if_elapsed"),
+        Together::Needs("too_soon", "if_elapsed"),
+        Together::Needs("expire_grace", "expire_after"),
+        Together::Needs("expire_kill", "expire_after"),
+        Together::Either("path", "per"),
+    ],
+};
+
+/// One `[repository.NAME]`.
+#[derive(Debug)]
+pub struct Repository {
+    pub(super) name: String,
+    pub(super) shown_name: String,
+    pub(super) place: Place,
+    pub(crate) layer: usize,
+    pub(crate) path: PathTemplate,
+    pub(super) limit: Limit,
+    pub(crate) limits: Vec<OtherLimit>,
+    pub(super) reservations: Vec<Reservation>,
+    pub(crate) names: SlotNames,
+    pub(crate) settings: Settings,
+    pub(crate) keeping: Keeping,
+    pub(super) pace: Pace,
+}
+
+impl Repository {
+    /// The name as the file says it: letters, digits, `.`, `_` and `-`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name to show: with the file's where two files use it.
+    pub fn shown_name(&self) -> &str {
+        &self.shown_name
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// How many slots may be held, save for members and hours with a limit of their own.
+    pub fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// The slots that are kept for some, from slot 1 up.
+    pub fn reservations(&self) -> &[Reservation] {
+        &self.reservations
+    }
+
+    /// Each time at which one of its limits or reservations holds.
+    pub(super) fn times(&self) -> impl Iterator<Item = &[Window]> {
+        let limits = self.limits.iter().map(|other| other.when.as_slice());
+        limits.chain(self.reservations.iter().map(|reservation| reservation.when.as_slice()))
+    }
+
+    /// Who keeps its slots.
+    pub fn keeper(&self) -> Keeper {
+        self.keeping.keeper
+    }
+
+    /// What a launch below a holder does.
+    pub fn nested(&self) -> Nested {
+        self.settings.nested
+    }
+
+    /// Where its line ends.
+    pub fn queue(&self) -> Queue {
+        self.settings.queue
+    }
+
+    /// Too soon and too late.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// The file, where it is the same for every launch: where its path has no placeholder.
+    pub fn fixed_path(&self, runtime: &Path) -> Option<PathBuf> {
+        self.path.fixed(runtime)
+    }
+
+    /// Whether its file depends on a group.
+    pub(crate) fn is_by_group(&self) -> bool {
+        self.path
+            .placeholders()
+            .any(|placeholder| matches!(placeholder, Placeholder::Group | Placeholder::Gid))
+    }
+
+    /// Whether each of its files is for one user alone.
+    pub(crate) fn is_by_user(&self) -> bool {
+        self.path
+            .placeholders()
+            .any(|placeholder| matches!(placeholder, Placeholder::User | Placeholder::Uid))
+    }
+
+    /// The highest limit that any member has, where it is the same on every machine.
+    pub(super) fn highest_fixed_limit(&self) -> Option<u32> {
+        let limits = self.limits.iter().map(|other| other.limit).chain([self.limit]);
+        limits.map(Limit::fixed).try_fold(0, |highest, limit| limit.map(|limit| limit.max(highest)))
+    }
+
+    /// Whether another one treats its file in the same way.
+    pub(super) fn has_same_settings(&self, other: &Repository) -> bool {
+        // What it is called and where it stands makes no difference to its file.
+        let Repository {
+            name: _,
+            shown_name: _,
+            place: _,
+            layer: _,
+            path: _,
+            limit,
+            limits,
+            reservations,
+            names,
+            settings,
+            keeping,
+            pace,
+        } = self;
+        *limit == other.limit
+            && *limits == other.limits
+            && *reservations == other.reservations
+            && *names == other.names
+            && *settings == other.settings
+            && *keeping == other.keeping
+            && *pace == other.pace
+    }
+}

@@ -1,0 +1,118 @@
+//! Too soon and too late: when a repository may be used again, and how long its slots may be held.
+
+use std::time::Duration;
+
+use crate::{
+    policy::{
+        aliases::Aliases,
+        fault::Fault,
+        key::{Key, Shape, key},
+        place::{At, Written},
+        reader::Section,
+        span_of_time::show_duration,
+        toml_text::{Table, string},
+        warning::Warning,
+    },
+    terms::{
+        choice::Choice,
+        hold::Hold,
+        pace::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
+    },
+};
+
+pub(in crate::policy) const KEYS: &[Key] = &[
+    key("if_elapsed", Shape::Duration, "Not started again within this time."),
+    key("if_elapsed_from", Shape::OneOf(ElapsedFrom::words), "What `if_elapsed` counts from."),
+    key(
+        "too_soon",
+        Shape::OneOf(TooSoon::words),
+        "Whether a start that comes too soon is refused or is silently fine.",
+    ),
+    key("expire_after", Shape::Duration, "A holder older than this is ended when its slot is wanted."),
+    key("expire_grace", Shape::Duration, "The time between the signals that end it."),
+    key("expire_kill", Shape::OneOf(ExpireKill::words), "Whether the process or its group is ended."),
+];
+
+/// The time between the signals that end an overdue holder, where the policy says nothing.
+const EXPIRE_GRACE: Duration = Duration::from_secs(5);
+
+/// The keys as written.
+pub(in crate::policy) struct WrittenPace {
+    if_elapsed: Option<Written<Duration>>,
+    if_elapsed_from: Option<Written<ElapsedFrom>>,
+    too_soon: Option<Written<TooSoon>>,
+    expire_after: Option<Written<Duration>>,
+    expire_grace: Option<Written<Duration>>,
+    expire_kill: Option<Written<ExpireKill>>,
+}
+
+impl WrittenPace {
+    pub(in crate::policy) fn read(section: &Section<'_>) -> Self {
+        WrittenPace {
+            if_elapsed: section.duration("if_elapsed"),
+            if_elapsed_from: section.choice("if_elapsed_from"),
+            too_soon: section.choice("too_soon"),
+            expire_after: section.duration("expire_after"),
+            expire_grace: section.duration("expire_grace"),
+            expire_kill: section.choice("expire_kill"),
+        }
+    }
+
+    /// Where `expire_after` stands.
+    pub(in crate::policy) fn expires_at(&self) -> Option<At> {
+        self.expire_after.map(|expire| expire.at)
+    }
+
+    /// Rules and the command line may ask for a weaker hold than the repository's, but the strongest counts.
+    pub(in crate::policy) fn validate(&self, hold: Option<Hold>, aliases: &Aliases<'_>) -> Pace {
+        let WrittenPace { if_elapsed, if_elapsed_from, too_soon, expire_after, expire_grace, expire_kill } =
+            *self;
+        let needs = |at: Option<At>, there: bool, key, needs| {
+            if let Some(at) = at.filter(|_| !there) {
+                aliases.findings.fault(at, Fault::NeedsKey { key, needs });
+            }
+        };
+        needs(if_elapsed_from.map(|from| from.at), if_elapsed.is_some(), "if_elapsed_from", "\"if_elapsed\"");
+        needs(too_soon.map(|too_soon| too_soon.at), if_elapsed.is_some(), "too_soon", "\"if_elapsed\"");
+        needs(expire_grace.map(|grace| grace.at), expire_after.is_some(), "expire_grace", "\"expire_after\"");
+        needs(expire_kill.map(|kill| kill.at), expire_after.is_some(), "expire_kill", "\"expire_after\"");
+        if let Some(Written { value: ElapsedFrom::End, at }) = if_elapsed_from
+            && hold.is_none_or(|hold| hold < Hold::Supervisor)
+        {
+            aliases.findings.fault(at, Fault::EndNeedsSupervisor);
+        }
+        if let (Some(elapsed), Some(expire)) = (if_elapsed, expire_after)
+            && expire.value <= elapsed.value
+        {
+            aliases.warn(expire.at, || Warning::ExpireNotAboveElapsed);
+        }
+        Pace {
+            pause: if_elapsed.map(|length| Pause {
+                length: length.value,
+                from: if_elapsed_from.map(|from| from.value).unwrap_or_default(),
+                too_soon: too_soon.map(|too_soon| too_soon.value).unwrap_or_default(),
+            }),
+            expiry: expire_after.map(|after| Expiry {
+                after: after.value,
+                grace: expire_grace.map_or(EXPIRE_GRACE, |grace| grace.value),
+                kill: expire_kill.map(|kill| kill.value).unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+/// What is not the default.
+pub(in crate::policy) fn print(pace: &Pace, text: &mut Table) {
+    let Pace { pause, expiry } = *pace;
+    let duration = |duration| string(&show_duration(duration));
+    if let Some(Pause { length, from, too_soon }) = pause {
+        text.set("if_elapsed", duration(length));
+        text.set_some("if_elapsed_from", from.unless_default().map(string));
+        text.set_some("too_soon", too_soon.unless_default().map(string));
+    }
+    if let Some(Expiry { after, grace, kill }) = expiry {
+        text.set("expire_after", duration(after));
+        text.set_some("expire_grace", (grace != EXPIRE_GRACE).then(|| duration(grace)));
+        text.set_some("expire_kill", kill.unless_default().map(string));
+    }
+}

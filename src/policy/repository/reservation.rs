@@ -1,0 +1,198 @@
+//! Slots that are kept for some users, for some hosts, or for some of the time.
+
+use crate::{
+    policy::{
+        aliases::Aliases,
+        entries::WrittenList,
+        facts::Facts,
+        fault::Fault,
+        key::{Keys, Shape, Together, key},
+        limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE},
+        lookups::any,
+        names::LookupError,
+        place::{At, Written},
+        reader::Section,
+        selector::{Entry, HostEntry, Principal, Window, entries_of, until},
+        share::Share,
+        toml_text::{inline_table, list, string},
+    },
+    terms::because::Because,
+};
+
+pub(in crate::policy) static RESERVE: Keys = Keys {
+    what: "a reservation",
+    groups: &[&[
+        key("for", Shape::TextsOrNumbers, "For whom, as in `users`."),
+        HostEntry::KEY,
+        Window::KEY,
+        key("slots", SLOT_COUNT_OR_SHARE, "How many slots are kept, or a share of the limit: \"20%\".")
+            .required(),
+        key("lend", SLOT_COUNT_OR_NONE, "How many of them others may use while they are idle."),
+    ]],
+    together: &[Together::Some("for", "hosts")],
+};
+
+/// Slots that are kept for some.
+#[derive(Debug)]
+pub struct Reservation {
+    /// For anybody where nobody is named, as long as hosts are.
+    principals: Vec<Principal>,
+    /// On any host where none is named.
+    hosts: Vec<HostEntry>,
+    /// Always where there is nothing.
+    pub(in crate::policy) when: Vec<Window>,
+    slots: Share,
+    lend: u32,
+    /// For whom, as the policy writes it.
+    shown: String,
+}
+
+/// What a reservation is for a launch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Standing {
+    /// It is kept for launches like this one.
+    Own,
+    /// It is kept for others.
+    Others,
+    /// It is nobody's at this time.
+    Nobodys,
+}
+
+pub(in crate::policy) struct WrittenReservation<'a> {
+    principals: Option<WrittenList<'a>>,
+    hosts: Option<WrittenList<'a>>,
+    when: Option<WrittenList<'a>>,
+    slots: Written<Share>,
+    lend: Option<Written<u32>>,
+}
+
+impl<'a> WrittenReservation<'a> {
+    pub(in crate::policy) fn read(section: &Section<'a>) -> Option<Self> {
+        let entries = |key: &'static str| section.get(key).map(WrittenList::read);
+        let (principals, hosts) = (entries("for"), entries(HostEntry::KEY.name));
+        let when = section.get(Window::KEY.name);
+        if principals.is_none() && hosts.is_none() {
+            let at = when.as_ref().map_or(section.at, |when| when.at);
+            section.fault(at, Fault::KeptForEverybody { when: when.is_some() });
+        }
+        let when = when.map(WrittenList::read);
+        let slots = section.require("slots").and_then(|value| value.share(1));
+        let lend = section.count("lend", 0, HIGHEST_LIMIT);
+        Some(WrittenReservation {
+            principals: principals.flatten(),
+            hosts: hosts.flatten(),
+            when: when.flatten(),
+            slots: slots?,
+            lend,
+        })
+    }
+
+    /// Whether it holds at some times only.
+    pub(in crate::policy) fn asks_for_the_time(&self) -> bool {
+        self.when.is_some()
+    }
+
+    /// What they keep together must fit into each of the limits.
+    pub(in crate::policy) fn validate_all(
+        written: &'a [Self],
+        limits: impl Iterator<Item = Limit>,
+        aliases: &Aliases<'a>,
+    ) -> Vec<Reservation> {
+        // Drained is drained, reserved or not.
+        let limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
+        let mut reserved = vec![0u32; limits.len()];
+        let validate = |written: &'a Self| {
+            let WrittenReservation { principals, hosts, when, slots: Written { value: slots, at }, lend } =
+                written;
+            let lends = lend.map_or(0, |lend| lend.value);
+            if let (Some(lend), Share::Slots(slots)) = (lend.filter(|_| !slots.holds(lends)), *slots) {
+                aliases.findings.fault(lend.at, Fault::LendAboveSlots { lend: lends, slots });
+            }
+            for (reserved, limit) in reserved.iter_mut().zip(&limits) {
+                *reserved = reserved.saturating_add(slots.down(*limit));
+            }
+            fits(&reserved, &limits, *at, aliases);
+            let shown: Vec<String> =
+                [principals, hosts].into_iter().flatten().map(WrittenList::shown).collect();
+            Reservation {
+                principals: entries(principals.as_ref(), aliases),
+                hosts: entries(hosts.as_ref(), aliases),
+                when: entries(when.as_ref(), aliases),
+                slots: *slots,
+                lend: lends,
+                shown: shown.join(" on "),
+            }
+        };
+        written.iter().map(validate).collect()
+    }
+}
+
+/// Complains of the lowest limit that they do not fit into.
+fn fits(reserved: &[u32], limits: &[u32], at: At, aliases: &Aliases<'_>) {
+    let above = reserved.iter().zip(limits).filter(|(reserved, limit)| reserved > limit);
+    if let Some((&reserved, &limit)) = above.min_by_key(|(_, limit)| **limit) {
+        aliases.findings.fault(at, Fault::ReservedAboveLimit { reserved, limit });
+    }
+}
+
+fn entries<'a, E: Entry>(written: Option<&'a WrittenList<'a>>, aliases: &Aliases<'a>) -> Vec<E> {
+    written.map_or_else(Vec::new, |written| entries_of(&written.entries, aliases))
+}
+
+impl Reservation {
+    /// Whether it is for some hosts.
+    pub(in crate::policy) fn is_by_host(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// How many slots are kept of a limit.
+    pub fn slots(&self, limit: u32) -> u32 {
+        self.slots.down(limit)
+    }
+
+    /// How many of them, the last ones, others may use while they are idle.
+    pub fn lend(&self, limit: u32) -> u32 {
+        self.lend.min(self.slots(limit))
+    }
+
+    /// What it is for a launch. When it is nobody's, nobody is looked up.
+    pub(crate) fn standing(&self, facts: &Facts<'_>, layer: usize) -> Result<Standing, LookupError> {
+        if !self.is_on(facts, layer) {
+            return Ok(Standing::Nobodys);
+        }
+        if !self.hosts.is_empty() && !any(&self.hosts, |host| host.matches(facts, layer))? {
+            return Ok(Standing::Others);
+        }
+        let is_own = self.principals.is_empty() || Principal::any(&self.principals, facts)?;
+        Ok(if is_own { Standing::Own } else { Standing::Others })
+    }
+
+    /// Whether it is its time.
+    pub(crate) fn is_on(&self, facts: &Facts<'_>, layer: usize) -> bool {
+        self.when.is_empty() || any(&self.when, |window| window.matches(facts, layer)) == Ok(true)
+    }
+
+    /// For whom, and until when.
+    pub(crate) fn because(&self, facts: &Facts<'_>, layer: usize) -> Because<'_> {
+        Because { whom: &self.shown, until: until(&self.when, facts, layer) }
+    }
+
+    pub(in crate::policy) fn printed(&self) -> String {
+        fn texts<E: Entry>(key: &'static str, entries: &[E]) -> Option<(&'static str, String)> {
+            let texts = || list(entries.iter().map(|entry| string(&entry.text())));
+            (!entries.is_empty()).then(|| (key, texts()))
+        }
+        let Reservation { principals, hosts, when, slots, lend, shown: _ } = self;
+        let selectors =
+            [texts("for", principals), texts(HostEntry::KEY.name, hosts), texts(Window::KEY.name, when)];
+        let numbers = [("slots", slots.printed()), ("lend", lend.to_string())];
+        inline_table(selectors.into_iter().flatten().chain(numbers))
+    }
+}
+
+/// For the same, as far as anybody can tell.
+impl PartialEq for Reservation {
+    fn eq(&self, other: &Self) -> bool {
+        (self.printed(), &self.shown) == (other.printed(), &other.shown)
+    }
+}

@@ -1,0 +1,87 @@
+//! What a repository says of every launch that uses it. A key that means the same for every such launch, and
+//! is checked by nothing but its own value, is added here and nowhere else.
+
+use crate::{
+    policy::{
+        key::{Key, Shape, key},
+        limit::LONGEST_QUEUE,
+        place::Written,
+        reader::Section,
+        span_of_time::Wait,
+        toml_text::{Table, string},
+    },
+    terms::{choice::Choice, hold::Hold, nested::Nested, queue::Queue},
+};
+
+pub(in crate::policy) const KEYS: &[Key] = &[
+    key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged."),
+    key("nested", Shape::OneOf(Nested::words), "What a launch below a holder does."),
+    key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
+    key("wait", Shape::Wait, "How long a launch waits for it; the shortest counts."),
+    key("queue", QUEUE, "Behind so many others nobody else begins to wait for it."),
+    key("queue_per_user", QUEUE, "So many launches of one user may wait for it."),
+    key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
+];
+
+/// How a number of launches in line is written.
+const QUEUE: Shape = Shape::Number { least: 1, most: LONGEST_QUEUE as i64 };
+
+/// Which groups are charged where a repository has a file for each group, and the caller is in several of the
+/// rule's.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Charge {
+    /// All of them.
+    #[default]
+    All,
+    /// The first, in the order of the rule's `groups`.
+    First,
+    /// The first that has room.
+    Any,
+}
+
+impl Choice for Charge {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("all", Charge::All), ("first", Charge::First), ("any", Charge::Any)];
+}
+
+/// The settings of one repository.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) charge: Option<Charge>,
+    pub(in crate::policy) nested: Nested,
+    pub(crate) enforce: Option<bool>,
+    pub(crate) wait: Option<Wait>,
+    pub(in crate::policy) queue: Queue,
+    pub(crate) hold: Option<Hold>,
+}
+
+impl Settings {
+    pub(in crate::policy) fn read(section: &Section<'_>) -> Self {
+        Settings {
+            charge: value(section.choice("charge")),
+            nested: value(section.choice("nested")).unwrap_or_default(),
+            enforce: value(section.flag("enforce")),
+            wait: value(section.wait("wait")),
+            queue: Queue {
+                most: value(section.count("queue", 1, LONGEST_QUEUE)),
+                per_user: value(section.count("queue_per_user", 1, LONGEST_QUEUE)),
+            },
+            hold: value(section.choice("hold")),
+        }
+    }
+
+    pub(in crate::policy) fn print(&self, text: &mut Table) {
+        let Settings { charge, nested, enforce, wait, queue: Queue { most, per_user }, hold } = self;
+        text.set_some("charge", charge.map(|charge| string(charge.word())));
+        text.set_some("nested", nested.unless_default().map(string));
+        text.set_some("enforce", *enforce);
+        text.set_some("wait", wait.map(|wait| string(&wait.to_string())));
+        text.set_some("queue", *most);
+        text.set_some("queue_per_user", *per_user);
+        text.set_some("hold", hold.map(|hold| string(hold.word())));
+    }
+}
+
+fn value<T>(written: Option<Written<T>>) -> Option<T> {
+    written.map(|written| written.value)
+}

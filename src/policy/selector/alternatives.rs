@@ -1,0 +1,146 @@
+//! Selectors whose entries are alternatives: most of them.
+
+use super::{
+    captured_names::{note, report},
+    kind::Kind,
+};
+use crate::policy::{
+    aliases::Aliases,
+    capture::Captured,
+    entries::{WrittenEntry, WrittenList},
+    facts::Facts,
+    fault::Fault,
+    key::Key,
+    lookups::any,
+    names::{LookupError, Names},
+    pattern::{Pattern, Subject},
+    place::{At, Written},
+    reader::Value,
+    warning::Warning,
+};
+
+/// An entry of a list of alternatives.
+pub(in crate::policy) trait Entry: Sized {
+    const KEY: Key;
+    const ASKS_WHO: bool = false;
+
+    /// Reads an entry that is neither empty nor a negation.
+    fn parse(text: &str) -> Result<Self, Fault>;
+    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError>;
+    fn covers(&self, narrow: &Self) -> bool;
+    fn text(&self) -> String;
+
+    /// The names that it captures.
+    fn captures(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// What it captures of a request, where it matches.
+    fn captured(&self, _facts: &Facts<'_>) -> Vec<Captured> {
+        Vec::new()
+    }
+
+    /// Whether it matches every request, so that it says as little as no selector.
+    fn is_everything(&self) -> bool {
+        false
+    }
+
+    /// Whether it is a name or a number, and so can match one thing only.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    /// What it names that does not exist, and so matches nobody, which is rarely meant.
+    fn unknown(&self, _names: &dyn Names) -> Result<Option<Warning>, LookupError> {
+        Ok(None)
+    }
+}
+
+impl<E: Entry> Kind for Vec<E> {
+    type Written<'a> = WrittenList<'a>;
+
+    const KEY: Key = E::KEY;
+    const ASKS_WHO: bool = E::ASKS_WHO;
+
+    fn read(value: Value<'_>) -> Option<WrittenList<'_>> {
+        WrittenList::read(value)
+    }
+
+    fn validate<'w>(written: &'w WrittenList<'w>, aliases: &Aliases<'w>) -> Self {
+        entries_of(&written.entries, aliases)
+    }
+
+    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError> {
+        any(self, |entry| entry.matches(facts, layer))
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        narrow.iter().all(|narrow| self.iter().any(|wide| wide.covers(narrow)))
+    }
+
+    fn is_everything(&self) -> bool {
+        self.iter().any(Entry::is_everything)
+    }
+
+    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+        self.iter()
+            .map(|entry| entry.captured(facts))
+            .find(|captured| !captured.is_empty())
+            .unwrap_or_default()
+    }
+
+    fn shown(&self) -> Vec<String> {
+        self.iter().map(Entry::text).collect()
+    }
+}
+
+/// The entries of a list, aliases replaced. Each that can mean nothing is reported where it stands, be that
+/// in a rule or in an alias.
+pub(in crate::policy) fn entries_of<'w, E: Entry>(
+    written: &'w [WrittenEntry<'w>],
+    aliases: &Aliases<'w>,
+) -> Vec<E> {
+    let entries: Vec<E> =
+        aliases.entries(written).into_iter().filter_map(|entry| entry_of(entry, aliases)).collect();
+    if entries.iter().any(|entry| !entry.captures().is_empty()) {
+        let places = aliases.entries(written);
+        let captures = entries.iter().zip(&places).map(|(entry, written)| {
+            entry.captures().into_iter().map(|value| Written { value, at: written.at }).collect()
+        });
+        note(E::KEY.name, captures, aliases);
+    }
+    entries
+}
+
+/// One entry that is no alias.
+pub(in crate::policy) fn entry_of<E: Entry>(written: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<E> {
+    let text = written.value.as_ref();
+    let parsed = if text.starts_with('!') {
+        Err(Fault::Negation { entry: text.to_owned(), key: E::KEY.name })
+    } else if text.is_empty() {
+        Err(Fault::EmptyEntry)
+    } else {
+        E::parse(text)
+    };
+    let entry = parsed.map_err(|fault| report(fault, written.at, aliases)).ok()?;
+    warn_of_unknown(&entry, written.at, aliases);
+    Some(entry)
+}
+
+/// Warns of a name that nobody has, where the policy is checked.
+pub(in crate::policy) fn warn_of_unknown(entry: &impl Entry, at: At, aliases: &Aliases<'_>) {
+    let Some(names) = aliases.checking else { return };
+    let failed = |failure: LookupError| Some(Warning::LookupFailed { failure: failure.to_string() });
+    if let Some(warning) = entry.unknown(names).unwrap_or_else(failed) {
+        aliases.findings.warning(at, warning);
+    }
+}
+
+pub(super) fn pattern(text: &str, subject: Subject) -> Result<Pattern, Fault> {
+    Pattern::new(text, subject).map_err(|reason| Fault::BadPattern { reason })
+}
+
+/// Whether a pattern can match a text that begins with `/`.
+pub(super) fn can_be_absolute(pattern: &str) -> bool {
+    pattern.starts_with(['/', '*', '?', '[', '{', '\\'])
+}

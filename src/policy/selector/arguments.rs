@@ -1,0 +1,320 @@
+//! `arguments`: patterns for one argument wherever it stands, or for consecutive ones. One of them is enough,
+//! unless all are asked for, or exactly these.
+
+use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr, slice};
+
+use super::{
+    captured_names::note,
+    kind::Kind,
+    text_entry::{TextEntry, text_entries},
+};
+use crate::policy::{
+    aliases::Aliases,
+    capture::Captured,
+    entries::{WrittenEntry, WrittenList, entry, read_all},
+    facts::Facts,
+    fault::Fault,
+    key::{Key, Keys, Shape, Together, key},
+    names::LookupError,
+    place::Written,
+    reader::Value,
+    toml_text::{inline_table, list, string},
+};
+
+/// What the arguments are compared with.
+#[derive(Debug)]
+pub(crate) enum Arguments {
+    /// One of these stands somewhere, each a list of patterns for consecutive arguments, mostly one.
+    Any(Vec<Vec<TextEntry>>),
+    /// Each of these does.
+    All(Vec<Vec<TextEntry>>),
+    /// A pattern for each argument; none for any number of them.
+    Exactly(Vec<Option<TextEntry>>),
+}
+
+pub(in crate::policy) enum WrittenArgument<'a> {
+    One(WrittenEntry<'a>),
+    Consecutive(Vec<WrittenEntry<'a>>),
+}
+
+pub(in crate::policy) enum WrittenArguments<'a> {
+    Any(Vec<WrittenArgument<'a>>),
+    All(Vec<WrittenArgument<'a>>),
+    Exactly(Vec<WrittenEntry<'a>>),
+}
+
+pub(in crate::policy) static TABLE: Keys = Keys {
+    what: "a table of arguments",
+    groups: &[&[
+        key("all", Shape::TextsOrLists, "Each of these must stand there.").filled(),
+        key("exactly", Shape::Texts, "A pattern for each argument; \"**\" for any number of them."),
+    ]],
+    together: &[Together::One("all", "exactly")],
+};
+
+/// In `exactly`: any number of arguments.
+const ANY_NUMBER: &str = "**";
+
+impl Kind for Arguments {
+    type Written<'a> = WrittenArguments<'a>;
+
+    const KEY: Key =
+        key("arguments", Shape::Arguments(&TABLE), "Arguments; a list is for consecutive ones.").filled();
+    const ASKS_WHO: bool = false;
+
+    fn read(value: Value<'_>) -> Option<WrittenArguments<'_>> {
+        if !value.is_table() {
+            return entries(value).map(WrittenArguments::Any);
+        }
+        let section = value.section(&TABLE)?;
+        match (section.get("all"), section.get("exactly")) {
+            (Some(all), None) => entries(all).map(WrittenArguments::All),
+            (None, Some(exactly)) => {
+                let list = exactly.list("a list of strings")?.value;
+                Some(WrittenArguments::Exactly(list.into_iter().filter_map(entry).collect()))
+            }
+            (Some(_), Some(exactly)) => {
+                exactly.fault(Fault::Contradiction { key: "exactly", other: "\"all\"" });
+                None
+            }
+            (None, None) => {
+                value.fault(Fault::MissingKey {
+                    key: "all",
+                    what: "a table of arguments without \"exactly\"",
+                });
+                None
+            }
+        }
+    }
+
+    fn validate<'w>(written: &'w WrittenArguments<'w>, aliases: &Aliases<'w>) -> Self {
+        let lists = |entries: &'w [WrittenArgument<'w>]| -> Vec<Vec<TextEntry>> {
+            let list = |argument: &'w WrittenArgument<'w>| match argument {
+                WrittenArgument::One(entry) => {
+                    let entries = text_entries(aliases.entries(slice::from_ref(entry)), aliases);
+                    entries.into_iter().map(|entry| vec![entry]).collect()
+                }
+                // In a list of consecutive arguments each must be one, so that an alias has no meaning there.
+                WrittenArgument::Consecutive(entries) => vec![text_entries(entries, aliases)],
+            };
+            entries.iter().flat_map(list).collect()
+        };
+        let arguments = match written {
+            WrittenArguments::Any(entries) => Arguments::Any(lists(entries)),
+            WrittenArguments::All(entries) => Arguments::All(lists(entries)),
+            WrittenArguments::Exactly(entries) => {
+                let one = |entry: &'w WrittenEntry<'w>| match entry.value.as_ref() {
+                    ANY_NUMBER => Some(None),
+                    _ => text_entries(slice::from_ref(entry), aliases).pop().map(Some),
+                };
+                Arguments::Exactly(entries.iter().filter_map(one).collect())
+            }
+        };
+        arguments.note_captures(aliases);
+        arguments
+    }
+
+    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        let arguments = facts.request.arguments;
+        let stands = |entries: &Vec<TextEntry>| place_of(entries, arguments).is_some();
+        Ok(match self {
+            Arguments::Any(lists) => lists.iter().any(stands),
+            Arguments::All(lists) => lists.iter().all(stands),
+            Arguments::Exactly(entries) => exact_places(entries, arguments).is_some(),
+        })
+    }
+
+    /// Of several alternatives the first that stands there counts, where it first does.
+    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+        let arguments = facts.request.arguments;
+        let taken = |(entry, argument): (&TextEntry, &OsString)| entry.captured(argument.as_bytes());
+        let of_list = |entries: &Vec<TextEntry>| -> Option<Vec<Captured>> {
+            let place = place_of(entries, arguments)?;
+            Some(entries.iter().zip(place).filter_map(taken).collect())
+        };
+        match self {
+            Arguments::Any(lists) => lists.iter().find_map(of_list).unwrap_or_default(),
+            Arguments::All(lists) => lists.iter().filter_map(of_list).flatten().collect(),
+            Arguments::Exactly(entries) => {
+                let places = exact_places(entries, arguments).unwrap_or_default();
+                places.into_iter().filter_map(taken).collect()
+            }
+        }
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        let covers = |wide: &Vec<TextEntry>, narrow: &Vec<TextEntry>| {
+            wide.len() == narrow.len() && wide.iter().zip(narrow).all(|(wide, narrow)| wide.covers(narrow))
+        };
+        match (self, narrow) {
+            (Arguments::Any(wide), Arguments::Any(narrow)) => {
+                narrow.iter().all(|narrow| wide.iter().any(|wide| covers(wide, narrow)))
+            }
+            (Arguments::Any(wide), Arguments::All(narrow)) => {
+                narrow.iter().any(|narrow| wide.iter().any(|wide| covers(wide, narrow)))
+            }
+            (Arguments::All(wide), Arguments::All(narrow)) => {
+                wide.iter().all(|wide| narrow.iter().any(|narrow| covers(wide, narrow)))
+            }
+            (Arguments::Exactly(wide), Arguments::Exactly(narrow)) => {
+                let is_covered =
+                    |(wide, narrow): (&Option<TextEntry>, &Option<TextEntry>)| match (wide, narrow) {
+                        (Some(wide), Some(narrow)) => wide.covers(narrow),
+                        (None, None) => true,
+                        _ => false,
+                    };
+                self.is_everything() || wide.len() == narrow.len() && wide.iter().zip(narrow).all(is_covered)
+            }
+            _ => self.is_everything(),
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        matches!(self, Arguments::Exactly(patterns) if matches!(patterns.as_slice(), [None]))
+    }
+
+    fn shown(&self) -> Vec<String> {
+        let consecutive =
+            |patterns: &Vec<TextEntry>| patterns.iter().map(TextEntry::text).collect::<Vec<_>>().join(" ");
+        match self {
+            Arguments::Any(lists) => lists.iter().map(consecutive).collect(),
+            Arguments::All(lists) => {
+                vec![lists.iter().map(consecutive).collect::<Vec<_>>().join(" + ")]
+            }
+            Arguments::Exactly(patterns) if patterns.is_empty() => vec!["exactly none".to_owned()],
+            Arguments::Exactly(patterns) => {
+                vec![format!(
+                    "exactly {}",
+                    patterns.iter().map(|one| text(one.as_ref())).collect::<Vec<_>>().join(" ")
+                )]
+            }
+        }
+    }
+
+    fn printed(&self) -> String {
+        let lists = |lists: &[Vec<TextEntry>]| {
+            list(lists.iter().map(|patterns| match patterns.as_slice() {
+                [only] => string(only.text()),
+                several => list(several.iter().map(|pattern| string(pattern.text()))),
+            }))
+        };
+        match self {
+            Arguments::Any(any) => lists(any),
+            Arguments::All(all) => inline_table([("all", lists(all))]),
+            Arguments::Exactly(patterns) => inline_table([(
+                "exactly",
+                list(patterns.iter().map(|pattern| string(text(pattern.as_ref())))),
+            )]),
+        }
+    }
+}
+
+fn entries(value: Value<'_>) -> Option<Vec<WrittenArgument<'_>>> {
+    read_all(value, "a list of strings, or of lists of strings", |value| {
+        if value.is_list() {
+            WrittenList::read(value).map(|list| WrittenArgument::Consecutive(list.entries))
+        } else {
+            entry(value).map(WrittenArgument::One)
+        }
+    })
+}
+
+fn text(pattern: Option<&TextEntry>) -> &str {
+    pattern.map_or(ANY_NUMBER, TextEntry::text)
+}
+
+impl Arguments {
+    /// Marks the arguments that these patterns name: all that they match, save where they would match
+    /// anything. A capture names what it takes.
+    pub(in crate::policy) fn mark_named(&self, arguments: &[OsString], named: &mut [bool]) {
+        let lists = match self {
+            Arguments::Any(lists) | Arguments::All(lists) => lists,
+            Arguments::Exactly(entries) => {
+                for (entry, argument) in exact_places(entries, arguments).unwrap_or_default() {
+                    let place = arguments.iter().position(|known| ptr::eq(known, argument));
+                    if let Some(place) = place.filter(|_| !entry.is_everything()) {
+                        named[place] = true;
+                    }
+                }
+                return;
+            }
+        };
+        for entries in lists {
+            for (place, consecutive) in arguments.windows(entries.len().max(1)).enumerate() {
+                let mut pairs = entries.iter().zip(consecutive);
+                if pairs.clone().all(|(entry, argument)| matches(entry, argument)) {
+                    pairs
+                        .by_ref()
+                        .enumerate()
+                        .filter(|(_, (entry, _))| !entry.is_everything())
+                        .for_each(|(after, _)| named[place + after] = true);
+                    if entries.iter().any(|entry| entry.captures().is_some()) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is captured: of alternatives each must capture the same, of what all must stand there each its
+    /// own.
+    fn note_captures(&self, aliases: &Aliases<'_>) {
+        fn of<'e>(entries: impl Iterator<Item = &'e TextEntry>) -> Vec<Written<&'e str>> {
+            entries.filter_map(TextEntry::captures).collect()
+        }
+        let key = Self::KEY.name;
+        match self {
+            Arguments::Any(lists) => {
+                note(key, lists.iter().map(|entries| of(entries.iter())), aliases);
+            }
+            Arguments::All(lists) => note(key, once(of(lists.iter().flatten())), aliases),
+            Arguments::Exactly(entries) => {
+                note(key, once(of(entries.iter().flatten())), aliases);
+            }
+        }
+    }
+}
+
+/// The consecutive arguments that entries match, where they first stand.
+fn place_of<'a>(entries: &[TextEntry], arguments: &'a [OsString]) -> Option<&'a [OsString]> {
+    let mut windows = arguments.windows(entries.len().max(1));
+    windows.find(|consecutive| {
+        entries.iter().zip(*consecutive).all(|(entry, argument)| matches(entry, argument))
+    })
+}
+
+fn matches(entry: &TextEntry, argument: &OsString) -> bool {
+    entry.matches(argument.as_bytes())
+}
+
+/// Each entry with its argument, where each argument has one. Of several places for any number of arguments
+/// only the last has to be tried again: what stands before it was found as early as can be.
+fn exact_places<'e, 'a>(
+    entries: &'e [Option<TextEntry>],
+    arguments: &'a [OsString],
+) -> Option<Vec<(&'e TextEntry, &'a OsString)>> {
+    let mut places = Vec::new();
+    let (mut entry, mut argument) = (0, 0);
+    // The entry for any number of arguments, the first argument that it leaves to the next entry, and the
+    // places before it.
+    let mut last: Option<(usize, usize, usize)> = None;
+    while argument < arguments.len() {
+        match entries.get(entry) {
+            Some(None) => {
+                last = Some((entry, argument, places.len()));
+                entry += 1;
+            }
+            Some(Some(one)) if matches(one, &arguments[argument]) => {
+                places.push((one, &arguments[argument]));
+                (entry, argument) = (entry + 1, argument + 1);
+            }
+            _ => {
+                let (any, from, known) = last?;
+                last = Some((any, from + 1, known));
+                places.truncate(known);
+                (entry, argument) = (any + 1, from + 1);
+            }
+        }
+    }
+    entries[entry..].iter().all(Option::is_none).then_some(places)
+}

@@ -1,0 +1,61 @@
+//! `commands`: names, as typed or of the program, and paths of programs.
+
+use super::alternatives::{Entry, can_be_absolute, pattern};
+use crate::policy::{
+    facts::Facts,
+    fault::Fault,
+    key::{Key, Shape, key},
+    names::LookupError,
+    pattern::{Pattern, Subject},
+};
+
+#[derive(Debug)]
+pub(crate) struct CommandEntry {
+    pub(crate) pattern: Pattern,
+    /// Whether it is matched against paths instead of against names.
+    pub(crate) is_path: bool,
+}
+
+impl CommandEntry {
+    /// Whether it is the command of a launch.
+    pub(in crate::policy) fn is_of(&self, facts: &Facts<'_>) -> bool {
+        facts.command.any(self.is_path, |value| self.pattern.matches(value))
+    }
+
+    /// The one name it matches, where it is neither a path nor a pattern.
+    pub(crate) fn literal_name(&self) -> Option<&str> {
+        self.pattern.literal().filter(|_| !self.is_path)
+    }
+}
+
+impl Entry for CommandEntry {
+    const KEY: Key = key("commands", Shape::Texts, "Names or paths of commands.").filled();
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        let is_path = text.contains('/');
+        if is_path && !can_be_absolute(text) {
+            return Err(Fault::RelativeCommand { entry: text.to_owned() });
+        }
+        Ok(CommandEntry { pattern: pattern(text, Subject::Path)?, is_path })
+    }
+
+    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        Ok(self.is_of(facts))
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        self.is_path == narrow.is_path && self.pattern.covers(&narrow.pattern)
+    }
+
+    fn is_everything(&self) -> bool {
+        !self.is_path && self.pattern.text() == "*"
+    }
+
+    fn is_plain(&self) -> bool {
+        self.pattern.literal().is_some()
+    }
+
+    fn text(&self) -> String {
+        self.pattern.text().to_owned()
+    }
+}

@@ -1,0 +1,125 @@
+//! `directories`: the working directory. `/proj/apollo/**` means the directory itself too; that pattern alone
+//! would only match what is below.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::alternatives::{Entry, can_be_absolute, pattern};
+use crate::policy::{
+    capture::{Capture, Captured, captures, is_literal},
+    facts::Facts,
+    fault::Fault,
+    key::{Key, Shape, key},
+    names::LookupError,
+    pattern::{Pattern, Subject},
+};
+
+#[derive(Debug)]
+pub(crate) struct DirectoryEntry {
+    /// With a star for each part that is captured.
+    pattern: Pattern,
+    /// What `/proj/**` means beside all that is below it.
+    itself: Option<Pattern>,
+    capturing: Option<Box<Capturing>>,
+}
+
+/// What of a directory is captured.
+#[derive(Debug)]
+struct Capturing {
+    /// The entry as it is written.
+    text: String,
+    /// The number of each part, counted from 0 at the root, with its name.
+    parts: Vec<(usize, String)>,
+}
+
+impl Capturing {
+    /// Takes the captures out of an entry, and leaves a pattern.
+    fn of(text: &str, captures: &[Capture<'_>]) -> Result<(Self, String), Fault> {
+        let (mut pattern, mut parts, mut end) = (String::new(), Vec::new(), 0);
+        for capture in captures {
+            let name = capture.name.to_owned();
+            let (before, after) = (&text[end..capture.start], &text[capture.end..]);
+            if !before.ends_with('/') || !(after.is_empty() || after.starts_with('/')) {
+                return Err(Fault::PartialCapture { name });
+            }
+            if !is_literal(before, Subject::Path) {
+                return Err(Fault::CaptureAfterPattern { name });
+            }
+            pattern.extend([before, "*"]);
+            parts.push((parts_of(pattern.as_bytes()).count() - 1, name));
+            end = capture.end;
+        }
+        pattern.push_str(&text[end..]);
+        Ok((Capturing { text: text.to_owned(), parts }, pattern))
+    }
+}
+
+/// What stands between the slashes, of which there is one at the start.
+fn parts_of(directory: &[u8]) -> impl Iterator<Item = &[u8]> {
+    directory.split(|byte| *byte == b'/').skip(1)
+}
+
+impl DirectoryEntry {
+    fn has(&self, directory: &[u8]) -> bool {
+        (self.pattern.matches(directory)
+            || self.itself.as_ref().is_some_and(|itself| itself.matches(directory)))
+            && self
+                .parts()
+                .all(|(part, _)| parts_of(directory).nth(*part).is_some_and(|part| !part.is_empty()))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &(usize, String)> {
+        self.capturing.iter().flat_map(|capturing| &capturing.parts)
+    }
+}
+
+impl Entry for DirectoryEntry {
+    const KEY: Key = key("directories", Shape::Texts, "Working directories.").filled();
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        let text = if text.len() > 1 { text.trim_end_matches('/') } else { text };
+        if !can_be_absolute(text) {
+            return Err(Fault::RelativeDirectory { entry: text.to_owned() });
+        }
+        let captures = if text.contains('{') { captures(text, Subject::Path)? } else { Vec::new() };
+        let (capturing, text) = match captures.as_slice() {
+            [] => (None, text.to_owned()),
+            captures => Capturing::of(text, captures).map(|(parts, text)| (Some(Box::new(parts)), text))?,
+        };
+        let itself = text.strip_suffix("/**").filter(|itself| !itself.is_empty());
+        Ok(DirectoryEntry {
+            itself: itself.map(|itself| pattern(itself, Subject::Path)).transpose()?,
+            pattern: pattern(&text, Subject::Path)?,
+            capturing,
+        })
+    }
+
+    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        Ok(self.has(facts.request.directory.as_os_str().as_bytes()))
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        self.pattern.text() == narrow.pattern.text()
+            || narrow.pattern.literal().is_some_and(|directory| self.has(directory.as_bytes()))
+    }
+
+    fn is_plain(&self) -> bool {
+        self.pattern.literal().is_some()
+    }
+
+    fn text(&self) -> String {
+        self.capturing.as_ref().map_or(self.pattern.text(), |capturing| &capturing.text).to_owned()
+    }
+
+    fn captures(&self) -> Vec<&str> {
+        self.parts().map(|(_, name)| name.as_str()).collect()
+    }
+
+    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+        let directory = facts.request.directory.as_os_str().as_bytes();
+        let part = |(part, name): &(usize, String)| {
+            let value = parts_of(directory).nth(*part)?.to_vec();
+            Some(Captured { name: name.clone(), value })
+        };
+        if self.has(directory) { self.parts().filter_map(part).collect() } else { Vec::new() }
+    }
+}

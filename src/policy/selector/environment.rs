@@ -1,0 +1,157 @@
+//! `environment`: what variables must be, all of them.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+use super::{
+    captured_names::note,
+    kind::Kind,
+    text_entry::{TextEntry, text_entries},
+};
+use crate::policy::{
+    aliases::Aliases,
+    capture::Captured,
+    entries::WrittenList,
+    facts::Facts,
+    fault::Fault,
+    key::{Key, Shape, key},
+    names::LookupError,
+    place::Written,
+    reader::Value,
+    toml_text::{self, inline_table, list, string},
+};
+
+/// Variables and what each must be.
+#[derive(Debug)]
+pub(crate) struct Environment(Vec<(String, Wanted)>);
+
+#[derive(Debug)]
+enum Wanted {
+    Unset,
+    Set,
+    OneOf(Vec<TextEntry>),
+}
+
+pub(in crate::policy) enum WrittenVariable<'a> {
+    Set(bool),
+    OneOf(WrittenList<'a>),
+}
+
+pub(in crate::policy) type WrittenEnvironment<'a> = Vec<(Written<&'a str>, WrittenVariable<'a>)>;
+
+impl Environment {
+    /// Whether a value of a variable is one that these patterns name.
+    pub(in crate::policy) fn names(&self, variable: &str, value: &OsStr) -> bool {
+        let names = |(known, wanted): &(String, Wanted)| match wanted {
+            Wanted::OneOf(patterns) if known == variable => {
+                patterns.iter().any(|one| !one.is_everything() && one.matches(value.as_bytes()))
+            }
+            _ => false,
+        };
+        self.0.iter().any(names)
+    }
+}
+
+impl Kind for Environment {
+    type Written<'a> = WrittenEnvironment<'a>;
+
+    const KEY: Key = key("environment", Shape::Environment, "Variables: their values, false where unset.");
+    const ASKS_WHO: bool = false;
+
+    fn read(value: Value<'_>) -> Option<WrittenEnvironment<'_>> {
+        let variables = value.by_name()?.into_iter();
+        let variables: Vec<_> =
+            variables.filter_map(|(name, value)| Some((name, variable(value)?))).collect();
+        (!variables.is_empty()).then_some(variables)
+    }
+
+    fn validate<'w>(written: &'w WrittenEnvironment<'w>, aliases: &Aliases<'w>) -> Self {
+        let variable = |(name, value): &'w (Written<&'w str>, WrittenVariable<'w>)| {
+            if name.value.is_empty() || name.value.contains(['=', '\0']) {
+                aliases.findings.fault(name.at, Fault::BadVariable { name: name.value.to_owned() });
+            }
+            let wanted = match value {
+                WrittenVariable::Set(false) => Wanted::Unset,
+                WrittenVariable::Set(true) => Wanted::Set,
+                WrittenVariable::OneOf(list) => {
+                    let entries = text_entries(aliases.entries(&list.entries), aliases);
+                    let captures = entries.iter().map(|entry| entry.captures().into_iter().collect());
+                    note(Self::KEY.name, captures, aliases);
+                    Wanted::OneOf(entries)
+                }
+            };
+            (name.value.to_owned(), wanted)
+        };
+        Environment(written.iter().map(variable).collect())
+    }
+
+    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        let matches = |(variable, wanted): &(String, Wanted)| {
+            let value = (facts.request.environment)(variable);
+            match wanted {
+                Wanted::Unset => value.is_none(),
+                Wanted::Set => value.is_some(),
+                Wanted::OneOf(patterns) => {
+                    value.is_some_and(|value| patterns.iter().any(|one| one.matches(value.as_bytes())))
+                }
+            }
+        };
+        Ok(self.0.iter().all(matches))
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        let covered = |(variable, wide): &(String, Wanted)| {
+            narrow.0.iter().any(|(other, narrow)| variable == other && wide.covers(narrow))
+        };
+        self.0.iter().all(covered)
+    }
+
+    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+        let captured = |(variable, wanted): &(String, Wanted)| {
+            let Wanted::OneOf(entries) = wanted else { return None };
+            let value = (facts.request.environment)(variable)?;
+            // The first that matches says what is captured, as for whether it matches.
+            entries.iter().find(|entry| entry.matches(value.as_bytes()))?.captured(value.as_bytes())
+        };
+        self.0.iter().filter_map(captured).collect()
+    }
+
+    fn shown(&self) -> Vec<String> {
+        self.0.iter().map(|(variable, _)| variable.clone()).collect()
+    }
+
+    fn printed(&self) -> String {
+        inline_table(self.0.iter().map(|(variable, wanted)| {
+            let wanted = match wanted {
+                Wanted::Unset => "false".into(),
+                Wanted::Set => "true".into(),
+                Wanted::OneOf(patterns) => list(patterns.iter().map(|pattern| string(pattern.text()))),
+            };
+            (toml_text::key(variable), wanted)
+        }))
+    }
+}
+
+fn variable(value: Value<'_>) -> Option<WrittenVariable<'_>> {
+    match value.as_flag() {
+        Some(set) => Some(WrittenVariable::Set(set)),
+        None if value.is_list() => WrittenList::read(value).map(WrittenVariable::OneOf),
+        None => {
+            value.wrong("a list of strings, or false where it must be unset");
+            None
+        }
+    }
+}
+
+impl Wanted {
+    fn covers(&self, narrow: &Wanted) -> bool {
+        match (self, narrow) {
+            (Wanted::Unset, Wanted::Unset) | (Wanted::Set, Wanted::Set | Wanted::OneOf(_)) => true,
+            (Wanted::OneOf(wide), Wanted::OneOf(narrow)) => {
+                narrow.iter().all(|entry| wide.iter().any(|wide| wide.covers(entry)))
+            }
+            (Wanted::Unset, Wanted::Set | Wanted::OneOf(_))
+            | (Wanted::Set, Wanted::Unset)
+            | (Wanted::OneOf(_), Wanted::Unset | Wanted::Set) => false,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `hosts`: the node's name, in full or up to the first dot, whatever its case.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::alternatives::{Entry, pattern};
+use crate::policy::{
+    facts::Facts,
+    fault::Fault,
+    key::{Key, Shape, key},
+    names::LookupError,
+    pattern::{Pattern, Subject},
+};
+
+#[derive(Debug)]
+pub(crate) struct HostEntry(Pattern);
+
+impl Entry for HostEntry {
+    const KEY: Key = key("hosts", Shape::Texts, "Names of hosts, in full or up to the first dot.").filled();
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        pattern(text, Subject::Host).map(HostEntry)
+    }
+
+    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        let host = facts.request.host.as_bytes();
+        let label = host.split(|byte| *byte == b'.').next().unwrap_or(host);
+        Ok(self.0.matches(host) || self.0.matches(label))
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        self.0.covers(&narrow.0)
+    }
+
+    fn is_everything(&self) -> bool {
+        self.0.is_everything()
+    }
+
+    fn is_plain(&self) -> bool {
+        self.0.literal().is_some()
+    }
+
+    fn text(&self) -> String {
+        self.0.text().to_owned()
+    }
+}

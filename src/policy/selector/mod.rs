@@ -1,0 +1,171 @@
+//! What a rule selects, and each table of its `except`: the same keys, all of which must match. A selector
+//! that is missing matches everything. Each kind is a file of its own and a line of the table below; whoever
+//! walks all of them does it here.
+
+mod alternatives;
+mod arguments;
+mod captured_names;
+mod clock;
+mod commands;
+mod directories;
+mod entry_of;
+mod environment;
+mod groups;
+mod hosts;
+mod ids;
+mod kind;
+mod principals;
+mod span;
+mod text_entry;
+mod until;
+mod when;
+mod window;
+
+use std::fmt;
+
+pub(super) use self::{
+    alternatives::{Entry, entries_of, entry_of, warn_of_unknown},
+    directories::DirectoryEntry,
+    hosts::HostEntry,
+    ids::Ids,
+    until::until,
+};
+use self::{
+    arguments::{Arguments, WrittenArguments},
+    environment::{Environment, WrittenEnvironment},
+    kind::Kind,
+};
+pub(crate) use self::{commands::CommandEntry, groups::GroupEntry, principals::Principal};
+use super::{
+    aliases::Aliases, capture::Captured, entries::WrittenList, facts::Facts, key::Key, names::LookupError,
+    place::At, reader::Section,
+};
+pub(super) use window::Window;
+
+macro_rules! selectors {
+    ($($name:ident, $key:ident: $kind:ty = $written:ident;)+) => {
+        /// The name of a selector.
+        #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+        pub enum Selector { $(#[doc = concat!("`", stringify!($key), "`")] $name,)+ }
+
+        pub(super) const KEYS: &[Key] = &[$(<$kind as Kind>::KEY),+];
+
+        impl Selector {
+            /// The key in the policy.
+            pub fn key(self) -> &'static str {
+                match self { $(Selector::$name => <$kind as Kind>::KEY.name,)+ }
+            }
+        }
+
+        /// The selectors of a rule, or of one table of its `except`, as written.
+        pub(super) struct WrittenSelectors<'a> {
+            pub(super) at: At,
+            $(pub(super) $key: Option<$written<'a>>,)+
+            /// Whether any selector was written, well or badly.
+            pub(super) any: bool,
+        }
+
+        impl<'a> WrittenSelectors<'a> {
+            pub(super) fn read(section: &Section<'a>) -> Self {
+                WrittenSelectors {
+                    at: section.at,
+                    $($key: section.get(<$kind as Kind>::KEY.name).and_then(<$kind as Kind>::read),)+
+                    any: !section.is_empty(),
+                }
+            }
+
+            pub(super) fn validate(&'a self, aliases: &Aliases<'a>) -> Selectors {
+                Selectors { $($key: self.$key.as_ref().map(|written| Kind::validate(written, aliases)),)+ }
+            }
+        }
+
+        /// The selectors of a rule or of an exception.
+        #[derive(Debug, Default)]
+        pub(crate) struct Selectors { $(pub(crate) $key: Option<$kind>,)+ }
+
+        impl Selectors {
+            pub(crate) fn selectors(&self) -> impl Iterator<Item = Selector> {
+                [$(self.$key.as_ref().map(|_| Selector::$name)),+].into_iter().flatten()
+            }
+
+            /// The entries of a selector as the policy writes them, aliases replaced.
+            pub(crate) fn shown(&self, selector: Selector) -> Vec<String> {
+                match selector { $(Selector::$name => self.$key.as_ref().map_or_else(Vec::new, Kind::shown),)+ }
+            }
+
+            /// Every selector that is there, as TOML.
+            pub(super) fn printed(&self) -> impl Iterator<Item = (&'static str, String)> {
+                [$((<$kind as Kind>::KEY.name, self.$key.as_ref().map(Kind::printed))),+]
+                    .into_iter()
+                    .filter_map(|(key, printed)| Some((key, printed?)))
+            }
+
+            /// Whether these selectors match whatever the others match.
+            pub(super) fn cover(&self, narrow: &Selectors) -> bool {
+                true $(&& match (&self.$key, &narrow.$key) {
+                    (None, _) => true,
+                    (Some(wide), None) => wide.is_everything(),
+                    (Some(wide), Some(narrow)) => wide.covers(narrow),
+                })+
+            }
+
+            /// What they capture of a request that they match.
+            pub(crate) fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+                [$(self.$key.as_ref().map_or_else(Vec::new, |selector| selector.captured(facts))),+].concat()
+            }
+
+            /// Whether any of them asks who the caller is.
+            pub(crate) fn ask_who(&self) -> bool {
+                false $(|| <$kind as Kind>::ASKS_WHO && self.$key.is_some())+
+            }
+
+            /// The first selector that does not match, of those that ask who the caller is or of the others.
+            /// One that does not match settles it, also where another could not be looked up.
+            fn first_mismatch(
+                &self,
+                asking_who: bool,
+                facts: &Facts<'_>,
+                layer: usize,
+            ) -> Result<Option<Selector>, LookupError> {
+                let mut open = Ok(None);
+                $(if let Some(selector) = self.$key.as_ref().filter(|_| <$kind as Kind>::ASKS_WHO == asking_who) {
+                    match selector.matches(facts, layer) {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(Some(Selector::$name)),
+                        Err(failure) => open = open.and(Err(failure)),
+                    }
+                })+
+                open
+            }
+        }
+    };
+}
+
+selectors! {
+    Commands, commands: Vec<CommandEntry> = WrittenList;
+    Arguments, arguments: Arguments = WrittenArguments;
+    Users, users: Vec<Principal> = WrittenList;
+    Groups, groups: Vec<GroupEntry> = WrittenList;
+    Hosts, hosts: Vec<HostEntry> = WrittenList;
+    Directories, directories: Vec<DirectoryEntry> = WrittenList;
+    Environment, environment: Environment = WrittenEnvironment;
+    When, when: Vec<Window> = WrittenList;
+}
+
+impl Selectors {
+    /// The first selector that does not match, of those that need no look-up.
+    pub(crate) fn mismatch(&self, facts: &Facts<'_>, layer: usize) -> Option<Selector> {
+        self.first_mismatch(false, facts, layer).ok().flatten()
+    }
+
+    /// The first selector that does not match, of those that ask who the caller is.
+    pub(crate) fn stranger(&self, facts: &Facts<'_>, layer: usize) -> Result<Option<Selector>, LookupError> {
+        self.first_mismatch(true, facts, layer)
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}

@@ -1,0 +1,31 @@
+//! What was found of a policy: its texts, and what is wrong with its files.
+
+use std::path::PathBuf;
+
+use super::stamps::Stamps;
+use crate::{
+    diagnostic::SourceText,
+    policy::{delegation::Delegation, fault::Fault, layer::LayerKind},
+};
+
+/// The text of a layer's files, wherever it came from.
+#[derive(Debug)]
+pub struct LayerText {
+    /// Whose they are.
+    pub kind: LayerKind,
+    /// The files, in the order in which they count.
+    pub files: Vec<SourceText>,
+}
+
+/// What was found in the places where a policy may be.
+#[derive(Default)]
+pub(in crate::policy) struct Found {
+    pub(in crate::policy) layers: Vec<LayerText>,
+    /// Files that cannot be used, and why.
+    pub(in crate::policy) faults: Vec<(PathBuf, Fault)>,
+    /// Names in the drop-in directory that are no drop-ins, with the directory.
+    pub(in crate::policy) skipped: Vec<(PathBuf, String)>,
+    pub(in crate::policy) stamps: Stamps,
+    /// What the system's main file delegates.
+    pub(in crate::policy) delegations: Vec<Delegation>,
+}

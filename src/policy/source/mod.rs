@@ -1,0 +1,101 @@
+//! Which files make up the policy, and their text. The only folder of this module that reaches the system:
+//! everything after it works on text in memory, so that tests and `policy check FILE` judge exactly what a
+//! launch would.
+
+mod found;
+mod named;
+mod reading;
+mod stamps;
+
+use std::path::{Path, PathBuf};
+
+pub use self::found::LayerText;
+use self::reading::{Need, Reading};
+pub(super) use self::{
+    found::Found,
+    named::{read_files, read_place},
+    stamps::Stamps,
+};
+
+use super::{delegation::Delegation, layer::LayerKind, preview::delegations_of};
+use crate::diagnostic::SourceText;
+
+/// The system's policy.
+pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
+
+/// Where the policy comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Sources {
+    /// The system's file. Its drop-ins are in the directory beside it whose name ends in `.d` instead of
+    /// `.toml`.
+    pub system: PathBuf,
+    /// What `--policy` or `RUNGATE_POLICY` names; it must exist.
+    pub given: Option<PathBuf>,
+    /// Who names it, and may own it too: somebody may ask what another user would meet.
+    pub given_by: u32,
+    /// The caller's own file, `$XDG_CONFIG_HOME/rungate/policy.toml`.
+    pub own: Option<PathBuf>,
+    /// The caller's real uid: who may own a policy besides root, and whether what is added may loosen.
+    pub caller: u32,
+}
+
+/// A text that may come to stand at a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Proposal {
+    /// Where.
+    pub path: PathBuf,
+    /// What; nothing where no file would be.
+    pub text: Option<String>,
+}
+
+impl Proposal {
+    fn source(&self) -> Option<SourceText> {
+        self.text.as_deref().map(|text| SourceText::new(&self.path, text))
+    }
+}
+
+impl Sources {
+    /// The system's policy alone, for a caller with this real uid.
+    pub fn system(caller: u32) -> Self {
+        Sources { system: SYSTEM_POLICY.into(), given: None, given_by: caller, own: None, caller }
+    }
+
+    /// The directory of the system's drop-ins.
+    pub fn drop_ins(&self) -> PathBuf {
+        self.system.with_extension("d")
+    }
+
+    pub(super) fn is_drop_in(&self, file: &Path) -> bool {
+        file.parent() == Some(&self.drop_ins())
+    }
+
+    /// Reads every file, and of those that are delegated those which `is_wanted` asks for: no other one is
+    /// even opened.
+    pub(super) fn read(&self, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        self.read_by(Reading::for_caller(self.caller), is_wanted)
+    }
+
+    /// Reads every file as it would be if these texts stood at their paths.
+    pub(super) fn read_with(&self, proposals: &[Proposal]) -> Found {
+        self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
+    }
+
+    fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        let mut system = reading.file(&self.system, Need::May);
+        let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
+        let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
+        reading.layer(LayerKind::System, system);
+        for file in delegated {
+            reading.layer(LayerKind::Delegated, vec![file]);
+        }
+        if let Some(given) = &self.given {
+            let files = reading.given(given, self.given_by);
+            reading.layer(LayerKind::Given, files);
+        }
+        if let Some(own) = &self.own {
+            let files = reading.file(own, Need::WhereReached);
+            reading.layer(LayerKind::Own, files);
+        }
+        Found { delegations, ..reading.found }
+    }
+}

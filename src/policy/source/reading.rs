@@ -1,0 +1,265 @@
+//! Files that are opened, judged and read, each with what is wrong with it.
+
+use std::{
+    borrow::Cow,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Proposal,
+    found::{Found, LayerText},
+};
+use crate::{
+    diagnostic::{Change, SourceText},
+    policy::{delegation::Delegation, fault::Fault, layer::LayerKind},
+    sys::{
+        accounts, distrust::Distrust, judged_directories::JudgedDirectories,
+        trusted_directory::TrustedDirectory, trusted_file::TrustedFile,
+    },
+};
+
+/// Whether a file has to be there.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Need {
+    Must,
+    May,
+    /// It may be missing, and its directory may be closed: whoever changes the user and keeps `HOME` has
+    /// somebody else's, and no policy of their own.
+    WhereReached,
+}
+
+pub(super) struct Reading<'p> {
+    /// Every directory is judged once.
+    judged: JudgedDirectories,
+    /// What is read instead of what is there.
+    proposals: &'p [Proposal],
+    pub(super) found: Found,
+}
+
+impl<'p> Reading<'p> {
+    pub(super) fn for_caller(caller: u32) -> Self {
+        Reading { judged: JudgedDirectories::for_caller(caller), proposals: &[], found: Found::default() }
+    }
+
+    /// The same, with these texts at their paths.
+    pub(super) fn with(self, proposals: &'p [Proposal]) -> Self {
+        Reading { proposals, ..self }
+    }
+
+    fn proposal(&self, path: &Path) -> Option<&'p Proposal> {
+        self.proposals.iter().find(|proposal| proposal.path == path)
+    }
+
+    /// A file, where it exists and can be used.
+    pub(super) fn file(&mut self, path: &Path, need: Need) -> Vec<SourceText> {
+        if let Some(proposal) = self.proposal(path) {
+            return Vec::from_iter(proposal.source());
+        }
+        let opened = TrustedFile::open(path, &self.judged);
+        self.opened(path, need, opened)
+    }
+
+    /// A file that somebody names, who may own it too.
+    pub(super) fn given(&mut self, path: &Path, by: u32) -> Vec<SourceText> {
+        if by == self.judged.caller() {
+            return self.file(path, Need::Must);
+        }
+        self.opened(path, Need::Must, TrustedFile::open_of(path, self.judged.caller(), by))
+    }
+
+    fn opened(
+        &mut self,
+        path: &Path,
+        need: Need,
+        opened: Result<Option<TrustedFile>, Distrust>,
+    ) -> Vec<SourceText> {
+        match opened {
+            Ok(None) => {
+                self.found.stamps.push((path.to_owned(), None));
+                if need == Need::Must {
+                    self.found.faults.push((path.to_owned(), Fault::Missing));
+                }
+                Vec::new()
+            }
+            // The system's policy, given once more, is not added to itself.
+            Ok(Some(file)) if self.found.stamps.has(file.stamp()) => Vec::new(),
+            Ok(Some(file)) => self.text(path, file).into_iter().collect(),
+            Err(distrust) => {
+                if !(need == Need::WhereReached && distrust.is_out_of_reach()) {
+                    self.distrust(path, &distrust);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// The drop-ins in a directory that is nobody's in particular; `None` where there is no such directory.
+    pub(super) fn drop_ins_in(&mut self, directory: &Path) -> Option<Vec<PathBuf>> {
+        let found = TrustedDirectory::open(directory, &self.judged).and_then(|opened| {
+            let Some(opened) = opened else { return Ok(None) };
+            let names = opened.names()?.iter().filter(|name| is_drop_in(name));
+            Ok(Some(names.map(|name| directory.join(name)).collect()))
+        });
+        found.unwrap_or_else(|distrust| {
+            self.distrust(directory, &distrust);
+            Some(Vec::new())
+        })
+    }
+
+    /// Adds the drop-ins of the system to its files; returns those that are delegated.
+    pub(super) fn drop_ins(
+        &mut self,
+        directory: &Path,
+        files: &mut Vec<SourceText>,
+        delegations: &[Delegation],
+        is_wanted: &dyn Fn(&Delegation) -> bool,
+    ) -> Vec<SourceText> {
+        let opened = self.open_drop_ins(directory);
+        let names = self.names_of_drop_ins(directory, opened.as_ref());
+        let mut delegated = Vec::new();
+        for name in names.iter() {
+            let path = directory.join(name);
+            if !is_drop_in(name) {
+                self.found.skipped.push((directory.to_owned(), name.to_string_lossy().into_owned()));
+                continue;
+            }
+            let delegation = delegations.iter().find(|delegation| delegation.is_of(&path));
+            if delegation.is_some_and(|delegation| !is_wanted(delegation)) {
+                continue;
+            }
+            if let Some(proposal) = self.proposal(&path) {
+                let list = if delegation.is_some() { &mut delegated } else { &mut *files };
+                list.extend(proposal.source());
+                continue;
+            }
+            let Some(opened) = &opened else { continue };
+            if let Some(delegation) = delegation {
+                delegated.extend(self.delegated(&path, delegation, |owner| opened.file_of(name, owner)));
+                continue;
+            }
+            match opened.file(name) {
+                // A link to nothing, or a file that went between the listing and now: the next stamp tells.
+                Ok(None) => self.found.faults.push((path, Fault::Missing)),
+                Ok(Some(file)) => files.extend(self.text(&path, file)),
+                Err(distrust) => self.distrust(&path, &distrust.for_roots()),
+            }
+        }
+        delegated
+    }
+
+    fn open_drop_ins(&mut self, directory: &Path) -> Option<TrustedDirectory> {
+        let opened = TrustedDirectory::open_systems(directory, &self.judged).unwrap_or_else(|distrust| {
+            self.distrust(directory, &distrust);
+            None
+        });
+        self.found.stamps.push((directory.to_owned(), opened.as_ref().map(TrustedDirectory::stamp)));
+        opened
+    }
+
+    /// Every name in the directory, and those that are proposed, in byte order.
+    fn names_of_drop_ins<'d>(
+        &mut self,
+        directory: &Path,
+        opened: Option<&'d TrustedDirectory>,
+    ) -> Cow<'d, [OsString]> {
+        let names = opened.map_or(Ok(&[][..]), TrustedDirectory::names).unwrap_or_else(|distrust| {
+            self.distrust(directory, &distrust);
+            &[]
+        });
+        let here = self.proposals.iter().filter(|proposal| proposal.path.parent() == Some(directory));
+        let mut proposed: Vec<OsString> =
+            here.filter_map(|proposal| proposal.path.file_name()).map(OsStr::to_owned).collect();
+        if proposed.is_empty() {
+            return Cow::Borrowed(names);
+        }
+        proposed.extend_from_slice(names);
+        proposed.sort();
+        proposed.dedup();
+        Cow::Owned(proposed)
+    }
+
+    /// A file that may belong to whom it is delegated.
+    pub(super) fn delegated(
+        &mut self,
+        path: &Path,
+        delegation: &Delegation,
+        open: impl FnOnce(u32) -> Result<Option<TrustedFile>, Distrust>,
+    ) -> Option<SourceText> {
+        let owner = match delegation.owner().parse() {
+            Ok(uid) => Ok(Some(uid)),
+            Err(_) => accounts::account_of_name(delegation.owner()).map(|owner| owner.map(|owner| owner.uid)),
+        };
+        let owner = match owner {
+            // Where there is no such user it can only be root's.
+            Ok(owner) => owner.unwrap_or(0),
+            Err(failure) => {
+                let reason = failure.to_string();
+                self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
+                return None;
+            }
+        };
+        match open(owner) {
+            Ok(None) => {
+                self.found.faults.push((path.to_owned(), Fault::Missing));
+                None
+            }
+            Ok(Some(file)) => {
+                let text = self.text(path, file);
+                self.found.stamps.is_delegated();
+                text
+            }
+            Err(distrust) => {
+                self.distrust(path, &distrust.for_delegate(owner));
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, path: &Path, mut file: TrustedFile) -> Option<SourceText> {
+        self.found.stamps.push((path.to_owned(), Some(file.stamp())));
+        let change = Change { at: file.modified(), by: file.owner() };
+        let content = match file.read() {
+            Ok(content) => content,
+            Err(distrust) => {
+                self.distrust(path, &distrust);
+                return None;
+            }
+        };
+        let text = String::from_utf8(content).ok();
+        if text.is_none() {
+            self.found.faults.push((path.to_owned(), Fault::NotText));
+        }
+        text.map(|text| SourceText::new(path, text).changed(change))
+    }
+
+    fn distrust(&mut self, path: &Path, distrust: &Distrust) {
+        // The reason names the file it is about only where that is another one: a directory above, or a link.
+        let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
+        let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} mends that"));
+        let reason = reason + &chown;
+        let fault = if distrust.is_about_trust() {
+            Fault::Untrusted { reason }
+        } else {
+            Fault::Unreadable { reason }
+        };
+        // A directory above a file and its drop-ins is wrong once, not twice.
+        let elsewhere = distrust.path != path;
+        if !elsewhere || !self.found.faults.iter().any(|(_, known)| *known == fault) {
+            self.found.faults.push((path.to_owned(), fault));
+        }
+    }
+
+    pub(super) fn layer(&mut self, kind: LayerKind, files: Vec<SourceText>) {
+        if !files.is_empty() {
+            self.found.layers.push(LayerText { kind, files });
+        }
+    }
+}
+
+/// Whether a file with this name in the directory of drop-ins is one.
+pub(super) fn is_drop_in(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.ends_with(b".toml") && !name.starts_with(b".")
+}

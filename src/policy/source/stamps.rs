@@ -1,0 +1,52 @@
+//! Every file of a policy as it was found, or that it was not there: what tells later whether the policy is
+//! still the same.
+
+use std::path::{Path, PathBuf};
+
+use crate::sys::stamp::Stamp;
+
+/// The files with their states.
+#[derive(Clone, Debug, Default)]
+pub(in crate::policy) struct Stamps {
+    files: Vec<(PathBuf, Option<Stamp>)>,
+    /// Those of delegated files, which are not for everybody.
+    delegated: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+impl Stamps {
+    /// Whether a file came, went or changed since.
+    pub(in crate::policy) fn are_stale(&self) -> bool {
+        self.all().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    }
+
+    /// What stays the same for everybody, whatever is delegated to whom, as long as the system's policy does,
+    /// which is in this directory; without one, for everybody who reads these files.
+    pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
+        let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
+        let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
+        let shared = self.files.iter().filter(move |(path, _)| !has_systems || is_of_system(path));
+        shared.filter_map(|(_, stamp)| stamp.as_ref())
+    }
+
+    pub(super) fn has(&self, file: Stamp) -> bool {
+        self.all().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
+    }
+
+    /// Whether two policies are the same, but for what is delegated.
+    pub(in crate::policy) fn are_those_of_everybody(&self, other: &Stamps) -> bool {
+        self.files == other.files
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(PathBuf, Option<Stamp>)> {
+        self.files.iter().chain(&self.delegated)
+    }
+
+    pub(super) fn push(&mut self, stamp: (PathBuf, Option<Stamp>)) {
+        self.files.push(stamp);
+    }
+
+    /// Says that the last file is delegated.
+    pub(super) fn is_delegated(&mut self) {
+        self.delegated.extend(self.files.pop());
+    }
+}

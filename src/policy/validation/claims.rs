@@ -1,0 +1,148 @@
+//! The claims of a rule: what they take, and whether they can ever have it.
+
+use super::{
+    captures::{Captures, by_captures},
+    reading::{Reading, value},
+};
+use crate::{
+    policy::{
+        acquisition::{ClaimTerms, Slots, SlotsFrom},
+        fault::Fault,
+        layer::LayerKind,
+        limit::Limit,
+        repository::{Charge, Repository, keeping::MOST_AT_SITE},
+        rule::Admission,
+        selector::Selectors,
+        warning::Warning,
+        written::WrittenClaim,
+    },
+    terms::keeper::Keeper,
+};
+
+impl<'w> Reading<'_, 'w> {
+    /// What a claim takes; none where nothing is known by its name.
+    pub(super) fn terms(
+        &self,
+        claim: &WrittenClaim<'w>,
+        selected: &Selectors,
+        captures: &Captures,
+    ) -> Option<ClaimTerms> {
+        let repository = self.book.repository(claim.repository)?;
+        if self.is_of_others(repository) {
+            return Some(self.lowered(claim, repository));
+        }
+        self.missing.borrow_mut().claim(claim, repository, &self.repositories[repository], captures);
+        if self.repositories[repository].is_by_group() && self.written.selectors.groups.is_none() {
+            let name = claim.repository.value.to_owned();
+            self.fault(claim.repository.at, Fault::GroupWithoutGroups { repository: name });
+        }
+        self.check_choice(claim, &self.repositories[repository], selected);
+        let slots = value(claim.slots).unwrap_or(Slots::Number(1));
+        self.check_numbers(claim, slots, &self.repositories[repository]);
+        self.check_site(claim, slots, &self.repositories[repository]);
+        if let Some(admit) = self.written.admit.filter(|admit| admit.value == Admission::Always)
+            && self.repositories[repository].names.most().is_some()
+        {
+            let repository = claim.repository.value.to_owned();
+            self.fault(admit.at, Fault::BeyondNames { repository });
+        }
+        Some(ClaimTerms {
+            repository,
+            ceiling: value(claim.ceiling),
+            leave: value(claim.leave),
+            slots,
+            slots_from: claim
+                .slots_from
+                .as_ref()
+                .map(|from| SlotsFrom { after: from.after.to_owned(), most: from.most }),
+            wait: value(claim.wait),
+            lowers: false,
+        })
+    }
+
+    /// One transaction has room for so many slots.
+    fn check_site(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let most = match slots {
+            Slots::Number(number) => Some(number),
+            Slots::All => repository.limit.fixed(),
+        };
+        let most = most.max(claim.slots_from.as_ref().and_then(|from| from.most));
+        if repository.keeper() == Keeper::Site && most.is_some_and(|most| most > MOST_AT_SITE) {
+            self.fault(claim.at, Fault::TooManyForSite { most: MOST_AT_SITE });
+        }
+    }
+
+    /// Whether a delegated file speaks of a repository that is not its own.
+    fn is_of_others(&self, repository: usize) -> bool {
+        let layer = self.file.layer;
+        self.book.layers[layer].kind == LayerKind::Delegated && self.repositories[repository].layer != layer
+    }
+
+    fn lowered(&self, claim: &WrittenClaim<'_>, repository: usize) -> ClaimTerms {
+        let (ceiling, leave) = (value(claim.ceiling), value(claim.leave));
+        let takes = claim.slots.is_some() || claim.slots_from.is_some() || claim.wait.is_some();
+        if takes || ceiling.is_none() && leave.is_none() {
+            let repository = claim.repository.value.to_owned();
+            self.fault(claim.at, Fault::MayOnlyLower { repository });
+        }
+        let slots = Slots::Number(1);
+        ClaimTerms { repository, ceiling, leave, slots, slots_from: None, wait: None, lowers: true }
+    }
+
+    /// Whoever can choose the file is not limited by it, in a rule that is about who they are.
+    fn check_choice(&self, claim: &WrittenClaim<'_>, repository: &Repository, selected: &Selectors) {
+        let chosen = repository.path.placeholders().find(|placeholder| placeholder.is_chosen());
+        // Whoever lists the members of a capture and lets the others in as well, holds nobody to what is
+        // listed.
+        let is_open = || {
+            let is_listed = !repository.limits.is_empty() && by_captures(repository).next().is_some();
+            is_listed && repository.limit() != Limit::Fixed(0)
+        };
+        if let Some(placeholder) = chosen
+            && self.book.layers[repository.layer].is_of_system()
+            && (selected.ask_who() || is_open())
+        {
+            self.book.warn(claim.repository.at, || Warning::ChosenByCaller {
+                repository: repository.name.clone(),
+                placeholder: placeholder.name(),
+            });
+        }
+    }
+
+    /// Slots that can never be had, and ceilings that say nothing, where that can be seen without a request.
+    fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let Some(limit) = repository.highest_fixed_limit() else { return };
+        let ceiling = claim.ceiling.map(|ceiling| ceiling.value.ceiling(limit));
+        let left = claim.leave.map(|leave| limit.saturating_sub(leave.value.up(limit)));
+        let most = ceiling.or(left).map_or(limit, |most| most.min(limit));
+        if let Slots::Number(slots) = slots
+            && most > 0
+            && slots > most
+        {
+            let at = claim.slots.map_or(claim.at, |slots| slots.at);
+            self.fault(
+                at,
+                Fault::SlotsAboveLimit { slots, limit: most, repository: repository.name.clone() },
+            );
+        }
+        if let Some(ceiling) = claim.ceiling.filter(|ceiling| ceiling.value.is_all_of(limit)) {
+            self.book.warn(ceiling.at, || Warning::NeverBinds { ceiling: ceiling.value, limit });
+        }
+    }
+
+    /// An alternative is one file: it cannot stand for several groups at once.
+    pub(super) fn check_alternative(
+        &self,
+        claim: &WrittenClaim<'_>,
+        repository: usize,
+        selected: &Selectors,
+    ) {
+        let repository = &self.repositories[repository];
+        let charge = value(self.written.charge).or(repository.settings.charge).unwrap_or_default();
+        let one_group = matches!(selected.groups.as_deref(), Some([group]) if group.is_one());
+        if repository.is_by_group() && charge == Charge::All && !one_group {
+            let name = claim.repository.value.to_owned();
+            self.fault(claim.repository.at, Fault::ChargeAllInAnyOf { repository: name });
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! One line in which a launch may have to wait.
+
+use crate::keeper::table::TableId;
+
+/// A table in which a launch is blocked, and as whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The table.
+    pub table: TableId,
+    /// How many slots there are for the launch there.
+    pub reach: u64,
+    /// Whether it was not asked if there is room, because older launches wait.
+    pub is_behind: bool,
+}

@@ -1,0 +1,240 @@
+//! The place of a launch that waits: a number for all its lines, a place under it in every table that it
+//! could need, and the lines in which it stands. It is kept while the launch is decided anew.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{
+    asker::Asker,
+    blocked::Blocked,
+    clocks::Clocks,
+    line::Line,
+    looks::{LOOK, Looks, Standpoint},
+    refusal::{Refused, Unmet},
+    unwaited::Unwaited,
+    waits::Waits,
+    wants::Wants,
+};
+use crate::keeper::{
+    Class, Number, PATIENCE,
+    error::KeeperError,
+    place::Place,
+    table::{Table, TableId},
+};
+
+/// After it had to leave a line so many times, and was not served, a launch stands in all of its lines.
+const MOVES: u32 = 8;
+
+/// How long a launch may keep slots idle that others wait for, because it stands in all of its lines.
+const LONGEST_IDLE: Duration = Duration::from_secs(10);
+
+/// How soon a launch that was kept out of its line tries to get into it again.
+const FIRST_TRY: Duration = Duration::from_millis(5);
+
+/// So many numbers cannot be taken by others: somebody has locked the places.
+const MOST_NUMBERS: usize = 10_000;
+
+/// A launch's place in time, kept over several decisions.
+#[derive(Default)]
+pub struct PlaceInLine {
+    pub(super) number: Option<Number>,
+    /// When it first stood in line.
+    since: Option<SystemTime>,
+    /// One in each of the tables.
+    pub(super) places: Vec<Place>,
+    /// Open for as long as the launch waits: to close one would be to give up the place in it.
+    pub(super) tables: Vec<Table>,
+    pub(super) looks: Looks,
+    /// How long it has stood in each of its lines.
+    pub(super) clocks: Clocks,
+    /// Lines that it found at their end when it came.
+    shut: Vec<TableId>,
+    /// When its time is over, as far as it is known.
+    pub(super) over: Option<Instant>,
+    moves: u32,
+    pub(super) idle_since: Option<Instant>,
+    /// How often in a row it was kept out of a line that is its own, and when it tries to get into it again.
+    kept_out: u32,
+    pub(super) tries_again: Option<Instant>,
+}
+
+impl PlaceInLine {
+    /// Shows that the launch is alive, where it waits.
+    pub fn beat(&mut self) -> Result<(), KeeperError> {
+        self.places.iter_mut().try_for_each(Place::beat)
+    }
+
+    /// When its time is over; none where that never comes, or is not known.
+    pub fn time_is_over_at(&self) -> Option<Instant> {
+        self.over
+    }
+
+    /// When it first stood in line.
+    pub fn since(&self) -> Option<SystemTime> {
+        self.since
+    }
+
+    /// What it waits for may have got another time: one that is over already counts only after a while.
+    pub fn spare(&mut self, longest: Duration) {
+        self.clocks.spare(longest, self.over);
+    }
+
+    pub(super) fn waits(&self, asker: &Asker<'_>) -> Waits<'_> {
+        Waits {
+            standpoint: self.standpoint(asker),
+            uid: asker.launch.uid,
+            clocks: &self.clocks,
+            shut: &self.shut,
+        }
+    }
+
+    pub(super) fn is_in_line(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    pub(super) fn standpoint(&self, asker: &Asker<'_>) -> Standpoint<'_> {
+        Standpoint { number: self.number, generation: asker.generation, looks: Some(&self.looks) }
+    }
+
+    /// How long tables are waited for at a time.
+    pub(super) fn patience(&self, deadline: Option<Instant>) -> Duration {
+        let longest = if self.is_in_line() { LOOK } else { PATIENCE };
+        deadline.map_or(longest, |deadline| deadline.saturating_duration_since(Instant::now()).min(longest))
+    }
+
+    /// Keeps its places in these tables, and gives up those in others.
+    pub(super) fn keep(&mut self, wants: &Wants<'_>) {
+        let is_wanted = |place: &Place| wants.tables.values().any(|table| table.has(place));
+        self.places.retain(is_wanted);
+        self.tables = wants.tables.values().cloned().collect();
+    }
+
+    /// Gives up everything.
+    pub(super) fn leave(&mut self) {
+        self.places.clear();
+        self.tables.clear();
+        self.number = None;
+        self.clocks.run(&[]);
+    }
+
+    /// Sees to it that the launch has a place in all tables, and stands in the lines that block it and in no
+    /// other; in all of its lines, where it was sent back too often. The tables are locked.
+    pub(super) fn stand(
+        &mut self,
+        wants: &Wants<'_>,
+        generation: u16,
+        blocked: &Blocked<'_>,
+    ) -> Result<(), KeeperError> {
+        if self.number.is_none() {
+            self.since = self.since.or_else(|| Some(SystemTime::now()));
+            let refused = blocked.unmet.iter().flat_map(Unmet::claims);
+            let is_shut = |refused: &&Refused<'_>| refused.unwaited.is_some_and(Unwaited::is_queue);
+            self.shut = refused.filter(is_shut).map(|refused| refused.table).collect();
+        }
+        self.take_places(wants)?;
+        self.clocks.run(&blocked.lines.iter().map(|line| line.table).collect::<Vec<_>>());
+        let class = |line: &Line| {
+            let generation = wants.generation_on(line.table, generation);
+            (line.table, Class { generation, reach: line.reach })
+        };
+        let blocking: Vec<(TableId, Class)> = blocked.lines.iter().map(class).collect();
+        let standing = self.standing(wants);
+        let mut lines = blocking.clone();
+        let is_idle = standing.iter().any(|line| !blocking.contains(line));
+        self.moves = self.moves.saturating_add(u32::from(is_idle));
+        if self.moves < MOVES || !is_idle {
+            self.idle_since = None;
+        } else if self.idle_since.get_or_insert_with(Instant::now).elapsed() > LONGEST_IDLE {
+            // A table that does not block it has room that nobody behind it can use.
+            self.idle_since = None;
+            self.moves = 0;
+        } else {
+            let is_wanted = |line: &&(TableId, Class)| wants.choices().any(|choice| choice.table == line.0);
+            lines.extend(standing.iter().filter(is_wanted));
+        }
+        let on = |table: &Table| -> Vec<Class> {
+            lines.iter().filter(|(id, _)| *id == table.id()).map(|(_, class)| *class).collect()
+        };
+        // First it leaves, so that nobody who looks sees it in more lines than it stands in.
+        let mut tables: Vec<&Table> = wants.tables.values().collect();
+        tables.sort_by_key(|table| !on(table).is_empty());
+        for table in tables {
+            if let Some(place) = self.places.iter_mut().find(|place| table.has(place)) {
+                place.stand(&on(table))?;
+            }
+        }
+        let standing = self.standing(wants);
+        self.note_kept_out(!lines.iter().all(|line| standing.contains(line)));
+        Ok(())
+    }
+
+    /// Whoever slept on the byte of a place has it for a moment when it wakes; whoever locks it on purpose
+    /// may have it for ever. Out of its line a launch would be overtaken, so it tries again soon, and then
+    /// more and more seldom.
+    fn note_kept_out(&mut self, is_kept_out: bool) {
+        self.kept_out = if is_kept_out { self.kept_out.saturating_add(1) } else { 0 };
+        let rest = FIRST_TRY.saturating_mul(1 << self.kept_out.saturating_sub(1).min(10)).min(LOOK);
+        self.tries_again = is_kept_out.then(|| Instant::now() + rest);
+    }
+
+    pub(super) fn standing(&self, wants: &Wants<'_>) -> Vec<(TableId, Class)> {
+        let of = |table: &Table| {
+            let place = self.places.iter().find(|place| table.has(place));
+            let classes = place.map_or(&[][..], Place::classes).to_vec();
+            classes.into_iter().map(|class| (table.id(), class)).collect::<Vec<_>>()
+        };
+        wants.tables.values().flat_map(of).collect()
+    }
+
+    /// The same number in all tables: one more than the highest in any of them, so that every wait points to
+    /// a smaller one. A launch that needs others than before keeps its number, or takes the next that is free
+    /// in all.
+    pub(super) fn take_places(&mut self, wants: &Wants<'_>) -> Result<(), KeeperError> {
+        let has_place = |table: &Table| self.places.iter().any(|place| table.has(place));
+        if wants.tables.values().all(has_place) {
+            return Ok(());
+        }
+        let mut number = match self.number {
+            Some(number) => number,
+            None => {
+                let highest = wants.tables.values().map(Table::highest_place);
+                let highest = highest.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().max();
+                highest.unwrap_or(Number(0)).next()
+            }
+        };
+        for _ in 0..MOST_NUMBERS {
+            if let Some(places) = self.places_under(wants, number)? {
+                // Those under another number go only now.
+                self.places.retain(|_| self.number == Some(number));
+                self.places.extend(places);
+                self.number = Some(number);
+                return Ok(());
+            }
+            number = number.next();
+        }
+        match wants.tables.values().next() {
+            Some(table) => Err(table.has_no_place()),
+            None => Ok(()),
+        }
+    }
+
+    /// Places in all tables where it has none under this number; none where somebody else has the number in
+    /// one of them.
+    pub(super) fn places_under(
+        &self,
+        wants: &Wants<'_>,
+        number: Number,
+    ) -> Result<Option<Vec<Place>>, KeeperError> {
+        let is_same = self.number == Some(number);
+        let mut places = Vec::new();
+        for table in wants.tables.values() {
+            if is_same && self.places.iter().any(|place| table.has(place)) {
+                continue;
+            }
+            match table.take_place(number)? {
+                Some(place) => places.push(place),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(places))
+    }
+}

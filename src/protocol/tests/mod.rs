@@ -1,0 +1,12 @@
+//! The protocol over tables in memory: what others hold, who waits and what was started go in, and a line
+//! says what a launch gets, or with which status it ends and what is in its way.
+
+mod amounts;
+mod choices;
+mod foresight;
+mod line;
+mod ownership;
+mod refusals;
+mod rooms;
+mod stage;
+mod waits;

@@ -1,0 +1,65 @@
+//! A launch that stands in no line: it gets everything at once, or is refused.
+
+use std::time::Instant;
+
+use super::{
+    acquisition::{Acquisition, Decided, Outcome},
+    asker::Asker,
+    clocks::Clocks,
+    last_look::LastLook,
+    looks::{Looks, Standpoint},
+    overdue::Endings,
+    refusal::Refusal,
+    waits::Waits,
+};
+use crate::{
+    keeper::{LONGEST_PATIENCE, PATIENCE, error::KeeperError},
+    terms::claim::Demand,
+};
+
+/// Takes what all demands ask for, or nothing; waits for nobody's slot. Where nothing but others in line are
+/// in the way, it looks for some seconds whether they are alive; and holders that are overdue are ended where
+/// that makes room.
+pub fn acquire<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Outcome<'c>, KeeperError> {
+    let mut acquisition = Acquisition::open(demands, asker, &[])?;
+    let (looks, clocks) = (Looks::default(), Clocks::default());
+    let (mut endings, mut last_look, begun) = (Endings::default(), LastLook::default(), Instant::now());
+    loop {
+        let newcomer = Standpoint::newcomer(asker.generation, Some(&looks));
+        let (decided, locked) = match acquisition.attempt(newcomer, PATIENCE) {
+            Err(error) if error.is_crowded() && begun.elapsed() < LONGEST_PATIENCE => continue,
+            attempted => attempted?,
+        };
+        drop(locked);
+        let mut blocked = match decided {
+            Decided::Granted(grant) => {
+                endings.leave_alone(asker)?;
+                return Ok(Outcome::Granted(grant));
+            }
+            Decided::Blocked(blocked) => blocked,
+        };
+        if !blocked.is_final() && last_look.goes_on(&acquisition, &mut blocked, newcomer, &mut endings)? {
+            continue;
+        }
+        Waits { standpoint: newcomer, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
+            .mark(&acquisition.wants, &mut blocked)?;
+        endings.tell(&mut blocked);
+        return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }));
+    }
+}
+
+/// Takes what all demands ask for, or nothing, by one look: for whoever imagines a launch. Nobody is waited
+/// for, not even to show that they are alive.
+pub fn acquire_at_once<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Outcome<'c>, KeeperError> {
+    let mut acquisition = Acquisition::open(demands, asker, &[])?;
+    let standpoint = Standpoint::newcomer(asker.generation, None);
+    match acquisition.attempt(standpoint, PATIENCE)?.0 {
+        Decided::Granted(grant) => Ok(Outcome::Granted(grant)),
+        Decided::Blocked(mut blocked) => {
+            let clocks = Clocks::default();
+            Waits { standpoint, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
+                .mark(&acquisition.wants, &mut blocked)?;
+            Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }))
+        }
+    }
+}

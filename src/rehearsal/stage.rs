@@ -1,0 +1,180 @@
+//! Where a test is played: the tables of its launch, in memory, with those who hold slots and those who wait
+//! when it comes.
+
+use std::{collections::HashSet, ffi::OsString, path::Path};
+
+use jiff::Timestamp;
+
+use super::cast::Cast;
+use crate::{
+    decision::{Decision, Verdict, decide},
+    keeper::{
+        Class, Number,
+        memory::{self, Store},
+    },
+    policy::{Holders, Person, Policy, Request, Scenario},
+    terms::{
+        claim::{Claim, Demand},
+        location::Location,
+        merged::{LAST_SLOT, Terms},
+        names::Names,
+    },
+};
+/// A test, and the policy that carries it.
+#[derive(Clone, Copy)]
+pub(super) struct Stage<'p> {
+    pub(super) policy: &'p Policy,
+    pub(super) scenario: &'p Scenario,
+    /// The time, where the test does not say.
+    pub(super) now: Timestamp,
+}
+
+/// Those who are there when the launch comes, for as long as this is kept.
+#[derive(Default)]
+pub(super) struct Others {
+    holding: Vec<memory::Held>,
+    waiting: Vec<memory::Place>,
+}
+
+impl<'p> Stage<'p> {
+    /// Judges the command of the test, started by somebody.
+    pub(super) fn decide(&self, cast: &Cast<'_>) -> Decision<'p> {
+        let Self { scenario, .. } = self;
+        let environment = |name: &str| -> Option<OsString> {
+            scenario.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        decide(
+            self.policy,
+            &Request {
+                typed: &scenario.command,
+                arguments: &scenario.arguments,
+                path: &scenario.path,
+                canonical: &scenario.path,
+                uid: cast.uid(),
+                gids: &cast.gids(),
+                host: &scenario.host,
+                directory: &scenario.directory,
+                environment: &environment,
+                now: scenario.time.unwrap_or(self.now),
+                cpus: &|| scenario.cpus,
+                runtime: Path::new("/run/user/rungate"),
+                names: cast,
+            },
+        )
+    }
+
+    /// Lets those in who hold slots or wait, as the test says. Says of a holder who would hold none why that
+    /// is so.
+    pub(super) fn let_others_in(
+        &self,
+        demands: &[Demand<'_>],
+        cast: &Cast<'_>,
+        store: &Store,
+    ) -> Result<Others, String> {
+        let mut others = Others::default();
+        let mut seen: Vec<String> = Vec::new();
+        for claim in demands.iter().flat_map(Demand::claims) {
+            let table = name(claim, cast);
+            if seen.contains(&table) {
+                continue;
+            }
+            for held in &self.scenario.held {
+                if !self.is_about(held.repository, held.member.as_deref(), claim, cast) {
+                    continue;
+                }
+                match &held.by {
+                    // They are taken to be like the one who asks: what is kept from the one is kept from the
+                    // others.
+                    Holders::Alike(slots) => others.hold(claim, &table, *slots, store),
+                    Holders::These(holders) => {
+                        for holder in holders {
+                            if let Some(theirs) = self.claim_of(&holder.person, claim, &table)? {
+                                others.hold(&theirs, &table, holder.slots, store);
+                            }
+                        }
+                    }
+                }
+            }
+            for waiting in &self.scenario.waiting {
+                if self.is_about(waiting.repository, waiting.member.as_deref(), claim, cast) {
+                    others.wait(claim, &table, waiting.launches, store);
+                }
+            }
+            seen.push(table);
+        }
+        Ok(others)
+    }
+
+    /// What somebody else who starts the command wants of a table; none where it is another member's.
+    fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
+        let cast = Cast::new(person);
+        let demands = match self.decide(&cast).verdict {
+            Verdict::Start(start) => start.demands,
+            _ => Vec::new(),
+        };
+        let repository = claim.repository.as_ref();
+        let claims: Vec<&Claim<'p>> = demands.iter().flat_map(Demand::claims).collect();
+        let claims: Vec<&Claim<'p>> =
+            claims.into_iter().filter(|theirs| theirs.repository == repository).collect();
+        if claims.is_empty() {
+            let (user, command) = (&person.user, self.scenario.command.to_string_lossy());
+            return Err(format!("cannot be: {user} holds no {repository} by {command}"));
+        }
+        Ok(claims.into_iter().find(|claim| name(claim, &cast) == table).cloned())
+    }
+
+    pub(super) fn is_about(
+        &self,
+        repository: usize,
+        member: Option<&str>,
+        claim: &Claim<'_>,
+        cast: &Cast<'_>,
+    ) -> bool {
+        let repository = self.policy.repositories().get(repository);
+        repository.is_some_and(|known| known.shown_name() == claim.repository)
+            && member.is_none_or(|member| claim.member_name(cast).as_deref() == Some(member))
+    }
+}
+
+impl Others {
+    /// Takes free slots in the order in which whoever makes this claim would; of those that are not for them
+    /// last.
+    fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, store: &Store) {
+        let table = store.table(table);
+        let held: HashSet<u64> =
+            table.occupancy().spans().iter().flat_map(|span| span.slots.clone()).collect();
+        let is_free = |slot: &u64| !held.contains(slot);
+        let preferred = Terms::merge([&claim.amount]).unwrap_or_default().search_order(1);
+        let is_preferred = |slot: &u64| preferred.iter().any(|zone| zone.contains(slot));
+        let rest = (1..=LAST_SLOT).filter(|slot| !is_preferred(slot));
+        let order = preferred.iter().cloned().flatten().chain(rest);
+        let taken: Vec<u64> = order.filter(is_free).take(slots as usize).collect();
+        self.holding.extend(table.take(&taken));
+    }
+
+    /// Stands in line so many times, as whoever makes this claim.
+    fn wait(&mut self, claim: &Claim<'_>, table: &str, launches: u32, store: &Store) {
+        let table = store.table(table);
+        let class = Class { generation: 0, reach: claim.amount.reach() };
+        for _ in 0..launches {
+            let number = table.highest_place().unwrap_or(Number(0)).next();
+            let Some(mut place) = table.take_place(number) else { continue };
+            place.stand(&[class]);
+            self.waiting.push(place);
+        }
+    }
+}
+
+/// The same demand with tables in memory, a table for each member.
+pub(super) fn in_memory<'p>(demand: Demand<'p>, names: &dyn Names) -> Demand<'p> {
+    demand.map(|claim| Claim { location: Location::Memory(name(&claim, names)), ..claim })
+}
+
+/// What a table is called: `matlab`, `matlab-per-user [ann]`.
+pub(super) fn name(claim: &Claim<'_>, names: &dyn Names) -> String {
+    named(&claim.repository, claim.member_name(names).as_deref())
+}
+
+pub(super) fn named(repository: &str, member: Option<&str>) -> String {
+    member.map_or_else(|| repository.to_owned(), |member| format!("{repository} [{member}]"))
+}

@@ -1,0 +1,122 @@
+//! The whole terminal, for something that lives: the only module that knows crossterm. However the program
+//! ends, also when it panics, the terminal is what it was before.
+
+mod event;
+
+use std::{
+    env,
+    io::{self, BufWriter, IsTerminal, Stdout, stdout},
+    panic,
+    sync::Once,
+};
+
+use ratatui::{
+    Frame, Terminal, TerminalOptions, Viewport,
+    backend::{Backend, CrosstermBackend},
+    crossterm::{
+        cursor::Show,
+        execute,
+        terminal::{
+            EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+            is_raw_mode_enabled,
+        },
+    },
+    layout::Rect,
+    style::Color,
+};
+
+pub use self::event::{Event, Events};
+pub use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::sys::terminal;
+
+/// The second screen of the terminal, given back when dropped.
+#[must_use = "the terminal is given back when this is dropped"]
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    colours: bool,
+}
+
+impl Screen {
+    /// Whether standard input and output are a terminal that can put the cursor anywhere.
+    pub fn is_possible() -> bool {
+        let is_able = env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
+        io::stdin().is_terminal() && stdout().is_terminal() && is_able
+    }
+
+    /// Takes the terminal.
+    pub fn enter() -> io::Result<Self> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let usual = panic::take_hook();
+            panic::set_hook(Box::new(move |panicked| {
+                leave();
+                usual(panicked);
+            }));
+        });
+        let colours = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        take().and_then(|()| blank()).map(|terminal| Self { terminal, colours }).inspect_err(|_| leave())
+    }
+
+    /// Takes the terminal again after somebody else had it, who may have changed its modes.
+    pub fn take_again(&mut self) -> io::Result<()> {
+        disable_raw_mode()?;
+        take()?;
+        self.clear()
+    }
+
+    /// Gives the terminal back until it is taken again.
+    pub fn give_back(&self) {
+        leave();
+    }
+
+    /// Forgets what is drawn, and asks for the size anew.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.terminal = blank()?;
+        Ok(())
+    }
+
+    /// Draws; only what has changed is written.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<()> {
+        let colours = self.colours;
+        let drawn = self.terminal.draw(|frame| {
+            draw(frame);
+            if !colours {
+                for cell in &mut frame.buffer_mut().content {
+                    (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+                }
+            }
+        });
+        drawn.map(drop)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen)
+}
+
+/// Does nothing where the terminal was given back already.
+fn leave() {
+    if is_raw_mode_enabled().unwrap_or(false) {
+        // Nothing is left to be done for a terminal that is gone.
+        let _ = disable_raw_mode();
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+    }
+}
+
+/// An empty screen as large as the terminal is now. Ratatui's own way to clear asks the terminal where the
+/// cursor is, and would wait for an answer that the thread that reads keys takes away.
+fn blank() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
+    let (columns, rows) = terminal::size();
+    let mut backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout()));
+    backend.clear()?;
+    let viewport = Viewport::Fixed(Rect::new(0, 0, columns, rows));
+    Terminal::with_options(backend, TerminalOptions { viewport })
+}

@@ -1,0 +1,34 @@
+//! What became of a launch.
+
+/// What became of a launch.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[repr(u8)]
+pub enum Fate {
+    /// It started at once.
+    AtOnce,
+    /// It stood in line, and started.
+    Waited,
+    /// It was refused.
+    Refused,
+    /// It stood in line, and its time ran out.
+    TimedOut,
+}
+
+impl Fate {
+    pub(super) const ALL: [Self; 4] = [Self::AtOnce, Self::Waited, Self::Refused, Self::TimedOut];
+
+    /// Whether a program was started.
+    pub fn has_started(self) -> bool {
+        matches!(self, Self::AtOnce | Self::Waited)
+    }
+
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AtOnce => "started at once",
+            Self::Waited => "started after a wait",
+            Self::Refused => "refused",
+            Self::TimedOut => "refused after a wait",
+        }
+    }
+}

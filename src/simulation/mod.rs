@@ -1,0 +1,27 @@
+//! Plays the launches of a log under a policy: at their times and with their durations, judged by the
+//! evaluator and served by the protocol of every launch, over tables in memory and by a clock that stands
+//! still between events. Nothing here reads a log or prints: `recording` takes events one by one, and what
+//! comes out is counted in a `tally`.
+//!
+//! A year has millions of launches, so a launch is sixteen bytes ([`traffic`]), each kind of launch is judged
+//! once for each time of day that the policy knows ([`judge`]), and what came of it is added up and not kept.
+
+mod agenda;
+pub mod books;
+pub mod dice;
+pub mod durations;
+pub mod fate;
+mod in_order;
+pub mod judge;
+pub mod kind;
+pub mod people;
+mod programs;
+pub mod recording;
+pub mod sweep;
+mod tables;
+pub mod tally;
+#[cfg(test)]
+mod tests;
+pub mod traffic;
+pub mod waits;
+pub mod world;

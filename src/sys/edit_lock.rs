@@ -1,0 +1,115 @@
+//! One editor at a time. The lock is on a file of its own, which nobody else can open, so that nobody else
+//! can keep it locked; it holds the path of what is being edited, so that after a crash this is found again.
+//! It goes when editing ends.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{Read, Seek, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use nix::{
+    errno::Errno,
+    unistd::{UnlinkatFlags, unlinkat},
+};
+
+use crate::sys::{
+    failure::Failure,
+    record_lock::{self, Bytes, Mode, Ownership},
+    regular_file::{Access, create_new_at, open_existing_at, status, status_at},
+    trusted_directory::TrustedDirectory,
+};
+
+/// What is locked.
+const WHOLE: Bytes = 0..=0;
+
+/// The lock, until it is dropped.
+#[must_use = "the lock goes when this is dropped"]
+#[derive(Debug)]
+pub(crate) struct EditLock {
+    directory: Rc<TrustedDirectory>,
+    name: OsString,
+    file: File,
+    left: Option<PathBuf>,
+}
+
+/// Why there is no lock.
+#[derive(Debug)]
+pub(crate) enum NoLock {
+    /// Somebody else has it: this process, where the kernel tells.
+    Taken(Option<i32>),
+    /// A call failed.
+    Failed(Failure),
+}
+
+impl EditLock {
+    /// Takes it for the files of a policy whose main file has this name in a directory.
+    pub(crate) fn take(directory: &Rc<TrustedDirectory>, main: &OsStr) -> Result<Self, NoLock> {
+        let mut name = OsString::from(".");
+        name.push(main);
+        name.push(".lock");
+        loop {
+            let file = File::from(open(directory, &name).map_err(|errno| failed("open", errno))?);
+            let taken = record_lock::try_lock(file.as_fd(), &WHOLE, Mode::Write, Ownership::Process);
+            if !taken.map_err(|errno| failed("fcntl", errno))? {
+                let other = record_lock::conflict_with_process(file.as_fd(), &WHOLE).ok().flatten();
+                return Err(NoLock::Taken(other.and_then(|other| other.pid)));
+            }
+            // Whoever had it before may have removed the file in between: then there is nothing in this lock.
+            let here = status_at(directory.descriptor(), name.as_os_str()).map(|status| status.id);
+            let ours = status(&file).map(|status| status.id);
+            if here.is_ok() && here == ours {
+                let left = what_was_left(&file);
+                return Ok(Self { directory: Rc::clone(directory), name, file, left });
+            }
+        }
+    }
+
+    /// What was being edited when an earlier lock was lost, if it is still there.
+    pub(crate) fn left(&self) -> Option<&Path> {
+        self.left.as_deref()
+    }
+
+    /// Writes down what is being edited.
+    pub(crate) fn note(&mut self, copy: &Path) -> Result<(), Failure> {
+        self.file.set_len(0).map_err(Failure::of_io("ftruncate"))?;
+        self.file.rewind().map_err(Failure::of_io("lseek"))?;
+        self.file.write_all(copy.as_os_str().as_bytes()).map_err(Failure::of_io("write"))
+    }
+}
+
+impl Drop for EditLock {
+    fn drop(&mut self) {
+        let _ = unlinkat(self.directory.descriptor(), self.name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+    }
+}
+
+fn failed(call: &'static str, errno: Errno) -> NoLock {
+    NoLock::Failed(Failure { call, errno })
+}
+
+fn open(directory: &TrustedDirectory, name: &OsStr) -> Result<OwnedFd, Errno> {
+    loop {
+        match open_existing_at(directory.descriptor(), name, Access::ReadWrite) {
+            Err(Errno::ENOENT) => {}
+            opened => return opened,
+        }
+        match create_new_at(directory.descriptor(), name, 0o600) {
+            Err(Errno::EEXIST) => {}
+            created => return created,
+        }
+    }
+}
+
+fn what_was_left(file: &File) -> Option<PathBuf> {
+    let mut bytes = Vec::new();
+    file.take(4096).read_to_end(&mut bytes).ok()?;
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    (path.is_absolute() && path.exists()).then_some(path)
+}

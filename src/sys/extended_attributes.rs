@@ -1,0 +1,103 @@
+//! What a file has beside owner and permission bits: lists of who may use it, security labels, and whatever
+//! else somebody has noted on it. A file that takes the place of another has the same, or is not put there.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::{fd::AsFd, unix::ffi::OsStringExt},
+};
+
+use rustix::{
+    fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr},
+    io,
+};
+
+use crate::sys::failure::{Errno, Failure};
+
+/// Users and groups besides those of the permission bits. A directory can lend it to files that are made in
+/// it.
+const ACL: &str = "system.posix_acl_access";
+
+/// A hash or a signature of the content, which another content does not have.
+const MEASURED: [&str; 2] = ["security.ima", "security.evm"];
+
+/// What a signature begins with; a hash is the kernel's own to renew.
+const SIGNATURE: u8 = 3;
+
+/// Names with values, as the kernel keeps them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct ExtendedAttributes(Vec<(OsString, Vec<u8>)>);
+
+impl ExtendedAttributes {
+    /// Those of an open file; none where its file system has none.
+    pub(crate) fn of(file: impl AsFd) -> Result<Self, Failure> {
+        let listed = growing(|buffer| flistxattr(&file, buffer)).map_err(failed("flistxattr"))?;
+        let names = listed.unwrap_or_default();
+        let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let mut attributes = Vec::new();
+        for name in names.map(|name| OsString::from_vec(name.to_vec())) {
+            let value = growing(|buffer| fgetxattr(&file, name.as_os_str(), buffer));
+            if let Some(value) = value.map_err(failed(call(&name)))? {
+                attributes.push((name, value));
+            }
+        }
+        Ok(Self(attributes))
+    }
+
+    /// Whether the content is signed, so that no other one can have what this file has.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.0.iter().any(|(name, value)| is_measured(name) && value.first() == Some(&SIGNATURE))
+    }
+
+    /// Gives them to another file, which has its owner and mode already.
+    pub(crate) fn give_to(&self, file: impl AsFd) -> Result<(), Failure> {
+        let there = Self::of(&file)?;
+        if there.value(ACL).is_some() && self.value(ACL).is_none() {
+            fremovexattr(&file, ACL).map_err(failed(call(ACL)))?;
+        }
+        for (name, value) in self.0.iter().filter(|(name, _)| !is_measured(name)) {
+            // A label that it has already may be one that nobody here could give.
+            if there.value(name) != Some(value) {
+                fsetxattr(&file, name.as_os_str(), value, XattrFlags::empty()).map_err(failed(call(name)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, name: impl AsRef<OsStr>) -> Option<&Vec<u8>> {
+        self.0.iter().find(|(known, _)| known == name.as_ref()).map(|(_, value)| value)
+    }
+}
+
+fn is_measured(name: &OsStr) -> bool {
+    MEASURED.iter().any(|measured| name == *measured)
+}
+
+/// What the kernel has, with as much room as it takes; none where there is nothing of the kind.
+fn growing(mut get: impl FnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
+    let mut buffer = vec![0; 256];
+    loop {
+        match get(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Ok(Some(buffer));
+            }
+            Err(io::Errno::RANGE) if buffer.len() < 1 << 20 => buffer = vec![0; buffer.len() * 8],
+            Err(io::Errno::OPNOTSUPP | io::Errno::NODATA | io::Errno::NOSYS) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn failed(call: &'static str) -> impl Fn(io::Errno) -> Failure {
+    move |errno| Failure { call, errno: Errno::from_raw(errno.raw_os_error()) }
+}
+
+/// What a failure is about, as far as people have a name for it.
+fn call(name: impl AsRef<OsStr>) -> &'static str {
+    match name.as_ref().to_str() {
+        Some(ACL | "system.nfs4_acl" | "system.richacl") => "its access control list cannot be kept",
+        Some("security.selinux") => "its SELinux label cannot be kept",
+        Some("security.SMACK64") => "its Smack label cannot be kept",
+        _ => "its extended attributes cannot be kept",
+    }
+}

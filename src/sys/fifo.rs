@@ -1,0 +1,79 @@
+//! A FIFO that nobody ever writes to: as long as somebody has its write end open, its read end does not come
+//! to an end. So it tells whether a program, or anything that inherited from it, is still there; and unlike a
+//! descriptor it outlives the process that reads it.
+
+use std::{
+    fs,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
+};
+
+use nix::{
+    fcntl::{OFlag, open},
+    sys::stat::{Mode, fstat},
+    unistd::{mkfifo, read},
+};
+
+use crate::sys::{
+    failure::{Errno, errno_of},
+    file_id::FileId,
+};
+
+/// The read end.
+#[derive(Debug)]
+pub struct Fifo {
+    reader: OwnedFd,
+    id: FileId,
+}
+
+impl Fifo {
+    /// Makes one for its owner alone. Nothing may be at the path.
+    pub fn create(path: &Path) -> Result<Self, Errno> {
+        mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
+        Self::open(path)
+    }
+
+    /// Opens one that is there.
+    pub fn open(path: &Path) -> Result<Self, Errno> {
+        let reader = open(
+            path,
+            OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
+            Mode::empty(),
+        )?;
+        let id = FileId::from(&fstat(&reader)?);
+        Ok(Self { reader, id })
+    }
+
+    /// Another write end.
+    pub fn writer(path: &Path) -> Result<OwnedFd, Errno> {
+        open(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
+    }
+
+    /// Whether somebody has its write end. What is written into it is nobody's business, and thrown away.
+    pub fn is_held(&self) -> bool {
+        let mut bytes = [0; 4096];
+        loop {
+            match read(&self.reader, &mut bytes) {
+                Ok(0) => return false,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Which file it is.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Takes the name away.
+    pub fn remove(path: &Path) -> Result<(), Errno> {
+        fs::remove_file(path).map_err(|error| errno_of(&error))
+    }
+}
+
+impl AsFd for Fifo {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reader.as_fd()
+    }
+}

@@ -1,0 +1,183 @@
+//! Sockets of this host: a listener that everybody may connect to, and connections over which bytes and,
+//! beside them, one descriptor at a time go. Nothing here blocks for longer than it was told to.
+
+use std::{
+    env,
+    fs::{self, Permissions},
+    io::{IoSlice, IoSliceMut, Read},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        unix::{
+            fs::PermissionsExt,
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
+    socket_with,
+};
+
+use crate::sys::{
+    failure::{Errno, errno_of},
+    peer::Peer,
+    process, unsafe_calls,
+};
+
+/// How long a listener with too many callers is left alone before it is called again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The first descriptor that `systemd` hands over (`sd_listen_fds(3)`).
+const FIRST_HANDED_OVER: RawFd = 3;
+
+/// A socket that others connect to.
+#[derive(Debug)]
+pub struct Listener(UnixListener);
+
+impl Listener {
+    /// The one that the service manager opened for this very process, if it did.
+    pub fn handed_over() -> Option<Self> {
+        let number = |text: String| text.parse::<i32>().ok();
+        let pid = env::var("LISTEN_PID").ok().and_then(number);
+        let count = env::var("LISTEN_FDS").ok().and_then(number);
+        if pid != Some(process::own_pid()) || count != Some(1) {
+            return None;
+        }
+        let listener = UnixListener::from(unsafe_calls::owned(FIRST_HANDED_OVER)?);
+        listener.set_nonblocking(true).ok()?;
+        Some(Self(listener))
+    }
+
+    /// Makes one for everybody. What a process that has ended left at the path is replaced.
+    pub fn at(path: &Path) -> Result<Self, Errno> {
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(Errno::EADDRINUSE),
+            Err(error) if errno_of(&error) == Errno::ECONNREFUSED => {
+                fs::remove_file(path).map_err(|error| errno_of(&error))?;
+            }
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(path).map_err(|error| errno_of(&error))?;
+        let for_all = fs::set_permissions(path, Permissions::from_mode(0o666));
+        for_all.and_then(|()| listener.set_nonblocking(true)).map_err(|error| errno_of(&error))?;
+        Ok(Self(listener))
+    }
+
+    /// The next connection; none while nobody calls.
+    pub fn accept(&self) -> Result<Option<Connection>, Errno> {
+        match self.0.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(true).map_err(|error| errno_of(&error))?;
+                Ok(Some(Connection(stream)))
+            }
+            // Whoever called has hung up already.
+            Err(error) if matches!(errno_of(&error), Errno::EAGAIN | Errno::ECONNABORTED | Errno::EINTR) => {
+                Ok(None)
+            }
+            Err(error) => Err(errno_of(&error)),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A connection. It is never inherited by the program.
+#[derive(Debug)]
+pub struct Connection(UnixStream);
+
+impl Connection {
+    /// Connects, within this time: also where the listener's queue is full, because nobody accepts.
+    pub fn to(path: &Path, longest: Duration) -> Result<Self, Errno> {
+        let address = SocketAddrUnix::new(path).map_err(errno)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(errno)?;
+        let begun = Instant::now();
+        loop {
+            match connect(&socket, &address).map_err(errno) {
+                Ok(()) => return Ok(Self(UnixStream::from(socket))),
+                Err(Errno::EAGAIN) if begun.elapsed() < longest => thread::sleep(PAUSE),
+                Err(Errno::EAGAIN) => return Err(Errno::ETIMEDOUT),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Who is at the other end.
+    pub fn peer(&self) -> Result<Peer, Errno> {
+        Peer::of(self.as_fd())
+    }
+
+    /// The user of whoever opened the listener.
+    pub fn listener_uid(&self) -> Result<u32, Errno> {
+        Peer::uid_of(self.as_fd())
+    }
+
+    /// Sends as many of these bytes as the other end takes now, with a descriptor beside the first of them.
+    pub fn send(&self, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Result<usize, Errno> {
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut room);
+        let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
+        if !descriptors.is_empty() {
+            beside.push(SendAncillaryMessage::ScmRights(&descriptors));
+        }
+        sendmsg(&self.0, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).map_err(errno)
+    }
+
+    /// Reads what has come, and the descriptor beside it. Nothing read means that the other end has hung up.
+    pub fn receive(&self, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), Errno> {
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = RecvAncillaryBuffer::new(&mut room);
+        let received = recvmsg(&self.0, &mut [IoSliceMut::new(bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)
+            .map_err(errno)?;
+        let descriptors = beside.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        Ok((received.bytes, descriptors.flatten().next()))
+    }
+
+    /// Reads what has come; descriptors that came with it are closed.
+    pub fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
+        (&self.0).read(bytes).map_err(|error| errno_of(&error))
+    }
+
+    /// Sleeps until there is something to read, or room to write, at most this long. Says whether there is; a
+    /// signal counts as nothing.
+    pub fn wait(&self, to_write: bool, longest: Duration) -> Result<bool, Errno> {
+        let flags = if to_write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        let timeout =
+            PollTimeout::try_from(longest.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(self.as_fd(), flags)], timeout) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Its number, as long as it is open.
+    pub fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}

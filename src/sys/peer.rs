@@ -1,0 +1,86 @@
+//! Who is at the other end of a local socket: what the kernel wrote down when the connection was made, and
+//! never what is said over it.
+
+use std::os::fd::BorrowedFd;
+
+use nix::libc;
+
+use crate::sys::{failure::Errno, pidfd::PidFd, process::Process, unsafe_calls};
+
+/// The option of Linux 6.5 that gives the process itself, and not its number. The C library does not name it
+/// yet.
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// As many groups as the kernel lets a process have.
+const MOST_GROUPS: usize = 65_536;
+
+/// A process, and on whose behalf it connected.
+#[derive(Debug)]
+pub struct Peer {
+    /// The process.
+    pub process: PidFd,
+    /// When it started: with the number it names one process of one boot.
+    pub started: u64,
+    /// Its effective user when it connected.
+    pub uid: u32,
+    /// Its effective group and its supplementary groups, each once.
+    pub groups: Vec<u32>,
+}
+
+impl Peer {
+    /// Of a connection. `ESRCH` when it has ended: its number may be somebody else's.
+    pub(super) fn of(socket: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let (pid, uid, gid) = credentials(socket)?;
+        let process = opened(socket, pid)?;
+        let started = Process::find(pid).ok_or(Errno::ESRCH)?.started;
+        // What /proc said was of this very process if that is still there, unreaped.
+        if process.has_ended() {
+            return Err(Errno::ESRCH);
+        }
+        let mut groups = vec![gid];
+        for group in supplementary(socket)? {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        Ok(Self { process, started, uid, groups })
+    }
+
+    /// The user alone.
+    pub(super) fn uid_of(socket: BorrowedFd<'_>) -> Result<u32, Errno> {
+        credentials(socket).map(|(_, uid, _)| uid)
+    }
+}
+
+/// Process, user and group.
+fn credentials(socket: BorrowedFd<'_>) -> Result<(i32, u32, u32), Errno> {
+    let mut words = [0; 12];
+    if unsafe_calls::socket_option(socket, libc::SO_PEERCRED, &mut words)? != words.len() {
+        return Err(Errno::EINVAL);
+    }
+    let [pid, uid, gid] = words.as_chunks().0 else { return Err(Errno::EINVAL) };
+    Ok((i32::from_ne_bytes(*pid), u32::from_ne_bytes(*uid), u32::from_ne_bytes(*gid)))
+}
+
+fn supplementary(socket: BorrowedFd<'_>) -> Result<Vec<u32>, Errno> {
+    let mut room = vec![0; 64 * size_of::<u32>()];
+    loop {
+        let length = unsafe_calls::socket_option(socket, libc::SO_PEERGROUPS, &mut room)?;
+        if length <= room.len() {
+            let groups = room.get(..length).unwrap_or_default().as_chunks().0;
+            return Ok(groups.iter().copied().map(u32::from_ne_bytes).collect());
+        }
+        if length > MOST_GROUPS * size_of::<u32>() {
+            return Err(Errno::EINVAL);
+        }
+        room.resize(length, 0);
+    }
+}
+
+/// The process itself.
+fn opened(socket: BorrowedFd<'_>, pid: i32) -> Result<PidFd, Errno> {
+    let mut word = [0; 4];
+    unsafe_calls::socket_option(socket, SO_PEERPIDFD, &mut word)?;
+    let descriptor = unsafe_calls::owned(i32::from_ne_bytes(word)).ok_or(Errno::EINVAL)?;
+    Ok(PidFd::of(pid, descriptor))
+}

@@ -1,0 +1,102 @@
+//! Waiting for many descriptors at once, for as long as nothing happens: however many there are, those that
+//! rest cost nothing.
+
+use std::{os::fd::AsFd, time::Duration};
+
+use nix::sys::{
+    epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+    eventfd::{EfdFlags, EventFd},
+};
+
+use crate::sys::failure::Errno;
+
+/// How many are reported at once.
+const AT_ONCE: usize = 64;
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Interest {
+    /// The end of it, whatever is written before.
+    End,
+    /// Something to read, or the end.
+    Read,
+    /// That, or room to write.
+    ReadAndWrite,
+}
+
+impl Interest {
+    fn flags(self) -> EpollFlags {
+        match self {
+            Self::End => EpollFlags::empty(),
+            Self::Read => EpollFlags::EPOLLIN,
+            Self::ReadAndWrite => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
+        }
+    }
+}
+
+/// A set of descriptors, each with a number by which it is reported.
+#[derive(Debug)]
+pub struct Poller(Epoll);
+
+impl Poller {
+    /// An empty one.
+    pub fn new() -> Result<Self, Errno> {
+        Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
+    }
+
+    /// Adds a descriptor. It goes when it is closed, if nobody has a copy of it.
+    pub fn add(&self, descriptor: impl AsFd, number: u64, interest: Interest) -> Result<(), Errno> {
+        self.0.add(descriptor, EpollEvent::new(interest.flags(), number))
+    }
+
+    /// Waits for something else.
+    pub fn change(&self, descriptor: impl AsFd, number: u64, interest: Interest) -> Result<(), Errno> {
+        self.0.modify(descriptor, &mut EpollEvent::new(interest.flags(), number))
+    }
+
+    /// Takes a descriptor out.
+    pub fn remove(&self, descriptor: impl AsFd) -> Result<(), Errno> {
+        self.0.delete(descriptor)
+    }
+
+    /// Sleeps until something happens, at most this long, and says with which of them.
+    pub fn wait(&self, longest: Option<Duration>) -> Result<Vec<u64>, Errno> {
+        let mut events = [EpollEvent::empty(); AT_ONCE];
+        // Rounded up: waking a moment too early would mean to look around for nothing.
+        let timeout = longest.map_or(EpollTimeout::NONE, |longest| {
+            EpollTimeout::try_from(longest.as_nanos().div_ceil(1_000_000)).unwrap_or(EpollTimeout::NONE)
+        });
+        match self.0.wait(&mut events, timeout) {
+            Ok(count) => Ok(events.iter().take(count).map(EpollEvent::data).collect()),
+            Err(Errno::EINTR) => Ok(Vec::new()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// By which other threads wake the one that waits.
+#[derive(Debug)]
+pub struct Bell(EventFd);
+
+impl Bell {
+    /// One that is silent.
+    pub fn new() -> Result<Self, Errno> {
+        EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Self)
+    }
+
+    /// Wakes whoever waits. That it rang before and nobody has come yet is no failure.
+    pub fn ring(&self) {
+        let _ = self.0.write(1);
+    }
+
+    /// Is silent again.
+    pub fn hush(&self) {
+        let _ = self.0.read();
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

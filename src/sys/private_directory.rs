@@ -1,0 +1,34 @@
+//! A directory of the caller's own for something that nobody else should read or change, in a place where it
+//! stays over a reboot if there is one.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::mkdtemp;
+
+use crate::sys::{
+    failure::Errno, judged_directories::JudgedDirectories, trusted_directory::TrustedDirectory,
+};
+
+/// Where it is made, unless `TMPDIR` names a directory that can be trusted.
+const PLACES: [&str; 2] = ["/var/tmp", "/tmp"];
+
+/// Makes one whose name begins so, with mode 0700.
+pub(crate) fn create(beginning: &str, caller: u32) -> Result<PathBuf, Errno> {
+    let own = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut failure = Errno::ENOENT;
+    for place in own.into_iter().chain(PLACES.map(PathBuf::from)).filter(|place| is_trusted(place, caller)) {
+        match mkdtemp(&place.join(format!("{beginning}XXXXXX"))) {
+            Ok(made) => return Ok(made),
+            Err(errno) => failure = errno,
+        }
+    }
+    Err(failure)
+}
+
+/// Whether nobody else can put another directory in the place of one that is made there.
+fn is_trusted(place: &Path, caller: u32) -> bool {
+    matches!(TrustedDirectory::open(place, &JudgedDirectories::for_caller(caller)), Ok(Some(_)))
+}

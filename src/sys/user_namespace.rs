@@ -1,0 +1,57 @@
+//! User namespaces. In one that does not map every user of the system, the files of all the others seem to
+//! belong to one user, whom nobody can tell from root or from a stranger; and who is in it without being
+//! mapped seems to be that user.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{
+    fs::{self, File},
+    io::Read,
+};
+
+use crate::sys::failure::{Errno, Failure};
+
+/// The user that stands for those who are not mapped, unless `/proc/sys/kernel/overflowuid` says otherwise.
+const OVERFLOW_UID: u32 = 65534;
+
+/// Whether a file that seems to be this user's may be anybody's. Without `/proc` nobody knows.
+pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
+    if uid != OVERFLOW_UID {
+        return Ok(false);
+    }
+    let mut map = String::new();
+    match File::open("/proc/self/uid_map").map_err(Failure::of_io("open /proc/self/uid_map")) {
+        Err(Failure { errno: Errno::ENOENT, .. }) => return Ok(true),
+        Err(failure) => return Err(failure),
+        Ok(mut file) => file.read_to_string(&mut map).map_err(Failure::of_io("read /proc/self/uid_map"))?,
+    };
+    Ok(!maps_everybody(&map))
+}
+
+/// Whether a process is in the user namespace of this one: in any other its number as a user says little.
+pub(crate) fn is_ours(pid: i32) -> bool {
+    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/user")).ok();
+    let ours = namespace("self");
+    ours.is_some() && ours == namespace(&pid.to_string())
+}
+
+/// Lines of first user inside, first user outside, and how many. No user can be mapped whom the namespace
+/// above does not map.
+fn maps_everybody(map: &str) -> bool {
+    let counts = map.lines().map(|line| line.split_ascii_whitespace().nth(2)?.parse::<u32>().ok());
+    counts.sum::<Option<u32>>() == Some(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_map_of_all_users_hides_nobody() {
+        assert!(maps_everybody("         0          0 4294967295\n"));
+        assert!(!maps_everybody("0 1000 1\n"));
+        assert!(!maps_everybody("0 1000 1\n1 100000 65536\n"));
+        assert!(!maps_everybody(""));
+        assert_eq!(hides_owner(0), Ok(false));
+    }
+}

@@ -1,0 +1,89 @@
+//! Too soon and too late: a pause between two launches (`IfElapsed` of adaptive locks), and the end of
+//! holders that keep others waiting for too long (`ExpireAfter`).
+
+use std::time::{Duration, SystemTime};
+
+use super::choice::Choice;
+
+/// What a pause counts from.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ElapsedFrom {
+    /// The last start.
+    #[default]
+    Start,
+    /// The last end.
+    End,
+}
+
+impl Choice for ElapsedFrom {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("start", ElapsedFrom::Start), ("end", ElapsedFrom::End)];
+}
+
+/// What becomes of a start that comes too soon.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum TooSoon {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// Nothing is started, silently and with success.
+    Ok,
+}
+
+impl Choice for TooSoon {
+    const WORDS: &'static [(&'static str, Self)] = &[("refuse", TooSoon::Refuse), ("ok", TooSoon::Ok)];
+}
+
+/// What is ended when a holder is overdue.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ExpireKill {
+    /// The holder.
+    #[default]
+    Process,
+    /// Its process group.
+    Group,
+}
+
+impl Choice for ExpireKill {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("process", ExpireKill::Process), ("group", ExpireKill::Group)];
+}
+
+/// A time that has to pass between two launches.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pause {
+    /// How long.
+    pub length: Duration,
+    /// What it counts from.
+    pub from: ElapsedFrom,
+    /// Whether a launch within it is a failure.
+    pub too_soon: TooSoon,
+}
+
+impl Pause {
+    /// Whether it is still on at `now`, if it began at `last`. A moment in the future counts as long ago: a
+    /// clock that was set back must lock nobody out.
+    pub fn is_on(&self, last: SystemTime, now: SystemTime) -> bool {
+        now.duration_since(last).is_ok_and(|ago| ago < self.length)
+    }
+}
+
+/// When and how a holder is ended that keeps others waiting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Expiry {
+    /// A holder older than this is overdue.
+    pub after: Duration,
+    /// The time between the signals that end it.
+    pub grace: Duration,
+    /// What is ended.
+    pub kill: ExpireKill,
+}
+
+/// Both, where a repository has them.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Pace {
+    /// Not again within this time.
+    pub pause: Option<Pause>,
+    /// No longer than this.
+    pub expiry: Option<Expiry>,
+}

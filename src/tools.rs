@@ -1,0 +1,11 @@
+//! The second program, `rungate-tools`, as thin as the launcher and started like it: see `main.rs`.
+#![no_main]
+
+use std::ffi::{c_char, c_int};
+
+/// The entry point of C.
+#[unsafe(no_mangle)]
+#[allow(unsafe_code, reason = "the name is that of the C runtime's entry point; nothing else defines it")]
+extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
+    c_int::from(rungate::commands::tools())
+}

@@ -1,0 +1,279 @@
+//! "Its death: programs go on, and it comes back with its table."
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+
+use super::{REFUSED, held, seats, waiter, waiting};
+use crate::support::{Ending, Running, eventually, needs_root, set_mode};
+
+/// "It reads its table, opens pidfds and compares start times, then answers."
+#[test]
+fn slots_outlive_the_agent_and_no_longer_than_their_programs() {
+    needs_root!();
+    let (site, agent) = seats(2, "");
+    let stays = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let goes = site.test().user("nobody").args(["run", "--", "matlab"]).spawn();
+    agent.kill();
+    goes.kill();
+    let agent = site.agent();
+    assert_eq!(held(&site), [(1, stays.pid().into())]);
+    let _other = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+    agent.kill();
+    stays.kill();
+    let _agent = site.agent();
+    assert_eq!(held(&site).len(), 1);
+}
+
+/// "A FIFO needs no descriptor store: after a restart EAGAIN on the read end means held, end of file free."
+#[test]
+fn a_descriptor_keeps_its_slot_over_the_death_of_the_agent() {
+    needs_root!();
+    for hold in ["descriptor", "tree"] {
+        let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
+        let running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+        agent.kill();
+        let agent = site.agent();
+        site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+        agent.kill();
+        drop(running);
+        let _agent = site.agent();
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
+}
+
+/// "A holder that ended while the agent was down and whose PID another process has is not kept."
+#[test]
+fn a_process_with_the_number_of_a_holder_is_not_the_holder() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    agent.kill();
+    let directory = site.agent_state().join("holdings");
+    let file = fs::read_dir(&directory).expect("the holdings").next().expect("one").expect("a file").path();
+    let text = fs::read_to_string(&file).expect("a holding");
+    let start: u64 = text
+        .split("\"start\":")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next())
+        .expect("a start")
+        .parse()
+        .expect("a number");
+    // As if this process had started a tick later: it lives, and is somebody else.
+    fs::write(&file, text.replace(&start.to_string(), &(start + 1).to_string()))
+        .expect("the holding is written");
+    let _agent = site.agent();
+    assert_eq!(held(&site), []);
+    drop(running);
+}
+
+/// "Waiting launchers reconnect for 30 s."
+#[test]
+fn a_launch_that_waits_waits_for_the_agent_too() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut waits =
+        site.test().user("games").args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    waits.write_line("it runs");
+    eventually("it stands in line", || (waiting(&site) == 1).then_some(()));
+    agent.kill();
+    let _agent = site.agent();
+    eventually("it stands in line again", || (waiting(&site) == 1).then_some(()));
+    holder.kill();
+    assert_eq!(waits.read_line(), "it runs\n");
+}
+
+/// What another boot left says nothing; what cannot be read is not taken for nothing.
+#[test]
+fn a_state_of_another_boot_is_forgotten_and_a_damaged_one_is_refused() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    agent.kill();
+    let damaged = site.agent_state().join("holdings/99.json");
+    fs::write(&damaged, "{").expect("a damaged file");
+    let refused = site.test().program(env!("CARGO_BIN_EXE_rungate-agent"));
+    refused
+        .stderr(
+            "rungate: the agent does not run: cannot use the state directory [..]/holdings/99.json: read: Structure needs cleaning\n",
+        )
+        .status(71);
+    fs::remove_file(damaged).expect("the damaged file");
+    let boot = site.agent_state().join("boot");
+    for text in ["", "another"] {
+        fs::write(&boot, text).expect("the boot id");
+        let refused = site.test().program(env!("CARGO_BIN_EXE_rungate-agent"));
+        let damaged = "rungate: the agent does not run: cannot use the state directory [..]/boot: read: Structure needs cleaning\n";
+        refused.stderr(damaged).status(71);
+    }
+    fs::write(&boot, "00000000-0000-4000-8000-000000000000").expect("the boot id");
+    let _agent = site.agent();
+    assert_eq!(held(&site), []);
+}
+
+/// "With its state directory full": nothing is given that could not be written down.
+#[test]
+fn what_cannot_be_written_down_is_not_given() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    fs::remove_dir_all(site.agent_state().join("holdings")).expect("the holdings");
+    let cannot = "rungate: matlab: not started: the agent refuses: it cannot write down what it gives: open: No such file or directory\n";
+    site.test().args(["run", "--", "matlab"]).stderr(cannot).status(74);
+    assert_eq!(held(&site), []);
+    agent.signal(Signal::SIGTERM);
+}
+
+/// What it had begun to write down when it was killed is in nobody's way.
+#[test]
+fn what_was_left_half_written_keeps_nothing_and_nobody_out() {
+    needs_root!();
+    let (site, agent) = seats(2, "hold = \"descriptor\"");
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    agent.kill();
+    let holdings = site.agent_state().join("holdings");
+    let names = fs::read_dir(&holdings).expect("the holdings");
+    let numbers =
+        names.filter_map(|entry| entry.expect("an entry").path().file_stem()?.to_str()?.parse().ok());
+    let last: u64 = numbers.max().expect("a holding");
+    for number in last + 1..last + 10 {
+        let path = holdings.join(format!("{number}.fifo"));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).expect("a FIFO");
+    }
+    fs::write(holdings.join(".99.json.4711"), "{\"pid\":").expect("half a file");
+    let _agent = site.agent();
+    let other = site.test().args(["run", "--", "matlab"]).spawn();
+    assert_eq!(held(&site), [(1, running.pid().into()), (2, other.pid().into())]);
+}
+
+/// A FIFO that is gone says nothing of who had it open.
+#[test]
+fn without_its_fifo_nothing_is_taken_for_free() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"descriptor\"");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    agent.kill();
+    let holdings = fs::read_dir(site.agent_state().join("holdings")).expect("the holdings");
+    let mut paths = holdings.map(|entry| entry.expect("an entry").path());
+    let fifo = paths.find(|path| path.extension().is_some_and(|end| end == "fifo")).expect("a FIFO");
+    fs::remove_file(fifo).expect("the FIFO");
+    let refused = "rungate: the agent does not run: cannot use the state directory [..].fifo: open: No such file or directory\n";
+    site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).stderr(refused).status(71);
+}
+
+/// "Waiting launchers keep their place": in the order in which they came, whoever calls first.
+#[test]
+fn those_who_wait_have_their_places_again() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let mut holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let waiters: Vec<Running> = (1..=5).map(|place| waiter(&site, "games", place)).collect();
+    agent.kill();
+    let agent = site.agent();
+    eventually("all stand in line again", || (waiting(&site) == 5).then_some(()));
+    let mut late = waiter(&site, "nobody", 6);
+    agent.kill();
+    let _agent = site.agent();
+    for mut next in waiters {
+        holder.kill();
+        assert_eq!(next.read_line(), "it runs\n");
+        holder = next;
+    }
+    holder.kill();
+    assert_eq!(late.read_line(), "it runs\n");
+    assert_eq!(fs::read_dir(site.agent_state().join("places")).expect("the places").count(), 0);
+}
+
+/// One that does not call is passed over, and has its place when it does; one that has ended has none.
+#[test]
+fn who_does_not_call_again_delays_nobody_for_long() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let gone = waiter(&site, "games", 1);
+    let mut stopped = waiter(&site, "games", 2);
+    let mut next = waiter(&site, "nobody", 3);
+    stopped.signal(Signal::SIGSTOP);
+    eventually("it is stopped", || (stopped.state() == 'T').then_some(()));
+    agent.kill();
+    gone.kill();
+    holder.kill();
+    let _agent = site.agent();
+    assert_eq!(next.read_line(), "it runs\n");
+    assert_eq!(waiting(&site), 1);
+    let mut late = waiter(&site, "nobody", 2);
+    stopped.signal(Signal::SIGCONT);
+    next.kill();
+    // Either may be the first to be looked at while the other does not answer yet.
+    let first = eventually("one of them runs", || held(&site).first().map(|(_, pid)| *pid));
+    let (one, other) =
+        if first == i64::from(stopped.pid()) { (stopped, &mut late) } else { (late, &mut stopped) };
+    one.kill();
+    assert_eq!(other.read_line(), "it runs\n");
+}
+
+/// "From the end of the last": also where the agent was not there to see it.
+#[test]
+fn an_end_that_nobody_saw_begins_the_pause_all_the_same() {
+    needs_root!();
+    let (site, agent) = seats(2, "hold = \"supervisor\"\nif_elapsed = \"1ms\"\nif_elapsed_from = \"end\"");
+    let mut running = site.test().args(["run", "--", "matlab"]).spawn();
+    agent.kill();
+    running.close_stdin();
+    running.end();
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("\"1ms\"", "\"1h\""));
+    let agent = site.agent();
+    let too_soon = "rungate: matlab: too soon: [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    agent.kill();
+    let _agent = site.agent();
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
+
+/// A program that nobody else may be in the slot of while it runs; it says so if somebody is.
+const ALONE: &str = "#!/bin/sh
+mkdir \"$1/$RUNGATE_SLOT_SEATS\" || echo \"slot $RUNGATE_SLOT_SEATS is somebody else's too\"
+for step in 1 2 3 4 5 6 7 8; do /bin/true; done
+rmdir \"$1/$RUNGATE_SLOT_SEATS\"
+";
+
+/// "Restarted in the middle of a storm": no slot lost, none doubled, and everybody is served.
+#[test]
+fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing() {
+    needs_root!();
+    for hold in ["process", "tree"] {
+        let (site, mut agent) = seats(3, &format!("hold = \"{hold}\""));
+        site.script("matlab", ALONE);
+        site.program("other");
+        let slots = site.path("work/slots");
+        fs::create_dir_all(&slots).expect("a directory");
+        set_mode(&slots, 0o777);
+        let holders = [(); 3].map(|()| site.test().args(["run", "--", "other"]).spawn());
+        let users = ["games", "nobody", "backup"].into_iter().cycle().take(36);
+        let arguments = ["run", "-q", "--wait", "forever", "--", "matlab", "$DIR/work/slots"];
+        let launches: Vec<Running> =
+            users.map(|user| site.test().user(user).args(arguments).background()).collect();
+        eventually("all stand in line", || (waiting(&site) == launches.len()).then_some(()));
+        for mut holder in holders {
+            holder.close_stdin();
+            holder.end();
+        }
+        for left in [28, 20, 12, 4] {
+            agent.kill();
+            agent = site.agent();
+            eventually("some of them have run", || (waiting(&site) <= left).then_some(()));
+        }
+        for mut launch in launches {
+            let outcome = launch.end();
+            assert_eq!(
+                (outcome.ending, outcome.stdout.as_str(), outcome.stderr.as_str()),
+                (Ending::Status(0), "", ""),
+                "{hold}"
+            );
+        }
+        eventually("all slots are free", || held(&site).is_empty().then_some(()));
+        assert_eq!(waiting(&site), 0);
+    }
+}

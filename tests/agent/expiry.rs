@@ -1,0 +1,148 @@
+//! "Ending overdue holders needs no record: the agent has the process and the time, and is root; it signals
+//! only processes whose real user is the holder's."
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use super::{held, seats};
+use crate::support::{Ending, Running, Site, Test, eventually, needs_root};
+
+const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"150ms\"";
+
+fn matlab(site: &Site, user: &str) -> Test {
+    site.test().user(user).args(["run", "--", "matlab"]).through(["env", "--default-signal"])
+}
+
+fn ended(running: &Running, with: &str) -> String {
+    format!("rungate: seats: ended PID {} (matlab), overdue by [age], with {with}\n", running.pid())
+}
+
+/// With lock files only root could do that.
+#[test]
+fn an_overdue_holder_of_another_user_is_ended_for_whoever_comes_next() {
+    needs_root!();
+    for hold in ["process", "descriptor", "supervisor", "tree"] {
+        let (site, _agent) = seats(1, &format!("hold = \"{hold}\"\n{OVERDUE}"));
+        let mut holder = matlab(&site, "games").spawn();
+        matlab(&site, "backup").stderr(&ended(&holder, "SIGINT")).status(0);
+        assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
+    }
+}
+
+/// "Who stands in line keeps the order": the first in line ends a holder once it becomes overdue.
+#[test]
+fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
+    needs_root!();
+    let (site, _agent) = seats(1, "expire_after = \"2s\"\nexpire_grace = \"150ms\"");
+    let mut holder = matlab(&site, "games").spawn();
+    let mut waits = site.test().args(["run", "-w", "forever", "--", "matlab"]).background();
+    waits.wait_for_echo();
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+    waits.close_stdin();
+    let said = waits.end().stderr;
+    assert!(said.contains("ended PID"), "{said}");
+}
+
+/// Whoever inherited the descriptor of an overdue job keeps its slot, and is ended like it.
+#[test]
+fn a_child_that_was_left_behind_is_ended_too() {
+    needs_root!();
+    let (site, _agent) = seats(1, &format!("hold = \"descriptor\"\n{OVERDUE}"));
+    site.script(
+        "matlab",
+        "#!/bin/sh\n[ $# = 0 ] && exec cat\nsetsid env --default-signal sleep 1000 </dev/null >/dev/null 2>&1 &\nexit 0\n",
+    );
+    site.test().user("games").args(["run", "--", "matlab", "leave"]).status(0);
+    assert_eq!(held(&site).len(), 1, "the child keeps it");
+    let ended = "rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIGINT\n";
+    matlab(&site, "backup").stderr(ended).status(0);
+}
+
+/// "No set-id program": it has powers that its user has not, and others may rely on it.
+#[test]
+fn a_set_id_program_is_named_and_goes_on() {
+    needs_root!();
+    let (site, _agent) = seats(1, OVERDUE);
+    // A copy: what stands there is a link to a program of the machine.
+    let program = site.path("bin/matlab");
+    fs::remove_file(&program).expect("the link");
+    fs::copy("/bin/cat", &program).expect("a copy");
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("chmod");
+    let mut holder = matlab(&site, "games").spawn();
+    let users = fs::read_to_string(format!("/proc/{}/status", holder.pid())).expect("it runs");
+    if !users.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0")) {
+        return crate::support::skip("set-id programs do not work on this file system");
+    }
+    let goes_on = "rungate: seats: PID [pid] (matlab), overdue by [age], goes on: it runs a set-user-id program\n\
+                   rungate: matlab: not started: the limit is reached\n...\n";
+    matlab(&site, "backup").stderr(goes_on).status(75);
+    holder.wait_for_echo();
+}
+
+/// "No stranger in the same group."
+#[test]
+fn of_a_group_only_the_holders_own_processes_are_ended() {
+    needs_root!();
+    let (site, _agent) = seats(1, &format!("expire_kill = \"group\"\n{OVERDUE}"));
+    // Root starts the launcher as the leader of a group, and somebody else's program into the same group.
+    let script = "setpriv --reuid=nobody --clear-groups env --default-signal sleep 1000 >/dev/null 2>&1 & echo $!\n\
+                  exec setpriv --reuid=games --clear-groups LAUNCHER run -- matlab";
+    let script = script.replace("LAUNCHER", site.rungate().to_str().expect("a plain path"));
+    let leads =
+        site.test().program("/bin/sh").args(["-c", &script]).through(["env", "--default-signal", "setsid"]);
+    let mut holder = leads.background();
+    let stranger: i32 = holder.read_line().trim().parse().expect("a process id");
+    holder.wait_for_echo();
+    matlab(&site, "backup")
+        .stderr("rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIGINT\n")
+        .status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+    let alive = fs::read_to_string(format!("/proc/{stranger}/comm"));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stranger), nix::sys::signal::Signal::SIGKILL)
+        .expect("it goes on");
+    assert_eq!(alive.ok().as_deref(), Some("sleep\n"));
+}
+
+/// "`expire` of what is not one's own needs root."
+#[test]
+fn everybody_may_sweep_what_is_their_own_and_root_everything() {
+    needs_root!();
+    let (site, _agent) = seats(2, OVERDUE);
+    let mut of_games = matlab(&site, "games").spawn();
+    let mut of_backup = matlab(&site, "backup").spawn();
+    let expire = |user: &str, options: &[&str]| site.test().user(user).args(["expire"]).args(options);
+    let goes_on = format!(
+        "rungate: seats: PID {} (matlab), overdue by [age], belongs to another user and goes on\n",
+        of_games.pid()
+    );
+    let would =
+        |running: &Running| format!("seats: would end PID {} (matlab), overdue by [age]\n", running.pid());
+    let outcome = site.test().args(["expire", "--dry-run"]);
+    outcome.stdout(&(would(&of_games) + &would(&of_backup))).status(0);
+    expire("backup", &[]).stderr(&(goes_on + &ended(&of_backup, "SIGINT"))).status(71);
+    assert_eq!(of_backup.end().ending, Ending::Signal(2));
+    of_games.wait_for_echo();
+    site.test().args(["expire"]).stderr(&ended(&of_games, "SIGINT")).status(0);
+    assert_eq!(of_games.end().ending, Ending::Signal(2));
+    eventually("both slots are free", || held(&site).is_empty().then_some(()));
+    site.test().args(["expire"]).status(0);
+}
+
+/// A launch that is gone ends nobody any more, and the agent serves the next.
+#[test]
+fn whoever_dies_while_a_holder_is_ended_harms_nobody() {
+    needs_root!();
+    let (site, _agent) = seats(1, "expire_after = \"1ms\"\nexpire_grace = \"1h\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\ntrap 'echo asked' INT\necho\nwhile :; do read line && echo \"$line\"; done\n",
+    );
+    let mut holder = matlab(&site, "games").background();
+    assert_eq!(holder.read_line(), "\n");
+    let mut next = matlab(&site, "backup").background();
+    assert_eq!(holder.read_line(), "asked\n");
+    next.signal(nix::sys::signal::Signal::SIGKILL);
+    next.end();
+    holder.wait_for_echo();
+    assert_eq!(held(&site).len(), 1);
+}

@@ -1,0 +1,181 @@
+//! "Hostile clients": half a message, a slow reader, a thousand connections, garbage: none of them takes a
+//! slot, and none of them delays anybody else.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rungate::{
+    keeper::agent::{
+        frame::Inbox,
+        message::{Answer, Request, Take},
+    },
+    terms::{hold::Hold, span_of_time::Wait},
+};
+
+use super::{held, seats};
+use crate::support::{LOOK, Running, Site, eventually, needs_root};
+
+/// Far above what a launch takes, and far below the time after which the agent counts as unreachable.
+const SOON: Duration = Duration::from_secs(3);
+
+#[track_caller]
+fn still_serves(site: &Site) {
+    let begun = Instant::now();
+    site.test().user("games").args(["run", "--", "matlab"]).status(0);
+    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
+}
+
+fn connections(site: &Site, count: usize) -> Vec<UnixStream> {
+    (0..count).map(|_| UnixStream::connect(site.agent_socket()).expect("the agent accepts")).collect()
+}
+
+#[test]
+fn who_connects_and_says_nothing_or_half_of_it_delays_nobody() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let mut others = connections(&site, 400);
+    still_serves(&site);
+    for other in &mut others {
+        other.write_all(&[200, 0, 3, 0, 1, 1, 50, 0]).expect("the agent reads");
+    }
+    still_serves(&site);
+    assert_eq!(held(&site), []);
+}
+
+#[test]
+fn who_says_what_makes_no_sense_is_told_so_and_hung_up_on() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    for (said, answer) in [
+        (&[255, 255, 255, 255][..], "too long"),
+        (&[9, 0, 0, 0, 7, 1], "version 7"),
+        (&[2, 0, 0, 0, 1, 250], "no sense"),
+    ] {
+        let mut other = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+        other.set_read_timeout(Some(SOON)).expect("a time");
+        other.write_all(said).expect("the agent reads");
+        let mut bytes = Vec::new();
+        other.read_to_end(&mut bytes).expect("an answer, and the end");
+        assert!(String::from_utf8_lossy(&bytes).contains(answer), "{bytes:?}");
+    }
+    still_serves(&site);
+}
+
+/// A question for the judges.
+fn take(wait: Duration) -> Vec<u8> {
+    let take = Take {
+        typed: "matlab".into(),
+        path: "/usr/bin/matlab".into(),
+        canonical: "/usr/bin/matlab".into(),
+        directory: "/".into(),
+        arguments: vec!["x".repeat(10_000).into()],
+        environment: Vec::new(),
+        held: "".into(),
+        hold: Hold::Process,
+        wait: Some(Wait::For(wait)),
+        may_end: true,
+        is_again: false,
+    };
+    Request::Take(take).frame().expect("it is not too long")
+}
+
+/// Memory that a process has, in KiB.
+fn memory_of(process: &Running) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// "The agent below 100 MB": no question is judged before the one before it has its answer.
+#[test]
+fn who_asks_again_and_again_fills_no_memory_and_gets_what_it_asked_for_last() {
+    needs_root!();
+    let (site, agent) = seats(100, "");
+    let mut others = connections(&site, 20);
+    for other in &mut others {
+        other.set_nonblocking(true).expect("a socket");
+        for _ in 0..100 {
+            let _ = other.write(&take(Duration::ZERO));
+        }
+    }
+    still_serves(&site);
+    // The test's own process has asked, over each connection: a question gives back what the one before it
+    // got.
+    assert!(held(&site).len() <= others.len());
+    assert!(memory_of(&agent) < 100 * 1024, "{} KiB", memory_of(&agent));
+    drop(others);
+}
+
+/// The next answer in a conversation.
+#[track_caller]
+fn answer(connection: &mut UnixStream, inbox: &mut Inbox) -> Answer {
+    loop {
+        if let Some(answer) = inbox.answer().expect("a message") {
+            return answer;
+        }
+        let mut bytes = [0; 1024];
+        let count = connection.read(&mut bytes).expect("the agent answers in time");
+        assert!(count > 0, "the agent has hung up");
+        inbox.add(&bytes[..count]);
+    }
+}
+
+/// A launcher looks for changes of the policy while it waits. One that does not gets nothing by the policy of
+/// before.
+#[test]
+fn who_stands_in_line_gets_nothing_by_an_old_policy() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut waits = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+    waits.set_read_timeout(Some(SOON)).expect("a time");
+    let mut inbox = Inbox::default();
+    waits.write_all(&take(Duration::from_secs(600))).expect("the agent reads");
+    assert!(matches!(answer(&mut waits, &mut inbox), Answer::Waits(_)));
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("limit  = 1", "limit  = 0"));
+    // It is obeyed for a second after it was judged, and no longer.
+    let judged = Instant::now();
+    while judged.elapsed() < Duration::from_millis(1200) {
+        waits.write_all(&Request::Beat.frame().expect("it is short")).expect("the agent reads");
+        assert!(matches!(answer(&mut waits, &mut inbox), Answer::Waits(_)));
+    }
+    holder.kill();
+    eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    waits.write_all(&Request::Beat.frame().expect("it is short")).expect("the agent reads");
+    assert!(matches!(answer(&mut waits, &mut inbox), Answer::Waits(_)));
+    assert_eq!(held(&site), []);
+}
+
+/// Out of descriptors, it answers those who call later, and uses no processor meanwhile.
+#[test]
+fn an_agent_without_descriptors_goes_on_once_others_have_gone() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    agent.kill();
+    let _agent = site.agent_through(["prlimit", "--nofile=48:48"]);
+    let others = connections(&site, 100);
+    let mut waits = site.test().args(["run", "--", "matlab"]).background();
+    waits.write_line("it runs");
+    drop(others);
+    assert_eq!(waits.read_line(), "it runs\n");
+}
+
+#[test]
+fn who_asks_and_does_not_read_the_answers_delays_nobody() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let mut others = connections(&site, 50);
+    for other in &mut others {
+        other.set_nonblocking(true).expect("a socket");
+        // As much as goes in: then the agent has stopped reading.
+        while let Ok(count) = other.write(&LOOK) {
+            if count < LOOK.len() {
+                break;
+            }
+        }
+    }
+    still_serves(&site);
+}

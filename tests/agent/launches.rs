@@ -1,0 +1,203 @@
+//! Launches over the agent: limits, refusals, and an agent that is not there.
+
+use std::fs::{self, create_dir_all};
+
+use nix::sys::signal::Signal;
+
+use super::{REFUSED, held, seats};
+use crate::support::{Site, eventually, needs_root, set_mode};
+
+/// "The limit holds for everybody together", and a refusal says what one over lock files says.
+#[test]
+fn the_limit_holds_between_users() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    let first = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let second = site.test().user("nobody").args(["run", "--", "matlab"]).spawn();
+    assert_eq!(held(&site), [(1, first.pid().into()), (2, second.pid().into())]);
+    site.test()
+        .user("games")
+        .args(["run", "--", "matlab"])
+        .stderr(
+            r#"
+            rungate: matlab: not started: the limit is reached
+              seats  2 of 2 used
+                  rule "seats", /etc/rungate/policy.toml:[..]
+                  PID [..] games matlab, since [..]
+                  PID [..] nobody matlab, since [..]
+            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            To see why: rungate explain -- matlab
+            "#,
+        )
+        .status(75);
+    first.kill();
+    site.test().user("games").args(["run", "--", "matlab"]).status(0);
+}
+
+/// "The program still learns which slot is its own."
+#[test]
+fn the_program_is_told_of_its_slots() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    site.script("matlab", "#!/bin/sh\necho $RUNGATE_HELD $RUNGATE_SLOT_SEATS\n");
+    site.test().args(["run", "--", "matlab"]).stdout("seats=1 1\n").status(0);
+}
+
+/// "A repository for each": every member has a table of its own.
+#[test]
+fn each_user_has_a_limit_of_their_own() {
+    needs_root!();
+    let (site, _agent) = seats(1, "per = \"user\"");
+    let _first = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let _second = site.test().user("nobody").args(["run", "--", "matlab"]).spawn();
+    site.test().user("games").args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+}
+
+/// "No answer within 5 s" is said with where and what to do.
+#[test]
+fn an_agent_that_cannot_be_reached_refuses() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    agent.kill();
+    site.test()
+        .user("games")
+        .args(["run", "--", "matlab"])
+        .stderr(
+            "
+            rungate: matlab: not started: the agent cannot be reached at /run/rungate-agent/socket: Connection refused
+            Tell your administrator: systemctl status rungate-agent.socket rungate-agent.service
+            ",
+        )
+        .status(74);
+}
+
+/// "With socket activation connects succeed while a service hangs."
+#[test]
+fn an_agent_that_does_not_answer_refuses() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    agent.signal(Signal::SIGSTOP);
+    site.test()
+        .user("games")
+        .args(["run", "--", "matlab"])
+        .stderr("rungate: matlab: not started: the agent at /run/rungate-agent/socket has not answered for 5 s\n...\n")
+        .status(74);
+}
+
+/// "`unreachable = \"start\"`: without a slot, logged as would-refuse."
+#[test]
+fn a_launch_may_start_without_the_agent_where_the_policy_says_so() {
+    needs_root!();
+    let (site, agent) =
+        seats(1, "unreachable = \"start\"\n[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    // A refusal for the limit is never a free start.
+    site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+    agent.kill();
+    let _other = site.test().args(["run", "--", "matlab"]).spawn();
+    let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    assert_eq!(log.matches("\"would-refuse\"").count(), 1, "{log}");
+}
+
+/// "The launcher checks that the listener is root's."
+#[test]
+fn a_listener_that_is_not_roots_is_asked_nothing() {
+    needs_root!();
+    let (site, agent) = seats(1, "unreachable = \"start\"");
+    agent.kill();
+    fs::remove_file(site.agent_socket()).expect("the socket that is left");
+    set_mode(&site.path("system-run/rungate-agent"), 0o777);
+    let listen = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.bind('/run/rungate-agent/socket')\n\
+                  s.listen()\nprint('ready',flush=True)\nsys.stdin.read()";
+    let mut other = site.test().user("games").program("/usr/bin/python3").args(["-c", listen]).background();
+    assert_eq!(other.read_line(), "ready\n");
+    site.test()
+        .args(["run", "--", "matlab"])
+        .stderr("rungate: matlab: not started: /run/rungate-agent/socket is not root's agent: user [..] listens there\n...\n")
+        .status(74);
+}
+
+/// "The agent judges it by the system policy itself": what a launcher makes of its own policy gives it
+/// nothing.
+#[test]
+fn a_policy_of_the_callers_cannot_name_the_agent() {
+    needs_root!();
+    let site =
+        Site::with_policy("[repository.a]\nkeeper = \"agent\"\nlimit = 1\n[[rule]]\nacquire = [\"a\"]\n");
+    site.test()
+        .args(["run", "--", "true"])
+        .stderr("...\n[..] the agent goes by the system's policy alone, [..] [agent-outside-system-policy]\n...\n")
+        .status(78);
+}
+
+/// "Not started again within this time of the last start", and only root may have that forgotten.
+#[test]
+fn a_pause_is_kept_also_over_the_death_of_the_agent() {
+    needs_root!();
+    let (site, agent) = seats(3, "if_elapsed = \"1h\"");
+    site.test().user("games").args(["run", "--", "matlab"]).status(0);
+    let too_soon = "rungate: matlab: too soon: started at [..] by games, [..] ago;\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    agent.kill();
+    let _agent = site.agent();
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    let refused = "rungate: seats: the agent refuses: only root may have it forget [..]\n";
+    site.test().user("games").args(["reset", "seats"]).stderr(refused).status(74);
+    site.test().args(["reset", "seats"]).status(0);
+    site.test().args(["run", "--", "matlab"]).status(0);
+}
+
+/// "When exec itself fails (126, 127), no start counts", and the slot is free again.
+#[test]
+fn a_program_that_cannot_start_gives_everything_back() {
+    needs_root!();
+    let (site, _agent) = seats(1, "if_elapsed = \"1h\"");
+    site.script("matlab", "#!/nowhere/at/all\n");
+    for _ in 0..2 {
+        let missing = "rungate: $DIR/bin/matlab: its interpreter, or the file itself, was not found\n";
+        site.test().args(["run", "--", "matlab"]).stderr(missing).status(127);
+    }
+    assert_eq!(held(&site), []);
+}
+
+/// A launch below a holder uses the holder's slot, if it is for the same command.
+#[test]
+fn a_wrapper_that_calls_its_own_shim_does_not_block_itself() {
+    needs_root!();
+    for (hold, last) in [("process", "exec LAUNCHER"), ("descriptor", "LAUNCHER"), ("tree", "LAUNCHER")] {
+        let (site, _agent) = seats(1, &format!("hold = \"{hold}\""));
+        let launcher = site.rungate().display().to_string();
+        let wrapper = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nLAST run -- matlab inner\n";
+        site.script("matlab", &wrapper.replace("LAST", &last.replace("LAUNCHER", &launcher)));
+        let mut running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+        assert_eq!(held(&site).len(), 1, "{hold}");
+        running.close_stdin();
+        running.end();
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
+}
+
+/// Who only says so joins nothing.
+#[test]
+fn a_forged_environment_joins_nothing() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let _running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let forged = site.test().user("games").env("RUNGATE_HELD", "seats=1");
+    forged.args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+}
+
+/// "A peer in a foreign user namespace" would be 65,536 users at once: not yet served, and told so.
+#[test]
+fn launches_from_another_user_namespace_are_refused() {
+    needs_root!();
+    let (site, _agent) = seats(1, "unreachable = \"start\"");
+    create_dir_all(site.path("work")).expect("the working directory");
+    site.test()
+        .through(["unshare", "--user", "--map-root-user"])
+        .args(["run", "--", "matlab"])
+        .stderr(
+            "rungate: matlab: not started: the agent refuses: it does not yet serve [..] user namespace\n",
+        )
+        .status(74);
+}

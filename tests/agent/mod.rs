@@ -1,0 +1,69 @@
+//! "With `keeper = \"agent\"` the agent of the host keeps the slots": the same promises as with lock files,
+//! and more.
+
+mod death;
+mod expiry;
+mod files;
+mod holds;
+mod hostility;
+#[cfg(target_arch = "x86_64")]
+mod killed;
+mod launches;
+mod listings;
+mod settings;
+mod waiting;
+
+use crate::support::{Running, Site, eventually};
+
+/// Seats that the agent keeps, for `matlab`; `more` goes into the repository.
+fn seats(limit: u32, more: &str) -> (Site, Running) {
+    let (site, agent) = Site::with_agent(&format!(
+        "
+        [repository.seats]
+        keeper = \"agent\"
+        limit  = {limit}
+        {more}
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"matlab\", \"other\"]
+        acquire  = [\"seats\"]
+        "
+    ));
+    site.program("matlab");
+    (site, agent)
+}
+
+/// The slots that `list` shows, each with its process.
+#[track_caller]
+fn held(site: &Site) -> Vec<(u64, i64)> {
+    let outcome = site.test().args(["list", "--json"]).outcome();
+    let listed: serde_json::Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
+    let repositories = listed.as_array().expect("a list of repositories").iter();
+    let holders = repositories.flat_map(|repository| repository["holders"].as_array().expect("holders"));
+    holders
+        .map(|holder| (holder["slot"].as_u64().expect("a slot"), holder["pid"].as_i64().unwrap_or(0)))
+        .collect()
+}
+
+/// How many wait.
+#[track_caller]
+fn waiting(site: &Site) -> usize {
+    let outcome = site.test().args(["list", "--json"]).outcome();
+    let listed: serde_json::Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
+    let repositories = listed.as_array().expect("a list of repositories").iter();
+    repositories.map(|repository| repository["waiting"].as_array().expect("a line").len()).sum()
+}
+
+/// A launch that waits; it answers a line once it runs.
+#[track_caller]
+fn waiter(site: &Site, user: &str, place: usize) -> Running {
+    let mut running =
+        site.test().user(user).args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    running.write_line("it runs");
+    eventually("it stands in line", || (waiting(site) == place).then_some(()));
+    running
+}
+
+/// A pattern for the refusal of a full limit.
+const REFUSED: &str = "rungate: matlab: not started: the limit is reached\n...\n";

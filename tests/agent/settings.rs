@@ -1,0 +1,131 @@
+//! "`/etc/rungate/agent.toml`": what is for the agent alone, read as strictly as a policy.
+
+use super::{seats, waiting};
+use crate::support::{Running, Site, Test, eventually, needs_root, set_mode};
+
+fn check(site: &Site) -> Test {
+    site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"])
+}
+
+/// Writes the settings as only root may have them.
+fn write(site: &Site, text: &str) {
+    site.system_file("agent.toml", text);
+    set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
+}
+
+/// Seats under an agent with these settings.
+fn seats_with(settings: &str) -> (Site, Running) {
+    let (site, agent) = seats(2, "");
+    agent.kill();
+    write(&site, settings);
+    let agent = site.agent();
+    (site, agent)
+}
+
+/// "Without it everything is as it is by default."
+#[test]
+fn settings_need_not_be_there_unless_they_were_named() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy("");
+    check(&site).status(0);
+    let missing = "rungate: the agent does not run: $DIR/none.toml: open: No such file or directory\n";
+    check(&site).args(["--settings", "$DIR/none.toml"]).stderr(missing).status(78);
+}
+
+#[test]
+fn every_fault_is_told_with_its_place() {
+    needs_root!();
+    let site = Site::new();
+    write(
+        &site,
+        "
+        version = 2
+        [agent]
+        conections = 3
+        slots = 0
+        places = \"many\"
+        [sight]
+        ",
+    );
+    check(&site)
+        .stderr(
+            "
+            rungate: the settings have faults
+            /etc/rungate/agent.toml:1:11: this rungate knows version 1 of the language and no other [unknown-version]
+              |
+            1 | version = 2
+              |           ^
+
+            /etc/rungate/agent.toml:3:1: unknown key \"conections\" in [agent]; did you mean \"connections\"? [unknown-key]
+              |
+            3 | conections = 3
+              | ^^^^^^^^^^
+
+            /etc/rungate/agent.toml:4:9: \"slots\" goes from 1 to 10000000 [out-of-range]
+              |
+            4 | slots = 0
+              |         ^
+
+            /etc/rungate/agent.toml:5:10: \"places\" is a string; it must be a whole number [wrong-type]
+              |
+            5 | places = \"many\"
+              |          ^^^^^^
+
+            /etc/rungate/agent.toml:6:2: unknown key \"sight\" in the file [unknown-key]
+              |
+            6 | [sight]
+              |  ^^^^^
+            ",
+        )
+        .status(78);
+}
+
+/// "It has secrets": whoever else can read or write it, or a directory above it, is one too many.
+#[test]
+fn only_roots_file_that_nobody_else_can_read_is_believed() {
+    needs_root!();
+    let site = Site::new();
+    write(&site, "version = 1\n");
+    check(&site).status(0);
+    let file = site.path("etc/rungate/agent.toml");
+    for mode in [0o640, 0o604, 0o620] {
+        set_mode(&file, mode);
+        check(&site)
+            .stderr("rungate: the agent does not run: /etc/rungate/agent.toml: [..]chmod [..]\n")
+            .status(78);
+    }
+    set_mode(&file, 0o600);
+    std::os::unix::fs::chown(&file, Some(site.user("games").uid), None).expect("chown");
+    let of_games = "rungate: the agent does not run: /etc/rungate/agent.toml: belongs to games [..], neither to root nor to you\n";
+    check(&site).stderr(of_games).status(78);
+    site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).stderr(of_games).status(78);
+}
+
+/// `message`
+#[test]
+fn a_request_is_no_longer_than_it_may_be() {
+    needs_root!();
+    let (site, _agent) = seats_with("[agent]\nmessage = 4096\n");
+    site.test().args(["run", "--", "matlab"]).status(0);
+    let too_long = "rungate: matlab: not started: the agent refuses: what is asked is too long: 4096 bytes are the most ([agent] message in /etc/rungate/agent.toml)\n";
+    site.test().args(["run", "--", "matlab", &"x".repeat(5000)]).stderr(too_long).status(74);
+    // More than the socket takes at once: the agent hangs up before it has heard all.
+    let long = "x".repeat(100_000);
+    site.test().args(["run", "--", "matlab"]).args(vec![long.as_str(); 5]).stderr(too_long).status(74);
+}
+
+/// `connections`
+#[test]
+fn a_user_has_no_more_connections_than_he_may_have() {
+    needs_root!();
+    let (site, _agent) = seats_with("[agent]\nconnections = 2\n");
+    let _holders = [(); 2].map(|()| site.test().args(["run", "--", "matlab"]).spawn());
+    let waits = |user: &str| site.test().user(user).args(["run", "-q", "--wait", "forever", "--", "matlab"]);
+    let _games = [(); 2].map(|()| waits("games").background());
+    eventually("both stand in line", || (waiting(&site) == 2).then_some(()));
+    let refused = "rungate: matlab: not started: the agent refuses: too many launches of this user ask at once ([agent] connections in /etc/rungate/agent.toml)\n";
+    waits("games").stderr(refused).status(74);
+    let _others = waits("backup").background();
+    eventually("somebody else stands in line too", || (waiting(&site) == 3).then_some(()));
+}

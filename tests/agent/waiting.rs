@@ -1,0 +1,92 @@
+//! "Waiting is a line in memory": first come, first served, and nobody is passed over who answers.
+
+use nix::sys::signal::Signal;
+
+use super::{REFUSED, held, seats, waiter, waiting};
+use crate::support::{Running, Site, eventually, needs_root};
+
+/// The slot goes to whoever came first, at once.
+#[test]
+fn those_who_wait_are_served_in_their_order() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let mut holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let waiters: Vec<Running> = (1..=5).map(|place| waiter(&site, "games", place)).collect();
+    // A newcomer that does not wait overtakes nobody.
+    site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+    for (index, mut next) in waiters.into_iter().enumerate() {
+        holder.kill();
+        assert_eq!(next.read_line(), "it runs\n");
+        assert_eq!((held(&site), waiting(&site)), (vec![(1, next.pid().into())], 4 - index));
+        holder = next;
+    }
+}
+
+/// "A killed waiter leaves the line by dying", and one that is stopped is passed over and keeps its place.
+#[test]
+fn who_is_killed_leaves_and_who_is_stopped_keeps_its_place() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let killed = waiter(&site, "games", 1);
+    let mut stopped = waiter(&site, "nobody", 2);
+    let mut next = waiter(&site, "games", 3);
+    let mut last = waiter(&site, "games", 4);
+    killed.kill();
+    stopped.signal(Signal::SIGSTOP);
+    eventually("it is stopped", || (stopped.state() == 'T').then_some(()));
+    holder.kill();
+    assert_eq!(next.read_line(), "it runs\n");
+    stopped.signal(Signal::SIGCONT);
+    eventually("it is continued", || (stopped.state() != 'T').then_some(()));
+    // It beats within a second, and then it is the first again.
+    eventually("it looks again", || site.beats(&stopped).then_some(()));
+    next.kill();
+    assert_eq!(stopped.read_line(), "it runs\n");
+    stopped.kill();
+    assert_eq!(last.read_line(), "it runs\n");
+}
+
+impl Site {
+    /// Whether a launch that waits is asleep in its wait, as it is after a beat.
+    fn beats(&self, running: &Running) -> bool {
+        running.state() == 'S' && waiting(self) >= 1
+    }
+}
+
+/// "A deadline is kept": 124, and nothing is left behind.
+#[test]
+fn the_time_runs_out() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().user("games").args(["run", "-q", "--wait", "1s", "--", "matlab"]).status(124);
+    assert_eq!(waiting(&site), 0);
+}
+
+/// A limit that is raised is seen by those who wait, in the order of the line.
+#[test]
+fn a_policy_that_changes_is_seen_from_the_head_of_the_line() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut first = waiter(&site, "games", 1);
+    let mut second = waiter(&site, "nobody", 2);
+    let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("limit  = 1", "limit  = 3"));
+    assert_eq!((first.read_line(), second.read_line()), ("it runs\n".to_owned(), "it runs\n".to_owned()));
+    let slots: Vec<i64> = held(&site).into_iter().map(|(_, pid)| pid).collect();
+    assert_eq!(slots[1..], [i64::from(first.pid()), second.pid().into()], "the first has the lower slot");
+}
+
+/// A claim is waited for as long as it says, also where the command line would wait longer.
+#[test]
+fn a_claim_of_the_agents_says_how_long_it_is_waited_for() {
+    needs_root!();
+    let (site, _agent) = seats(1, "wait = \"0s\"");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().args(["run", "--wait", "forever", "--", "matlab"]).stderr(REFUSED).status(75);
+    let (site, _agent) = seats(1, "wait = \"1s\"");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).status(124);
+}

@@ -1,0 +1,421 @@
+//! `rungate doctor`: what is not right on this host, with the command that mends it. Each test breaks
+//! something as an evening does, reads what the doctor says, types the command that it names, and asks again.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Account, Ending, Site, Test, needs_root, set_mode};
+
+/// A host with a policy of the system's for one command, and all that it needs.
+fn host() -> Site {
+    let site = Site::new();
+    site.account("ann", &[]);
+    site.directory_over_run();
+    site.system_policy(
+        "
+        version = 1
+        [repository.seats]
+        limit = 1
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    site.program("matlab");
+    let lock = site.path("system-run/rungate/seats.lock");
+    fs::write(&lock, "").expect("a lock file");
+    set_mode(&lock, 0o666);
+    site
+}
+
+/// The doctor, asked for one topic.
+fn doctor(site: &Site, topic: &str) -> Test {
+    site.test().args(["doctor", topic])
+}
+
+/// What it finds that is wrong: the code of each finding, and what mends it.
+#[track_caller]
+fn found(test: &Test) -> Vec<(String, Vec<String>)> {
+    let outcome = test.clone().args(["--json"]).outcome();
+    let page: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{}", outcome.stderr));
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let findings = list(&page["topics"]).into_iter().flat_map(|topic| list(&topic["findings"]));
+    let wrong = findings.filter(|finding| ["fault", "warning"].contains(&text(&finding["status"]).as_str()));
+    wrong.map(|finding| (text(&finding["code"]), list(&finding["mend"]).iter().map(text).collect())).collect()
+}
+
+/// Types the commands that a finding names, and expects that nothing is wrong any more.
+#[track_caller]
+fn mended(site: &Site, topic: &str, code: &str) {
+    let wrong = found(&doctor(site, topic));
+    assert_eq!(wrong.iter().map(|(code, _)| code.as_str()).collect::<Vec<&str>>(), [code], "{wrong:?}");
+    for command in wrong.iter().flat_map(|(_, mend)| mend) {
+        site.test().program("/bin/sh").args(["-c", command]).status(0);
+    }
+    assert_eq!(found(&doctor(site, topic)), []);
+    assert_eq!(doctor(site, topic).args(["--strict"]).outcome().ending, Ending::Status(0));
+}
+
+/// "A policy that root can read and users cannot."
+#[test]
+fn a_policy_that_users_cannot_read_is_a_fault() {
+    needs_root!();
+    let site = host();
+    doctor(&site, "policy")
+        .stdout(
+            "
+            ok       policy        /etc/rungate/policy.toml: 1 rule, 1 repository
+
+            Nothing to mend.
+            ",
+        )
+        .status(0);
+    set_mode(&site.path("etc/rungate/policy.toml"), 0o600);
+    doctor(&site, "policy")
+        .stdout(
+            "
+            fault    policy        /etc/rungate/policy.toml: 1 rule, 1 repository
+              fault    /etc/rungate/policy.toml has mode 0600: users cannot read the policy,
+                       and every launch of theirs is refused (78)
+                         chmod o+r /etc/rungate/policy.toml
+
+            1 fault.
+            ",
+        )
+        .status(1);
+    let ann = site.test().user("ann").args(["run", "--", "matlab"]);
+    ann.clone()
+        .stderr(
+            "
+            rungate: matlab: not started: the policy has 1 fault
+            /etc/rungate/policy.toml: cannot be read: open: Permission denied [unreadable-file]
+            Tell your administrator: rungate doctor
+            ",
+        )
+        .status(78);
+    site.test()
+        .args(["policy", "check", "--strict"])
+        .stderr(
+            "
+            /etc/rungate/policy.toml has mode 0600: users cannot read the policy, and every launch of theirs is refused (78) [policy-unreadable]
+              chmod o+r /etc/rungate/policy.toml
+            rungate: 1 warning
+            ",
+        )
+        .status(1);
+    mended(&site, "policy", "policy-unreadable");
+    ann.stdin("").status(0);
+    site.test().args(["policy", "check", "--strict"]).status(0);
+    set_mode(&site.path("etc/rungate"), 0o750);
+    mended(&site, "policy", "policy-unreadable");
+    fs::create_dir(site.path("etc/rungate/policy.d")).expect("a new directory");
+    site.system_file("policy.d/10-more.toml", "version = 1\n");
+    set_mode(&site.path("etc/rungate/policy.d/10-more.toml"), 0o640);
+    mended(&site, "policy", "policy-unreadable");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o711);
+    mended(&site, "policy", "policy-unreadable");
+}
+
+/// "The first user of matlab owned matlab.lock, and could delete it."
+#[test]
+fn directories_and_lock_files_have_an_owner_and_a_mode() {
+    needs_root!();
+    let site = host();
+    let directory = site.path("system-run/rungate");
+    let lock = directory.join("seats.lock");
+    assert_eq!(found(&doctor(&site, "repositories")), []);
+    set_mode(&lock, 0o600);
+    mended(&site, "repositories", "lock-file-closed");
+    set_mode(&directory, 0o777);
+    mended(&site, "repositories", "directory-mode");
+    chown(&directory, Some(site.user("ann").uid), None).expect("chown");
+    mended(&site, "repositories", "directory-owner");
+
+    let codes =
+        || found(&doctor(&site, "repositories")).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    chown(&lock, Some(site.user("ann").uid), None).expect("chown");
+    assert_eq!(codes(), ["lock-file-owner"]);
+    fs::remove_file(&lock).expect("a lock file");
+    assert_eq!(codes(), ["lock-file-missing"]);
+    fs::remove_dir(&directory).expect("an empty directory");
+    assert_eq!(codes(), ["directory-missing"]);
+    assert_eq!(doctor(&site, "repositories").outcome().ending, Ending::Status(1));
+    let check = site.test().args(["policy", "check", "--strict"]).outcome();
+    assert_eq!(check.ending, Ending::Status(1));
+    assert!(check.stderr.contains("[directory-missing]\n"), "{}", check.stderr);
+}
+
+/// "Will not after the next boot": `/run` is empty then.
+#[test]
+fn what_a_boot_takes_away_is_made_again() {
+    needs_root!();
+    let site = host();
+    site.rungate_in_bin();
+    fs::create_dir_all(site.path("system-run/systemd/system")).expect("new directories");
+    fs::create_dir(site.path("etc/tmpfiles.d")).expect("a new directory");
+    let codes = || found(&doctor(&site, "boot")).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    assert_eq!(codes(), ["boot-directory", "boot-lock-file"]);
+    let lines = |text: &str| site.write("etc/tmpfiles.d/ours.conf", text);
+    lines("d /run/rungate 1777 root root -\n");
+    doctor(&site, "boot")
+        .stdout(
+            "
+            warning  boot          to be made again: /run/rungate and 1 lock file
+              warning  nothing makes /run/rungate/seats.lock again: after the next boot
+                       whoever is first will own it, and can remove it
+                         rungate init --repositories
+
+            1 warning.
+            ",
+        )
+        .status(0);
+    lines("d /run/rungate 1777 root root -\nf /run/rungate/seats.lock 0600 root root -\n");
+    assert_eq!(codes(), ["boot-lock-file"]);
+    lines("d /run/rungate 0777 root root -\nf /run/rungate/seats.lock 0666 daemon root -\n");
+    assert_eq!(codes(), ["boot-directory", "boot-lock-file"]);
+    lines("D /var/run/rungate/ 1777 daemon\nf+ %t/rungate/seats.lock 0666\n");
+    assert_eq!(codes(), ["boot-directory"]);
+    lines("d /run/rungate 1777\nf /run/rungate/seats.lock 0666\nd /run/rungate 0700 daemon\n");
+    assert_eq!(codes(), Vec::<String>::new());
+    fs::remove_file(site.path("etc/tmpfiles.d/ours.conf")).expect("a file");
+    let init = site.test().program("/bin/sh").args(["-c", "rungate init --repositories"]).outcome();
+    assert_eq!(init.ending, Ending::Status(0), "{init:?}");
+    assert_eq!(codes(), Vec::<String>::new());
+}
+
+/// "Overdue holders go on until a launch of root's, or of their own user, wants the slot."
+#[test]
+fn something_ends_overdue_holders() {
+    needs_root!();
+    let site = host();
+    let codes = || found(&doctor(&site, "expiry")).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    assert_eq!(codes(), Vec::<String>::new());
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 1\nexpire_after = \"2h\""));
+    assert_eq!(codes(), ["expiry-off"]);
+    fs::create_dir(site.path("etc/cron.d")).expect("a new directory");
+    site.write("etc/cron.d/rungate", "# */5 * * * * root rungate expire\n");
+    mended(&site, "expiry", "expiry-off");
+    fs::remove_file(site.path("etc/cron.d/rungate")).expect("the job");
+
+    fs::create_dir_all(site.path("system-run/systemd/system")).expect("new directories");
+    let timer = |words: &str, result: &str| {
+        let (timer, service) = (words.replace(' ', "\\n"), result.replace(' ', "\\n"));
+        site.script(
+            "systemctl",
+            &format!(
+                "#!/bin/sh\ncase \"$1 $2\" in\n\
+                 'show rungate-expire.timer') printf '{timer}\\n' ;;\n\
+                 'show rungate-expire.service') printf '{service}\\n' ;;\n\
+                 *) exit 1 ;;\nesac\n"
+            ),
+        );
+        codes()
+    };
+    let success = "Result=success ExecMainStatus=0";
+    let state = |load: &str, active: &str, file: &str| {
+        timer(&format!("LoadState={load} ActiveState={active} UnitFileState={file}"), success)
+    };
+    assert_eq!(state("not-found", "inactive", ""), ["expiry-off"]);
+    assert_eq!(state("masked", "inactive", "masked"), ["expiry-off"]);
+    assert_eq!(state("loaded", "inactive", "enabled"), ["expiry-off"]);
+    assert_eq!(state("loaded", "active", "disabled"), ["expiry-until-boot"]);
+    assert_eq!(state("loaded", "active", "enabled"), Vec::<String>::new());
+    let on = "LoadState=loaded ActiveState=active UnitFileState=enabled LastTriggerUSec=today";
+    assert_eq!(timer(on, success), Vec::<String>::new());
+    assert_eq!(timer(on, "Result=exit-code ExecMainStatus=78"), ["expiry-failed"]);
+    doctor(&site, "expiry")
+        .stdout(
+            "
+            warning  expiry        seats after 2h
+              warning  rungate-expire.service failed (exit-code, status 78; last run today):
+                       overdue holders go on until a launch of root's, or of their own user,
+                       wants the slot
+                         journalctl -u rungate-expire.service
+
+            1 warning.
+            ",
+        )
+        .status(0);
+}
+
+/// "A log that nobody can write loses its events in silence."
+#[test]
+fn a_log_has_to_be_there_for_everybody() {
+    needs_root!();
+    let site = host();
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &format!("{policy}[log]\nto = \"$DIR/log/rungate.jsonl\"\n"));
+    mended(&site, "log", "log-lost");
+    let log = site.path("log/rungate.jsonl");
+    assert_eq!(fs::metadata(&log).expect("the log").mode() & 0o777, 0o642);
+    set_mode(&log, 0o640);
+    mended(&site, "log", "log-lost");
+    set_mode(&site.path("log"), 0o700);
+    mended(&site, "log", "log-lost");
+    fs::remove_file(&log).expect("the log");
+    mended(&site, "log", "log-lost");
+}
+
+/// "Do the programs behind `[command]` exist?"
+#[test]
+fn a_command_has_a_program_that_users_can_start() {
+    needs_root!();
+    let site = host();
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &format!("{policy}[command.matlab]\nexec = \"$DIR/opt/matlab\"\n"));
+    let codes = || found(&doctor(&site, "programs")).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    assert_eq!(codes(), ["program-missing"]);
+    fs::create_dir(site.path("opt")).expect("a new directory");
+    set_mode(&site.path("opt"), 0o755);
+    fs::copy("/bin/true", site.path("opt/matlab")).expect("a program");
+    set_mode(&site.path("opt/matlab"), 0o700);
+    mended(&site, "programs", "program-closed");
+}
+
+/// "Do shims lead to this rungate?"
+#[test]
+fn each_shim_leads_here() {
+    needs_root!();
+    let site = host();
+    fs::create_dir(site.path("other")).expect("a new directory");
+    fs::copy(site.rungate(), site.path("other/rungate")).expect("another rungate");
+    let shims = site.path("etc/rungate/shims");
+    fs::create_dir(&shims).expect("a new directory");
+    set_mode(&shims, 0o755);
+    let link = |target: &Path| {
+        let _ = fs::remove_file(shims.join("matlab"));
+        symlink(target, shims.join("matlab")).expect("a new link");
+    };
+    link(site.rungate());
+    assert_eq!(found(&doctor(&site, "shims")), []);
+    link(&site.path("gone/rungate"));
+    let codes = || found(&doctor(&site, "shims")).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    assert_eq!(codes(), ["shim-dangling"]);
+    link(&site.rungate().with_file_name("rungate-tools"));
+    assert_eq!(codes(), ["shim-of-tools"]);
+    link(&site.path("other/rungate"));
+    assert_eq!(codes(), ["shim-of-another"]);
+}
+
+/// "Are the shims first in PATH for every way in?" A shell is asked, and says what it makes of its files.
+#[test]
+fn a_shell_that_passes_the_shims_by_is_named() {
+    needs_root!();
+    let site = host();
+    for directory in ["etc/rungate/shims", "etc/profile.d"] {
+        fs::create_dir(site.path(directory)).expect("a new directory");
+        set_mode(&site.path(directory), 0o755);
+    }
+    symlink(site.rungate(), site.path("etc/rungate/shims/matlab")).expect("a new link");
+    site.write("etc/login.defs", "ENV_PATH PATH=$DIR/bin:/usr/bin:/bin\n");
+    site.write("etc/profile", "for file in /etc/profile.d/*.sh; do . \"$file\"; done\n");
+    site.write("etc/profile.d/nothing.sh", "echo something that is no path\n");
+    let of_bash = || {
+        let wrong = doctor(&site, "ways").outcome().stdout;
+        wrong.lines().find(|line| line.contains("bash, logged in")).map(|line| line.trim().to_owned())
+    };
+    if !Path::new("/bin/bash").exists() {
+        return crate::support::skip("bash(1) is not installed");
+    }
+    assert!(of_bash().is_some_and(|line| line.starts_with("warning  ")), "{:?}", of_bash());
+    site.write("etc/profile.d/rungate.sh", include_str!("../packaging/ways-in/profile.sh"));
+    assert_eq!(of_bash(), None);
+}
+
+/// "Asked by somebody else it is about their session", and whoever has no power learns whom to tell.
+#[test]
+fn a_user_learns_what_is_wrong_for_them() {
+    needs_root!();
+    let site = host();
+    site.shim("matlab");
+    let ann = |path: &str| doctor(&site, "ways").user("ann").env("PATH", site.expand(path));
+    let session = |path: &str| {
+        let stdout = ann(path).args(["-v"]).outcome().stdout;
+        stdout.lines().find(|line| line.contains("this session: ")).map(|line| line.trim().to_owned())
+    };
+    let first = session("$DIR/shims:$DIR/bin:/usr/bin:/bin").expect("a line about the session");
+    assert!(first.starts_with("ok       this session: the shims come first"), "{first}");
+    let last = session("$DIR/bin:$DIR/shims:/usr/bin:/bin").expect("a line about the session");
+    assert!(last.starts_with("warning  this session: matlab is"), "{last}");
+
+    set_mode(&site.path("etc/rungate/policy.toml"), 0o600);
+    doctor(&site, "policy")
+        .user("ann")
+        .args(["repositories"])
+        .stdout(
+            "
+            fault    policy        refuses every launch that it is for
+              fault    /etc/rungate/policy.toml: cannot be read: open: Permission denied
+                       [unreadable-file]
+                         rungate policy check
+            unknown  repositories  not looked at, because the policy has faults
+
+            1 fault.
+            What is not yours to mend is your administrator's: sudo rungate doctor
+            ",
+        )
+        .status(1);
+}
+
+/// "The agent (socket answers)."
+#[test]
+fn an_agent_that_is_needed_has_to_answer() {
+    needs_root!();
+    let policy = "
+        version = 1
+        [repository.tokens]
+        keeper = \"agent\"
+        limit  = 2
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"tokens\"]
+        ";
+    let (site, agent) = Site::with_agent(policy);
+    doctor(&site, "agent")
+        .args(["-v"])
+        .stdout(
+            "
+            ok       agent         keeps tokens
+              ok       /run/rungate-agent/socket answers; 0 tables in use
+              ok       it is of version [..], as the launcher is
+
+            Nothing to mend.
+            ",
+        )
+        .status(0);
+    agent.kill();
+    let codes: Vec<String> = found(&doctor(&site, "agent")).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["agent-silent"]);
+}
+
+/// Everybody can ask, whatever is there.
+#[test]
+fn without_a_policy_there_is_nothing_to_mend() {
+    let site = Site::new();
+    let uid = Account::own().uid;
+    let page = site.test().args(["doctor", "policy", "repositories", "programs", "agent", "site"]);
+    if uid == 0 {
+        site.account("ann", &[]);
+    } else if Path::new("/etc/rungate").exists() {
+        return crate::support::skip("this host has a policy of the system's");
+    }
+    page.stdout(
+        "
+        note     policy        there is none, so that nothing is limited
+        ok       repositories  none in lock files
+        ok       programs      the policy names no command literally
+        ok       agent         not needed: lock files keep all slots
+        ok       site          none: limits are those of this host, or of those that
+                               share a directory
+
+        Nothing to mend; 1 note with -v.
+        ",
+    )
+    .status(0);
+    assert_eq!(site.test().args(["doctor", "weather"]).outcome().ending, Ending::Status(64));
+}

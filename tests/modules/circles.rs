@@ -1,0 +1,85 @@
+//! The files of the source, and which imports from which.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use super::{code, is_import, members, sources};
+
+/// The modules that a file imports from, save those that it is a part of: `src/a/b.rs` is `["a", "b"]`.
+fn imports(path: &Path) -> BTreeSet<Vec<String>> {
+    let own = module_path(path);
+    let mut imports = BTreeSet::new();
+    for (_, line) in code(path).iter().filter(|(_, line)| is_import(line)) {
+        let tree = line.split_once("use ").map_or("", |(_, tree)| tree).trim_end_matches(';');
+        for import in leaves(tree) {
+            let mut words = import.iter().map(String::as_str).peekable();
+            let mut found: Vec<String> = match words.next() {
+                Some("crate") => Vec::new(),
+                Some("self") => own.clone(),
+                Some("super") => own[..own.len() - 1].to_vec(),
+                _ => continue,
+            };
+            while words.next_if_eq(&"super").is_some() {
+                found.pop();
+            }
+            found.extend(words.map(str::to_owned));
+            imports.insert(found);
+        }
+    }
+    imports
+}
+
+/// `a::{b, c::D}` is `a::b` and `a::c::D`.
+fn leaves(tree: &str) -> Vec<Vec<String>> {
+    let words = |text: &str| -> Vec<String> {
+        let word = |word: &str| word.split_whitespace().next().unwrap_or_default().to_owned();
+        text.split("::").map(word).filter(|word| !word.is_empty()).collect()
+    };
+    let Some((stem, _)) = tree.split_once('{') else { return vec![words(tree)] };
+    let of = |member: &str| leaves(member.trim()).into_iter().map(|rest| [words(stem), rest].concat());
+    members(&tree[stem.len()..]).into_iter().filter(|member| !member.trim().is_empty()).flat_map(of).collect()
+}
+
+fn module_path(path: &Path) -> Vec<String> {
+    let words = path.with_extension("");
+    let words = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    words.filter(|word| word != "mod").collect()
+}
+
+/// Whoever wants to understand two files of a circle has to understand all of it.
+#[test]
+fn no_files_go_round_in_a_circle() {
+    let files: BTreeSet<Vec<String>> = sources().iter().map(|path| module_path(path)).collect();
+    let mut uses: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for path in sources() {
+        let own = module_path(&path);
+        let file = |import: &Vec<String>| {
+            (1..=import.len()).rev().map(|length| import[..length].to_vec()).find(|part| files.contains(part))
+        };
+        let others = imports(&path).iter().filter_map(file).filter(|file| !own.starts_with(file)).collect();
+        uses.insert(own, others);
+    }
+    // Whoever uses nobody who is left, or is used by nobody who is left, is in no circle.
+    loop {
+        let left: BTreeSet<Vec<String>> = uses.keys().cloned().collect();
+        let used: BTreeSet<Vec<String>> = uses.values().flatten().cloned().collect();
+        let is_between = |file: &Vec<String>, others: &BTreeSet<Vec<String>>| {
+            used.contains(file) && others.iter().any(|other| left.contains(other))
+        };
+        uses.retain(|file, others| is_between(file, others));
+        if uses.len() == left.len() {
+            break;
+        }
+    }
+    let names = |file: &Vec<String>| file.join("::");
+    let left: Vec<String> = uses
+        .iter()
+        .map(|(file, used)| {
+            let used = used.iter().filter(|used| uses.contains_key(*used)).map(names);
+            format!("{} -> {}", names(file), used.collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    assert!(left.is_empty(), "files in a circle:\n{}", left.join("\n"));
+}

@@ -1,0 +1,165 @@
+//! Certificates, passwords and tokens: whatever is wrong with them is told in a sentence, with what to do.
+
+use std::fs;
+use std::path::Path;
+
+use super::{TTL, seats};
+use crate::support::{
+    Authority, Certificate, Ending, Etcd, Host, eventually, needs_etcd, needs_openssl, set_mode,
+};
+
+/// `[site]` with these lines.
+fn settings(endpoint: &str, prefix: &str, ttl: &str, more: &str) -> String {
+    format!(
+        "version = 1\n[site]\nendpoints = [\"{endpoint}\"]\nprefix = \"{prefix}\"\nttl = \"{ttl}\"\n{more}"
+    )
+}
+
+fn ca(authority: &Authority) -> String {
+    format!("ca = \"{}\"\n", authority.certificate().display())
+}
+
+fn shows(certificate: &Certificate) -> String {
+    let Certificate { certificate, key } = certificate;
+    format!("certificate = \"{}\"\nkey = \"{}\"\n", certificate.display(), key.display())
+}
+
+/// What a launch is told on a host with these settings.
+#[track_caller]
+fn refused(settings: &str) -> String {
+    let host = Host::new("lab1", &seats(1, ""), settings);
+    let outcome = host.test().args(["run", "--", "matlab"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
+    outcome.stderr
+}
+
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+/// A launch starts, sooner or later: agents are connected when they answer, but not always to etcd.
+#[track_caller]
+fn starts(host: &Host) {
+    eventually("a launch starts", || {
+        let outcome = host.test().args(["run", "-q", "--", "matlab"]).outcome();
+        (outcome.ending == Ending::Status(0)).then_some(())
+    });
+}
+
+/// "Certificates: wrong CA, expired, of another host."
+#[test]
+fn a_member_with_a_wrong_certificate_is_not_trusted() {
+    needs_etcd!();
+    needs_openssl!();
+    let authority = Authority::new();
+    let good = authority.sign("good", "/O=our site", "IP:127.0.0.1", 30);
+    let expired = authority.sign("expired", "/O=our site", "IP:127.0.0.1", -1);
+    let other = authority.sign("other", "/O=our site", "DNS:etcd1", 30);
+    let etcd = Etcd::secure(&authority, &[&good, &expired, &other], &[]);
+    let endpoints: Vec<String> = etcd.endpoints().collect();
+    let prefix = Etcd::prefix();
+    let of = |member: usize, more: &str| settings(&endpoints[member], &prefix, TTL, more);
+    starts(&Host::new("lab1", &seats(1, ""), &of(0, &ca(&authority))));
+    let advice = "compare it with \"ca\" and \"endpoints\" of [site] in /etc/rungate/agent.toml";
+    let stranger = Authority::new();
+    has(
+        &refused(&of(0, &ca(&stranger))),
+        &["its certificate is not trusted", "another authority than that in \"ca\" signed it", advice],
+    );
+    has(&refused(&of(1, &ca(&authority))), &["its certificate is not trusted", "it has run out", advice]);
+    has(
+        &refused(&of(2, &ca(&authority))),
+        &["its certificate is not trusted", "it is not for the name that \"endpoints\" has", advice],
+    );
+}
+
+/// "With authentication on, a client certificate that has a CN is refused by the gateway."
+#[test]
+fn what_is_wrong_with_the_host_is_told() {
+    needs_etcd!();
+    needs_openssl!();
+    let authority = Authority::new();
+    let good = authority.sign("good", "/O=our site", "IP:127.0.0.1", 30);
+    let named = authority.sign("named", "/O=our site/CN=lab1", "DNS:lab1", 30);
+    let options =
+        ["--client-cert-auth".to_owned(), format!("--trusted-ca-file={}", authority.certificate().display())];
+    let etcd = Etcd::secure(&authority, &[&good, &good, &good], &options);
+    let endpoint = etcd.endpoints().next().expect("a member");
+    let prefix = Etcd::prefix();
+    let of = |more: &str| settings(&endpoint, &prefix, TTL, &(ca(&authority) + more));
+    has(
+        &refused(&of("")),
+        // Whether the member's word arrives before its end is a matter of chance.
+        &["\"certificate\" and \"key\" of [site]", "--trusted-ca-file"],
+    );
+    // Nothing is wrong with a CN before authentication is on.
+    starts(&Host::new("lab1", &seats(1, ""), &of(&shows(&named))));
+    admit(&etcd, "rungate", &prefix);
+    has(&refused(&of(&shows(&named))), &["CommonName", "make one without"]);
+    has(&refused(&of(&shows(&good))), &["\"user\" and \"password_file\" of [site]"]);
+    let password = authority.certificate().with_file_name("password");
+    let with_password = shows(&good) + &user("rungate", &password);
+    has(&refused(&of(&with_password)), &["cannot read the password in", "No such file"]);
+    write_password(&password, "wrong");
+    has(
+        &refused(&of(&with_password)),
+        &["authentication failed", "\"user\" and \"password_file\" of [site]"],
+    );
+    write_password(&password, "secret");
+    starts(&Host::new("lab1", &seats(1, ""), &of(&with_password)));
+    let elsewhere = settings(&endpoint, "/elsewhere/", TTL, &(ca(&authority) + &with_password));
+    has(&refused(&elsewhere), &["permission denied", "etcdctl role grant-permission"]);
+}
+
+/// "Tokens run out and must be renewed", and a password that was changed counts without a restart.
+#[test]
+fn a_token_that_runs_out_is_renewed() {
+    needs_etcd!();
+    let etcd = Etcd::with(&["--auth-token-ttl=1".to_owned()]);
+    let prefix = Etcd::prefix();
+    admit(&etcd, "rungate", &prefix);
+    let endpoint = etcd.endpoints().next().expect("a member");
+    let directory = tempfile::tempdir().expect("a directory");
+    let password = directory.path().join("password");
+    write_password(&password, "secret");
+    // It is asked for nothing for longer than a token lives.
+    let host =
+        Host::new("lab1", &seats(1, ""), &settings(&endpoint, &prefix, "9s", &user("rungate", &password)));
+    starts(&host);
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    starts(&host);
+    write_password(&password, "another");
+    let by_root = ["--user=root:secret", "--interactive=false", "user", "passwd", "rungate"];
+    etcd.control_with(&by_root, "another\n").expect("it is changed");
+    starts(&host);
+}
+
+fn user(name: &str, password: &Path) -> String {
+    format!("user = \"{name}\"\npassword_file = \"{}\"\n", password.display())
+}
+
+fn write_password(path: &Path, password: &str) {
+    fs::write(path, format!("{password}\n")).expect("write the password");
+    set_mode(path, 0o600);
+}
+
+/// Turns authentication on, with a user who has this prefix.
+#[track_caller]
+fn admit(etcd: &Etcd, name: &str, prefix: &str) {
+    // Not every version makes the role of root by itself.
+    let _ = etcd.control(&["role", "add", "root"]);
+    for words in [
+        &["user", "add", "root:secret"][..],
+        &["user", "grant-role", "root", "root"],
+        &["role", "add", name],
+        &["role", "grant-permission", name, "--prefix=true", "readwrite", prefix],
+        &["user", "add", &format!("{name}:secret")],
+        &["user", "grant-role", name, name],
+        &["auth", "enable"],
+    ] {
+        assert!(etcd.control(words).is_some(), "etcdctl {words:?}");
+    }
+}

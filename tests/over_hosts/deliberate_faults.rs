@@ -1,0 +1,39 @@
+//! Agents that are wrong on purpose (`src/deliberate_fault.rs`) are caught by the scenes that sound ones
+//! pass.
+//!
+//! ```sh
+//! cargo test --features deliberate-faults --test tests deliberate_faults
+//! ```
+
+use super::scenes::{both_run, has_its_turn, is_overtaken, takes, two_at_once};
+use crate::support::needs_etcd;
+
+#[test]
+fn an_agent_that_proves_nothing_is_caught() {
+    needs_etcd!();
+    assert_eq!(two_at_once(Some("no-proof")), 2);
+}
+
+#[test]
+fn an_agent_that_does_not_prove_the_line_is_caught() {
+    needs_etcd!();
+    assert!(is_overtaken(Some("no-line-proof")));
+}
+
+#[test]
+fn an_agent_with_a_stale_mirror_is_caught() {
+    needs_etcd!();
+    assert!(!has_its_turn(Some("stale-mirror")));
+}
+
+#[test]
+fn an_agent_that_tries_again_blindly_is_caught() {
+    needs_etcd!();
+    assert_eq!(takes(Some("blind-retry")), 2);
+}
+
+#[test]
+fn an_agent_without_a_margin_is_caught() {
+    needs_etcd!();
+    assert_eq!(both_run(Some("no-margin")), 2);
+}

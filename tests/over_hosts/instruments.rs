@@ -1,0 +1,181 @@
+//! What the site shows of itself: `status --site`, metrics and the doctor.
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::{TTL, held, hosts, seats, status};
+use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
+
+/// The codes of what the doctor finds, with how it is, sorted.
+#[track_caller]
+fn found(host: &Host) -> Vec<String> {
+    let outcome = host.test().args(["doctor", "agent", "site", "--json"]).outcome();
+    let page: Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
+    let topics = page["topics"].as_array().expect("topics").iter();
+    let findings = topics.flat_map(|topic| topic["findings"].as_array().expect("findings"));
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    findings.map(|finding| format!("{} {}", text(&finding["status"]), text(&finding["code"]))).collect()
+}
+
+#[track_caller]
+fn metric(host: &Host, name: &str) -> Option<f64> {
+    let outcome = host.test().args(["metrics"]).outcome();
+    let value = outcome.stdout.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map(|value| value.parse().expect("a number"))
+}
+
+/// "`status --site` shows the hosts, their agents' versions, the lag of the mirror, the leases and what each
+/// host holds."
+#[test]
+fn the_site_is_shown_as_each_host_sees_it() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(3, ""), ["lab1", "lab2"]);
+    let _running = one.test().args(["run", "--", "matlab"]).spawn();
+    let _more = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("both are seen", || (held(&one) == 2 && held(&two) == 2).then_some(()));
+    one.test()
+        .args(["status", "--site"])
+        .stdout(
+            "
+            etcd    http://127.0.0.1:[..], http://127.0.0.1:[..], http://127.0.0.1:[..] below /test-[..]/
+            host    lab1: connected, seen [..] ago, not given up for another [..]
+            mirror  [..] behind
+            lease   lost 0 times since the agent started
+
+            HOST VERSION LEASE[gap]WAIT HOLDS
+            lab1 [..][gap]0 seats 1
+            lab2 [..][gap]0 seats 1
+            ",
+        )
+        .status(0);
+    let shown = status(&two);
+    assert_eq!(shown["version"], env!("CARGO_PKG_VERSION"));
+    let site = &shown["site"];
+    assert_eq!((&site["host"], &site["connected"]), (&"lab2".into(), &true.into()));
+    assert!(site["lag"].as_f64().is_some_and(|lag| lag < 3.0), "{site}");
+    assert_eq!(site["hosts"][0]["slots"], serde_json::json!({ "seats": 1 }), "{site}");
+    let lease = site["hosts"][0]["lease"].as_str().expect("a lease");
+    let leases = etcd.control(&["lease", "list"]).expect("the leases");
+    assert!(leases.contains(lease), "{lease} is not among\n{leases}");
+    assert_eq!(found(&one), ["ok agent", "ok agent-version", "ok site"]);
+    assert_eq!(metric(&one, "rungate_site_connected"), Some(1.0));
+    assert_eq!(metric(&one, "rungate_site_hosts"), Some(2.0));
+    assert_eq!(metric(&one, "rungate_site_leases_lost_total"), Some(0.0));
+    assert!(metric(&one, "rungate_site_mirror_lag_seconds").is_some_and(|lag| lag < 3.0));
+}
+
+/// A lease that is revoked is taken anew, and counted.
+#[test]
+fn lost_leases_are_counted() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
+    let lease = || status(&one)["site"]["hosts"][0]["lease"].as_str().map(str::to_owned);
+    let first = eventually("it has a lease", lease);
+    etcd.control(&["lease", "revoke", &first]).expect("it is revoked");
+    eventually("it has another", || lease().filter(|lease| *lease != first));
+    assert_eq!(metric(&one, "rungate_site_leases_lost_total"), Some(1.0));
+    assert!(found(&one).contains(&"note site-leases-lost".to_owned()), "{:?}", found(&one));
+}
+
+/// "A host that dies" is shown as gone, with the time after which its slots are free.
+#[test]
+fn a_host_that_has_gone_is_shown() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(3, ""), ["lab1", "lab2"]);
+    let _running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("it is seen", || (held(&two) == 1).then_some(()));
+    one.agent.signal(Signal::SIGKILL);
+    let gone = eventually("it has gone", || {
+        let host = status(&two)["site"]["hosts"][0].clone();
+        host["absent"].is_number().then_some(host)
+    });
+    assert_eq!((&gone["host"], &gone["lease"]), (&"lab1".into(), &Value::Null), "{gone}");
+    eventually("it is forgotten", || {
+        status(&two)["site"]["hosts"].as_array().is_some_and(|hosts| hosts.len() == 1).then_some(())
+    });
+}
+
+/// The members hang: the status says so, and what is lost; so do the doctor and the metrics.
+#[test]
+fn a_site_that_is_lost_says_so() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let [one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
+    eventually("it is connected", || (metric(&one, "rungate_site_hosts") == Some(1.0)).then_some(()));
+    etcd.signal(Signal::SIGSTOP);
+    eventually("it is lost", || {
+        (status(&one)["site"]["left"] == 0.0 && status(&one)["site"]["trouble"].is_object()).then_some(())
+    });
+    one.test()
+        .args(["status", "--site"])
+        .stdout(
+            "
+            etcd    [..]
+            host    lab1: lost, seen [..] ago: others may have taken its slots
+            mirror  [..] behind
+            lease   lost 0 times since the agent started
+            wrong   for [..]: http://127.0.0.1:[..]: [..]
+                    see whether a majority of the members runs: etcdctl endpoint health --cluster
+
+            HOST VERSION LEASE[gap]WAIT HOLDS
+            lab1 [..][gap]0 -
+            ",
+        )
+        .status(74);
+    assert_eq!(metric(&one, "rungate_site_connected"), Some(0.0));
+    assert!(found(&one).contains(&"fault site-unreached".to_owned()), "{:?}", found(&one));
+    eventually("the mirror is known to be behind", || {
+        metric(&one, "rungate_site_mirror_lag_seconds").filter(|lag| *lag > 3.0)
+    });
+    etcd.signal(Signal::SIGCONT);
+    eventually("it is back", || (metric(&one, "rungate_site_connected") == Some(1.0)).then_some(()));
+}
+
+/// "With one host and no etcd configured, `site` is served by the local agent, and says so."
+#[test]
+fn an_agent_that_is_alone_says_so() {
+    needs_root!();
+    let host = Host::new("lab1", &seats(1, ""), "version = 1\n");
+    host.test()
+        .args(["status", "--site"])
+        .stdout("none: the agent of this host shares nothing, for there is no [site] in /etc/rungate/agent.toml\n")
+        .status(0);
+    assert_eq!(status(&host)["site"], Value::Null);
+    assert!(found(&host).contains(&"warning site-alone".to_owned()), "{:?}", found(&host));
+    host.agent.signal(Signal::SIGKILL);
+    eventually("it has gone", || {
+        (found(&host) == ["fault agent-silent", "fault site-unknown"]).then_some(())
+    });
+    let outcome = host.test().args(["status", "--site"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
+    let text = host.test().args(["metrics"]).outcome().stdout;
+    assert!(text.contains("\nrungate_agent_up 0\n"), "{text}");
+}
+
+/// "Two hosts have one name": whoever is not there says so, and not that etcd cannot be reached.
+#[test]
+fn a_name_that_two_hosts_have_is_told() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let settings = etcd.settings(&Etcd::prefix(), TTL);
+    let one = Host::new("lab1", &seats(1, ""), &settings);
+    eventually("it is there", || status(&one)["site"]["hosts"][0]["lease"].is_string().then_some(()));
+    etcd.control(&[
+        "put",
+        &format!("{}h/lab1", prefix(&one)),
+        r#"{"boot":"another","version":"0","ttl":3000}"#,
+    ])
+    .expect("the key is written");
+    let trouble = eventually("it is told", || {
+        let trouble = status(&one)["site"]["trouble"]["text"].as_str().map(str::to_owned);
+        trouble.filter(|text| text.contains("another host calls itself lab1 too"))
+    });
+    assert!(trouble.contains("name of its own"), "{trouble}");
+}
+
+fn prefix(host: &Host) -> String {
+    status(host)["site"]["prefix"].as_str().expect("a prefix").to_owned()
+}

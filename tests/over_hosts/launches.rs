@@ -1,0 +1,155 @@
+//! Launches: one limit, one line and one list for all hosts.
+
+use super::{REFUSED, held, hosts, seats, waiting};
+use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
+
+/// "Refusals name holders on other hosts."
+#[test]
+fn a_limit_holds_over_hosts() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(2, ""), ["lab1", "lab2"]);
+    let first = one.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let _second = two.test().user("nobody").args(["run", "--", "matlab"]).spawn();
+    eventually("both hosts see both", || (held(&one) == 2 && held(&two) == 2).then_some(()));
+    one.test()
+        .user("games")
+        .args(["run", "--", "matlab"])
+        .stderr(
+            r#"
+            rungate: matlab: not started: the limit is reached
+              seats  2 of 2 used
+                  rule "seats", /etc/rungate/policy.toml:[..]
+                  PID [..] games matlab, since [..]
+                  PID [..] nobody matlab on lab2, since [..]
+            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            To see why: rungate explain -- matlab
+            "#,
+        )
+        .status(75);
+    drop(first);
+    // What ended here is free here at once.
+    one.test().user("games").args(["run", "--", "matlab"]).status(0);
+}
+
+/// "A repository for each" counts over hosts as well, and by the same names.
+#[test]
+fn each_user_has_a_limit_over_all_hosts() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(1, "per = \"user\""), ["lab1", "lab2"]);
+    let _first = one.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let _second = two.test().user("nobody").args(["run", "--", "matlab"]).spawn();
+    eventually("both hosts see both", || (held(&one) == 2 && held(&two) == 2).then_some(()));
+    two.test().user("games").args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+}
+
+/// "The line is one line": whoever came first is served first, on whichever host.
+#[test]
+fn the_line_goes_over_hosts() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two, three] = hosts(&etcd, &seats(1, ""), ["lab1", "lab2", "lab3"]);
+    let holder = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1 && held(&three) == 1).then_some(()));
+    let wait = ["run", "-q", "--wait", "forever", "--", "matlab"];
+    let mut first = two.test().args(wait).background();
+    first.write_line("first");
+    eventually("one waits", || (waiting(&one) == 1 && waiting(&three) == 1).then_some(()));
+    let mut second = three.test().args(wait).background();
+    second.write_line("second");
+    eventually("two wait", || (waiting(&two) == 2).then_some(()));
+    // A newcomer does not pass them, though it is where the slot becomes free.
+    drop(holder);
+    assert_eq!(first.read_line(), "first\n");
+    eventually("the next holder is seen", || (held(&one) == 1 && waiting(&one) == 1).then_some(()));
+    one.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+    drop(first);
+    assert_eq!(second.read_line(), "second\n");
+}
+
+/// "One launch may need slots of all three keepers, all or none."
+#[test]
+fn all_or_none_of_site_agent_and_file() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let policy = "
+        [repository.seats]
+        keeper = \"site\"
+        limit  = 1
+
+        [repository.here]
+        keeper = \"agent\"
+        limit  = 1
+
+        [repository.files]
+        limit  = 1
+
+        [[rule]]
+        name     = \"all\"
+        commands = [\"matlab\"]
+        acquire  = [\"files\", \"here\", \"seats\"]
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"other\"]
+        acquire  = [\"seats\"]
+        ";
+    let [one, two] = hosts(&etcd, policy, ["lab1", "lab2"]);
+    let running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let refused = "rungate: matlab: not started: 1 of 3 limits is reached\n  seats  1 of 1 used\n...\n";
+    two.test().args(["run", "--", "matlab"]).stderr(refused).status(75);
+    // Nothing of the others was kept.
+    assert_eq!((held(&two), two.site.held_numbers("files.lock")), (1, vec![]));
+    drop(running);
+    eventually("its end is seen", || (held(&two) == 0).then_some(()));
+    let _other = two.test().args(["run", "--", "other"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1).then_some(()));
+    one.test().args(["run", "--", "matlab"]).stderr(refused).status(75);
+    assert_eq!(one.site.held_numbers("files.lock"), [0_i64; 0]);
+}
+
+/// "Not started again within this time of the last start", on whichever host.
+#[test]
+fn a_pause_counts_on_all_hosts() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(3, "if_elapsed = \"1h\""), ["lab1", "lab2"]);
+    one.test().user("games").args(["run", "--", "matlab"]).status(0);
+    let too_soon = "rungate: matlab: too soon: started at [..] by games, [..] ago;\n...\n";
+    eventually("the start is seen", || {
+        let outcome = two.test().args(["explain", "--json", "--", "matlab"]).outcome();
+        outcome.stdout.contains("too soon").then_some(())
+    });
+    two.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
+
+/// "With one host and no etcd configured, `site` is served by the local agent, and says so."
+#[test]
+fn without_etcd_the_agent_of_the_host_keeps_the_limit() {
+    needs_root!();
+    let host = Host::new("lab1", &seats(1, ""), "version = 1\n");
+    let running = host.test().args(["run", "--", "matlab"]).spawn();
+    host.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+    assert_eq!(held(&host), 1);
+    drop(running);
+    host.test().args(["run", "--", "matlab"]).status(0);
+}
+
+/// The agent's own death ends no pause.
+#[test]
+fn without_etcd_a_pause_is_kept_too() {
+    needs_root!();
+    let mut host = Host::new("lab1", &seats(1, "if_elapsed = \"1h\""), "version = 1\n");
+    host.test().args(["run", "--", "matlab"]).status(0);
+    let is_too_soon = |host: &Host| {
+        assert_eq!(host.test().args(["run", "-q", "--", "matlab"]).outcome().ending, Ending::Status(69));
+    };
+    is_too_soon(&host);
+    host.restart();
+    is_too_soon(&host);
+    host.test().args(["reset", "seats"]).status(0);
+    host.restart();
+    host.test().args(["run", "--", "matlab"]).status(0);
+}

@@ -1,0 +1,268 @@
+//! Scenes in which an agent could be wrong: somebody's way to etcd is cut, or what comes over it is late.
+//! Sound agents pass each of them; that each would see an agent that is wrong is shown by
+//! `deliberate_faults`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nix::sys::signal::Signal;
+
+use super::{TTL, held, seats, status, waiting};
+use crate::support::{Ending, Etcd, Host, Mishap, Ways, eventually, needs_etcd, state_of};
+
+/// Hosts that go to etcd each by a way of its own; all of their agents have this fault.
+pub(super) struct Scene {
+    etcd: Etcd,
+    prefix: String,
+    policy: String,
+    fault: Option<&'static str>,
+}
+
+impl Scene {
+    pub(super) fn new(more: &str, fault: Option<&'static str>) -> Self {
+        Self::at(Etcd::shared(), more, fault)
+    }
+
+    fn at(etcd: Etcd, more: &str, fault: Option<&'static str>) -> Self {
+        Self { etcd, prefix: Etcd::prefix(), policy: seats(1, more), fault }
+    }
+
+    fn host(&self, name: &str) -> (Host, Ways) {
+        let ways = Ways::to(&self.etcd);
+        let settings = ways.settings(&self.prefix, TTL);
+        (Host::with_fault(name, &self.policy, &settings, self.fault), ways)
+    }
+
+    /// Returns when each of them knows all of them.
+    fn meet(hosts: &[&Host]) {
+        eventually("all hosts know each other", || {
+            hosts.iter().all(|host| known(host) == hosts.len()).then_some(())
+        });
+    }
+
+    /// How a question about the first slot names it.
+    fn first_slot(&self) -> String {
+        STANDARD.encode(format!("{}s/seats/0000001", self.prefix))
+    }
+
+    /// What etcd says of the slots, at this revision or now.
+    fn told(&self, revision: u64) -> serde_json::Value {
+        let (prefix, revision) = (format!("{}s/", self.prefix), format!("--rev={revision}"));
+        let told = self.etcd.control(&["get", "--prefix", &prefix, &revision, "-w", "json"]);
+        serde_json::from_str(&told.expect("the keys")).expect("JSON")
+    }
+
+    fn revision(&self) -> u64 {
+        self.told(0)["header"]["revision"].as_u64().expect("a revision")
+    }
+
+    /// How often slots were taken after this revision.
+    fn taken_since(&self, revision: u64) -> usize {
+        let is_new = |at: u64| {
+            let told = self.told(at);
+            told["kvs"].as_array().is_some_and(|keys| keys.iter().any(|key| key["mod_revision"] == at))
+        };
+        (revision + 1..=self.revision()).filter(|at| is_new(*at)).count()
+    }
+
+    /// How many slots there are in etcd itself.
+    fn slots(&self) -> usize {
+        let prefix = format!("{}s/", self.prefix);
+        let listed = self.etcd.control(&["get", "--prefix", "--keys-only", &prefix]).expect("the keys");
+        listed.lines().filter(|line| !line.is_empty()).count()
+    }
+}
+
+fn known(host: &Host) -> usize {
+    status(host)["site"]["hosts"].as_array().map_or(0, Vec::len)
+}
+
+fn is_connected(host: &Host) -> bool {
+    status(host)["site"]["connected"] == true
+}
+
+fn is_alive(pid: i32) -> bool {
+    state_of(pid).is_some_and(|state| state != 'Z')
+}
+
+const AT_ONCE: [&str; 5] = ["run", "-q", "-n", "--", "matlab"];
+
+/// A host hears of nothing, and somebody else has the slot: how many programs there are then.
+pub(super) fn two_at_once(fault: Option<&'static str>) -> usize {
+    let scene = Scene::new("", fault);
+    let ((one, _way), (two, deaf)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    deaf.deafen(true);
+    let _running = one.test().args(["run", "--", "matlab"]).spawn();
+    1 + usize::from(two.test().args(AT_ONCE).outcome().ending == Ending::Status(0))
+}
+
+/// Somebody stands in line, and a newcomer has not heard of it: whether it gets the slot before.
+pub(super) fn is_overtaken(fault: Option<&'static str>) -> bool {
+    let scene = Scene::new("", fault);
+    // Of those who come at the same revision the host of the lower name is first.
+    let ((one, way), (two, deaf), (three, _way)) =
+        (scene.host("lab1"), scene.host("lab2"), scene.host("lab3"));
+    Scene::meet(&[&one, &two, &three]);
+    let holder = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1 && held(&two) == 1).then_some(()));
+    deaf.deafen(true);
+    let mut first = one.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    first.write_line("first");
+    eventually("it stands in line", || (waiting(&three) == 1).then_some(()));
+    way.deafen(true);
+    drop(holder);
+    eventually("the slot is free", || (scene.slots() == 0).then_some(()));
+    let overtakes = two.test().args(AT_ONCE).outcome().ending == Ending::Status(0);
+    way.deafen(false);
+    deaf.deafen(false);
+    assert_eq!(first.read_line(), "first\n");
+    overtakes
+}
+
+/// Somebody waits on one host for what ends on another: whether it gets its turn.
+pub(super) fn has_its_turn(fault: Option<&'static str>) -> bool {
+    let scene = Scene::new("", fault);
+    let (one, _way) = scene.host("lab1");
+    let holder = one.test().args(["run", "--", "matlab"]).spawn();
+    let (two, _way) = scene.host("lab2");
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut waits = two.test().args(["run", "-q", "--wait", "25s", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    drop(holder);
+    waits.close_stdin();
+    waits.end().ending == Ending::Status(0)
+}
+
+/// Slots were taken, and nobody heard of it: how often they were taken until the program started.
+pub(super) fn takes(fault: Option<&'static str>) -> usize {
+    let scene = Scene::at(Etcd::new(), "", fault);
+    let (one, way) = scene.host("lab1");
+    Scene::meet(&[&one]);
+    loop {
+        let before = scene.revision();
+        way.befall(scene.first_slot(), Mishap::Unanswered);
+        let outcome = one.test().args(AT_ONCE).outcome();
+        assert!(way.has_befallen(), "nothing was lost on the way: {}", outcome.stderr);
+        eventually("nothing is left", || (scene.slots() == 0).then_some(()));
+        if outcome.ending == Ending::Status(0) {
+            return scene.taken_since(before);
+        }
+        // The machine was too slow for the patience of launches, or the launch stood in its own way.
+        eventually("it is there again", || is_connected(&one).then_some(()));
+    }
+}
+
+/// A host is cut off, and its slot goes to another: how many programs there are then.
+pub(super) fn both_run(fault: Option<&'static str>) -> usize {
+    let scene = Scene::new("on_lost = \"stop\"", fault);
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.cut(true);
+    second.write_line("it runs");
+    assert_eq!(second.read_line(), "it runs\n");
+    1 + usize::from(is_alive(running.pid()))
+}
+
+/// "Each wanted slot key does not exist": what a host has not heard of counts all the same.
+#[test]
+fn who_hears_of_nothing_gets_nothing() {
+    needs_etcd!();
+    assert_eq!(two_at_once(None), 1);
+}
+
+/// "Nobody older stands in the line."
+#[test]
+fn nobody_is_overtaken_by_who_hears_of_nothing() {
+    needs_etcd!();
+    assert!(!is_overtaken(None));
+}
+
+#[test]
+fn who_waits_hears_what_ends_elsewhere() {
+    needs_etcd!();
+    assert!(has_its_turn(None));
+}
+
+/// "An answer that does not come leaves the outcome unknown": a transaction cut after its commit.
+#[test]
+fn what_was_taken_unheard_is_the_launchs() {
+    needs_etcd!();
+    assert_eq!(takes(None), 1);
+}
+
+/// The network between an agent and etcd is cut for longer than the ttl.
+#[test]
+fn a_host_that_is_cut_off_ends_its_programs_in_time() {
+    needs_etcd!();
+    assert_eq!(both_run(None), 1);
+}
+
+/// A transaction cut before its commit, and committed late: nothing comes of it, because the host's key was
+/// written anew.
+#[test]
+fn what_comes_late_takes_nothing() {
+    needs_etcd!();
+    let scene = Scene::new("", None);
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    way.befall(scene.first_slot(), Mishap::Late);
+    // On a slow machine it may lose its patience before.
+    let _ = one.test().args(AT_ONCE).outcome();
+    assert!(way.has_befallen());
+    eventually("the slot is free", || (scene.slots() == 0).then_some(()));
+    let revision = || scene.etcd.control(&["get", "nothing", "-w", "json"]).expect("the revision");
+    let before = revision();
+    way.ask_late();
+    for _ in 0..20 {
+        let wait = ["run", "-q", "--wait", "forever", "--", "matlab"];
+        two.test().args(wait).status(0);
+        eventually("the slot is free", || (scene.slots() == 0).then_some(()));
+    }
+    assert_ne!(revision(), before);
+}
+
+/// "The admission of a launch without contention is one round trip", and its end is another.
+#[test]
+fn a_launch_costs_two_transactions() {
+    needs_etcd!();
+    let scene = Scene::at(Etcd::new(), "", None);
+    let (one, _way) = scene.host("lab1");
+    Scene::meet(&[&one]);
+    let cost = || {
+        let before = scene.revision();
+        one.test().args(AT_ONCE).status(0);
+        eventually("the slot is free", || (scene.slots() == 0).then_some(()));
+        scene.revision() - before
+    };
+    // On a slow machine a lease may be lost in between, which costs something too.
+    assert!((0..5).any(|_| cost() == 2), "{} transactions", cost());
+}
+
+/// "`keep`: honest counts after the return", when the network was cut; and what the host had is protected
+/// again.
+#[test]
+fn a_host_that_was_cut_off_is_counted_when_it_is_back() {
+    needs_etcd!();
+    let scene = Scene::new("", None);
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.cut(true);
+    second.write_line("it runs");
+    assert_eq!(second.read_line(), "it runs\n");
+    assert!(is_alive(running.pid()));
+    way.cut(false);
+    eventually("both are counted", || (held(&two) == 2 && held(&one) == 2).then_some(()));
+    drop(second);
+    eventually("one is counted", || (held(&two) == 1).then_some(()));
+    two.test().args(AT_ONCE).status(75);
+    running.signal(Signal::SIGKILL);
+    eventually("none is counted", || (held(&two) == 0).then_some(()));
+}

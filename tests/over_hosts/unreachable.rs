@@ -1,0 +1,60 @@
+//! What becomes of launches when no member of etcd answers.
+
+use nix::sys::signal::Signal;
+
+use super::{TTL, seats};
+use crate::support::{Etcd, Host, eventually, needs_etcd};
+
+/// "No endpoint answers at the start of a launch: 74, naming the endpoints tried and for how long."
+#[test]
+fn a_site_that_cannot_be_reached_refuses() {
+    needs_etcd!();
+    let settings = format!(
+        "version = 1\n[site]\nendpoints = [\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]\nttl = \"{TTL}\"\n"
+    );
+    let host = Host::new("lab1", &seats(1, ""), &settings);
+    host.test()
+        .args(["run", "--", "matlab"])
+        .stderr(
+            "
+            rungate: matlab: not started: the agent refuses: the site has not been reached for [..] s, trying http://127.0.0.1:1, http://127.0.0.1:2: http://127.0.0.1:[..]: Connection refused (os error 111)
+            See whether a majority of the members runs: etcdctl endpoint health --cluster
+            ",
+        )
+        .status(74);
+}
+
+/// "`unreachable = \"start\"`: without a slot, logged as would-refuse."
+#[test]
+fn a_launch_may_start_without_the_site_where_the_policy_says_so() {
+    needs_etcd!();
+    let settings = format!("version = 1\n[site]\nendpoints = [\"http://127.0.0.1:1\"]\nttl = \"{TTL}\"\n");
+    let more = "unreachable = \"start\"\n[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"";
+    let host = Host::new("lab1", &seats(1, more), &settings);
+    let _running = host.test().args(["run", "--", "matlab"]).spawn();
+    let log = std::fs::read_to_string(host.site.path("work/log.jsonl")).expect("the log");
+    assert_eq!(log.matches("\"would-refuse\"").count(), 1, "{log}");
+}
+
+/// A member that hangs is left for another; a majority that hangs is told apart from none that is there.
+#[test]
+fn a_member_that_hangs_holds_up_nobody() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let settings = etcd.settings(&Etcd::prefix(), "8s");
+    let host = Host::new("lab1", &seats(1, ""), &settings);
+    host.test().args(["run", "--", "matlab"]).status(0);
+    for member in 0..3 {
+        etcd.signal_one(member, Signal::SIGSTOP);
+        // A leader that hangs has to be missed by the others first.
+        eventually("a launch starts", || {
+            let outcome = host.test().args(["run", "-q", "--", "matlab"]).outcome();
+            (outcome.stderr.is_empty()).then_some(())
+        });
+        etcd.signal_one(member, Signal::SIGCONT);
+    }
+    etcd.signal(Signal::SIGSTOP);
+    let silent = "rungate: matlab: not started: the agent refuses: the site has not been reached for [..] s, trying [..]\n...\n";
+    host.test().args(["run", "--", "matlab"]).stderr(silent).status(74);
+    etcd.signal(Signal::SIGCONT);
+}

@@ -1,0 +1,376 @@
+//! `rungate policy edit`: as visudo does, and with what a policy can say of itself besides.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+
+use crate::support::{
+    Account, Ending, Outcome, Running, Site, Terminal, Test, needs_root, needs_tmux, set_mode,
+};
+
+const POLICY: &str = r#"version = 1
+
+[repository.matlab]
+limit = 5
+
+[[rule]]
+name     = "seats"
+commands = ["matlab"]
+acquire  = ["matlab"]
+
+[[test]]
+name    = "one of five"
+command = "matlab"
+expect  = "start"
+claims  = ["matlab"]
+"#;
+
+/// A site with this as the system's policy, and editors that need nobody: each replaces some text.
+fn site() -> Site {
+    let site = Site::new();
+    site.system_file("policy.toml", POLICY);
+    set_mode(&site.path("etc/rungate"), 0o755);
+    editors(&site);
+    site
+}
+
+fn editors(site: &Site) {
+    site.script("lower", "#!/bin/sh\nexec sed -i 's/^limit = 5/limit = 3/' \"$1\"\n");
+    site.script("break", "#!/bin/sh\nexec sed -i 's/^limit = 5/limit = \"many\"/' \"$1\"\n");
+    site.script("close", "#!/bin/sh\nexec sed -i 's/^limit = 5/limit = 0/' \"$1\"\n");
+    site.script("append", "#!/bin/sh\nshift\nprintf '\\n[repository.more]\\nlimit = 1\\n' >> \"$1\"\n");
+    site.script("wait", "#!/bin/sh\necho ready\nread word\nprintf '# %s\\n' \"$word\" >> \"$1\"\n");
+}
+
+/// An editor of the site, and nobody at a terminal.
+fn edit<const N: usize>(site: &Site, editor: &str, arguments: [&str; N]) -> Test {
+    let editor = site.expand(&format!("$DIR/bin/{editor}"));
+    let edit = site.test().env("EDITOR", editor).env("TMPDIR", "$DIR/work");
+    edit.args(["policy", "edit"]).args(arguments)
+}
+
+fn text(site: &Site, path: &str) -> String {
+    fs::read_to_string(site.path(path)).expect("a file of the site")
+}
+
+/// The directories of copies that are there.
+fn copies(site: &Site) -> Vec<PathBuf> {
+    let entries = fs::read_dir(site.path("work")).expect("the working directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.to_string_lossy().contains("rungate-policy-")).collect()
+}
+
+/// The names in a directory.
+fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).expect("a directory");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// "What is right with it is put in place as a whole, with the owner and the mode that the file had."
+#[test]
+fn what_was_edited_is_put_in_place_and_nothing_else_changes() {
+    needs_root!();
+    let site = site();
+    let path = site.path("etc/rungate/policy.toml");
+    site.account("staff", &[]);
+    let staff = site.user("staff");
+    chown(&path, None, Some(staff.gid)).expect("chown");
+    set_mode(&path, 0o640);
+    let before = fs::metadata(&path).expect("the policy");
+    edit(&site, "lower", ["--yes"])
+        .stdout("~ repository matlab (policy.toml:3)\n    limit  5 -> 3\n")
+        .status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY.replace("= 5", "= 3"));
+    let after = fs::metadata(&path).expect("the policy");
+    assert_eq!((after.uid(), after.gid(), after.mode()), (before.uid(), staff.gid, before.mode()));
+    assert_ne!(after.ino(), before.ino(), "it is another file, which replaced the old one in one step");
+    assert_eq!(names(&site.path("etc/rungate")), ["policy.toml"], "nothing is left beside it");
+    assert_eq!(copies(&site), [] as [PathBuf; 0]);
+    edit(&site, "true", ["--yes"])
+        .env("EDITOR", "true")
+        .stderr("rungate: /etc/rungate/policy.toml is unchanged\n")
+        .status(0);
+}
+
+/// "A fault never reaches the running system, and what was edited is never lost."
+#[test]
+fn a_fault_stays_outside_and_the_copy_is_kept() {
+    needs_root!();
+    let site = site();
+    for (editor, complaint, why) in [
+        ("break", "/etc/rungate/policy.toml:4:[..]: [..]", "1 fault"),
+        ("close", "/etc/rungate/policy.toml:11: test \"one of five\" failed", "1 failed test"),
+    ] {
+        let outcome = edit(&site, editor, ["--yes"]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
+        let end = format!("rungate: /etc/rungate/policy.toml stays as it is: {why}\nWhat was edited is in ");
+        let complaint = complaint.split("[..]").next().expect("a beginning");
+        assert!(outcome.stderr.starts_with(complaint), "{outcome:?}");
+        assert!(outcome.stderr.contains(&end), "{outcome:?}");
+        let copy = outcome.stderr.lines().last().and_then(|line| line.rsplit(' ').next()).expect("a path");
+        let edited = fs::read_to_string(copy).expect("the copy");
+        assert_ne!(edited, POLICY);
+        let directory = Path::new(copy).parent().expect("a directory");
+        assert_eq!(fs::metadata(directory).expect("the directory").permissions().mode() & 0o777, 0o700);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
+    }
+}
+
+/// "Without a terminal nothing is put in place unless `--yes` was given."
+#[test]
+fn nobody_is_taken_to_have_agreed() {
+    needs_root!();
+    let site = site();
+    let outcome = edit(&site, "lower", []).outcome();
+    assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("nobody can be asked; with --yes nobody is\nWhat was edited is in "),
+        "{outcome:?}"
+    );
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
+    site.script("abort", "#!/bin/sh\necho '# x' >> \"$1\"\nexit 1\n");
+    let outcome = edit(&site, "abort", ["--yes"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
+    assert!(outcome.stderr.contains("/bin/abort ended as if it had failed\n"), "{outcome:?}");
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
+}
+
+fn waiting_editor(site: &Site) -> Running {
+    let mut first = edit(site, "wait", ["--yes"]).background();
+    assert_eq!(first.read_line(), "ready\n");
+    first
+}
+
+/// "Two people do not edit at a time: the second is told who does (75)."
+#[test]
+fn the_second_editor_is_told_of_the_first() {
+    needs_root!();
+    let site = site();
+    let mut first = waiting_editor(&site);
+    let who = format!(
+        "rungate: [..] is being edited by somebody else (root (0), PID {}, for [..])\nTry again when they are done.\n",
+        first.pid()
+    );
+    edit(&site, "lower", ["--yes"]).stderr(&who).status(75);
+    // A drop-in is of the same policy.
+    edit(&site, "append", ["/etc/rungate/policy.d/10-more.toml"]).stderr(&who).status(75);
+    first.write_line("first");
+    let Outcome { ending, stderr, .. } = first.end();
+    assert_eq!((ending, stderr.as_str()), (Ending::Status(0), ""));
+    assert!(text(&site, "etc/rungate/policy.toml").ends_with("# first\n"));
+    edit(&site, "lower", ["--yes"]).stdout("...\n").status(0);
+}
+
+/// "What somebody else changed meanwhile is not written over."
+#[test]
+fn a_change_by_another_hand_is_not_written_over() {
+    needs_root!();
+    let site = site();
+    let mut first = waiting_editor(&site);
+    site.system_file("policy.toml", "version = 1\n# by hand\n");
+    first.write_line("first");
+    let Outcome { ending, stderr, .. } = first.end();
+    assert_eq!(ending, Ending::Status(1), "{stderr}");
+    assert!(stderr.contains("was changed by somebody else meanwhile, and stays as it is now\n"), "{stderr}");
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), "version = 1\n# by hand\n");
+    assert_eq!(copies(&site).len(), 1);
+}
+
+/// "Should rungate be killed, the next edit says where the copy is."
+#[test]
+fn an_edit_that_was_cut_off_is_found_again() {
+    needs_root!();
+    let site = site();
+    let first = waiting_editor(&site);
+    first.signal(Signal::SIGKILL);
+    drop(first);
+    let left = copies(&site);
+    let [left] = left.as_slice() else { panic!("{left:?}") };
+    let told = format!(
+        "rungate: an earlier edit was cut off; what it had come to is in {}/policy.toml\n",
+        left.display()
+    );
+    edit(&site, "lower", ["--yes"]).stdout("...\n").stderr(&told).status(0);
+    edit(&site, "true", []).env("EDITOR", "true").stderr("rungate: [..] is unchanged\n").status(0);
+}
+
+/// "Root runs no editor that somebody else can have written."
+#[test]
+fn root_runs_no_editor_of_somebody_else() {
+    needs_root!();
+    let site = site();
+    site.account("mallory", &[]);
+    let mallory = site.user("mallory");
+    chown(site.path("bin/lower"), Some(mallory.uid), None).expect("chown");
+    edit(&site, "lower", ["--yes"])
+        .stderr(
+            "rungate: EDITOR names an editor that root does not run: $DIR/bin/lower: belongs to mallory[..]\n\
+             Nothing was changed. Name one of the system's, as in: EDITOR=/usr/bin/vi\n",
+        )
+        .status(126);
+    edit(&site, "nonesuch", ["--yes"])
+        .stderr("rungate: EDITOR: [..]nonesuch: not found\nNothing was changed. [..]\n")
+        .status(127);
+    // VISUAL counts before EDITOR, and words after the program are for it.
+    edit(&site, "nonesuch", ["--yes"])
+        .env("VISUAL", "$DIR/bin/append -x")
+        .stdout("+ repository more (policy.toml:17)\n...\n")
+        .stderr("...\n")
+        .status(0);
+}
+
+/// "A drop-in is checked with the main file; its directory is made where it is missing."
+#[test]
+fn a_drop_in_is_edited_with_the_rest_in_view() {
+    needs_root!();
+    let site = site();
+    site.script(
+        "rule",
+        "#!/bin/sh\nprintf '[[rule]]\\nname = \"two for cid\"\\nusers = [\"root\"]\\ncommands = [\"matlab\"]\\nacquire = [{ repository = \"matlab\", ceiling = 2 }]\\n' >> \"$1\"\n",
+    );
+    edit(&site, "rule", ["--yes", "/etc/rungate/policy.d/10-cid.toml"])
+        .stdout("+ rule \"two for cid\" (10-cid.toml:2)\n...\n")
+        .status(0);
+    let file = fs::metadata(site.path("etc/rungate/policy.d/10-cid.toml")).expect("the drop-in");
+    assert_eq!((file.uid(), file.mode() & 0o7777), (0, 0o644));
+    assert_eq!(names(&site.path("etc/rungate/policy.d")), ["10-cid.toml"]);
+    // The main file alone would be right without its repository, and the drop-in then not.
+    site.script("empty", "#!/bin/sh\necho 'version = 1' > \"$1\"\n");
+    let outcome = edit(&site, "empty", ["--yes"]).outcome();
+    assert!(
+        outcome.stderr.contains("10-cid.toml:6:") && outcome.stderr.contains("[unknown-repository]"),
+        "{outcome:?}"
+    );
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
+    edit(&site, "rule", ["--yes", "/etc/rungate/policy.d/notes.txt"])
+        .stderr("rungate: /etc/rungate/policy.d/notes.txt would not be read: the name of a drop-in ends in .toml\n")
+        .status(64);
+}
+
+/// "Faults of other files that are there already are no reason against it", or two files could never be
+/// mended.
+#[test]
+fn two_faulty_files_are_mended_one_after_the_other() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.toml", &POLICY.replace("= 5", "= \"many\""));
+    site.system_file("policy.d/10-x.toml", "[repository.x]\n");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    site.script("mend", "#!/bin/sh\nexec sed -i 's/\"many\"/5/; s/^.repository.x.$/&\\nlimit = 1/' \"$1\"\n");
+    edit(&site, "mend", ["--yes"])
+        .stderr(
+            "/etc/rungate/policy.d/10-x.toml:1:[..]\n...\nThese faults are there already, in other files.\n",
+        )
+        .status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
+    edit(&site, "mend", ["--yes", "/etc/rungate/policy.d/10-x.toml"])
+        .stdout("...\n")
+        .stderr("...\n")
+        .status(0);
+    site.test().args(["policy", "check"]).stderr("...\n").status(0);
+}
+
+/// "A link stays, and the file that it leads to is replaced."
+#[test]
+fn a_link_stays_a_link() {
+    needs_root!();
+    let site = site();
+    fs::rename(site.path("etc/rungate/policy.toml"), site.path("etc/kept.toml")).expect("rename");
+    symlink("../kept.toml", site.path("etc/rungate/policy.toml")).expect("a link");
+    edit(&site, "lower", ["--yes"]).stdout("...\n").status(0);
+    let link = fs::symlink_metadata(site.path("etc/rungate/policy.toml")).expect("the link");
+    assert!(link.is_symlink());
+    assert_eq!(text(&site, "etc/kept.toml"), POLICY.replace("= 5", "= 3"));
+}
+
+/// "For anybody else it is their own policy."
+#[test]
+fn a_user_edits_their_own() {
+    let site = Site::new();
+    editors(&site);
+    let me = Account::own();
+    if crate::support::is_root() {
+        site.account("ann", &[]);
+    }
+    let ann = if crate::support::is_root() { site.user("ann") } else { me };
+    let user = |test: Test| if crate::support::is_root() { test.user("ann") } else { test };
+    let home = site.path("work/home");
+    fs::create_dir(&home).expect("a home");
+    if crate::support::is_root() {
+        chown(&home, Some(ann.uid), Some(ann.gid)).expect("chown");
+    }
+    user(edit(&site, "append", ["--yes"]))
+        .env("EDITOR", "$DIR/bin/append -x")
+        .env("XDG_CONFIG_HOME", &home)
+        .stdout("+ repository more (policy.toml:3)\n...\n")
+        .stderr("[..]warning: [..]\n...\n")
+        .status(0);
+    assert_eq!(text(&site, "work/home/rungate/policy.toml"), "version = 1\n\n[repository.more]\nlimit = 1\n");
+    let mode = |path: &str| fs::metadata(site.path(path)).expect("it is there").mode() & 0o7777;
+    assert_eq!((mode("work/home/rungate"), mode("work/home/rungate/policy.toml")), (0o700, 0o644));
+}
+
+/// Whoever cannot put a file there is told before anything is edited.
+#[test]
+fn the_systems_policy_is_not_edited_by_a_user() {
+    needs_root!();
+    let site = site();
+    site.account("ann", &[]);
+    edit(&site, "lower", ["--yes", "/etc/rungate/policy.toml"])
+        .user("ann")
+        .stderr(
+            "rungate: /etc/rungate/policy.toml cannot be changed by you: open: Permission denied\n\
+             The directory /etc/rungate belongs to root[..]\n",
+        )
+        .status(71);
+}
+
+/// "Whoever is at the terminal chooses: edit again, put in place, throw away, or keep the copy."
+#[test]
+fn at_a_terminal_there_is_a_choice() {
+    needs_root!();
+    needs_tmux!();
+    let site = site();
+    site.rungate_in_bin();
+    // Called so, it is sent to the line of the first fault.
+    site.script(
+        "nano",
+        "#!/bin/sh\necho \"$@\" >> $DIR/work/called\nfor file; do :; done\n\
+         if grep -q many \"$file\"; then sed -i 's/\"many\"/4/' \"$file\"; else sed -i 's/^limit = 5/limit = \"many\"/' \"$file\"; fi\n",
+    );
+    let terminal =
+        Terminal::open_for(site.test().env("EDITOR", "$DIR/bin/nano").env("TMPDIR", "$DIR/work"), (80, 40));
+    terminal.command("rungate policy edit; echo status $?");
+    terminal.shows("(e)dit again, (t)hrow away, or (q)uit and keep the copy?");
+    terminal.enter("p");
+    terminal.shows_when("the question again", |screen| screen.matches("(e)dit again").count() == 2);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
+    terminal.enter("e");
+    terminal.shows("limit  5 -> 4");
+    terminal.shows("(p)ut in place, (e)dit again,");
+    terminal.enter("p");
+    terminal.shows("status 0");
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY.replace("= 5", "= 4"));
+    let called = text(&site, "work/called");
+    let calls: Vec<&str> = called.lines().collect();
+    assert!(calls.len() == 2 && calls[0].starts_with('/') && calls[1].starts_with("+4 /"), "{called}");
+    assert_eq!(copies(&site), [] as [PathBuf; 0]);
+    // The end of the terminal is no answer, and loses nothing.
+    let append = site.expand("$DIR/bin/append");
+    terminal.command(&format!("clear; EDITOR='{append} x' rungate policy edit"));
+    terminal.shows("(p)ut in place, (e)dit again, (t)hrow away, or (q)uit and keep the copy?");
+    terminal.press("C-d");
+    terminal.shows("What was edited is in");
+    assert_eq!(copies(&site).len(), 1);
+    terminal.command(&format!("clear; EDITOR='{append} x' rungate policy edit"));
+    terminal.shows("(p)ut in place, (e)dit again, (t)hrow away, or (q)uit and keep the copy?");
+    terminal.enter("t");
+    terminal.shows_when("the prompt", |screen| screen.trim_end().ends_with('$'));
+    assert_eq!(copies(&site).len(), 1, "what was thrown away is gone");
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY.replace("= 5", "= 4"));
+}

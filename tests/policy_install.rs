@@ -1,0 +1,345 @@
+//! `rungate policy install`: files become those of the policy, checked before, and each of them as a whole.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::support::{Ending, Running, Site, Test, needs_root, needs_strace, set_mode};
+
+const MAIN: &str = r#"version = 1
+
+[repository.matlab]
+limit = 5
+
+[[rule]]
+name     = "seats"
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#;
+
+/// A site with this as the system's policy.
+fn site() -> Site {
+    let site = Site::new();
+    site.directory_over_run();
+    site.system_file("policy.toml", MAIN);
+    set_mode(&site.path("etc/rungate"), 0o755);
+    site
+}
+
+fn install<const N: usize>(site: &Site, arguments: [&str; N]) -> Test {
+    site.test().args(["policy", "install"]).args(arguments)
+}
+
+fn text(site: &Site, path: &str) -> String {
+    fs::read_to_string(site.path(path)).expect("a file of the site")
+}
+
+/// "A file called `policy.toml` becomes the system's, any other a drop-in of its name; `--name` says
+/// otherwise."
+#[test]
+fn files_are_put_where_their_names_say() {
+    needs_root!();
+    let site = site();
+    site.write("work/new.toml", &MAIN.replace("= 5", "= 6"));
+    let changed = "~ repository matlab (policy.toml:3)\n    limit  5 -> 6\n";
+    install(&site, ["--dry-run", "--name", "policy.toml", "new.toml"]).stdout(changed).status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    install(&site, ["--name", "policy.toml", "new.toml"])
+        .stdout(changed)
+        .stderr(
+            "rungate: nobody can be asked; with --yes nobody is, and with --dry-run nothing is done\n\
+             rungate: nothing was changed\n",
+        )
+        .status(1);
+    install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).stdout(changed).status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN.replace("= 5", "= 6"));
+    // Once more it is there already, and there is nothing to say.
+    install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).status(0);
+    site.write("work/10-more.toml", "[repository.more]\nlimit = 1\n");
+    install(&site, ["--yes", "10-more.toml"])
+        .stdout("+ repository more (10-more.toml:1)\n...\n")
+        .stderr("/etc/rungate/policy.d/10-more.toml:1:[..] warning: [..]\n...\n")
+        .status(0);
+    let file = fs::metadata(site.path("etc/rungate/policy.d/10-more.toml")).expect("the drop-in");
+    assert_eq!((file.uid(), file.mode() & 0o7777), (0, 0o644));
+    install(&site, ["--yes", "--name", "../x.toml", "new.toml"])
+        .stderr("rungate: --name takes policy.toml or the name of a drop-in, not ../x.toml\n")
+        .status(64);
+}
+
+/// "A fault never reaches the running system."
+#[test]
+fn what_has_faults_is_not_put_in_place() {
+    needs_root!();
+    let site = site();
+    site.write("work/policy.toml", "[repository.a]\n");
+    install(&site, ["--yes", "policy.toml"])
+        .stderr("/etc/rungate/policy.toml:1:[..]\n...\nrungate: nothing was changed: 1 fault\n")
+        .status(1);
+    install(&site, ["--dry-run", "policy.toml"]).stderr("...\nrungate: nothing was [..]\n").status(1);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    install(&site, ["--yes", "nowhere.toml"]).stderr("rungate: there is no file nowhere.toml\n").status(78);
+}
+
+/// "In an order in which the policy has no fault after any step": what uses a repository comes after it.
+#[test]
+fn several_files_never_make_a_fault_in_between() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    fs::create_dir_all(site.path("work/new/policy.d")).expect("a directory");
+    for directory in ["work/new", "work/new/policy.d"] {
+        set_mode(&site.path(directory), 0o755);
+    }
+    // What stands in the main file now, a drop-in says then; between the two there would be no such
+    // repository.
+    let (head, rule) = MAIN.split_at(MAIN.find("[[rule]]").expect("a rule"));
+    site.write(
+        "work/new/policy.toml",
+        &format!("version = 1\n{}", rule.replace("\"seats\"", "\"new seats\"")),
+    );
+    site.write("work/new/policy.d/10-seats.toml", head);
+    site.write("work/new/policy.d/README", "no drop-in");
+    // Whatever comes second fails; what came first is in place, and right with the rest.
+    let second =
+        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=2"];
+    install(&site, ["--yes", "new"])
+        .through(second)
+        .stdout("...\n")
+        .stderr(
+            "rungate: /etc/rungate/policy.toml cannot be put in place: rename: [..]\n\
+             Before that /etc/rungate/policy.d/10-seats.toml was put in place. The policy has no fault as it is.\n",
+        )
+        .status(71);
+    site.test().args(["policy", "check"]).stderr("...").status(0);
+    install(&site, ["--yes", "new"]).stdout("...\n").status(0);
+    site.test().args(["policy", "check"]).stderr("").status(0);
+    // And back: the drop-in can only go empty once the main file has the repository.
+    site.write("work/new/policy.toml", MAIN);
+    site.write("work/new/policy.d/10-seats.toml", "version = 1\n");
+    install(&site, ["--yes", "new"]).stdout("...\n").status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+}
+
+/// "Of those who run now, who would be refused if they came anew": nobody is ended.
+#[test]
+fn who_runs_now_and_would_be_refused_is_named() {
+    needs_root!();
+    let site = site();
+    site.program("matlab");
+    for (user, groups) in [("ann", &["cad"][..]), ("bob", &[]), ("cid", &[])] {
+        site.account(user, groups);
+    }
+    let mut running: Vec<Running> = Vec::new();
+    for user in ["ann", "bob", "cid", "ann"] {
+        running.push(site.test().user(user).args(["run", "--", "matlab"]).spawn());
+    }
+    let pids: Vec<i32> = running.iter().map(Running::pid).collect();
+    let rule = "\n[[rule]]\nname = \"not bob\"\nusers = [\"bob\"]\naction = \"deny\"\n";
+    site.write("work/policy.toml", &format!("{}{rule}", MAIN.replace("= 5", "= 2")));
+    let outcome = install(&site, ["--dry-run", "policy.toml"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+    let (_, present) = outcome.stdout.split_once("\nOf 4 that run now, ").expect("those who run");
+    let lines: Vec<String> =
+        present.lines().skip(2).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let uid = |user: &str| site.user(user).uid;
+    let expected = [
+        format!("bob ({}) {} matlab rule \"not bob\" refuses it", uid("bob"), pids[1]),
+        format!("ann ({}) {} matlab matlab is full (limit 2)", uid("ann"), pids[3]),
+    ];
+    assert_eq!(lines, expected, "{}", outcome.stdout);
+    assert!(present.starts_with("2 would be refused if they came anew. None is ended.\n"), "{present}");
+    // What changes nothing for them says nothing of them.
+    site.write("work/policy.toml", &MAIN.replace("= 5", "= 4"));
+    install(&site, ["--yes", "policy.toml"])
+        .stdout("~ repository matlab (policy.toml:3)\n    limit  5 -> 4\n")
+        .status(0);
+    running.iter_mut().for_each(Running::wait_for_echo);
+}
+
+/// "Take this drop-in of the system away", with the same checks.
+#[test]
+fn a_drop_in_is_taken_away_where_nothing_needs_it() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/10-more.toml", "[repository.more]\nlimit = 1\n");
+    let rule = "[[rule]]\ncommands = [\"more\"]\nacquire  = [\"more\"]\n";
+    site.system_file("policy.d/20-rule.toml", rule);
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    let names = || {
+        let entries = fs::read_dir(site.path("etc/rungate/policy.d")).expect("the drop-ins");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    install(&site, ["--yes", "--remove", "10-more.toml"])
+        .stderr("/etc/rungate/policy.d/20-rule.toml:3:[..]\n...\nrungate: nothing was changed: 1 fault\n")
+        .status(1);
+    install(&site, ["--dry-run", "--remove", "20-rule.toml"])
+        .stdout("- rule [..]\n...\n")
+        .stderr("/etc/rungate/policy.d/10-more.toml:1:[..] warning: [..]\n...\n")
+        .status(0);
+    assert_eq!(names(), ["10-more.toml", "20-rule.toml"]);
+    // The rule has to go first, whichever was named first.
+    install(&site, ["--yes", "--remove", "10-more.toml", "--remove", "20-rule.toml"])
+        .stdout("...\n")
+        .status(0);
+    assert_eq!(names(), [] as [&str; 0]);
+    install(&site, ["--yes", "--remove", "10-more.toml"])
+        .stderr("rungate: there is no drop-in 10-more.toml in /etc/rungate/policy.d\nThere is none at all.\n")
+        .status(64);
+    install(&site, ["--yes", "--remove", "policy.toml"])
+        .stderr("rungate: --remove takes [..]\n[..]\n")
+        .status(64);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+}
+
+/// "The file, or the link, also where it is one that the policy distrusts", and in one go with what replaces
+/// it.
+#[test]
+fn what_is_distrusted_can_be_taken_away() {
+    needs_root!();
+    let site = site();
+    site.account("ann", &[]);
+    site.write("work/theirs.toml", "[repository.more]\nlimit = 1\n");
+    fs::create_dir(site.path("etc/rungate/policy.d")).expect("a new directory");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    let link = site.path("etc/rungate/policy.d/20-cad.toml");
+    std::os::unix::fs::symlink(site.path("work/theirs.toml"), &link).expect("a link");
+    std::os::unix::fs::chown(site.path("work/theirs.toml"), Some(site.user("ann").uid), None).expect("chown");
+    site.test().args(["policy", "check"]).stderr("...\nrungate: 1 fault\n").status(1);
+    let of_ann = site.test().user("ann").args(["policy", "install", "--yes", "--remove", "20-cad.toml"]);
+    of_ann.stderr("rungate: only root can take a drop-in of the system away\n[..]\n").status(71);
+    site.write("work/30-new.toml", "version = 1\n");
+    let both = ["--yes", "--remove", "20-cad.toml", "30-new.toml"];
+    let outcome = install(&site, both).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+    assert!(fs::symlink_metadata(&link).is_err() && site.path("work/theirs.toml").exists());
+    site.test().args(["policy", "check"]).status(0);
+    install(&site, ["--remove", "30-new.toml", "30-new.toml"])
+        .stderr("rungate: /etc/rungate/policy.d/30-new.toml cannot be put in place and taken away\n")
+        .status(64);
+}
+
+/// "Owner and mode stay, and so do access control lists" and labels.
+#[test]
+fn what_else_a_file_has_is_kept() {
+    needs_root!();
+    let site = site();
+    let path = site.path("etc/rungate/policy.toml");
+    // As acl(5) has it on disk: version 2, then tag, permissions and id of the owner, user 7, the group, the
+    // mask, others.
+    let entries =
+        [(1_u16, 6_u16, u32::MAX), (2, 4, 7), (4, 4, u32::MAX), (16, 4, u32::MAX), (32, 4, u32::MAX)];
+    let bytes = |(tag, bits, id): (u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let acl = [&2_u32.to_le_bytes()[..], &entries.map(bytes).concat()].concat();
+    let noted: [(&str, &[u8]); 3] = [
+        ("system.posix_acl_access", &acl),
+        ("security.selinux", b"system_u:object_r:etc_t:s0\0"),
+        ("user.by", b"ann"),
+    ];
+    for (name, value) in noted {
+        if set(&path, name, value).is_err() {
+            return crate::support::skip("this file system has no extended attributes");
+        }
+    }
+    let lower = |limit: &str| site.write("work/policy.toml", &MAIN.replace("= 5", limit));
+    lower("= 6");
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+    assert!(text(&site, "etc/rungate/policy.toml").contains("limit = 6"));
+    for (name, value) in noted {
+        assert_eq!(get(&path, name).as_deref(), Some(value), "{name}");
+    }
+    // A directory lends its list to new files; the one that stood there had none.
+    rustix::fs::removexattr(&path, "system.posix_acl_access").expect("a list");
+    set(path.parent().expect("a directory"), "system.posix_acl_default", &acl).expect("a list");
+    lower("= 7");
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+    assert_eq!(get(&path, "system.posix_acl_access"), None);
+    assert_eq!(fs::metadata(&path).expect("the policy").mode() & 0o7777, 0o644);
+    set(&path, "security.ima", &[3, 2, 4]).expect("a signature");
+    lower("= 8");
+    install(&site, ["--yes", "policy.toml"])
+        .stderr(
+            "rungate: /etc/rungate/policy.toml cannot be replaced: it has a signature of its content, which no other \
+             content has\nChange it where it is, and then: rungate policy check\n",
+        )
+        .status(71);
+    assert!(text(&site, "etc/rungate/policy.toml").contains("limit = 7"));
+}
+
+fn set(path: &Path, name: &str, value: &[u8]) -> rustix::io::Result<()> {
+    rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty())
+}
+
+fn get(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; 1024];
+    let length = rustix::fs::getxattr(path, name, &mut buffer[..]).ok()?;
+    buffer.truncate(length);
+    Some(buffer)
+}
+
+/// "Where one of them cannot be kept it is not replaced."
+#[test]
+fn what_cannot_be_kept_is_not_lost() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    let path = site.path("etc/rungate/policy.toml");
+    if set(&path, "security.selinux", b"system_u:object_r:etc_t:s0\0").is_err() {
+        return crate::support::skip("this file system has no extended attributes");
+    }
+    site.write("work/policy.toml", &MAIN.replace("= 5", "= 6"));
+    let fails = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=fsetxattr:error=EPERM"];
+    install(&site, ["--yes", "policy.toml"])
+        .through(fails)
+        .stdout("...\n")
+        .stderr(
+            "rungate: /etc/rungate/policy.toml cannot be put in place: its SELinux label cannot be kept: Operation not \
+             permitted\nNothing was changed.\n",
+        )
+        .status(71);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    let left: Vec<_> = fs::read_dir(site.path("etc/rungate")).expect("the directory").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// "Killed at any instruction it leaves the old text or the new one": at each call that changes anything.
+#[test]
+fn killed_at_any_call_it_leaves_the_old_or_the_new() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    let new = MAIN.replace("= 5", "= 6");
+    site.write("work/policy.toml", &new);
+    let path = site.path("etc/rungate/policy.toml");
+    let mut seen = Vec::new();
+    for call in ["openat", "write", "fchown", "fchmod", "fsync", "/^rename", "unlinkat"] {
+        let mut killed = 0;
+        // strace counts each call for itself; the last run is the one that has no further one.
+        for nth in 1.. {
+            let inject = format!("inject={call}:signal=SIGKILL:when={nth}");
+            let trace = ["strace", "-qq", "-o", "/dev/null", "-e", &inject];
+            let outcome = install(&site, ["--yes", "policy.toml"]).through(trace).outcome();
+            let text = fs::read_to_string(&path).expect("the policy");
+            assert!(text == MAIN || text == new, "killed at {call} {nth}: {text}");
+            if outcome.ending == Ending::Status(0) {
+                assert_eq!(text, new, "nothing stopped it: {outcome:?}");
+                break;
+            }
+            killed += 1;
+            seen.push(text == new);
+            // The next one finds nothing in its way.
+            site.system_file("policy.toml", MAIN);
+        }
+        assert!(killed > 0, "it makes no call of {call}");
+        site.system_file("policy.toml", MAIN);
+    }
+    assert!(seen.contains(&false) && seen.contains(&true), "it was killed before and after: {seen:?}");
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+    let left: Vec<_> = fs::read_dir(site.path("etc/rungate")).expect("the directory").collect();
+    assert_eq!(left.len(), 1, "what was left is removed by the next: {left:?}");
+}

@@ -1,0 +1,257 @@
+//! Launches skim: what they leave unread of a policy cannot matter to them, and has no fault.
+
+use std::{cell::RefCell, fmt::Write as _, fs};
+
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::select,
+    test_runner::{TestError, TestRunner},
+};
+
+use super::mutations::{Damage, EVERYTHING, damage, damages};
+use crate::{
+    corpora::{
+        policy::words,
+        skimming::{NEXT_FILE, Tally, compare},
+    },
+    policies::policies,
+};
+
+/// Every form that is skimmed, in a system's file with a drop-in, a given file and one of the caller's own.
+const PLAIN: &str = r#"version = 1 # of the language
+[defaults]
+directory = "/run/rungate"
+time_zone = "UTC"
+[alias]
+tools = ["mex", "@more", "m*"]
+more  = ["sol?er", "/opt/*/bin/x"]
+people = ["ann", "%cad", 2001]
+[command.matlab]
+exec = "/opt/matlab" # not the one that is found
+[repository.a]
+limit = 5
+[repository.each]
+per = "user"
+limit = 2
+[repository.group]
+per = "group"
+limit = 3
+[[rule]]
+name     = "one"     # the first
+commands = ["matlab", '/opt/x/**/mex',
+            "tool-?", # in two lines
+           ]
+acquire  = ["a", { repository = "each", ceiling = 1 }]
+wait     = "2h"
+hold     = "tree"
+message  = "One ä."
+[[rule]]
+commands = ["@tools"]
+users    = ["ann", "%cad", "+lab", "1000-9999", 5, "@people"]
+groups   = ["cad", "sim*"]
+hosts    = ["ws*"]
+acquire  = [ "group" ]
+charge   = "first"
+except   = [{ users = ["bob"], directories = ["/proj/**"] }, { environment = { PROJECT = ["apollo"], X = false } }]
+[[rule]]
+name     = "night"
+commands = ["backup"]
+when     = ["22:00-06:00", "2026-12-24..2026-12-26"]
+first_of = "f"
+order    = -1
+acquire  = ["a"]
+[[rule]]
+name      = "no"
+first_of  = "f"
+commands  = ["solver", "m"]
+arguments = ["-batch", ["-np", "*"], "@people"]
+action    = "deny"
+message   = ""
+[[rule]]
+acquire = ["a"]
+enforce = true
+[rule.environment]
+PROJECT = true
+[[rule]]
+commands = ["mex"]
+acquire = ["each"]
+[[rule.except]]
+users = ["root"]
+[[test]]
+name = "t"
+user = "ann"
+uid = 2000
+groups = ["cad", 2001]
+command = "matlab"
+arguments = ["-batch"]
+environment = { PROJECT = "apollo" }
+time = "2026-11-20 14:02"
+cpus = 4
+use = { a = 3, "each [ann]" = 1 }
+expect = "refuse"
+by = "rule 2"
+[[test]]
+name = "u"
+command = "mex"
+expect = "start"
+claims = ["a", { repository = "each", member = "ann", slots = 1, limit = 2 }]
+# next file
+[repository.a]
+limit = 7
+path = "own.lock"
+[[rule]]
+name     = "one"
+commands = ["svc-*", "matlab"]
+acquire  = ["a"]
+[[rule]]
+commands = ["@tools"]
+acquire  = ["a", "each"]
+# next file
+[alias]
+tools = ["zip"]
+[[rule]]
+name = "rule 2"
+commands = ["@tools", "mex"]
+acquire = ["each"]
+# next file
+[log]
+to = "off"
+[[rule]]
+commands = ["*"]
+acquire = ["each"]
+"#;
+
+/// The policies that come with rungate, each with all of its files, and two in which every form stands.
+fn texts() -> Vec<String> {
+    let read = |path| fs::read_to_string(path).expect("a policy");
+    let of_files = |files: Vec<_>| files.into_iter().map(read).collect::<Vec<_>>().join(NEXT_FILE);
+    policies().into_iter().map(of_files).chain([PLAIN.to_owned(), EVERYTHING.to_owned()]).collect()
+}
+
+/// For every word that stands in them, be it a command or not.
+#[test]
+fn every_policy_here_can_be_skimmed() {
+    for text in texts() {
+        let mut tally = Tally::default();
+        compare(&text, 0..words(&text, usize::MAX).len(), &mut tally);
+        assert!(tally.skimmed > 0 && tally.plain == 0, "{tally:?}\n{text}");
+    }
+}
+
+/// What is wrong with a rule for another command, or with a test, is a fault of the policy.
+#[test]
+fn no_fault_is_left_unread() {
+    let faults = [
+        "[[rule]]\nname = \"z\"\ncommands = [\"q\"]\nacquire = [\"a\"]\n[[rule]]\nname = \"z\"\ncommands = [\"q\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nusers = [\"@nobody\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\narguments = [\"@nobody\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\n[rule.enviroment]\nX = true\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\naction = \"deny\"\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\nusers = [\"!ann\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\nusers = [\"9-1\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\nmessage = \"\\q\"\n",
+        "[[rule]]\ncommands = [\"q/q\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"group\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"b\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\nwhen = [\"25:00-26:00\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"] [[rule]]\n",
+        "[[rule]]\ncommands = [\"q\"]\n",
+        "[[test]]\nname = \"t\"\ncommand = \"q\"\nexpect = \"refuse\"\nby = \"nothing\"\n",
+        "[[test]]\nname = \"t\"\ncommand = \"q\"\nexpect = \"start\"\nclaims = [\"b [x]\"]\n",
+        "[[test]]\nname = \"t\"\ncommand = \"q\"\nexpect = \"start\"\ntime = \"noon\"\n",
+        "[[test]]\nname = \"t\"\nexpect = \"start\"\n",
+        "[rule]\n",
+        "[log]\nrule = 1\n",
+    ];
+    for fault in faults {
+        let mut tally = Tally::default();
+        compare(&PLAIN.replacen(NEXT_FILE, &format!("{fault}{NEXT_FILE}"), 1), 0..3, &mut tally);
+        assert!(tally.skimmed == 0 && tally.plain == 0, "{tally:?} {fault}");
+    }
+}
+
+/// Most of what is damaged so is still a policy, and another one.
+fn slips() -> impl Strategy<Value = Damage> {
+    let words = [
+        "\"@tools\", ",
+        "\"matlab\", ",
+        "\"a\"",
+        "\"!x\"",
+        "\"{p}\"",
+        "name = \"one\"\n",
+        "commands = [\"m*\"]\n",
+        "acquire = [\"a\"]\n",
+        "acquire = [\"group\"]\n",
+        "action = \"deny\"\n",
+        "when = [\"22:00-06:00\"]\n",
+        "[[test]]\n",
+        "[rule.x]\n",
+        "[log]\n",
+        "# next file\n",
+        "'''",
+        "rule = 1\n",
+        "x.y = 2\n",
+        "users = [4294967295]\n",
+        "wait = \"1x\"\n",
+        " ",
+        "\t",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\nname = \"rule 2\"\ncommands = [\"q\"]\naction = \"deny\"\n",
+        "\"/x/\"",
+        "order = 08\n",
+        "expect = \"start\"\n",
+        "by = \"one\"\n",
+        "_",
+        "+",
+    ];
+    (0..10_000usize, select(words.to_vec())).prop_map(|(at, word)| Damage::Insert(at, word))
+}
+
+/// More of them: `PROPTEST_CASES=100000 cargo test --test tests damaged_texts -- --nocapture`.
+#[test]
+fn damaged_texts_are_skimmed_as_if_they_were_read() {
+    let tally = RefCell::new(Tally::default());
+    let texts = (select(texts()), vec(prop_oneof![damages(), slips()], 0..4), 0..7usize);
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let ran = TestRunner::new(config).run(&texts, |(text, damages, first)| {
+        let text = damages.iter().fold(text, |text, one| damage(&text, one));
+        compare(&text, (first..words(&text, usize::MAX).len()).step_by(7), &mut tally.borrow_mut());
+        Ok(())
+    });
+    if let Err(TestError::Fail(reason, (_, damages, first))) = &ran {
+        panic!("{reason}\n{damages:?} {first}");
+    }
+    let tally = tally.borrow();
+    crate::support::tell(&format!("{tally:?}"));
+    assert!(tally.skimmed > 100 && tally.omitted > tally.skimmed && tally.whole > 100, "{tally:?}");
+}
+
+/// So many rules as a large site has, in so many files, and how many of them a launch leaves unread.
+fn site(rules: usize, files: usize) -> Tally {
+    let mut texts = vec![String::new(); files];
+    texts[0].push_str(
+        "version = 1\n[repository.r0]\nlimit = 50\n[[rule]]\ncommands = [\"true\"]\nacquire = [\"r0\"]\n",
+    );
+    for number in 1..rules {
+        let _ = writeln!(
+            texts[number * files / rules],
+            "[[rule]]\nname = \"rule {number}\"\n\
+             commands = [\"cmd{number}\", \"tool{number}-*\", \"/opt/x{number}/*/bin/y\"]\n\
+             groups = [\"games\"]\nacquire = [\"r0\"]"
+        );
+    }
+    let mut tally = Tally::default();
+    compare(&texts.join(NEXT_FILE), 0..1, &mut tally);
+    tally
+}
+
+#[test]
+fn of_a_thousand_rules_all_but_one_stay_unread() {
+    for files in [1, 4] {
+        let tally = site(1000, files);
+        // As root and as somebody else.
+        assert_eq!((tally.skimmed, tally.omitted, tally.whole), (2, 2 * 999, 0), "{tally:?}");
+    }
+}

@@ -1,0 +1,168 @@
+//! "`rungate report`: one page that can be mailed: no script is needed to read it, nothing overflows on a
+//! phone, and each figure has its numbers beside it."
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Ending, Site, Test, skip};
+
+/// Two days of launches, of which each seventh is refused.
+fn log(site: &Site, command: &str) {
+    let mut text = String::new();
+    for number in 0..2000_u64 {
+        let time = 1_790_035_200_000 + number * 86_400;
+        let who = format!(
+            "\"command\":{command},\"uid\":{},\"pid\":{},\"host\":\"ws1\"",
+            4000 + number % 9,
+            1000 + number
+        );
+        let table = "\"tables\":[{\"repository\":\"matlab\",\"used\":3,\"limit\":5}],\"rules\":[\"seats\"]";
+        if number % 7 == 0 {
+            let _ = writeln!(
+                text,
+                "{{\"time\":{time},\"event\":\"refused\",{who},\"repositories\":[\"matlab\"],{table}}}"
+            );
+            continue;
+        }
+        let _ = writeln!(
+            text,
+            "{{\"time\":{time},\"event\":\"started\",{who},\"repositories\":[\"matlab=1\"],{table}}}"
+        );
+        let _ = writeln!(text, "{{\"time\":{},\"event\":\"ended\",{who},\"seconds\":60}}", time + 60_000);
+    }
+    site.write("work/log.jsonl", &text);
+}
+
+fn report(site: &Site, options: &[&str]) -> Test {
+    site.test().args(["report", "$DIR/work/log.jsonl"]).args(options)
+}
+
+#[test]
+fn a_report_is_one_page_in_which_each_figure_has_its_numbers() {
+    let site = Site::new();
+    // What others chose is text in it.
+    log(&site, "\"<script>alert(1)</script>\"");
+    report(&site, &["-o", "$DIR/work/report.html"]).status(0);
+    let page = std::fs::read_to_string(site.path("work/report.html")).expect("the page");
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
+    for foreign in ["src=", "http-equiv", "@import", "url("] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    let drawings = page.matches("<figure>").count();
+    assert!(drawings >= 3, "{drawings}");
+    for drawing in page.split("<figure>").skip(1) {
+        assert!(drawing.contains("role=\"img\" aria-label=\""), "a drawing without words");
+        let behind = drawing.split_once("</figure>").map_or("", |(_, behind)| behind);
+        assert!(behind.trim_start().starts_with("<details><summary>The numbers</summary>"), "no numbers");
+    }
+    assert!(!page.contains("#0102"), "a colour that is none of the page's");
+}
+
+#[test]
+fn the_numbers_are_there_for_whoever_wants_them() {
+    let site = Site::new();
+    log(&site, "\"=matlab,x\"");
+    let json: Value = serde_json::from_str(&report(&site, &["--json"]).outcome().stdout).expect("JSON");
+    let overview = &json["figures"][0];
+    assert_eq!(
+        (overview["id"].as_str(), overview["rows"][0]["Number"].as_str()),
+        (Some("overview"), Some("2,000"))
+    );
+    let csv = report(&site, &["--csv"]).outcome().stdout;
+    assert!(csv.starts_with("figure,row,column,value\noverview,1,What,Launches\n"), "{csv}");
+    // No spreadsheet takes a command for a formula.
+    assert!(csv.contains("commands,1,Name,\"'=matlab,x\""), "{csv}");
+    let metrics = report(&site, &["--openmetrics"]).outcome().stdout;
+    assert!(
+        metrics.ends_with("# EOF\n") && metrics.contains("rungate_slots_limit{repository=\"matlab\"} 5 1790"),
+        "{metrics}"
+    );
+    let plot = site.test().args(["history", "--plot", "$DIR/work/log.jsonl"]).outcome().stdout;
+    assert!(plot.starts_with("matlab |") && plot.contains("286 refused"), "{plot}");
+}
+
+/// "As `OpenMetrics` with timestamps, for `promtool tsdb create-blocks-from openmetrics`": Prometheus' own
+/// tool takes it, and gives back the same samples.
+#[test]
+fn prometheus_takes_what_was() {
+    if !Path::new("/usr/bin/promtool").exists() {
+        return skip("promtool(1) is not installed: it is in Debian's package prometheus");
+    }
+    let site = Site::new();
+    log(&site, "\"matlab\"");
+    let text = report(&site, &["--openmetrics"]).outcome().stdout;
+    let promtool = |arguments: &[&str]| {
+        site.test().program("/usr/bin/promtool").directory("work").args(["tsdb"]).args(arguments).outcome()
+    };
+    let fill = |name: &str, text: &str| {
+        site.write(format!("work/{name}.om"), text);
+        promtool(&["create-blocks-from", "openmetrics", &format!("{name}.om"), name])
+    };
+    let filled = fill("blocks", &text);
+    assert_eq!(filled.ending, Ending::Status(0), "{}{}", filled.stdout, filled.stderr);
+    // It dumps no database without a log of what is not in blocks yet.
+    std::fs::create_dir_all(site.path("work/blocks/wal")).expect("a directory");
+    let dumped = promtool(&["dump", "blocks"]).stdout;
+    let mut known: Vec<&str> = dumped.lines().filter(|line| line.starts_with('{')).collect();
+    known.sort_unstable();
+    // A line of ours is `name{labels} value seconds`, and one of theirs `{__name__="name", labels} value
+    // milliseconds`.
+    let theirs = |line: &str| {
+        let (name, rest) = line.split_once('{').expect("labels");
+        format!("{{__name__=\"{name}\", {rest}000")
+    };
+    let mut ours: Vec<String> = text.lines().filter(|line| !line.starts_with('#')).map(theirs).collect();
+    ours.sort_unstable();
+    let different: Vec<(&&str, &String)> =
+        known.iter().zip(&ours).filter(|(one, other)| one != other).collect();
+    assert_eq!((known.len(), different.first()), (ours.len(), None));
+    assert!(ours.len() > 4 * 40, "{}", ours.len());
+    // It would say so.
+    let cut = fill("cut", text.trim_end_matches("# EOF\n"));
+    assert_ne!(cut.ending, Ending::Status(0), "{}", cut.stdout);
+}
+
+/// How much wider than the window a page is, by a script that only this test adds.
+fn overflow(page: &Path, width: u32, profile: &Path) -> Option<i64> {
+    let chromium = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"])
+        .arg(format!("--window-size={width},900"))
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", page.display()))
+        .env("HOME", profile)
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&chromium.stdout).into_owned();
+    let (_, rest) = text.split_once("data-overflow=\"")?;
+    rest.split('"').next()?.parse().ok()
+}
+
+#[test]
+fn nothing_overflows_at_any_width() {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        return skip("chromium is not installed");
+    }
+    let site = Site::new();
+    log(&site, &format!("\"{}\"", "long".repeat(60)));
+    report(&site, &["-o", "$DIR/work/report.html"]).status(0);
+    let page = std::fs::read_to_string(site.path("work/report.html")).expect("the page");
+    let script = "<script>const d = document.documentElement; document.querySelectorAll('details').forEach(e => e.open = true); \
+        document.body.setAttribute('data-overflow', d.scrollWidth - d.clientWidth)</script></body>";
+    let wide = "<div style=\"width:3000px\">x</div>";
+    site.write("work/measured.html", &page.replace("</body>", script));
+    site.write(
+        "work/wide.html",
+        &page.replace("<main>", &format!("{wide}<main>")).replace("</body>", script),
+    );
+    let profile = site.path("work/profile");
+    for width in [360, 800, 1280] {
+        let measured = overflow(&site.path("work/measured.html"), width, &profile);
+        assert_eq!(measured, Some(0), "at a width of {width}");
+    }
+    // It would be seen.
+    let seen = overflow(&site.path("work/wide.html"), 800, &profile);
+    assert!(seen > Some(1000), "{seen:?}");
+}

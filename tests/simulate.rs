@@ -1,0 +1,370 @@
+//! "`rungate simulate`: play the launches of logs under another policy, at their times, with their durations,
+//! judged and served by the code of `rungate run`. The simulation of a log under the policy that produced it
+//! gives back that log's decisions."
+
+use std::fmt::Write;
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::support::{Ending, Site, Test, needs_root};
+
+/// A policy that logs everything for a replay, with these repositories and rules.
+fn policy(rest: &str) -> String {
+    format!("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\nreplay = true\n\n{rest}")
+}
+
+fn simulate(site: &Site, policy: &str, options: &[&str]) -> Test {
+    site.write("work/tried.toml", policy);
+    site.test().args(["simulate", "$DIR/work/tried.toml", "$DIR/work/log.jsonl"]).args(options)
+}
+
+#[track_caller]
+fn as_json(test: &Test) -> Value {
+    let outcome = test.outcome();
+    serde_json::from_str(&outcome.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", outcome.stdout, outcome.stderr))
+}
+
+const STORM: &str = r#"
+[repository.seats]
+limit = 5
+hold = "supervisor"
+
+[repository.tokens]
+limit = 4
+hold = "supervisor"
+
+[[rule]]
+name = "seats"
+commands = ["matlab", "solver"]
+acquire = ["seats"]
+
+[[rule]]
+name = "tokens"
+commands = ["solver"]
+arguments = ["-big"]
+acquire = [{ repository = "tokens", slots = 2 }]
+
+[[rule]]
+name = "nobody"
+commands = ["solver"]
+arguments = ["-never"]
+action = "deny"
+"#;
+
+/// A storm of real launches is logged, and each of them is decided again.
+#[test]
+fn a_storm_that_is_replayed_gives_the_decisions_of_its_log() {
+    let site = Site::with_policy(&policy(STORM));
+    for name in ["matlab", "solver"] {
+        site.script(name, "#!/bin/sh\nexec sleep 0.$1\n");
+    }
+    let launch = |thread: usize, number: usize| {
+        let lasts = format!("0{}", (thread * 7 + number * 13) % 10);
+        let (command, more) = match (thread + number) % 5 {
+            0 | 1 => ("matlab", None),
+            2 => ("solver", Some("-never")),
+            _ => ("solver", Some("-big")),
+        };
+        site.test().args(["run", "-q", "--", command, &lasts]).args(more).outcome();
+    };
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            let launch = &launch;
+            scope.spawn(move || (0..25).for_each(|number| launch(thread, number)));
+        }
+    });
+    let replayed = as_json(&simulate(&site, &policy(STORM), &["--json"]));
+    let (then, now) = (&replayed["then"]["all"], &replayed["now"]["all"]);
+    let counts = ["launches", "at_once", "waited", "refused"];
+    assert_eq!(counts.map(|count| &then[count]), counts.map(|count| &now[count]), "{replayed:#}");
+    assert_eq!(replayed["different"], json!(0), "{replayed:#}");
+    assert_eq!(then["launches"], json!(200));
+    assert!(then["at_once"].as_u64() > Some(0) && then["refused"].as_u64() > Some(40), "{then}");
+    assert_eq!(replayed["then"]["rules"], replayed["now"]["rules"]);
+    assert_eq!(replayed["ends"]["open"], json!(0));
+
+    // What is watched for would be seen: fewer seats refuse others, and more start those that were refused.
+    let fewer = as_json(&simulate(&site, &policy(&STORM.replacen('5', "1", 1)), &["--json"]));
+    assert!(fewer["now"]["all"]["newly_refused"].as_u64() > Some(0), "{fewer:#}");
+    let more = as_json(&simulate(&site, &policy(&STORM.replacen('5', "100", 1)), &["--json"]));
+    assert!(more["now"]["all"]["newly_started"].as_u64() > Some(0), "{more:#}");
+}
+
+/// Whoever waited waits again, and gets their turn in the same order.
+#[test]
+fn those_who_waited_wait_again() {
+    let text = "[repository.seats]\nlimit = 1\nwait = \"1m\"\nhold = \"supervisor\"\n[[rule]]\nacquire = [\"seats\"]\n";
+    let site = Site::with_policy(&policy(text));
+    site.program("matlab");
+    let mut first = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut others = Vec::new();
+    for number in 0..3 {
+        let test = site.test().args(["run", "-q", "--", "matlab"]).stdin("");
+        others.push(test.background());
+        crate::support::eventually("it stands in line", || {
+            let status = as_json(&site.test().args(["status", "--json"]));
+            status.to_string().contains(&format!("\"waiting\":{}", number + 1)).then_some(())
+        });
+    }
+    first.close_stdin();
+    first.end();
+    for other in &mut others {
+        other.close_stdin();
+        other.end();
+    }
+    let replayed = as_json(&simulate(&site, &policy(text), &["--json"]));
+    assert_eq!(replayed["different"], json!(0), "{replayed:#}");
+    assert_eq!(replayed["now"]["all"]["waited"], json!(3));
+    // Without a wait they are refused.
+    let refused = as_json(&simulate(&site, &policy(&text.replace("1m", "0s")), &["--json"]));
+    assert_eq!(refused["now"]["all"]["newly_refused"], json!(3), "{refused:#}");
+}
+
+/// A day of one launch each minute, by two users in turn, each of them for ten minutes.
+fn a_day(site: &Site, arguments: &str) {
+    let mut text = String::new();
+    for minute in 0..1440_u64 {
+        let time = 1_790_035_200_000 + minute * 60_000;
+        let (uid, pid) = (4000 + minute % 2, 1000 + minute);
+        let who = format!("\"command\":\"matlab\",\"uid\":{uid},\"pid\":{pid},\"host\":\"ws1\"");
+        let launch =
+            format!("{{\"groups\":[100],\"program\":\"/opt/matlab\",\"directory\":\"/tmp\"{arguments}}}");
+        let _ = writeln!(text, "{{\"time\":{time},\"event\":\"started\",{who},\"launch\":{launch}}}");
+        let _ = writeln!(text, "{{\"time\":{},\"event\":\"ended\",{who},\"seconds\":590}}", time + 590_000);
+    }
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_by_key(|line| line.split([':', ',']).nth(1).and_then(|time| time.parse::<u64>().ok()));
+    site.write("work/log.jsonl", &(lines.join("\n") + "\n"));
+}
+
+const SEATS: &str = "[defaults]\ntime_zone = \"UTC\"\n[repository.matlab]\nlimit = 10\nwait = \"forever\"\n\
+    [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"matlab\"]\n";
+
+#[test]
+fn a_sweep_says_how_many_seats_are_enough() {
+    let site = Site::new();
+    a_day(&site, "");
+    simulate(&site, SEATS, &["--limit", "matlab=9..11"])
+        .stdout(
+            "
+            matlab: 1,440 launches in 1.0 days
+            LIMIT AT ONCE REFUSED   50%   95%   99% LONGEST  USED MOST OVER 5M/DAY
+                9    0.6%      0% [..]    9 [..]
+               10    100%      0%     -     -     -       - 97.7%   10           0
+               11    100%      0%     -     -     -       - 88.8%   10           0
+            10 seats start 99% at once; 9 cost [..] waits over 5 minutes a day.
+            ",
+        )
+        .status(0);
+    let found =
+        as_json(&simulate(&site, SEATS, &["--limit", "matlab=1..1000", "--seats-for", "50%", "--json"]));
+    assert_eq!(found["seats"], json!(10));
+    assert!(found["limits"].as_array().is_some_and(|limits| limits.len() < 15), "{found}");
+    let few = simulate(&site, SEATS, &["--limit", "matlab=2..3"]).outcome().stdout;
+    assert!(few.contains("\nNo limit here starts 99% at once; 3 start "), "{few}");
+}
+
+#[test]
+fn a_simulation_says_who_would_be_refused() {
+    let site = Site::new();
+    a_day(&site, "");
+    let two =
+        SEATS.replace("forever", "0s") + "[[rule]]\nname = \"odd\"\nusers = [4001]\naction = \"deny\"\n";
+    let said = simulate(&site, &two, &["--top", "1"]).outcome().stdout;
+    let expected = "
+1,440 launches of 2 users, Tue 22 Sep 00:00 to Wed 23 Sep 00:08, under $DIR/work/tried.toml
+
+     LAUNCHES AT ONCE WAITED REFUSED 50% 95% 99% LONGEST
+then    1,440    100%     0%      0%   -   -   -       -
+now     1,440   50.0%     0%   50.0%   -   -   -       -
+
+720 started at once then, refused now
+Newly refused: 4001 720
+  Tue 22 Sep 00:01 4001 matlab: started at once then, refused now
+  Tue 22 Sep 00:03 4001 matlab: started at once then, refused now
+  Tue 22 Sep 00:05 4001 matlab: started at once then, refused now
+  Tue 22 Sep 00:07 4001 matlab: started at once then, refused now
+  Tue 22 Sep 00:09 4001 matlab: started at once then, refused now
+
+REPOSITORY LIMIT LAUNCHES AT ONCE REFUSED THEN 95% 99% USED MOST
+matlab        10      720    100%       0    -   -   -  4.9    5
+
+RULE REFUSED THEN NOW
+odd             0 720
+
+USER LAUNCHES REFUSED THEN NOW WAITED THEN NOW MEAN WAIT
+4001      720            0 720           0   0         -
+ ... 1 more (--top)
+
+GROUP LAUNCHES REFUSED THEN NOW WAITED THEN NOW MEAN WAIT
+users    1,440            0 720           0   0         -
+
+COMMAND LAUNCHES REFUSED THEN NOW WAITED THEN NOW MEAN WAIT
+matlab     1,440            0 720           0   0         -
+
+HOUR LAUNCHES REFUSED THEN NOW WAITED THEN NOW MEAN WAIT
+00         60            0  30           0   0         -
+";
+    assert!(said.starts_with(&site.expand(expected.trim_start())), "{said}");
+    assert!(
+        said.ends_with("\nEnds: 1,440 seen, 0 within bounds, 0 not before the end of the log.\n"),
+        "{said}"
+    );
+}
+
+/// "With `replay = true` by all that a policy looks at, otherwise by user, groups and command alone."
+#[test]
+fn a_rule_sees_the_arguments_that_the_log_tells() {
+    let site = Site::new();
+    a_day(&site, ",\"arguments\":[null,\"-big\"]");
+    let denied = |argument: &str| {
+        let rule = format!("[[rule]]\nname = \"r\"\narguments = [\"{argument}\"]\naction = \"deny\"\n");
+        as_json(&simulate(&site, &(SEATS.to_owned() + &rule), &["--json"]))["now"]["all"]["refused"].clone()
+    };
+    assert_eq!((denied("-big"), denied("-small")), (json!(1440), json!(0)));
+    site.write(
+        "work/log.jsonl",
+        "{\"time\":1790035200000,\"event\":\"started\",\"command\":\"matlab\",\"uid\":0,\"pid\":7}\n",
+    );
+    let old = simulate(&site, SEATS, &[]).outcome();
+    assert!(
+        old.stdout.contains("Of 1 launches the log tells no more than user and command"),
+        "{}",
+        old.stdout
+    );
+}
+
+/// "`--from LOG`: whoever started in it has to start, at once or after a wait. Said is who would be refused."
+#[test]
+fn a_policy_is_tested_by_what_happened() {
+    let site = Site::new();
+    a_day(&site, "");
+    let test = |policy: &str, options: &[&str]| {
+        site.write("work/next.toml", policy);
+        let arguments = ["policy", "test", "--from", "$DIR/work/log.jsonl", "$DIR/work/next.toml"];
+        site.test().args(arguments).args(options)
+    };
+    let passed = "
+        1,440 launches of the log: nobody is refused who was not
+        0 tests passed
+        ";
+    test(SEATS, &[]).stdout(passed).status(0);
+    // Whoever waits instead is not refused.
+    test(&SEATS.replace("10", "9"), &[]).stdout(passed).status(0);
+    let odd = "[[rule]]\nname = \"odd\"\nusers = [4001]\naction = \"deny\"\n";
+    let denied = SEATS.to_owned() + odd;
+    test(&denied, &[]).stderr("4001, matlab: 720 launches started at once then, refused now\n").status(1);
+    let said = test(&denied, &["--json"]).outcome();
+    let said: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let refused = json!([{ "user": "4001", "command": "matlab", "launches": 720,
+        "then": "started at once", "now": "refused" }]);
+    assert_eq!(said["from"], json!({ "launches": 1440, "refused": refused, "started": [] }), "{said:#}");
+    // Its own tests count as well.
+    let own = "[[test]]\nname = \"own\"\nuser = \"ann\"\ncommand = \"matlab\"\nexpect = \"refuse\"\n";
+    let failed = test(&(SEATS.to_owned() + own), &[]).outcome();
+    assert_eq!(failed.ending, Ending::Status(1), "{}", failed.stderr);
+    assert!(failed.stderr.ends_with("rungate: 1 of 1 tests failed\n"), "{}", failed.stderr);
+}
+
+/// "Who was refused and would start is said too; that is no failure."
+#[test]
+fn whoever_would_start_now_is_said() {
+    let site = Site::new();
+    a_day(&site, "");
+    let log = std::fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    // Each of 4001's launches is refused.
+    let is_ended = |line: &&str| line.contains("\"ended\"") && line.contains("4001");
+    let lines: Vec<&str> = log.lines().filter(|line| !is_ended(line)).collect();
+    let refused = |line: &str| {
+        if line.contains("\"uid\":4001") { line.replace("started", "refused") } else { line.to_owned() }
+    };
+    let text: Vec<String> = lines.into_iter().map(refused).collect();
+    site.write("work/log.jsonl", &(text.join("\n") + "\n"));
+    site.write("work/next.toml", SEATS);
+    site.test()
+        .args(["policy", "test", "--from", "$DIR/work/log.jsonl", "$DIR/work/next.toml"])
+        .stdout(
+            "
+            1,440 launches of the log: nobody is refused who was not
+            4001, matlab: 720 launches refused then, started at once now
+            0 tests passed
+            ",
+        )
+        .status(0);
+}
+
+/// "When a program ended is known exactly where its parent saw it; otherwise it ended between two looks of
+/// `rungate expire` or `rungate metrics`."
+#[test]
+fn whoever_looks_writes_down_who_has_ended() {
+    // Nobody else may write into the log of all.
+    needs_root!();
+    for look in ["metrics", "expire"] {
+        let text = policy("[repository.seats]\nlimit = 1\n[[rule]]\nacquire = [\"seats\"]\n");
+        let site = Site::with_policy(&text);
+        site.program("matlab");
+        let ends = || -> Vec<Value> {
+            let log = std::fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+            let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+            events.filter(|event| event["event"] == json!("ended")).collect()
+        };
+        let looked = || {
+            let before = now();
+            assert_eq!(site.test().args([look]).outcome().ending, Ending::Status(0), "{look}");
+            before
+        };
+        // Here rungate becomes the program, so that nobody sees its end.
+        let mut running = site.test().args(["run", "--", "matlab"]).spawn();
+        let pid = running.pid();
+        let first = looked();
+        assert_eq!(ends(), Vec::<Value>::new(), "{look}");
+        let not_before = now();
+        running.close_stdin();
+        running.end();
+        let not_after = now();
+        looked();
+        looked();
+        let ends = ends();
+        assert_eq!(ends.len(), 1, "{look}: {ends:?}");
+        assert_eq!((&ends[0]["pid"], &ends[0]["status"]), (&json!(pid), &json!("gone")), "{look}");
+        let bound = |place: usize| ends[0]["between"][place].as_u64().expect("a bound");
+        assert!(
+            bound(0) >= first && bound(0) <= not_before && bound(1) >= not_after,
+            "{look}: {first} {not_before} {not_after} {ends:?}"
+        );
+        let simulated = as_json(&simulate(&site, &text, &["--json"]));
+        let number = |what: &str| simulated["ends"][what].as_u64().expect("a number");
+        // Bounds within a second are as good as exact.
+        assert_eq!((number("exact") + number("bounded"), number("open")), (1, 0), "{look}: {simulated:#}");
+    }
+}
+
+/// In microseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");
+    u64::try_from(since.as_micros()).expect("it is long before the end of time")
+}
+
+#[test]
+fn what_cannot_be_played_is_said() {
+    let site = Site::new();
+    site.write("work/log.jsonl", "");
+    simulate(&site, SEATS, &[])
+        .stderr(
+            "
+            rungate: the log tells of no launch
+            Starts are in it where the policy says: [log] events = \"all\", replay = true
+            ",
+        )
+        .status(64);
+    let wrong = |limit: &str, said: &str| simulate(&site, SEATS, &["--limit", limit]).stderr(said).status(64);
+    wrong("matlab", "rungate: --limit takes a repository and its limits, as matlab=8..16, not \"matlab\"\n");
+    wrong(
+        "matlab=9..8",
+        "rungate: --limit takes a repository and its limits, as matlab=8..16, not \"matlab=9..8\"\n",
+    );
+    wrong("seats=1..2", "rungate: the policy has no repository \"seats\"\nIt has: matlab\n");
+}

@@ -1,0 +1,61 @@
+//! The agent at a site. It and the launchers of the site see `$DIR/system-run` in the place of `/run`, and
+//! the site's `/etc`, so that neither needs to be told where the other is.
+
+use std::ffi::OsStr;
+use std::fs::create_dir_all;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use super::deadline::eventually;
+use super::running::Running;
+use super::site::{Site, set_mode};
+
+/// A message that asks for all tables.
+pub(crate) const LOOK: [u8; 10] = [6, 0, 0, 0, 1, 6, 0, 0, 0, 0];
+
+impl Site {
+    /// A site with this system policy and an agent. Only root can have one.
+    #[track_caller]
+    pub(crate) fn with_agent(policy: &str) -> (Self, Running) {
+        let site = Self::new();
+        site.system_policy(policy);
+        site.directory_over_run();
+        let directory = site.path("system-run/rungate-agent");
+        create_dir_all(&directory).expect("create the directory of the socket");
+        set_mode(&directory, 0o755);
+        let agent = site.agent();
+        (site, agent)
+    }
+
+    /// Starts an agent, and returns when it answers.
+    #[track_caller]
+    pub(crate) fn agent(&self) -> Running {
+        self.agent_through::<String>([])
+    }
+
+    /// The same, started by others that become it.
+    #[track_caller]
+    pub(crate) fn agent_through<A: AsRef<OsStr>>(&self, prefix: impl IntoIterator<Item = A>) -> Running {
+        let agent = self.test().program(env!("CARGO_BIN_EXE_rungate-agent")).through(prefix).background();
+        eventually("the agent answers", || self.asks_the_agent().ok());
+        agent
+    }
+
+    /// Asks for all tables, and waits for the start of the answer.
+    pub(crate) fn asks_the_agent(&self) -> io::Result<()> {
+        let mut connection = UnixStream::connect(self.agent_socket())?;
+        connection.write_all(&LOOK)?;
+        connection.read_exact(&mut [0])
+    }
+
+    /// Where it listens.
+    pub(crate) fn agent_socket(&self) -> PathBuf {
+        self.path("system-run/rungate-agent/socket")
+    }
+
+    /// Where it writes down what it keeps.
+    pub(crate) fn agent_state(&self) -> PathBuf {
+        self.path("system-run/rungate-agent/state")
+    }
+}

@@ -1,0 +1,313 @@
+//! A real etcd of three members on the loopback, and hosts that meet there: each with an agent, and an
+//! `/etc`, a `/run` and a name of its own. The members end with the test program, however that ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::authority::{Authority, Certificate};
+use super::deadline::eventually;
+use super::running::Running;
+use super::site::{Site, set_mode};
+use super::test::Test;
+
+/// Where Debian has it.
+pub(crate) const ETCD: &str = "/usr/bin/etcd";
+
+/// How many members.
+const MEMBERS: usize = 3;
+
+/// A cluster. Its members are killed with the last handle.
+#[derive(Clone)]
+pub(crate) struct Etcd(Arc<Members>);
+
+struct Members {
+    all: Vec<Member>,
+    scheme: &'static str,
+    /// What `etcdctl` has to show, and whom to trust.
+    trust: Vec<String>,
+    _directory: TempDir,
+}
+
+struct Member {
+    /// The shell that ends it when this test program is gone.
+    guard: Child,
+    pid: i32,
+    client: u16,
+}
+
+/// Tests that do no harm to the members share them.
+static SHARED: LazyLock<Mutex<Weak<Members>>> = LazyLock::new(Mutex::default);
+
+/// Each test has keys of its own.
+static TESTS: AtomicUsize = AtomicUsize::new(1);
+
+impl Etcd {
+    /// One whose members nobody disturbs.
+    pub(crate) fn shared() -> Self {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(members) = shared.upgrade() {
+            return Self(members);
+        }
+        let etcd = Self::new();
+        *shared = Arc::downgrade(&etcd.0);
+        etcd
+    }
+
+    /// One of the test's own.
+    pub(crate) fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same, with options for all members.
+    pub(crate) fn with(options: &[String]) -> Self {
+        Self::start("http", Vec::new(), |_| options.to_vec())
+    }
+
+    /// One whose members show these certificates; the first is shown by `etcdctl` as well.
+    pub(crate) fn secure(
+        authority: &Authority,
+        certificates: &[&Certificate; MEMBERS],
+        options: &[String],
+    ) -> Self {
+        let files = |of: &Certificate, dashes: &str| {
+            let Certificate { certificate, key } = of;
+            [("cert", certificate), ("key", key)]
+                .map(|(what, path)| format!("--{what}{dashes}={}", path.display()))
+        };
+        let mut trust = vec![format!("--cacert={}", authority.certificate().display())];
+        trust.extend(files(certificates[0], ""));
+        Self::start("https", trust, |member| {
+            files(certificates[member], "-file").into_iter().chain(options.iter().cloned()).collect()
+        })
+    }
+
+    fn start(scheme: &'static str, trust: Vec<String>, options: impl Fn(usize) -> Vec<String>) -> Self {
+        let directory = tempfile::Builder::new().prefix("rungate-etcd-").tempdir().expect("a directory");
+        let ports = free_ports(2 * MEMBERS);
+        let names: Vec<String> = (0..MEMBERS).map(|member| format!("m{member}")).collect();
+        let peer = |member: usize| format!("http://127.0.0.1:{}", ports[MEMBERS + member]);
+        let cluster: Vec<String> =
+            names.iter().enumerate().map(|(member, name)| format!("{name}={}", peer(member))).collect();
+        let members = names.iter().enumerate().map(|(member, name)| {
+            let client = format!("{scheme}://127.0.0.1:{}", ports[member]);
+            let mut words: Vec<String> = [
+                "--name",
+                name,
+                "--data-dir",
+                &directory.path().join(name).to_string_lossy(),
+                "--listen-client-urls",
+                &client,
+                "--advertise-client-urls",
+                &client,
+                "--listen-peer-urls",
+                &peer(member),
+                "--initial-advertise-peer-urls",
+                &peer(member),
+                "--initial-cluster",
+                &cluster.join(","),
+                "--heartbeat-interval",
+                "100",
+                "--election-timeout",
+                "1000",
+                "--log-level",
+                "error",
+            ]
+            .map(str::to_owned)
+            .to_vec();
+            words.extend(options(member));
+            Member::start(&words, ports[member], &directory.path().join(format!("{name}.log")))
+        });
+        let etcd = Self(Arc::new(Members { all: members.collect(), scheme, trust, _directory: directory }));
+        eventually("a majority of the members answers", || etcd.control(&["get", "nothing"]));
+        etcd
+    }
+
+    /// What `etcdctl` says, if it succeeds.
+    pub(crate) fn control(&self, words: &[&str]) -> Option<String> {
+        self.control_with(words, "")
+    }
+
+    /// The same, with something to read.
+    pub(crate) fn control_with(&self, words: &[&str], input: &str) -> Option<String> {
+        let endpoints: Vec<String> = self.endpoints().collect();
+        let mut child = Command::new("etcdctl")
+            .env("ETCDCTL_API", "3")
+            .args(["--dial-timeout=1s", "--command-timeout=5s", "--endpoints", &endpoints.join(",")])
+            .args(&self.0.trust)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("etcdctl(1) comes with etcd-client");
+        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("etcdctl ends");
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The port of each member.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = u16> {
+        self.0.all.iter().map(|member| member.client)
+    }
+
+    /// Where the members are.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = String> {
+        let scheme = self.0.scheme;
+        self.ports().map(move |port| format!("{scheme}://127.0.0.1:{port}"))
+    }
+
+    /// Signals to all members.
+    pub(crate) fn signal(&self, signal: Signal) {
+        (0..MEMBERS).for_each(|member| self.signal_one(member, signal));
+    }
+
+    /// To one of them.
+    pub(crate) fn signal_one(&self, member: usize, signal: Signal) {
+        kill(Pid::from_raw(self.0.all[member].pid), signal).expect("a member runs");
+    }
+
+    /// A name for keys that no other test has.
+    pub(crate) fn prefix() -> String {
+        format!("/test-{}-{}/", std::process::id(), TESTS.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// `[site]` of agent.toml.
+    pub(crate) fn settings(&self, prefix: &str, ttl: &str) -> String {
+        let endpoints: Vec<String> = self.endpoints().map(|endpoint| format!("\"{endpoint}\"")).collect();
+        format!(
+            "version = 1\n[site]\nendpoints = [{}]\nprefix = \"{prefix}\"\nttl = \"{ttl}\"\n",
+            endpoints.join(", ")
+        )
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        for member in &mut self.all {
+            let _ = kill(Pid::from_raw(member.pid), Signal::SIGKILL);
+            drop(member.guard.stdin.take());
+            let _ = member.guard.wait();
+        }
+    }
+}
+
+impl Member {
+    fn start(words: &[String], client: u16, log: &Path) -> Self {
+        let script =
+            "log=$1; shift; etcd \"$@\" >\"$log\" 2>&1 & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null";
+        let mut guard = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(log)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut line = String::new();
+        BufReader::new(guard.stdout.take().expect("a pipe")).read_line(&mut line).expect("its number");
+        Self { guard, pid: line.trim().parse().expect("a number"), client }
+    }
+}
+
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
+}
+
+/// A host with its agent.
+pub(crate) struct Host {
+    pub(crate) site: Site,
+    pub(crate) agent: Running,
+    name: String,
+}
+
+impl Host {
+    /// One of this name, with this policy and these settings.
+    #[track_caller]
+    pub(crate) fn new(name: &str, policy: &str, settings: &str) -> Self {
+        Self::with_fault(name, policy, settings, None)
+    }
+
+    /// The same, with an agent that is wrong on purpose, where it can be.
+    #[track_caller]
+    pub(crate) fn with_fault(name: &str, policy: &str, settings: &str, fault: Option<&str>) -> Self {
+        let fault = format!("RUNGATE_DELIBERATE_FAULT={}", fault.unwrap_or_default());
+        Self::prepared(name, policy, settings, &["env".to_owned(), fault], |_| ())
+    }
+
+    /// The same, with more that has to be there before the agent is, which is started by these words.
+    #[track_caller]
+    pub(crate) fn prepared(
+        name: &str,
+        policy: &str,
+        settings: &str,
+        through: &[String],
+        prepare: impl FnOnce(&Site),
+    ) -> Self {
+        let site = Site::new();
+        site.system_policy(policy);
+        site.directory_over_run();
+        let directory = site.path("system-run/rungate-agent");
+        std::fs::create_dir_all(&directory).expect("create the directory of the socket");
+        set_mode(&directory, 0o755);
+        site.system_file("agent.toml", settings);
+        set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
+        for program in ["matlab", "other"] {
+            site.program(program);
+        }
+        prepare(&site);
+        let agent = agent(&site, name, through);
+        Self { site, agent, name: name.to_owned() }
+    }
+
+    /// Starts the agent again, after it was killed.
+    #[track_caller]
+    pub(crate) fn restart(&mut self) {
+        self.agent.signal(Signal::SIGKILL);
+        // Two cannot listen.
+        self.agent.end();
+        self.agent = agent(&self.site, &self.name, &[]);
+    }
+
+    /// A command on this host.
+    pub(crate) fn test(&self) -> Test {
+        self.site.test().host(&self.name)
+    }
+}
+
+#[track_caller]
+fn agent(site: &Site, name: &str, through: &[String]) -> Running {
+    let rename = "hostname \"$0\" && exec \"$@\"";
+    let through = through.iter().map(String::as_str);
+    site.agent_through(through.chain(["unshare", "--uts", "sh", "-c", rename, name]))
+}
+
+/// Ends a test early, and loudly, where there is no etcd.
+macro_rules! needs_etcd {
+    () => {
+        crate::support::needs_root!();
+        if !std::path::Path::new(crate::support::ETCD).exists() {
+            return crate::support::skip("etcd(1) is not installed");
+        }
+    };
+}
+pub(crate) use needs_etcd;
+
+/// Ends a test early, and loudly, where no certificates can be made.
+macro_rules! needs_openssl {
+    () => {
+        if !std::path::Path::new("/usr/bin/openssl").exists() {
+            return crate::support::skip("openssl(1) is not installed");
+        }
+    };
+}
+pub(crate) use needs_openssl;

@@ -1,0 +1,180 @@
+//! The way of one host to the members of an etcd: a relay for each. It can be cut as a network is, so that
+//! nothing is refused and nothing comes through; watches can become silent; and single questions can be lost
+//! on their way, or their answers.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::etcd::Etcd;
+
+/// The relays of one host. They end with it.
+pub(crate) struct Ways {
+    ports: Vec<u16>,
+    weather: Arc<Weather>,
+}
+
+/// What becomes of one question.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mishap {
+    /// It is asked, and the answer does not come back.
+    Unanswered,
+    /// It is asked when the way is told to, and that is too late for the answer.
+    Late,
+}
+
+#[derive(Default)]
+struct Weather {
+    is_cut: AtomicBool,
+    is_deaf: AtomicBool,
+    is_over: AtomicBool,
+    /// What the next question that has these bytes in it meets with.
+    next: Mutex<Option<(Vec<u8>, Mishap)>>,
+    /// Whether late questions go on their way.
+    is_late_over: AtomicBool,
+}
+
+/// One connection.
+#[derive(Default)]
+struct Talk {
+    watches: AtomicBool,
+    comes_late: AtomicBool,
+    stays_unanswered: AtomicBool,
+}
+
+impl Ways {
+    /// To all members of this etcd.
+    pub(crate) fn to(etcd: &Etcd) -> Self {
+        let weather = Arc::new(Weather::default());
+        let relay = |member: u16| {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let port = listener.local_addr().expect("an address").port();
+            let weather = Arc::clone(&weather);
+            thread::spawn(move || relay(&listener, member, &weather));
+            port
+        };
+        Self { ports: etcd.ports().map(relay).collect(), weather }
+    }
+
+    /// `[site]` of agent.toml for the host whose ways these are.
+    pub(crate) fn settings(&self, prefix: &str, ttl: &str) -> String {
+        let endpoints: Vec<String> =
+            self.ports.iter().map(|port| format!("\"http://127.0.0.1:{port}\"")).collect();
+        let endpoints = endpoints.join(", ");
+        format!("version = 1\n[site]\nendpoints = [{endpoints}]\nprefix = \"{prefix}\"\nttl = \"{ttl}\"\n")
+    }
+
+    /// Nothing comes through, until it is said otherwise.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.weather.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    /// Nothing is told over watches, until it is said otherwise.
+    pub(crate) fn deafen(&self, is_deaf: bool) {
+        self.weather.is_deaf.store(is_deaf, Ordering::SeqCst);
+    }
+
+    /// This happens to the next question that has these bytes in it.
+    pub(crate) fn befall(&self, question: impl Into<Vec<u8>>, mishap: Mishap) {
+        *self.weather.next.lock().unwrap_or_else(PoisonError::into_inner) = Some((question.into(), mishap));
+    }
+
+    /// Whether that has happened.
+    pub(crate) fn has_befallen(&self) -> bool {
+        self.weather.next.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Late questions are asked now.
+    pub(crate) fn ask_late(&self) {
+        self.weather.is_late_over.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ways {
+    fn drop(&mut self) {
+        self.weather.is_over.store(true, Ordering::SeqCst);
+        for port in &self.ports {
+            // Wakes who listens there.
+            drop(TcpStream::connect(("127.0.0.1", *port)));
+        }
+    }
+}
+
+fn relay(listener: &TcpListener, member: u16, weather: &Arc<Weather>) {
+    while let Ok((host, _)) = listener.accept() {
+        if weather.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let weather = Arc::clone(weather);
+        thread::spawn(move || connect(&host, member, &weather));
+    }
+}
+
+fn connect(host: &TcpStream, member: u16, weather: &Arc<Weather>) {
+    let Ok(member) = TcpStream::connect(("127.0.0.1", member)) else { return };
+    let talk = Arc::new(Talk::default());
+    let (Ok(from), Ok(to)) = (host.try_clone(), member.try_clone()) else { return };
+    let questions = {
+        let (talk, weather) = (Arc::clone(&talk), Arc::clone(weather));
+        thread::spawn(move || ask(&from, &to, &talk, &weather))
+    };
+    answer(&member, host, &talk, weather);
+    let _ = (host.shutdown(Shutdown::Both), member.shutdown(Shutdown::Both));
+    let _ = questions.join();
+}
+
+fn ask(mut host: &TcpStream, mut member: &TcpStream, talk: &Talk, weather: &Weather) {
+    let mut bytes = vec![0; 64 * 1024];
+    while let Some(count) = host.read(&mut bytes).ok().filter(|count| *count > 0) {
+        weather.see(&bytes[..count], talk);
+        let is_late =
+            || talk.comes_late.load(Ordering::SeqCst) && !weather.is_late_over.load(Ordering::SeqCst);
+        weather.wait_while(|| weather.is_cut.load(Ordering::SeqCst) || is_late());
+        if member.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    // One that waits no longer for its answer was asked all the same.
+    if !talk.comes_late.load(Ordering::SeqCst) {
+        let _ = member.shutdown(Shutdown::Both);
+    }
+}
+
+fn answer(mut member: &TcpStream, mut host: &TcpStream, talk: &Talk, weather: &Weather) {
+    let mut bytes = vec![0; 64 * 1024];
+    while let Some(count) = member.read(&mut bytes).ok().filter(|count| *count > 0) {
+        let is_silent = || talk.watches.load(Ordering::SeqCst) && weather.is_deaf.load(Ordering::SeqCst);
+        weather.wait_while(|| weather.is_cut.load(Ordering::SeqCst) || is_silent());
+        if talk.stays_unanswered.load(Ordering::SeqCst) {
+            continue;
+        }
+        if host.write_all(&bytes[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+impl Weather {
+    /// Looks at a question that passes.
+    fn see(&self, question: &[u8], talk: &Talk) {
+        let has = |part: &[u8]| question.windows(part.len()).any(|window| window == part);
+        if has(b"POST ") {
+            talk.watches.store(has(b"/v3/watch"), Ordering::SeqCst);
+        }
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        match next.take_if(|(part, _)| has(part)) {
+            Some((_, Mishap::Unanswered)) => talk.stays_unanswered.store(true, Ordering::SeqCst),
+            Some((_, Mishap::Late)) => talk.comes_late.store(true, Ordering::SeqCst),
+            None => {}
+        }
+    }
+
+    fn wait_while(&self, is_held_up: impl Fn() -> bool) {
+        while is_held_up() && !self.is_over.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}

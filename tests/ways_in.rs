@@ -1,0 +1,194 @@
+//! "For each way in, whether a shim works": real shells with real startup files, each by itself, and what
+//! `rungate shim list` says of all of them. `packaging/test-ways-in` asks sshd, cron, su and sudo in a Debian
+//! of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Account, Site, Test, is_root, needs_root, skip};
+
+fn packaged(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/ways-in").join(name)
+}
+
+/// The rows of the table of ways, each with what it says of the shims, and the commands below it.
+fn told(list: &Test) -> (Vec<(String, String)>, Vec<String>) {
+    let text = list.outcome().stdout;
+    let (_, ways) = text.split_once("WAY IN").unwrap_or_else(|| panic!("no ways in are told: {text}"));
+    let rows = ways.lines().skip(1).take_while(|line| !line.starts_with("To have")).map(cells);
+    let rows: Vec<(String, String)> = rows.collect();
+    let remedies =
+        ways.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect();
+    (rows, remedies)
+}
+
+fn cells(row: &str) -> (String, String) {
+    let verdicts = ["do not work", "work", "only root can tell"];
+    let found = verdicts.iter().find_map(|says| Some((row.strip_suffix(says)?.trim_end(), *says)));
+    let (way, says) = found.unwrap_or_else(|| panic!("a row that ends with a verdict: {row}"));
+    (way.to_owned(), says.to_owned())
+}
+
+/// What no line in a file of the environment can do.
+fn is_elsewhere(way: &str) -> bool {
+    way == "cron" || way == "sudo" || way == "systemd, services"
+}
+
+/// A user, who has no startup files yet, at a site with one shim that is not in their `PATH`.
+fn newcomer(site: &Site) -> Test {
+    site.program("matlab");
+    site.shim("matlab");
+    let user = if is_root() { "games".to_owned() } else { Account::own().name };
+    site.test().user(&user).env_remove("XDG_CONFIG_HOME").env("HOME", "$DIR/work/home")
+}
+
+/// "Says for which of them a shim works", and the commands that it tells have the others work as well.
+#[test]
+fn what_users_are_told_to_do_makes_shims_work() {
+    let site = Site::with_policy("[[rule]]\nname = \"any\"\ncommands = [\"*\"]\naction = \"exempt\"");
+    let user = newcomer(&site);
+    user.clone().program("/bin/mkdir").args(["$DIR/work/home"]).status(0);
+    // Debian's ends at once where nobody types.
+    let guard = "case $- in *i*) ;; *) return ;; esac";
+    let write = format!("echo '{guard}' >$DIR/work/home/.bashrc; touch $DIR/work/home/.bash_profile");
+    user.clone().program("/bin/sh").args(["-c", &write]).status(0);
+    let list = user.clone().args(["shim", "list", "$DIR/shims"]);
+    let (before, remedies) = told(&list);
+    assert!(before.iter().any(|(way, says)| way == "sh, logged in" && says == "do not work"), "{before:?}");
+    assert!(remedies.len() >= 2, "{remedies:?}");
+    for remedy in remedies.iter().filter(|remedy| !remedy.starts_with("as root") && remedy.contains("~/")) {
+        user.clone().program("/bin/bash").args(["-c", remedy]).status(0);
+    }
+    let by_root_alone = ["sh, ssh HOST COMMAND", "su USER -c COMMAND"];
+    for (way, says) in told(&list).0 {
+        let expected = if by_root_alone.contains(&way.as_str()) { "do not work" } else { "work" };
+        assert!(is_elsewhere(&way) || says == expected, "{way}: {says} after {remedies:#?}");
+    }
+}
+
+/// The same for root, for everybody.
+#[test]
+fn what_root_is_told_to_do_makes_shims_work() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy("version = 1");
+    site.program("matlab");
+    site.shim("matlab");
+    for directory in ["etc/zsh", "etc/fish"] {
+        fs::create_dir(site.path(directory)).expect("a directory of the site");
+    }
+    let list = site.test().args(["shim", "list", "$DIR/shims"]);
+    let (before, remedies) = told(&list);
+    assert!(before.iter().all(|(_, says)| says == "do not work"), "{before:?}");
+    for remedy in remedies.iter().filter(|remedy| remedy.contains(">>/etc/")) {
+        site.test().program("/bin/bash").args(["-c", remedy]).status(0);
+    }
+    for (way, says) in told(&list).0 {
+        assert!(is_elsewhere(&way) || says == "work", "{way}: {says} after {remedies:#?}");
+    }
+}
+
+/// "It is not silent when there are none."
+#[test]
+fn a_host_without_shims_is_told_how_to_have_some() {
+    let site = Site::new();
+    site.test()
+        .args(["shim", "list"])
+        .stderr(
+            "
+            rungate: there are no shims in PATH, nor in /etc/rungate/shims
+            To make one for each command that the policy names: rungate shim install /etc/rungate/shims
+            ",
+        )
+        .status(0);
+}
+
+/// "With `--json`, each shim has its ways."
+#[test]
+fn ways_have_names_of_their_own_in_json() {
+    let site = Site::new();
+    site.program("matlab");
+    site.shim("matlab");
+    let text = site.test().args(["shim", "list", "--json", "$DIR/shims"]).outcome().stdout;
+    let shims: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(shims[0]["ways"]["sh-login"], false, "{text}");
+}
+
+/// Startup files may say much, and may never end.
+#[test]
+fn a_shell_that_says_much_or_hangs_stops_nobody() {
+    let site = Site::new();
+    let user = newcomer(&site);
+    fs::create_dir(site.path("work/home")).expect("a home");
+    site.write(
+        "work/home/.profile",
+        "echo Welcome; printf 'no newline'; sleep 1000 & PATH=$DIR/shims:$PATH\n",
+    );
+    let (ways, _) = told(&user.args(["shim", "list", "$DIR/shims"]));
+    assert!(ways.iter().any(|(way, says)| way == "sh, logged in" && says == "work"), "{ways:?}");
+}
+
+/// A shell with a file that it reads at its start finds the shims first, once, also in a shell below it.
+#[track_caller]
+fn finds_shims_first(site: &Site, shell: &str, words: &[&str]) {
+    let program = Path::new("/usr/bin").join(shell);
+    if !program.exists() {
+        return skip(&format!("{shell} is not installed"));
+    }
+    let shims = "/etc/rungate/shims:/usr/bin:/bin\n";
+    site.test()
+        .program(program)
+        .env("PATH", "/usr/bin:/bin")
+        .args(words)
+        .stdout(&format!("{shims}{shims}"))
+        .status(0);
+}
+
+#[test]
+fn the_snippets_put_shims_first_and_once() {
+    let site = Site::new();
+    let twice = |read: &str, name: &str| {
+        format!("{read} {0}; echo $PATH; {read} {0}; echo $PATH", packaged(name).display())
+    };
+    finds_shims_first(&site, "sh", &["-euc", &twice(".", "profile.sh")]);
+    finds_shims_first(&site, "bash", &["-euc", &twice(".", "profile.sh")]);
+    finds_shims_first(&site, "zsh", &["-fuc", &twice(".", "profile.sh")]);
+    let fish = twice("source", "shims.fish").replace("echo $PATH", "string join : $PATH");
+    finds_shims_first(&site, "fish", &["--no-config", "-c", &fish]);
+    finds_shims_first(&site, "tcsh", &["-f", "-c", &twice("source", "cshrc")]);
+}
+
+/// systemd's own program says what a user's units get.
+#[test]
+fn units_of_users_find_shims_first() {
+    let generator =
+        Path::new("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator");
+    if !generator.exists() {
+        return skip("systemd is not installed");
+    }
+    let site = Site::new();
+    let user = site.test().env("PATH", "/usr/bin").env("XDG_CONFIG_HOME", "$DIR/work");
+    fs::create_dir(site.path("work/environment.d")).expect("a directory");
+    fs::copy(packaged("environment.conf"), site.path("work/environment.d/99-rungate.conf")).expect("a copy");
+    // Debian has a link of this name to /etc/environment, and what comes last counts.
+    site.write("work/environment.d/99-environment.conf", "PATH=/usr/bin:/bin\n");
+    let said = user.program(generator).outcome().stdout;
+    assert!(said.lines().any(|line| line == "PATH=/etc/rungate/shims:/usr/bin:/bin"), "{said}");
+}
+
+/// Of several shims, those that a way misses are named.
+#[test]
+fn a_shim_that_a_way_misses_is_named() {
+    let site = Site::new();
+    let user = newcomer(&site);
+    site.shim("mex");
+    fs::create_dir(site.path("early")).expect("a directory");
+    fs::copy("/bin/true", site.path("early/mex")).expect("a program");
+    fs::create_dir(site.path("work/home")).expect("a home");
+    site.write("work/home/.profile", "PATH=$DIR/early:$DIR/shims:$PATH\n");
+    let text = user.args(["shim", "list", "$DIR/shims"]).outcome().stdout;
+    assert!(
+        text.lines().any(|line| line.starts_with("sh, logged in ") && line.ends_with(" work, but for mex")),
+        "{text}"
+    );
+}
