@@ -1,6 +1,9 @@
 //! Whether whoever is in a conversation may have more of the agent than they have.
 
+use std::time::SystemTime;
+
 use super::{order::Order, quota::Quota, service::Service};
+use crate::terms::location::name_on_site;
 
 impl Service {
     /// Whether whoever asks may have one more launch with slots, and the tables that it needs.
@@ -8,7 +11,18 @@ impl Service {
         let Some(uid) = self.sessions.get(&number).map(|session| session.peer.uid) else { return Ok(()) };
         self.quotas.may_launch(uid)?;
         let new = order.tables().filter(|table| self.store.known(table).is_none()).count();
+        if self.quotas.are_too_many_tables(self.store.count_of(uid), new) {
+            self.forget_idle_tables(uid);
+        }
         self.quotas.may_have_tables(uid, self.store.count_of(uid), new)
+    }
+
+    /// When a table was last used is remembered until the room is needed: `list` shows it.
+    fn forget_idle_tables(&self, uid: u32) {
+        let is_own = |table: &str| name_on_site(table).is_none();
+        for table in self.store.forget_idle(uid, SystemTime::now(), is_own) {
+            self.state.forget_stamps(&table);
+        }
     }
 
     /// Counts what a conversation has now.

@@ -74,7 +74,7 @@ impl Service {
     fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
         for name in &holding.paced {
             if let Some(table) = self.store.known(name) {
-                let stamps = SavedStamps::of(table.stamps(), Some(holding.saved.uid));
+                let stamps = SavedStamps::of(&table, holding.saved.uid);
                 self.state.write_stamps(name, &stamps)?;
             }
         }

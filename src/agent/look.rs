@@ -188,6 +188,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
         tables: saved_slots.collect(),
     };
     for (held, slots) in held.iter().zip(&saved.tables).filter(|(held, _)| !held.is_shared()) {
+        order.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.table().describe(held.slots(), saved.holder(&slots.rule));
     }
     let process = session.peer.process.try_clone().map_err(Failure::of("fcntl"))?;

@@ -128,6 +128,12 @@ impl Order {
         self.wanted().filter(|wanted| wanted.pace.pause.is_some()).map(|wanted| wanted.table.as_str())
     }
 
+    /// How long after its last use a table is not to be used again.
+    pub(super) fn pause_on(&self, table: &str) -> Option<Duration> {
+        let of = self.wanted().filter(|wanted| wanted.table == table);
+        of.filter_map(|wanted| wanted.pace.pause).map(|pause| pause.length).max()
+    }
+
     /// Whether a table's last use has to be remembered.
     pub(super) fn is_paced(&self, table: &str) -> bool {
         self.paced().any(|paced| paced == table)

@@ -127,8 +127,13 @@ impl Quotas {
 
     /// Whether a user who has so many tables may have so many more.
     pub(super) fn may_have_tables(&self, uid: u32, has: usize, more: usize) -> Result<(), Quota> {
-        let is_over = more > 0 && uid != 0 && has.saturating_add(more) > count(self.limits.members);
+        let is_over = uid != 0 && self.are_too_many_tables(has, more);
         if is_over { Err(Quota::Members) } else { Ok(()) }
+    }
+
+    /// Whether so many more tables are more than a user should have, whoever it is.
+    pub(super) fn are_too_many_tables(&self, has: usize, more: usize) -> bool {
+        more > 0 && has.saturating_add(more) > count(self.limits.members)
     }
 
     /// A conversation of a user has so many places and bytes now, instead of those before.

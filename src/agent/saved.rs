@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::Fatal;
 use crate::{
-    keeper::Holder,
+    keeper::{Holder, memory},
     output::json,
     sys::{
         failure::{Errno, Failure, errno_of},
@@ -117,13 +117,30 @@ pub(super) struct SavedStamps {
     pub(super) last_start: Option<Duration>,
     pub(super) last_end: Option<Duration>,
     pub(super) started_by: Option<u32>,
+    /// How long after that launches may have to keep off it.
+    #[serde(default = "for_ever")]
+    pub(super) longest_pause: Duration,
+}
+
+/// What was written by who did not know better is kept.
+fn for_ever() -> Duration {
+    Duration::MAX
 }
 
 impl SavedStamps {
-    /// Stamps, as the time since 1970.
-    pub(super) fn of(stamps: (Option<SystemTime>, Option<SystemTime>), started_by: Option<u32>) -> Self {
+    /// Those of a table, as the time since 1970.
+    pub(super) fn of(table: &memory::Table, started_by: u32) -> Self {
         let since = |stamp: Option<SystemTime>| stamp.and_then(|stamp| stamp.duration_since(UNIX_EPOCH).ok());
-        Self { last_start: since(stamps.0), last_end: since(stamps.1), started_by }
+        let (start, end) = table.stamps();
+        let longest_pause = table.longest_pause();
+        Self { last_start: since(start), last_end: since(end), started_by: Some(started_by), longest_pause }
+    }
+
+    /// Puts them into a table.
+    pub(super) fn put_into(&self, table: &memory::Table) {
+        let (start, end) = self.stamps();
+        table.set_stamps(start, end, self.started_by);
+        table.pauses_for(self.longest_pause);
     }
 
     /// The same as moments.

@@ -125,8 +125,7 @@ impl Service {
     fn restore(&mut self) -> Result<(), Fatal> {
         let found = self.state.read()?;
         for (table, stamps) in &found.stamps {
-            let (start, end) = stamps.stamps();
-            self.store_of(stamps.started_by).table(table).set_stamps(start, end, stamps.started_by);
+            stamps.put_into(&self.store_of(stamps.started_by).table(table));
         }
         for (number, saved) in found.holdings {
             self.next = self.next.max(number + 1);
@@ -151,7 +150,7 @@ impl Service {
         for name in &saved.paced {
             if let Some(table) = self.store.known(name) {
                 table.ended(SystemTime::now());
-                let _ = self.state.write_stamps(name, &SavedStamps::of(table.stamps(), Some(saved.uid)));
+                let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
         self.state.forget(number);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::PolicyOption;
+use crate::cli::{PolicyOption, Span};
 
 /// `rungate history`.
 #[derive(Args, Debug)]
@@ -22,13 +22,9 @@ pub struct HistoryArguments {
     #[arg(long, conflicts_with_all = ["summary", "json"])]
     pub plot: bool,
 
-    /// Only what happened then or later: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven days
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
-
-    /// Only what happened before
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub span: Span,
 
     /// Only what this user started; a name or a number
     #[arg(long, value_name = "USER")]

@@ -83,6 +83,18 @@ pub struct PolicyOption {
     pub policy: Option<PathBuf>,
 }
 
+/// Which part of a log counts.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Span {
+    /// Only what happened then or later: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven days
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+
+    /// Only what happened before
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+}
+
 /// `rungate run`.
 #[derive(Args, Debug)]
 pub struct RunArguments {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::Span;
+
 /// `rungate simulate`.
 #[derive(Args, Debug)]
 pub struct SimulateArguments {
@@ -48,13 +50,9 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Only what happened then or later: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven days
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
-
-    /// Only what happened before
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub span: Span,
 
     /// Look users and groups up in passwd and group of this directory, as of another machine
     #[arg(long, value_name = "DIRECTORY")]

@@ -164,19 +164,11 @@ fn to_json(file: &ListedFile, survey: &Survey, names: &NameCache) -> Value {
             })
         })
         .collect();
-    json!({
-        "repository": file.name,
-        "member": file.member,
-        "path": file.path().map(visible),
-        "limit": file.limit(),
-        "limit_of": file.limit_of(),
-        "out_of_order": file.out_of_order(),
-        "queue": file.queue.most,
-        "queue_per_user": file.queue.per_user,
-        "used": survey.used,
-        "kept": file.kept_idle(survey),
-        "kept_for": file.kept_note(survey),
-        "holders": holders,
-        "waiting": waiting,
-    })
+    let mut value = file.to_json();
+    value["used"] = json!(survey.used);
+    value["kept"] = json!(file.kept_idle(survey));
+    value["kept_for"] = json!(file.kept_note(survey));
+    value["holders"] = json!(holders);
+    value["waiting"] = json!(waiting);
+    value
 }

@@ -157,13 +157,16 @@ impl PlaceInLine {
         // First it leaves, so that nobody who looks sees it in more lines than it stands in.
         let mut tables: Vec<&Table> = wants.tables.values().collect();
         tables.sort_by_key(|table| !on(table).is_empty());
+        let mut is_kept_out = false;
         for table in tables {
-            if let Some(place) = self.places.iter_mut().find(|place| table.has(place)) {
-                place.stand(&on(table))?;
+            let classes = on(table);
+            let place = self.places.iter_mut().find(|place| table.has(place));
+            if let Some(place) = place {
+                place.stand(&classes)?;
+                is_kept_out |= classes.iter().any(|class| !place.classes().contains(class));
             }
         }
-        let standing = self.standing(wants);
-        self.note_kept_out(!lines.iter().all(|line| standing.contains(line)));
+        self.note_kept_out(is_kept_out);
         Ok(())
     }
 

@@ -2,6 +2,8 @@
 //! dark, in the light and on paper; lines differ in more than their colour.
 
 use plotters::{
+    chart::MeshStyle,
+    coord::types::RangedCoordf64,
     prelude::{
         AreaSeries, ChartBuilder, Color, DashedLineSeries, IntoDrawingArea, IntoFont, LineSeries, RGBColor,
         Rectangle, SVGBackend, Text,
@@ -48,19 +50,8 @@ pub(super) fn over_time(what: &OverTime<'_>) -> Option<String> {
             .y_label_area_size(40)
             .build_cartesian_2d(first..last.max(first + 1.0), 0.0..highest * 1.08)
             .ok()?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(5)
-            .y_labels(5)
-            .x_label_formatter(&|x| (what.label)(*x))
-            .y_label_formatter(&|y| whole(*y))
-            .label_style(("sans-serif", 12).into_font().color(&INK))
-            .axis_style(GRID)
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .draw()
-            .ok()?;
+        let label = |x: &f64| (what.label)(*x);
+        in_our_style(chart.configure_mesh().x_labels(5).y_labels(5).x_label_formatter(&label)).draw().ok()?;
         let average = what.points.iter().map(|(at, average, _)| (*at, *average));
         chart.draw_series(AreaSeries::new(average, 0.0, FILL)).ok()?;
         let most = what.points.iter().map(|(at, _, most)| (*at, *most));
@@ -85,18 +76,7 @@ pub(super) fn bars(bars: &[(String, f64)]) -> Option<String> {
             .y_label_area_size(48)
             .build_cartesian_2d(0.0..f64::from(count), 0.0..highest * 1.05)
             .ok()?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .x_labels(0)
-            .y_labels(4)
-            .y_label_formatter(&|y| whole(*y))
-            .label_style(("sans-serif", 12).into_font().color(&INK))
-            .axis_style(GRID)
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .draw()
-            .ok()?;
+        in_our_style(chart.configure_mesh().x_labels(0).y_labels(4)).draw().ok()?;
         let rectangle = |(place, (_, value)): (usize, &(String, f64))| {
             let left = f64::from(u32::try_from(place).unwrap_or(0));
             Rectangle::new([(left + 0.12, 0.0), (left + 0.88, *value)], FILL.filled())
@@ -153,6 +133,18 @@ pub(super) fn week(counts: &[[u64; 24]; 7]) -> Option<String> {
 /// Half a slot is nothing that anybody holds.
 fn whole(number: f64) -> String {
     if (number - number.round()).abs() < 1e-6 { format!("{number:.0}") } else { String::new() }
+}
+
+type Mesh<'a, 'b> = MeshStyle<'a, 'b, RangedCoordf64, RangedCoordf64, SVGBackend<'a>>;
+
+/// Lines across and whole numbers beside them, in the colours of the page.
+fn in_our_style<'m, 'a, 'b>(mesh: &'m mut Mesh<'a, 'b>) -> &'m mut Mesh<'a, 'b> {
+    mesh.disable_x_mesh()
+        .y_label_formatter(&|y| whole(*y))
+        .label_style(("sans-serif", 12).into_font().color(&INK))
+        .axis_style(GRID)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
 }
 
 type Area<'a> = plotters::drawing::DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;

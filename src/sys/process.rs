@@ -78,11 +78,6 @@ impl Process {
         Some(since_boot()?.saturating_sub(started))
     }
 
-    /// The directory that it works in, where it lets this user see that.
-    pub fn directory(&self) -> Option<PathBuf> {
-        fs::read_link(format!("/proc/{}/cwd", self.pid)).ok()
-    }
-
     /// When it started, by the wall clock as it is set now.
     pub fn start_time(&self) -> Option<SystemTime> {
         SystemTime::now().checked_sub(self.age()?)

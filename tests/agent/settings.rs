@@ -129,3 +129,62 @@ fn a_user_has_no_more_connections_than_he_may_have() {
     let _others = waits("backup").background();
     eventually("somebody else stands in line too", || (waiting(&site) == 3).then_some(()));
 }
+
+/// `members`: "A table is there as long as a slot of it is held, somebody waits for it, or a pause since its
+/// last use is not over", and no longer where room is needed.
+#[test]
+fn tables_that_nobody_misses_take_no_room() {
+    needs_root!();
+    let (site, agent) = Site::with_agent(
+        "
+        [repository.projects]
+        keeper = \"agent\"
+        per    = \"directory\"
+        limit  = 1
+
+        [repository.rested]
+        keeper     = \"agent\"
+        per        = \"directory\"
+        limit      = 1
+        if_elapsed = \"1h\"
+
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"projects\"]
+
+        [[rule]]
+        commands = [\"nightly\"]
+        acquire  = [\"rested\"]
+        ",
+    );
+    agent.kill();
+    write(&site, "[agent]\nmembers = 2\n");
+    let mut agent = site.agent();
+    site.program("matlab");
+    site.program("nightly");
+    for directory in ["a", "b", "c", "d", "e"] {
+        std::fs::create_dir(site.path(directory)).expect("a directory");
+    }
+    let launch = |command: &str, directory: &str| {
+        site.test().user("games").directory(directory).args(["run", "--", command])
+    };
+    for directory in ["a", "b", "c", "d", "e"] {
+        launch("matlab", directory).status(0);
+    }
+    let too_many = |command: &str| {
+        format!(
+            "rungate: {command}: not started: the agent refuses: this user would have too many tables \
+             ([agent] members in /etc/rungate/agent.toml)\n"
+        )
+    };
+    // Two pauses are on; a restart changes nothing in that.
+    launch("nightly", "a").status(0);
+    launch("nightly", "b").status(0);
+    for _ in 0..2 {
+        launch("nightly", "c").stderr(&too_many("nightly")).status(74);
+        launch("matlab", "a").stderr(&too_many("matlab")).status(74);
+        launch("nightly", "a").stderr("rungate: nightly: too soon: [..]\n...\n").status(69);
+        agent.kill();
+        agent = site.agent();
+    }
+}

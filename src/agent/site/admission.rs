@@ -74,7 +74,7 @@ impl Service {
         for taking in &takings {
             operations.extend(site.puts(taking, &holding, launch));
             if let (Some(_), Some(table)) = (taking.stamps, holding.table(&taking.table)) {
-                let stamps = SavedStamps::of(table.stamps(), Some(holding.saved.uid));
+                let stamps = SavedStamps::of(table, holding.saved.uid);
                 operations
                     .push(Operation::Put(site.keys.name(&Key::Stamps(taking.table.clone())), bytes(&stamps)));
             }

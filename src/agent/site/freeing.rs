@@ -91,7 +91,7 @@ impl Site {
                 let key = self.keys.name(&Key::Stamps(name.to_owned()));
                 let known = self.mirror.table(name).and_then(|table| table.stamps.as_ref());
                 let revision = known.map_or(0, |at| at.revision);
-                let stamps = SavedStamps::of(held.table().stamps(), Some(freeing.uid));
+                let stamps = SavedStamps::of(held.table(), freeing.uid);
                 transaction.compares.push(Compare::ChangedAt(key.clone(), revision));
                 transaction.operations.push(Operation::Put(key, bytes(&stamps)));
             }

@@ -64,8 +64,10 @@ impl Site {
         if shown.stamps != stamped {
             shown.stamps = stamped;
             let stamps = of.stamps.as_ref().and_then(|at| at.record);
-            let (start, end) = stamps.map_or((None, None), |stamps| stamps.stamps());
-            table.set_stamps(start, end, stamps.and_then(|stamps| stamps.started_by));
+            match stamps {
+                Some(stamps) => stamps.put_into(&table),
+                None => drop(table.reset()),
+            }
         }
         if shown.slots.is_empty() && shown.places.is_empty() && stamped == 0 {
             self.shown.remove(name);

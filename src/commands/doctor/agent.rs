@@ -1,18 +1,15 @@
 //! The agent: whether it answers, and of which version it is, where the policy has it keep slots.
 
-use std::path::Path;
-
 use crate::{
     cli::Topic,
-    commands::doctor::{examination::Examination, finding::Finding, page::counted, section::Section},
+    commands::doctor::{
+        examination::Examination, finding::Finding, page::counted, section::Section, services,
+    },
     escape::{Show, visible},
     keeper::agent::{self, SOCKET},
     policy::Repository,
     terms::keeper::Keeper,
 };
-
-/// What starts it, where systemd runs.
-const SYSTEMD: &str = "/run/systemd/system";
 
 pub(super) fn look(examination: &Examination) -> Section {
     let Some(policy) = examination.policy() else {
@@ -51,7 +48,7 @@ fn version() -> Finding {
 }
 
 fn start() -> &'static str {
-    if is_with_systemd() {
+    if services::is_systemd() {
         "systemctl enable --now rungate-agent.socket"
     } else {
         "Start rungate-agent as root, from whatever starts services here."
@@ -59,13 +56,9 @@ fn start() -> &'static str {
 }
 
 pub(super) fn restart() -> &'static str {
-    if is_with_systemd() {
+    if services::is_systemd() {
         "systemctl restart rungate-agent.service"
     } else {
         "Start rungate-agent again, as root; programs keep their slots meanwhile."
     }
-}
-
-fn is_with_systemd() -> bool {
-    Path::new(SYSTEMD).exists()
 }

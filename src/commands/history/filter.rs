@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    cli::HistoryArguments,
-    commands::{history::Span, shared::names::failed},
+    cli::{HistoryArguments, Span},
+    commands::shared::names::failed,
     error::Error,
     escape::Show,
     exit_status::ExitStatus,
@@ -34,11 +34,10 @@ impl Filter {
     pub(super) fn of(arguments: &HistoryArguments) -> Result<Self, Error> {
         let command = arguments.command.as_deref().map(|text| Pattern::new(text, Subject::Path));
         Ok(Self {
-            since: arguments.since.as_deref().map(|text| moment("--since", text)).transpose()?,
-            until: arguments.until.as_deref().map(|text| moment("--until", text)).transpose()?,
             uid: arguments.user.as_deref().map(uid_of).transpose()?,
             command: command.transpose().map_err(|wrong| usage(format!("--command: {wrong}")))?,
             about: arguments.repository.clone().map(About::new),
+            ..Self::within(&arguments.span)?
         })
     }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    cli::HistoryArguments,
+    cli::{HistoryArguments, Span},
     commands::{
         history::{filter::Filter, source::Source, summary::Summary},
         shared::{print, situation::Situation},
@@ -69,13 +69,6 @@ pub(super) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
             print(&if is_json { json::render(&summary.to_json()) } else { summary.to_text() })
         }
     }
-}
-
-/// What is asked for, where it is a matter of time alone.
-#[derive(Default)]
-pub(super) struct Span {
-    pub(super) since: Option<String>,
-    pub(super) until: Option<String>,
 }
 
 /// Calls `see` for each event of a span of time; those of several logs in the order of their times. What it

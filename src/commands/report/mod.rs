@@ -59,9 +59,8 @@ pub(super) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
 }
 
 fn census(situation: &Situation, policy: &Policy, arguments: &ReportArguments) -> Result<Census, Error> {
-    let span = history::Span { since: arguments.since.clone(), until: arguments.until.clone() };
     let mut census = Census::new(Hours::in_zone(policy.time_zone()));
-    history::each_of(situation, &arguments.files, &span, &mut |event| {
+    history::each_of(situation, &arguments.files, &arguments.span, &mut |event| {
         census.see(&event);
         Some(event)
     })?;

@@ -250,7 +250,7 @@ impl<'a> Session<'a> {
         journal: &Journal<'_>,
         turn: &Turn,
     ) -> u8 {
-        journal.refused(&refusal, &wanted.met(&refusal, asker), asker.clock.last(), turn.since());
+        journal.refused(&refusal, || wanted.met(&refusal, asker), asker.clock.last(), turn.since());
         if !refusal.is_silent() && self.options.voice != Voice::Quiet {
             // The refusal stands, also where that cannot be found out.
             let _ = refusal.look_for_ancestors(&asker.keepers);

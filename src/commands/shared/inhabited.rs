@@ -22,7 +22,7 @@ impl Inhabited {
 
     fn directories(&self) -> &BTreeSet<PathBuf> {
         self.0.get_or_init(|| {
-            let of_others = process::all().into_iter().filter_map(|process| process.directory());
+            let of_others = process::all().into_iter().filter_map(|process| process::directory(process.pid));
             of_others.chain(env::current_dir()).collect()
         })
     }

@@ -138,10 +138,10 @@ impl<'a> Journal<'a> {
     }
 
     /// Some claims could not be met. These others could have been.
-    pub(in crate::commands) fn refused(
+    pub(in crate::commands) fn refused<'c>(
         &self,
         refusal: &Refusal<'_>,
-        met: &[&Claim<'_>],
+        met: impl FnOnce() -> Vec<&'c Claim<'c>>,
         decided: Option<SystemTime>,
         arrived: Option<SystemTime>,
     ) {
@@ -158,8 +158,9 @@ impl<'a> Journal<'a> {
                 used: used(&refused.reason),
                 ..table_seen(refused.claim)
             };
-            let met =
-                met.iter().map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim) });
+            let met = met()
+                .into_iter()
+                .map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim) });
             event.tables = refusal.claims().map(refused).chain(met).collect();
         }
         self.write(event);

@@ -7,8 +7,11 @@ use std::{
     rc::Rc,
 };
 
+use serde_json::{Value, json};
+
 use crate::{
     commands::shared::{inhabited::Inhabited, owner::Terms, situation::Situation},
+    escape::visible,
     keeper::{
         agent::{self, client::Client},
         error::KeeperError,
@@ -193,5 +196,19 @@ impl ListedFile {
     /// The member for people: a directory by its path, where somebody is in it.
     pub(in crate::commands) fn shown_member(&self) -> Option<String> {
         Some(self.inhabited.shown(self.member.as_deref()?))
+    }
+
+    /// What every listing says of it, whatever was found there.
+    pub(in crate::commands) fn to_json(&self) -> Value {
+        json!({
+            "repository": self.name,
+            "member": self.member,
+            "path": self.path().map(visible),
+            "limit": self.limit(),
+            "limit_of": self.limit_of(),
+            "out_of_order": self.out_of_order(),
+            "queue": self.queue.most,
+            "queue_per_user": self.queue.per_user,
+        })
     }
 }

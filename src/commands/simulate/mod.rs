@@ -10,11 +10,8 @@ use std::path::{Path, PathBuf};
 
 use self::{material::Material, sweep::Sweep, text::Compared};
 use crate::{
-    cli::SimulateArguments,
-    commands::{
-        history,
-        shared::{brought_accounts::KnownAccounts, print, situation::Situation},
-    },
+    cli::{SimulateArguments, Span},
+    commands::shared::{brought_accounts::KnownAccounts, print, situation::Situation},
     error::Error,
     escape::{Show, visible},
     exit_status::ExitStatus,
@@ -68,7 +65,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
 /// The launches that logs tell of, for a policy.
 pub(super) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
     let reading = Reading { looks: policy.looks(), is_by_host: false, seed: 1 };
-    read::all(situation, logs, &history::Span::default(), Recording::new(reading, policy.hours()))
+    read::all(situation, logs, &Span::default(), Recording::new(reading, policy.hours()))
 }
 
 /// The files of a policy; of a directory those that rungate would read there.
@@ -100,9 +97,8 @@ fn wait(text: &str) -> Result<Wait, Error> {
 
 fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments) -> Result<Traffic, Error> {
     let reading = Reading { looks: policy.looks(), is_by_host: arguments.each_host, seed: arguments.seed };
-    let span = history::Span { since: arguments.since.clone(), until: arguments.until.clone() };
     let recording = Recording::new(reading, policy.hours());
-    let traffic = read::all(situation, &arguments.files, &span, recording)?;
+    let traffic = read::all(situation, &arguments.files, &arguments.span, recording)?;
     if traffic.launches.is_empty() {
         return Err(Error::new(ExitStatus::Usage, "the log tells of no launch").advise(
             "Starts are in it where the policy says: [log] events = \"all\", replay = true".to_owned(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
+    cli::Span,
     commands::{history, shared::situation::Situation},
     error::Error,
     simulation::{recording::Recording, traffic::Traffic},
@@ -12,7 +13,7 @@ use crate::{
 pub(super) fn all(
     situation: &Situation,
     files: &[PathBuf],
-    span: &history::Span,
+    span: &Span,
     mut recording: Recording,
 ) -> Result<Traffic, Error> {
     history::each_of(situation, files, span, &mut |event| recording.see(event))?;

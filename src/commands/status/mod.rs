@@ -158,16 +158,7 @@ fn to_json(repositories: &[Surveyed]) -> String {
         .iter()
         .flat_map(|repository| &repository.files)
         .map(|(survey, file)| {
-            let mut value = json!({
-                "repository": file.name,
-                "member": file.member,
-                "path": file.path().map(visible),
-                "limit": file.limit(),
-                "limit_of": file.limit_of(),
-                "out_of_order": file.out_of_order(),
-                "queue": file.queue.most,
-                "queue_per_user": file.queue.per_user,
-            });
+            let mut value = file.to_json();
             match survey {
                 Ok(survey) => {
                     value["used"] = json!(survey.used);

@@ -10,6 +10,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     rc::Rc,
+    time::SystemTime,
 };
 
 use crate::sys::process;
@@ -83,6 +84,22 @@ impl Store {
         {
             self.strike_off(&table);
         }
+    }
+
+    /// Forgets the tables on account of this user's launches that nobody would miss, of those that may be
+    /// forgotten; says which.
+    pub fn forget_idle(&self, uid: u32, now: SystemTime, may_be: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut tables = self.tables.borrow_mut();
+        let mut forgotten = Vec::new();
+        tables.retain(|name, table| {
+            let is_kept = table.account() != Some(uid) || !table.is_idle(now) || !may_be(name);
+            if !is_kept {
+                self.strike_off(table);
+                forgotten.push(name.clone());
+            }
+            is_kept
+        });
+        forgotten
     }
 
     fn strike_off(&self, table: &Table) {

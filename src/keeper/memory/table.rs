@@ -1,6 +1,11 @@
 //! One table in memory: its slots with their holders, its line, and when it was last used.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::SystemTime};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    rc::Rc,
+    time::{Duration, SystemTime},
+};
 
 use super::{Held, Kin, Place};
 use crate::{
@@ -39,6 +44,8 @@ pub(super) struct State {
     cursor: u64,
     last_start: Option<SystemTime>,
     last_end: Option<SystemTime>,
+    /// How long after its last use somebody may have to keep off it; zero where nobody ever had to.
+    longest_pause: Duration,
     /// Whose launch started last.
     started_by: Option<u32>,
     /// All places, and what is seen of whoever has them.
@@ -97,6 +104,15 @@ impl Table {
         let state = self.state.borrow();
         let stamps = (state.last_start, state.last_end);
         state.held.is_empty() && state.places.is_empty() && stamps == (None, None)
+    }
+
+    /// Whether nobody would miss it: it is used by nobody, and no pause since its last use is on.
+    pub fn is_idle(&self, now: SystemTime) -> bool {
+        let state = self.state.borrow();
+        let last = state.last_start.max(state.last_end);
+        let is_over =
+            |last: SystemTime| last.checked_add(state.longest_pause).is_some_and(|over| over <= now);
+        state.held.is_empty() && state.places.is_empty() && last.is_none_or(is_over)
     }
 
     /// Every held slot; neighbours with one holder together.
@@ -216,6 +232,17 @@ impl Table {
     pub fn set_stamps(&self, start: Option<SystemTime>, end: Option<SystemTime>, started_by: Option<u32>) {
         let mut state = self.state.borrow_mut();
         (state.last_start, state.last_end, state.started_by) = (start, end, started_by);
+    }
+
+    /// Launches keep off it for so long after its last use.
+    pub fn pauses_for(&self, length: Duration) {
+        let mut state = self.state.borrow_mut();
+        state.longest_pause = state.longest_pause.max(length);
+    }
+
+    /// The longest time after its last use for which launches keep off it.
+    pub fn longest_pause(&self) -> Duration {
+        self.state.borrow().longest_pause
     }
 
     /// The user of the launch that started then.
