@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Account, Ending, Site, Test, needs_root, set_mode};
+use crate::support::{Account, Ending, Site, Test, copy_program, needs_root, set_mode};
 
 /// A host with a policy of the system's for one command, and all that it needs.
 fn host() -> Site {
@@ -272,7 +272,7 @@ fn a_command_has_a_program_that_users_can_start() {
     assert_eq!(codes(), ["program-missing"]);
     fs::create_dir(site.path("opt")).expect("a new directory");
     set_mode(&site.path("opt"), 0o755);
-    fs::copy("/bin/true", site.path("opt/matlab")).expect("a program");
+    copy_program("/bin/true", site.path("opt/matlab"));
     set_mode(&site.path("opt/matlab"), 0o700);
     mended(&site, "programs", "program-closed");
 }
@@ -283,7 +283,7 @@ fn each_shim_leads_here() {
     needs_root!();
     let site = host();
     fs::create_dir(site.path("other")).expect("a new directory");
-    fs::copy(site.rungate(), site.path("other/rungate")).expect("another rungate");
+    copy_program(site.rungate(), site.path("other/rungate"));
     let shims = site.path("etc/rungate/shims");
     fs::create_dir(&shims).expect("a new directory");
     set_mode(&shims, 0o755);

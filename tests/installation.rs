@@ -5,7 +5,7 @@ use std::fs::{self, create_dir_all, hard_link};
 use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 
-use crate::support::{Site, Test, is_root, set_mode};
+use crate::support::{Site, Test, copy_program, is_root, set_mode};
 
 /// What stands for the second program, where only that it runs matters.
 const TOOLS: &str = "#!/bin/sh\necho \"$@\"\n";
@@ -23,7 +23,7 @@ fn site() -> Site {
 
 fn put(program: &Path, path: &Path) {
     if hard_link(program, path).is_err() {
-        fs::copy(program, path).expect("a copy");
+        copy_program(program, path);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use crate::support::{Site, Test, needs_root, skip};
+use crate::support::{Site, Test, copy_program, needs_root, skip};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -94,7 +94,7 @@ fn scripts_reach_the_program_through_the_shim() {
         .status(0);
     // The script is not the shim, even where it bears the same name and comes later in PATH than the program.
     fs::create_dir(site.path("late")).expect("a directory");
-    fs::copy(site.path("bin/by-path"), site.path("late/matlab")).expect("a script");
+    copy_program(site.path("bin/by-path"), site.path("late/matlab"));
     shell(&site, "$DIR/late/matlab")
         .env("PATH", "$DIR/shims:$DIR/bin:$DIR/late:/usr/bin:/bin")
         .stdout("#!$DIR/shims/matlab\nscript\n")
@@ -193,7 +193,7 @@ fn the_search_goes_on_behind_the_shim() {
     let site = site();
     // Before the shim, and to be found by nobody who started that.
     fs::create_dir(site.path("early")).expect("a directory");
-    fs::copy("/bin/false", site.path("early/matlab")).expect("a program");
+    copy_program("/bin/false", site.path("early/matlab"));
     let started = |path: &str, directory: &str, command: &str| {
         site.test()
             .program("/bin/bash")
@@ -328,11 +328,11 @@ fn other_copies_of_rungate() {
     for directory in ["other", "other/bin", "copy", "hard"] {
         fs::create_dir(site.path(directory)).expect("a directory");
     }
-    fs::copy(site.rungate(), site.path("other/bin/rungate")).expect("another installation");
+    copy_program(site.rungate(), site.path("other/bin/rungate"));
     symlink("bin/rungate", site.path("other/matlab")).expect("its shim");
-    fs::copy(site.rungate(), site.path("copy/matlab")).expect("a copy");
+    copy_program(site.rungate(), site.path("copy/matlab"));
     if fs::hard_link(site.rungate(), site.path("hard/matlab")).is_err() {
-        fs::copy(site.rungate(), site.path("hard/matlab")).expect("a copy");
+        copy_program(site.rungate(), site.path("hard/matlab"));
     }
     for path in [
         "$DIR/shims:$DIR/other:$DIR/copy:$DIR/hard:$DIR/bin",
@@ -360,7 +360,7 @@ fn other_copies_of_rungate() {
 #[test]
 fn a_copy_under_another_name_says_what_it_is() {
     let site = site();
-    fs::copy(site.rungate(), site.path("bin/rg")).expect("a copy");
+    copy_program(site.rungate(), site.path("bin/rg"));
     shell(&site, "rg status")
         .stderr(
             "

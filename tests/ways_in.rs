@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Account, Site, Test, is_root, needs_root, skip};
+use crate::support::{Account, Site, Test, copy_program, is_root, needs_root, skip};
 
 fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/ways-in").join(name)
@@ -183,7 +183,7 @@ fn a_shim_that_a_way_misses_is_named() {
     let user = newcomer(&site);
     site.shim("mex");
     fs::create_dir(site.path("early")).expect("a directory");
-    fs::copy("/bin/true", site.path("early/mex")).expect("a program");
+    copy_program("/bin/true", site.path("early/mex"));
     fs::create_dir(site.path("work/home")).expect("a home");
     site.write("work/home/.profile", "PATH=$DIR/early:$DIR/shims:$PATH\n");
     let text = user.args(["shim", "list", "$DIR/shims"]).outcome().stdout;

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use crate::terms::{
     admit::Admit,
     merged::{LAST_SLOT, Terms},
+    runs::Runs,
 };
 
 /// Neighbouring slots with one holder.
@@ -59,6 +60,12 @@ impl Occupancy {
             span.slots.end().min(&LAST_SLOT).saturating_add(1).saturating_sub(*span.slots.start())
         };
         self.spans.iter().map(within).sum()
+    }
+
+    /// The same as runs, without those that no limit can reach.
+    pub fn runs(&self) -> Runs {
+        let within = |span: &Span| *span.slots.start()..=*span.slots.end().min(&LAST_SLOT);
+        Runs::joined(self.spans.iter().map(within).collect())
     }
 
     /// The highest held slot.

@@ -119,11 +119,8 @@ const LONGEST_VALUE: usize = 2048;
 impl Event {
     /// An event of this process, now.
     pub fn now(event: Kind, command: &str, uid: u32, host: &OsStr) -> Self {
-        let time = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
         Self {
-            time,
+            time: millis(SystemTime::now()),
             event,
             command: beginning(command, LONGEST_COMMAND).to_owned(),
             cut: (command.len() > LONGEST_COMMAND).then_some(command.len()),
@@ -171,6 +168,16 @@ impl Event {
     /// When it happened, in microseconds since 1970, as exactly as the log says.
     pub fn micros(&self) -> u64 {
         self.decided.unwrap_or(self.time.saturating_mul(1000))
+    }
+
+    /// All that it tells is known now.
+    pub fn written_now(&mut self) {
+        self.time = millis(SystemTime::now());
+    }
+
+    /// When everything that it tells was known, at the latest; in microseconds since 1970.
+    pub fn written(&self) -> u64 {
+        self.time.saturating_add(1).saturating_mul(1000)
     }
 
     /// How long it waited, ran or was overdue; none where the log says what cannot be: anybody who may append
@@ -251,6 +258,10 @@ impl Event {
 /// A value as JSON; none where it is too long for a field, because half of it could not be read.
 fn whole(value: &impl Serialize) -> Option<String> {
     json::line(value).ok().filter(|text| text.len() <= LONGEST_VALUE)
+}
+
+fn millis(moment: SystemTime) -> u64 {
+    micros(moment) / 1000
 }
 
 /// In microseconds since 1970.

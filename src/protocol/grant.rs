@@ -5,7 +5,7 @@ use std::{ptr, time::SystemTime};
 use crate::{
     keeper::{Means, agent::granted::Granted, error::KeeperError, held::Held, table::Table},
     sys::process::Process,
-    terms::{claim::Claim, named_slots::NamedSlots},
+    terms::{claim::Claim, named_slots::NamedSlots, runs::Runs},
 };
 
 /// What a launch holds, in all tables.
@@ -72,15 +72,16 @@ impl<'c> Grant<'c> {
         self.started
     }
 
-    /// How many slots of a claim's table are held, those of this grant included; none where nobody can count
-    /// them all.
-    pub fn used(&self, claim: &Claim<'_>) -> Option<u64> {
+    /// Which slots of a claim's table are held, those of this grant included; none where nobody can tell
+    /// all of them.
+    pub fn seen_held(&self, claim: &Claim<'_>) -> Option<Runs> {
         let place = self.claims.iter().position(|known| ptr::eq(*known, claim))?;
         let (occupancy, is_whole) = self.tables.get(place)?.occupancy(None, Means::Queries).ok()?;
         let own = self.slots.iter().find(|held| held.name == claim.repository);
         // What this process holds itself the kernel may not tell it.
-        let unseen = own.map_or(0, |own| own.slots.slots().filter(|slot| !occupancy.holds(*slot)).count());
-        is_whole.then(|| occupancy.shown().saturating_add(unseen as u64))
+        let unseen = own.into_iter().flat_map(|own| own.slots.slots()).filter(|slot| !occupancy.holds(*slot));
+        let (unseen, seen) = (unseen.map(|slot| slot..=slot), occupancy.runs());
+        is_whole.then(|| Runs::joined(seen.iter().cloned().chain(unseen).collect()))
     }
 
     /// Whether a claim was met by slots of an ancestor.

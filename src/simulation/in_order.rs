@@ -6,7 +6,7 @@ use crate::log::event::Event;
 
 /// Nobody writes an event down later than this after it was decided, in microseconds, as far as anybody waits
 /// for it.
-const LATE: u64 = 5_000_000;
+pub(super) const LATE: u64 = 5_000_000;
 
 /// More events than these are never kept waiting.
 const MOST: usize = 4096;

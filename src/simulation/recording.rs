@@ -9,9 +9,9 @@ use super::{
     dice::Dice,
     durations::Durations,
     fate::Fate,
-    in_order::InOrder,
+    in_order::{InOrder, LATE},
     kind::Kinds,
-    tables::{EXACT, Holder, Process, Tables},
+    tables::{Holder, Process, Tables},
     tally::{Outcome, Tally, named},
     traffic::{Ends, Launch, Traffic},
 };
@@ -24,6 +24,9 @@ use crate::{
 
 /// How many slots of one launch are followed.
 const MOST_SLOTS: u64 = 4096;
+
+/// Bounds that are no wider than this are as good as exact, in microseconds.
+const EXACT: u64 = 1_000_000;
 
 /// How a log is to be read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,7 +106,7 @@ impl Recording {
         self.pending.add(event);
         let mut spent = None;
         while let Some(event) = self.pending.due() {
-            self.tables.explain_looks(event.micros().saturating_sub(2 * EXACT), &mut self.launches);
+            self.tables.explain_looks(event.micros().saturating_sub(2 * LATE), &mut self.launches);
             self.happened(&event);
             spent = Some(event);
         }
@@ -260,10 +263,21 @@ impl Recording {
 
     /// What a decision saw.
     fn look(&mut self, at: u64, event: &Event) {
-        for seen in &event.tables {
-            let Some(most) = seen.most_held() else { continue };
+        for seen in event.tables.iter().filter(|seen| !seen.shared) {
             let number = self.table(seen, &event.host);
-            self.tables.look(at, number, most, seen.limit);
+            match seen.held.as_deref().map(Runs::parse) {
+                Some(Some(held)) => {
+                    self.tables.see(number, &held, at, event.written());
+                    if event.event == EventKind::Started {
+                        self.tables.look(at, number, seen.limit, seen.limit);
+                    }
+                }
+                _ => {
+                    if let Some(most) = seen.most_held() {
+                        self.tables.look(at, number, most, seen.limit);
+                    }
+                }
+            }
         }
     }
 
@@ -274,7 +288,7 @@ impl Recording {
         // Whoever takes a slot knows before anybody else that it is free. Only in tables of different hosts
         // one slot can have two holders for longer.
         let end = match running.taken {
-            Some(taken) if from.saturating_sub(taken) > EXACT => {
+            Some(taken) if from.saturating_sub(taken) > LATE => {
                 self.note_two_holders(&running);
                 end
             }
@@ -294,7 +308,7 @@ impl Recording {
         }
         let Some(launch) = self.launches.get_mut(before.launch) else { return };
         let ended = launch.lasted().map_or(0, |lasted| before.began + lasted);
-        if ended > end && ended - end <= EXACT {
+        if ended > end && ended - end <= LATE {
             launch.set_lasted(end.saturating_sub(before.began));
         }
     }

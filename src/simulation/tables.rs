@@ -3,11 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::traffic::Launch;
+use super::{in_order::LATE, traffic::Launch};
 use crate::terms::runs::Runs;
-
-/// Bounds that are no wider than this are as good as exact.
-pub(super) const EXACT: u64 = 1_000_000;
 
 /// A host, by number, and the number of a process.
 pub(super) type Process = (u32, i32);
@@ -33,6 +30,10 @@ struct Table {
     unexplained: u32,
 }
 
+/// Of so many launches it is remembered until when they are known to have run, and of more only while that
+/// can matter.
+const MOST_ALIVE: usize = 65_536;
+
 /// So many unexplained looks say that nobody writes down when these programs end.
 const MOST_UNEXPLAINED: u32 = 16;
 
@@ -54,6 +55,8 @@ pub(super) struct Tables {
     /// In the order in which they were made; each is explained a little later, when the ends near it are
     /// known.
     looks: VecDeque<Look>,
+    /// Until when a launch is known to have run, at least.
+    alive: HashMap<usize, u64>,
 }
 
 impl Tables {
@@ -66,6 +69,24 @@ impl Tables {
     pub(super) fn look(&mut self, at: u64, number: u32, most: u64, up_to: u64) {
         let holders = self.tables.get(&number).and_then(|table| table.more_than(most, up_to));
         self.looks.extend(holders.map(|holders| Look { at, table: number, most, holders }));
+    }
+
+    /// Somebody decided at `decided`, and saw by `written` which slots of a table were held.
+    pub(super) fn see(&mut self, number: u32, held: &Runs, decided: u64, written: u64) {
+        let Some(table) = self.tables.get(&number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
+        else {
+            return;
+        };
+        let running = table.holders.iter().filter(|(_, holder)| holder.runs);
+        let (there, gone): (Vec<_>, Vec<_>) = running.partition(|(slot, _)| held.has(**slot));
+        for (_, holder) in there {
+            let known = self.alive.entry(holder.launch).or_default();
+            *known = decided.max(*known);
+        }
+        let holders: Vec<Holder> = gone.into_iter().map(|(_, holder)| *holder).collect();
+        if !holders.is_empty() {
+            self.looks.push_back(Look { at: written, table: number, most: 0, holders });
+        }
     }
 
     /// The slots of a launch that is known to have ended.
@@ -85,14 +106,20 @@ impl Tables {
             let end = |holder: &Holder| {
                 launches.get(holder.launch)?.lasted().map(|lasted| holder.began.saturating_add(lasted))
             };
-            let mut still: Vec<(u64, Holder)> =
-                look.holders.iter().map(|holder| (end(holder).unwrap_or(u64::MAX), *holder)).collect();
+            let could_be_over =
+                |holder: &&Holder| self.alive.get(&holder.launch).is_none_or(|alive| *alive < look.at);
+            let mut still: Vec<(u64, Holder)> = look
+                .holders
+                .iter()
+                .filter(could_be_over)
+                .map(|holder| (end(holder).unwrap_or(u64::MAX), *holder))
+                .collect();
             still.retain(|(end, _)| *end >= look.at);
             still.sort_by_key(|(end, _)| *end);
             let excess = (still.len() as u64).saturating_sub(look.most);
             let mut explained = 0;
             for (end, holder) in still.iter().take(usize::try_from(excess).unwrap_or(usize::MAX)) {
-                if end - look.at <= EXACT {
+                if end - look.at <= LATE {
                     let lasted = look.at.saturating_sub(1).saturating_sub(holder.began);
                     launches[holder.launch].set_lasted(lasted);
                     explained += 1;
@@ -101,6 +128,9 @@ impl Tables {
             if let Some(table) = self.tables.get_mut(&look.table) {
                 table.unexplained = if explained == excess { 0 } else { table.unexplained + 1 };
             }
+        }
+        if self.alive.len() > MOST_ALIVE {
+            self.alive.retain(|_, alive| alive.saturating_add(LATE) > before);
         }
     }
 }

@@ -15,7 +15,8 @@ impl Runs {
         Self::joined(slots.iter().map(|slot| *slot..=*slot).collect())
     }
 
-    fn joined(mut runs: Vec<RangeInclusive<u64>>) -> Self {
+    /// Of runs in any order, no two of which share a slot.
+    pub fn joined(mut runs: Vec<RangeInclusive<u64>>) -> Self {
         runs.sort_unstable_by_key(|run| *run.start());
         let mut joined: Vec<RangeInclusive<u64>> = Vec::new();
         for run in runs {
@@ -40,6 +41,11 @@ impl Runs {
         let is_ordered =
             |pair: &[RangeInclusive<u64>]| matches!(pair, [one, other] if one.end() < other.start());
         runs.0.windows(2).all(is_ordered).then_some(runs)
+    }
+
+    /// Whether this slot is one of them.
+    pub fn has(&self, slot: u64) -> bool {
+        self.0.iter().any(|run| run.contains(&slot))
     }
 
     /// The runs, in ascending order.

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use super::{held, seats};
-use crate::support::{Ending, Running, Site, Test, eventually, needs_root};
+use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root};
 
 const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"150ms\"";
 
@@ -66,7 +66,7 @@ fn a_set_id_program_is_named_and_goes_on() {
     // A copy: what stands there is a link to a program of the machine.
     let program = site.path("bin/matlab");
     fs::remove_file(&program).expect("the link");
-    fs::copy("/bin/cat", &program).expect("a copy");
+    copy_program("/bin/cat", &program);
     fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("chmod");
     let mut holder = matlab(&site, "games").spawn();
     let users = fs::read_to_string(format!("/proc/{}/status", holder.pid())).expect("it runs");

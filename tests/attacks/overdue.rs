@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Running, Site, Test, eventually, needs_root, skip};
+use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root, skip};
 
 /// Whatever holds a slot is overdue by the time that a test has seen it run.
 const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"150ms\"";
@@ -342,7 +342,7 @@ fn a_holder_of_another_copy_of_rungate_is_ended() {
         let site = site(&format!("hold = \"{hold}\"\n{OVERDUE}"));
         fs::create_dir(site.path("work/before")).expect("a new directory");
         let before = site.path("work/before/rungate");
-        fs::copy(site.rungate(), &before).expect("a copy of rungate");
+        copy_program(site.rungate(), &before);
         let mut holder = job(&site).program(&before).through(["env", "--default-signal"]).spawn();
         expire(&site)
             .stderr("rungate: seats: ended PID [pid] (job), overdue by [age], with SIGINT\n")

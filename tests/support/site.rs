@@ -370,9 +370,14 @@ fn programs_for_everyone(site: &Path) -> (PathBuf, PathBuf) {
 /// Puts a program somewhere, executable by everybody: by a link if that can be, else by a copy.
 fn install(source: &Path, target: &Path) {
     if hard_link(source, target).is_err() {
-        let text = fs::read(source).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
-        write_by_another(target, &text);
+        copy_program(source, target);
     }
+}
+
+/// Copies a program, by another process as well.
+pub(crate) fn copy_program(source: impl AsRef<Path>, target: impl AsRef<Path>) {
+    let text = fs::read(&source).unwrap_or_else(|error| panic!("{}: {error}", source.as_ref().display()));
+    write_by_another(target.as_ref(), text);
 }
 
 /// Writes an executable file, and has another process do it: while this one had it open for writing, a

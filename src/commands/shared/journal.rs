@@ -12,7 +12,7 @@ use std::{
 use crate::{
     commands::run::wanted::{Wanted, rules},
     decision::Unenforced,
-    keeper::{Fate, Overdue},
+    keeper::{Fate, Overdue, occupancy::Occupancy},
     log::{
         circumstances::{Circumstances, TableSeen},
         event::{Event, HAD_LEFT, Kind, micros},
@@ -25,7 +25,7 @@ use crate::{
         refusal::{Reason, Refusal, Refused},
     },
     sys::{child::Ending, failure::errno_of, signal},
-    terms::{claim::Claim, member::Member},
+    terms::{claim::Claim, member::Member, runs::Runs},
 };
 
 /// Where systemd's journal listens, where it runs.
@@ -113,9 +113,8 @@ impl<'a> Journal<'a> {
         if self.is_replayed() {
             (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
             let of = |claim: &&Claim<'_>| TableSeen {
-                used: grant.used(claim),
                 shared: grant.is_shared(claim),
-                ..table_seen(claim)
+                ..table_seen(claim).with(grant.seen_held(claim))
             };
             event.tables = grant.claims().iter().map(of).collect();
         }
@@ -154,10 +153,7 @@ impl<'a> Journal<'a> {
         event.status = refusal.waited.map(|_| "timed out".to_owned());
         if self.is_replayed() {
             (event.decided, event.arrived) = (decided.map(micros), arrived.map(micros));
-            let refused = |refused: &Refused<'_>| TableSeen {
-                used: used(&refused.reason),
-                ..table_seen(refused.claim)
-            };
+            let refused = |refused: &Refused<'_>| table_seen(refused.claim).with(seen_held(&refused.reason));
             let met = met()
                 .into_iter()
                 .map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim) });
@@ -206,6 +202,7 @@ impl<'a> Journal<'a> {
         let mut named = BTreeSet::new();
         event.rules.retain(|rule| named.insert(rule.clone()));
         if self.is_replayed() {
+            event.written_now();
             event.decided = event.decided.or_else(|| Some(micros(SystemTime::now())));
             let is_decision = !matches!(event.event, Kind::Waited | Kind::Ended | Kind::Expired);
             event.launch = self.launch.get().filter(|_| is_decision).cloned();
@@ -271,9 +268,9 @@ fn table_seen(claim: &Claim<'_>) -> TableSeen {
     }
 }
 
-fn used(reason: &Reason) -> Option<u64> {
+fn seen_held(reason: &Reason) -> Option<Runs> {
     match reason {
-        Reason::Full(full) if !full.is_more_used() => Some(full.used()),
+        Reason::Full(full) if !full.is_more_used() => full.occupancy().ok().map(Occupancy::runs),
         Reason::Full(_) | Reason::Never | Reason::TooSoon { .. } => None,
     }
 }
