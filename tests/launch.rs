@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::PoisonError;
 
 use crate::support::{Account, Ending, Site, Test, is_root};
 
@@ -111,6 +112,8 @@ pub(crate) fn a_limit_alone_needs_no_policy() {
 /// "Else a private directory under `/tmp`", its owner checked.
 #[test]
 pub(crate) fn without_a_runtime_directory_there_is_a_private_one() {
+    // The same over the agent uses the same directory, and the same lock file in it.
+    let _alone = crate::support::ALONE_WITH_THE_MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let site = Site::new();
     let touch = site.test().env_remove("XDG_RUNTIME_DIR").args(["run", "--limit", "1", "-v", "--", "true"]);
     let touch = touch.stderr("rungate: true: [..]\n");

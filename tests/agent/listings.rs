@@ -15,7 +15,7 @@ fn everything_that_shows_repositories_shows_the_agents() {
             "
             REPOSITORY USED LIMIT FREE WAIT OLDEST NOTE
             seats         -     2    -    -      - 1 in use or used before
-              games       1     2    1    0     0s
+              games       1     2    1    0[gap][age]
             ",
         )
         .status(0);

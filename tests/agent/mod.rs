@@ -13,7 +13,7 @@ mod listings;
 mod settings;
 mod waiting;
 
-use crate::support::{Running, Site, eventually};
+use crate::support::{Running, Site, eventually, listing};
 
 /// Seats that the agent keeps, for `matlab`; `more` goes into the repository.
 fn seats(limit: u32, more: &str) -> (Site, Running) {
@@ -37,10 +37,8 @@ fn seats(limit: u32, more: &str) -> (Site, Running) {
 /// The slots that `list` shows, each with its process.
 #[track_caller]
 fn held(site: &Site) -> Vec<(u64, i64)> {
-    let outcome = site.test().args(["list", "--json"]).outcome();
-    let listed: serde_json::Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
-    let repositories = listed.as_array().expect("a list of repositories").iter();
-    let holders = repositories.flat_map(|repository| repository["holders"].as_array().expect("holders"));
+    let listed = listing(&site.test());
+    let holders = listed.iter().flat_map(|repository| repository["holders"].as_array().expect("holders"));
     holders
         .map(|holder| (holder["slot"].as_u64().expect("a slot"), holder["pid"].as_i64().unwrap_or(0)))
         .collect()
@@ -49,19 +47,28 @@ fn held(site: &Site) -> Vec<(u64, i64)> {
 /// How many wait.
 #[track_caller]
 fn waiting(site: &Site) -> usize {
-    let outcome = site.test().args(["list", "--json"]).outcome();
-    let listed: serde_json::Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
-    let repositories = listed.as_array().expect("a list of repositories").iter();
-    repositories.map(|repository| repository["waiting"].as_array().expect("a line").len()).sum()
+    let listed = listing(&site.test());
+    listed.iter().map(|repository| repository["waiting"].as_array().expect("a line").len()).sum()
 }
 
 /// A launch that waits; it answers a line once it runs.
 #[track_caller]
 fn waiter(site: &Site, user: &str, place: usize) -> Running {
-    let mut running =
-        site.test().user(user).args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
-    running.write_line("it runs");
-    eventually("it stands in line", || (waiting(site) == place).then_some(()));
+    let begin = || {
+        let wait = ["run", "-q", "--wait", "forever", "--", "matlab"];
+        let mut running = site.test().user(user).args(wait).background();
+        running.write_line("it runs");
+        running
+    };
+    let mut running = begin();
+    eventually("it stands in line", || {
+        if running.is_zombie() {
+            let outcome = running.end();
+            assert!(outcome.lost_its_patience(), "{outcome:?}");
+            running = begin();
+        }
+        (waiting(site) == place).then_some(())
+    });
     running
 }
 

@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root, skip};
 
-/// Whatever holds a slot is overdue by the time that a test has seen it run.
-const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"150ms\"";
+/// Whatever holds a slot is overdue by the time that a test has seen it run. Who dies of the first signal has
+/// all the time that a slow machine takes for that.
+const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
+
+/// The same where somebody does not die of what it is sent first.
+const STUBBORN: &str = "expire_after = \"1ms\"\nexpire_grace = \"5s\"";
 
 /// The first byte of the guardians of slot 1.
 const GUARDIANS: i64 = (1 << 62) + (1 << 60) + (1 << 36);
@@ -251,8 +255,10 @@ fn a_service_that_a_job_started_as_root_goes_on() {
     let service = "become-root --reuid=0 --regid=0 --clear-groups cat";
     // What belongs to the user has been ended when only the service is left.
     let beside_it = format!("trap '' INT TERM; {service}; true");
-    for (hold, script) in [("supervisor", service), ("tree", service), ("tree", &beside_it)] {
-        let site = site(&format!("hold = \"{hold}\"\n{OVERDUE}"));
+    for (hold, overdue, script) in
+        [("supervisor", OVERDUE, service), ("tree", OVERDUE, service), ("tree", STUBBORN, &beside_it)]
+    {
+        let site = site(&format!("hold = \"{hold}\"\n{overdue}"));
         set_user_id(&site, "/usr/bin/setpriv", "become-root");
         let launch = site.test().user("games").args(["run", "--as", "job", "--", "bash", "-c", script]);
         let mut holder = launch.spawn();
@@ -356,7 +362,7 @@ fn a_holder_of_another_copy_of_rungate_is_ended() {
 #[test]
 fn a_holder_without_a_guardian_is_named_and_goes_on() {
     needs_root!();
-    let site = site(&format!("hold = \"descriptor\"\n{OVERDUE}"));
+    let site = site(&format!("hold = \"descriptor\"\n{STUBBORN}"));
     // An orphan that keeps the descriptor; it ends with its standard input.
     let script = "cat <&0 & wait";
     let launch = site.test().user("games").args(["run", "--as", "job", "--", "bash", "-c", script]);

@@ -5,9 +5,10 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
+    sync::PoisonError,
 };
 
-use crate::support::{Account, Ending, Site, needs_root, set_mode, skip};
+use crate::support::{ALONE_WITH_THE_MACHINE, Account, Ending, Site, needs_root, set_mode, skip};
 
 const SEATS: &str = r#"
     [repository.seats]
@@ -34,6 +35,7 @@ impl Drop for ProtectedRegular {
 #[test]
 fn traps_of_another_user_in_a_sticky_directory() {
     needs_root!();
+    let _alone = ALONE_WITH_THE_MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = fs::read_to_string(PROTECTED_REGULAR).expect("the kernel has this setting since 4.19");
     let _before = ProtectedRegular(before);
     for value in ["0", "1", "2"] {
@@ -224,7 +226,7 @@ fn a_private_directory_that_somebody_else_made() {
 fn forged_records_admit_and_end_nobody() {
     needs_root!();
     let site = Site::new();
-    site.system_policy(&SEATS.replace("limit = 2", "limit = 1\nexpire_after = \"1s\""));
+    site.system_policy(&SEATS.replace("limit = 2", "limit = 1\nexpire_after = \"1h\""));
     site.program("matlab");
     let holder = site.test().user("games").args(["run", "--", "matlab"]).spawn();
     let innocent = site.test().user("games").program("/bin/cat").spawn();

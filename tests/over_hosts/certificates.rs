@@ -1,6 +1,7 @@
 //! Certificates, passwords and tokens: whatever is wrong with them is told in a sentence, with what to do.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use super::{TTL, seats};
@@ -24,20 +25,21 @@ fn shows(certificate: &Certificate) -> String {
     format!("certificate = \"{}\"\nkey = \"{}\"\n", certificate.display(), key.display())
 }
 
-/// What a launch is told on a host with these settings.
+/// A launch on a host with these settings is told all of this; sooner or later, for before an agent has tried
+/// it cannot say what is wrong.
 #[track_caller]
-fn refused(settings: &str) -> String {
+fn is_told(settings: &str, parts: &[&str]) {
     let host = Host::new("lab1", &seats(1, ""), settings);
-    let outcome = host.test().args(["run", "--", "matlab"]).outcome();
-    assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
-    outcome.stderr
-}
-
-#[track_caller]
-fn has(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in\n{text}");
-    }
+    let mut last = String::new();
+    let told = catch_unwind(AssertUnwindSafe(|| {
+        eventually("it is told", || {
+            let outcome = host.test().args(["run", "--", "matlab"]).outcome();
+            last = outcome.stderr;
+            assert_eq!(outcome.ending, Ending::Status(74), "{last}");
+            parts.iter().all(|part| last.contains(part)).then_some(())
+        })
+    }));
+    assert!(told.is_ok(), "{parts:?} are not in\n{last}");
 }
 
 /// A launch starts, sooner or later: agents are connected when they answer, but not always to etcd.
@@ -65,13 +67,13 @@ fn a_member_with_a_wrong_certificate_is_not_trusted() {
     starts(&Host::new("lab1", &seats(1, ""), &of(0, &ca(&authority))));
     let advice = "compare it with \"ca\" and \"endpoints\" of [site] in /etc/rungate/agent.toml";
     let stranger = Authority::new();
-    has(
-        &refused(&of(0, &ca(&stranger))),
+    is_told(
+        &of(0, &ca(&stranger)),
         &["its certificate is not trusted", "another authority than that in \"ca\" signed it", advice],
     );
-    has(&refused(&of(1, &ca(&authority))), &["its certificate is not trusted", "it has run out", advice]);
-    has(
-        &refused(&of(2, &ca(&authority))),
+    is_told(&of(1, &ca(&authority)), &["its certificate is not trusted", "it has run out", advice]);
+    is_told(
+        &of(2, &ca(&authority)),
         &["its certificate is not trusted", "it is not for the name that \"endpoints\" has", advice],
     );
 }
@@ -90,28 +92,25 @@ fn what_is_wrong_with_the_host_is_told() {
     let endpoint = etcd.endpoints().next().expect("a member");
     let prefix = Etcd::prefix();
     let of = |more: &str| settings(&endpoint, &prefix, TTL, &(ca(&authority) + more));
-    has(
-        &refused(&of("")),
+    is_told(
+        &of(""),
         // Whether the member's word arrives before its end is a matter of chance.
         &["\"certificate\" and \"key\" of [site]", "--trusted-ca-file"],
     );
     // Nothing is wrong with a CN before authentication is on.
     starts(&Host::new("lab1", &seats(1, ""), &of(&shows(&named))));
     admit(&etcd, "rungate", &prefix);
-    has(&refused(&of(&shows(&named))), &["CommonName", "make one without"]);
-    has(&refused(&of(&shows(&good))), &["\"user\" and \"password_file\" of [site]"]);
+    is_told(&of(&shows(&named)), &["CommonName", "make one without"]);
+    is_told(&of(&shows(&good)), &["\"user\" and \"password_file\" of [site]"]);
     let password = authority.certificate().with_file_name("password");
     let with_password = shows(&good) + &user("rungate", &password);
-    has(&refused(&of(&with_password)), &["cannot read the password in", "No such file"]);
+    is_told(&of(&with_password), &["cannot read the password in", "No such file"]);
     write_password(&password, "wrong");
-    has(
-        &refused(&of(&with_password)),
-        &["authentication failed", "\"user\" and \"password_file\" of [site]"],
-    );
+    is_told(&of(&with_password), &["authentication failed", "\"user\" and \"password_file\" of [site]"]);
     write_password(&password, "secret");
     starts(&Host::new("lab1", &seats(1, ""), &of(&with_password)));
     let elsewhere = settings(&endpoint, "/elsewhere/", TTL, &(ca(&authority) + &with_password));
-    has(&refused(&elsewhere), &["permission denied", "etcdctl role grant-permission"]);
+    is_told(&elsewhere, &["permission denied", "etcdctl role grant-permission"]);
 }
 
 /// "Tokens run out and must be renewed", and a password that was changed counts without a restart.

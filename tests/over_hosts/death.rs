@@ -1,6 +1,6 @@
 //! Agents and hosts that end.
 
-use super::{REFUSED, held, hosts, seats};
+use super::{MISSED, REFUSED, held, hosts, hosts_with, seats};
 use crate::support::{Etcd, eventually, needs_etcd};
 
 /// "An agent restarts within two ttls: nothing is lost, the table is compared with the mirror."
@@ -28,7 +28,7 @@ fn slots_outlive_the_agent_and_no_longer_than_their_programs() {
 fn the_end_of_a_host_frees_its_seats() {
     needs_etcd!();
     let etcd = Etcd::shared();
-    let [one, two] = hosts(&etcd, &seats(1, ""), ["lab1", "lab2"]);
+    let [one, two] = hosts_with(&etcd, MISSED, &seats(1, ""), ["lab1", "lab2"]);
     let running = one.test().args(["run", "--", "matlab"]).spawn();
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));
     one.agent.kill();

@@ -1,27 +1,34 @@
 //! A host that loses the site while programs run.
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 
-use super::{held, hosts, seats};
-use crate::support::{Etcd, eventually, needs_etcd, state_of};
+use super::{TTL, held, hosts_with, seats};
+use crate::support::{Etcd, eventually, needs_etcd, state_of, tell};
 
 /// "`on_lost = \"stop\"`: the program gets TERM, then KILL, so early that it is gone before the deadline."
 #[test]
 fn a_program_is_ended_before_others_can_get_its_slot() {
     needs_etcd!();
     let etcd = Etcd::new();
-    let [one] = hosts(&etcd, &seats(1, "on_lost = \"stop\""), ["lab1"]);
-    let running = one.test().args(["run", "--", "matlab"]).spawn();
-    etcd.signal(Signal::SIGSTOP);
-    let stopped = std::time::Instant::now();
-    eventually("the program is ended", || {
-        state_of(running.pid()).is_none_or(|state| state == 'Z').then_some(())
-    });
-    let ended = stopped.elapsed();
-    etcd.signal(Signal::SIGCONT);
-    // The last read was sent before the members were stopped; a machine under load only makes that sooner.
-    assert!(ended < std::time::Duration::from_millis(2900), "{ended:?}");
-    eventually("the slot is free", || (held(&one) == 0).then_some(()));
+    let [one] = hosts_with(&etcd, "6s", &seats(1, "on_lost = \"stop\""), ["lab1"]);
+    let time_to_the_end = |_| {
+        let running = one.test().args(["run", "--", "matlab"]).spawn();
+        etcd.signal(Signal::SIGSTOP);
+        let stopped = Instant::now();
+        eventually("the program is ended", || {
+            state_of(running.pid()).is_none_or(|state| state == 'Z').then_some(())
+        });
+        let ended = stopped.elapsed();
+        etcd.signal(Signal::SIGCONT);
+        eventually("the slot is free", || (held(&one) == 0).then_some(()));
+        ended
+    };
+    // The last read was sent before the members were stopped. An agent that does not run for some seconds is
+    // late, and that it is once; one that is wrong is late each time.
+    let mut ended = (0..5).map(time_to_the_end).inspect(|ended| tell(&format!("ended after {ended:?}")));
+    assert!(ended.any(|ended| ended < Duration::from_millis(5800)), "late each time");
 }
 
 /// "`keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit
@@ -30,7 +37,7 @@ fn a_program_is_ended_before_others_can_get_its_slot() {
 fn a_program_goes_on_and_is_counted_again() {
     needs_etcd!();
     let etcd = Etcd::new();
-    let [one, two] = hosts(&etcd, &seats(1, ""), ["lab1", "lab2"]);
+    let [one, two] = hosts_with(&etcd, TTL, &seats(1, ""), ["lab1", "lab2"]);
     let mut running = one.test().args(["run", "--", "matlab"]).spawn();
     // The agent is stopped rather than cut off: to others it is the same.
     one.agent.signal(Signal::SIGSTOP);

@@ -14,10 +14,18 @@ mod settings;
 mod storm;
 mod unreachable;
 
-use crate::support::{Etcd, Host};
+use crate::support::{Etcd, Host, answered, listing};
 
-/// As short as an agent can be made to go by, so that tests need not wait.
+/// As short as an agent can be made to go by, for tests in which the site is lost, or nothing is ever given.
 const TTL: &str = "3s";
+
+/// What has to be passed until a host that is still there is taken for gone: an agent that does not run for
+/// some seconds, because the machine has much else to do, keeps what it has.
+const LASTING: &str = "20s";
+
+/// For tests that wait until a host is taken for gone, which it is after two of these, and do something
+/// before.
+const MISSED: &str = "9s";
 
 /// Seats of the site, for `matlab`; `more` goes into the repository.
 fn seats(limit: u32, more: &str) -> String {
@@ -38,36 +46,41 @@ fn seats(limit: u32, more: &str) -> String {
 
 /// Hosts of these names that have a policy in common.
 fn hosts<const N: usize>(etcd: &Etcd, policy: &str, names: [&str; N]) -> [Host; N] {
-    let settings = etcd.settings(&Etcd::prefix(), TTL);
+    hosts_with(etcd, LASTING, policy, names)
+}
+
+/// The same with another ttl.
+fn hosts_with<const N: usize>(etcd: &Etcd, ttl: &str, policy: &str, names: [&str; N]) -> [Host; N] {
+    let settings = etcd.settings(&Etcd::prefix(), ttl);
     names.map(|name| Host::new(name, policy, &settings))
 }
 
 /// How many slots `list` shows on a host.
 #[track_caller]
 fn held(host: &Host) -> usize {
-    let listed = listed(host);
-    listed.iter().map(|repository| repository["holders"].as_array().expect("holders").len()).sum()
+    count(&listed(host), "holders")
 }
 
 /// How many wait, as a host sees it.
 #[track_caller]
 fn waiting(host: &Host) -> usize {
-    let listed = listed(host);
-    listed.iter().map(|repository| repository["waiting"].as_array().expect("a line").len()).sum()
+    count(&listed(host), "waiting")
+}
+
+#[track_caller]
+fn count(listed: &[serde_json::Value], what: &str) -> usize {
+    listed.iter().map(|repository| repository[what].as_array().expect(what).len()).sum()
 }
 
 /// `status --site --json`, whatever its status.
 #[track_caller]
 fn status(host: &Host) -> serde_json::Value {
-    let outcome = host.test().args(["status", "--site", "--json"]).outcome();
-    serde_json::from_str(&outcome.stdout).expect(&outcome.stderr)
+    answered(&host.test().args(["status", "--site", "--json"]))
 }
 
 #[track_caller]
 fn listed(host: &Host) -> Vec<serde_json::Value> {
-    let outcome = host.test().args(["list", "--json"]).outcome();
-    let listed: serde_json::Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
-    listed.as_array().expect("a list of repositories").clone()
+    listing(&host.test())
 }
 
 /// A pattern for the refusal of a full limit.

@@ -7,12 +7,33 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use super::deadline::eventually;
 use super::running::Running;
 use super::site::{Site, set_mode};
+use super::test::Test;
 
 /// A message that asks for all tables.
 pub(crate) const LOOK: [u8; 10] = [6, 0, 0, 0, 1, 6, 0, 0, 0, 0];
+
+/// What `list --json` shows to whoever would run this command.
+#[track_caller]
+pub(crate) fn listing(test: &Test) -> Vec<Value> {
+    let listed = answered(&test.clone().args(["list", "--json"]));
+    listed.as_array().expect("a list of repositories").clone()
+}
+
+/// The JSON that a command prints, whatever its status. An agent that was not scheduled for longer than
+/// anybody is patient is asked again.
+#[track_caller]
+pub(crate) fn answered(test: &Test) -> Value {
+    let outcome = eventually("the agent answers", || {
+        let is_silent = |text: &str| text.contains("has not answered for");
+        Some(test.outcome()).filter(|said| !is_silent(&said.stdout) && !is_silent(&said.stderr))
+    });
+    serde_json::from_str(&outcome.stdout).expect(&outcome.stderr)
+}
 
 impl Site {
     /// A site with this system policy and an agent. Only root can have one.

@@ -140,7 +140,7 @@ impl Etcd {
         let endpoints: Vec<String> = self.endpoints().collect();
         let mut child = Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
-            .args(["--dial-timeout=1s", "--command-timeout=5s", "--endpoints", &endpoints.join(",")])
+            .args(["--dial-timeout=5s", "--command-timeout=15s", "--endpoints", &endpoints.join(",")])
             .args(&self.0.trust)
             .args(words)
             .stdin(Stdio::piped())
@@ -217,10 +217,22 @@ impl Member {
     }
 }
 
+/// Ports that nobody else takes until the members listen there: none of those that the kernel gives out by
+/// itself, to listeners and to connections, and none that was given to another cluster of these tests.
 fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    const LOWEST: usize = 10_000;
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+    let all = first.clamp(LOWEST + 2000, 32_768) - LOWEST;
+    // Somebody else may run the same tests.
+    let own = usize::try_from(std::process::id()).expect("a small number") * 257;
+    let ports = (0..all).map(|_| LOWEST + (own + GIVEN.fetch_add(1, Ordering::Relaxed)) % all);
+    let ports = ports.map(|port| u16::try_from(port).expect("a port"));
+    let ports: Vec<u16> =
+        ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).take(count).collect();
+    assert_eq!(ports.len(), count, "free ports");
+    ports
 }
 
 /// A host with its agent.

@@ -31,7 +31,7 @@ mod ways;
 mod witness;
 
 pub(crate) use accounts::{Account, is_root, skip};
-pub(crate) use agent::LOOK;
+pub(crate) use agent::{LOOK, answered, listing};
 pub(crate) use authority::{Authority, Certificate};
 pub(crate) use deadline::eventually;
 pub(crate) use dice::Dice;
@@ -53,6 +53,9 @@ pub(crate) use trace::{Call, Trace};
 pub(crate) use unindent::unindent;
 pub(crate) use ways::{Mishap, Ways};
 pub(crate) use witness::Witness;
+
+/// Whoever changes a setting of the whole machine, or something that has one name on it, is alone with that.
+pub(crate) static ALONE_WITH_THE_MACHINE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.
 macro_rules! needs_root {

@@ -24,6 +24,14 @@ impl Outcome {
         let ending = Ending::from(output.status);
         Self { stdout: text(output.stdout), stderr: text(output.stderr), ending }
     }
+
+    /// Whether a launch started nothing because the agent, or etcd behind it, did not answer within the
+    /// seconds for which launches are patient. On a machine that stands still for so long that is right.
+    pub(crate) fn lost_its_patience(&self) -> bool {
+        let words =
+            ["has not answered for", "the site has not been reached for", "nothing could be proved for"];
+        self.ending == Ending::Status(74) && words.iter().any(|words| self.stderr.contains(words))
+    }
 }
 
 impl From<ExitStatus> for Ending {

@@ -7,6 +7,7 @@ use std::fs::create_dir_all;
 
 use serde_json::Value;
 
+use super::agent::listing;
 use super::held_slots::HeldSlot;
 use super::line::Waiter;
 use super::running::Running;
@@ -88,15 +89,12 @@ impl Site {
 
     fn listed(&self, lock_file: &str) -> Option<Value> {
         let name = lock_file.strip_suffix(".lock").expect("a lock file by default");
-        let outcome = self.test().args(["list", "--json"]).outcome();
-        let listed: Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
-        let mut all = listed.as_array().expect("a list of tables").iter();
+        let mut all = listing(&self.test()).into_iter();
         all.find(|table| {
             let member = table["member"].as_str().map_or_else(String::new, |member| format!(".{member}"));
             format!("{}{member}", table["repository"].as_str().expect("a name")) == name
                 || table["repository"] == name && table["member"].is_null()
         })
-        .cloned()
     }
 }
 

@@ -54,20 +54,34 @@ impl Running {
     /// Writes a line and waits until it comes back.
     #[track_caller]
     pub(crate) fn wait_for_echo(&mut self) {
+        if let Err(outcome) = self.echoes() {
+            self.did_not_run(&outcome);
+        }
+    }
+
+    /// The same; or what has become of it. It is not there any more then.
+    #[track_caller]
+    pub(super) fn echoes(&mut self) -> Result<(), Outcome> {
         let line = "are you there?\n";
         // Whoever does not run any more does not answer either, and that tells more.
         let _ = self.stdin.as_mut().expect("standard input is open").write_all(line.as_bytes());
         let answer = self.read_line();
-        if answer != line {
-            let _ = self.child.kill();
-            let mut stderr = String::new();
-            let _ = self.child.stderr.take().expect("standard error is a pipe").read_to_string(&mut stderr);
-            let status = self.child.wait().expect("a child can be reaped");
-            panic!(
-                "{} did not come to run: {status}\n--- standard output\n{answer}--- standard error\n{stderr}---",
-                self.command
-            );
+        if answer == line {
+            return Ok(());
         }
+        let _ = self.child.kill();
+        let mut stderr = String::new();
+        let _ = self.child.stderr.take().expect("standard error is a pipe").read_to_string(&mut stderr);
+        let status = self.child.wait().expect("a child can be reaped");
+        Err(Outcome { stdout: answer, stderr, ending: Ending::from(status) })
+    }
+
+    #[track_caller]
+    pub(super) fn did_not_run(&self, Outcome { stdout, stderr, ending }: &Outcome) -> ! {
+        panic!(
+            "{} did not come to run: {ending:?}\n--- standard output\n{stdout}--- standard error\n{stderr}---",
+            self.command
+        );
     }
 
     /// The next line of its standard output; empty when there is none any more.

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::thread;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
@@ -168,12 +169,19 @@ impl Test {
 
     #[track_caller]
     fn compare(&self, ending: Ending) {
-        let outcome = self.outcome();
-        let right = outcome.ending == ending
-            && matches(&self.stdout, &outcome.stdout)
-            && matches(&self.stderr, &outcome.stderr);
+        let is_right = |outcome: &Outcome| {
+            outcome.ending == ending
+                && matches(&self.stdout, &outcome.stdout)
+                && matches(&self.stderr, &outcome.stderr)
+        };
+        let begun = Instant::now();
+        let mut outcome = self.outcome();
+        // Nothing was started, so that it can be tried again.
+        while !is_right(&outcome) && outcome.lost_its_patience() && begun.elapsed() < DEADLINE {
+            outcome = self.outcome();
+        }
         assert!(
-            right,
+            is_right(&outcome),
             "{command:?}\n\
             --- expected: {ending:?}\n--- standard output\n{}--- standard error\n{}\
             --- actual: {:?}\n--- standard output\n{}--- standard error\n{}---",
@@ -213,9 +221,16 @@ impl Test {
     /// standard input with the same line, as cat(1) does.
     #[track_caller]
     pub(crate) fn spawn(&self) -> Running {
-        let mut running = self.background();
-        running.wait_for_echo();
-        running
+        let begun = Instant::now();
+        loop {
+            let mut running = self.background();
+            match running.echoes() {
+                Ok(()) => return running,
+                // Nothing was started, so that it can be tried again.
+                Err(outcome) if outcome.lost_its_patience() && begun.elapsed() < DEADLINE => {}
+                Err(outcome) => running.did_not_run(&outcome),
+            }
+        }
     }
 
     /// Starts it in the background and returns at once.
