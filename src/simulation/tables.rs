@@ -51,7 +51,7 @@ struct Look {
 /// All tables, by number.
 #[derive(Default)]
 pub(super) struct Tables {
-    tables: HashMap<u32, Table>,
+    known: HashMap<u32, Table>,
     /// In the order in which they were made; each is explained a little later, when the ends near it are
     /// known.
     looks: VecDeque<Look>,
@@ -62,26 +62,25 @@ pub(super) struct Tables {
 impl Tables {
     /// A slot is taken. Says who had it before.
     pub(super) fn take(&mut self, number: u32, slot: u64, holder: Holder) -> Option<Holder> {
-        self.tables.entry(number).or_default().take(slot, holder)
+        self.known.entry(number).or_default().take(slot, holder)
     }
 
     /// Somebody saw that so many of the slots up to this one were held at most.
     pub(super) fn look(&mut self, at: u64, number: u32, most: u64, up_to: u64) {
-        let holders = self.tables.get(&number).and_then(|table| table.more_than(most, up_to));
+        let holders = self.known.get(&number).and_then(|table| table.more_than(most, up_to));
         self.looks.extend(holders.map(|holders| Look { at, table: number, most, holders }));
     }
 
     /// Somebody decided at `decided`, and saw by `written` which slots of a table were held.
     pub(super) fn see(&mut self, number: u32, held: &Runs, decided: u64, written: u64) {
-        let Some(table) = self.tables.get(&number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
-        else {
+        let Some(table) = self.known.get(&number).filter(|table| table.unexplained < MOST_UNEXPLAINED) else {
             return;
         };
         let running = table.holders.iter().filter(|(_, holder)| holder.runs);
         let (there, gone): (Vec<_>, Vec<_>) = running.partition(|(slot, _)| held.has(**slot));
         for (_, holder) in there {
-            let known = self.alive.entry(holder.launch).or_default();
-            *known = decided.max(*known);
+            let alive = self.alive.entry(holder.launch).or_default();
+            *alive = decided.max(*alive);
         }
         let holders: Vec<Holder> = gone.into_iter().map(|(_, holder)| *holder).collect();
         if !holders.is_empty() {
@@ -92,7 +91,7 @@ impl Tables {
     /// The slots of a launch that is known to have ended.
     pub(super) fn give_back(&mut self, launch: usize, slots: &[(u32, Runs)]) {
         for (number, slots) in slots {
-            if let Some(table) = self.tables.get_mut(number) {
+            if let Some(table) = self.known.get_mut(number) {
                 table.give_back(launch, slots);
             }
         }
@@ -125,7 +124,7 @@ impl Tables {
                     explained += 1;
                 }
             }
-            if let Some(table) = self.tables.get_mut(&look.table) {
+            if let Some(table) = self.known.get_mut(&look.table) {
                 table.unexplained = if explained == excess { 0 } else { table.unexplained + 1 };
             }
         }

@@ -37,7 +37,7 @@ fn is_told(settings: &str, parts: &[&str]) {
             last = outcome.stderr;
             assert_eq!(outcome.ending, Ending::Status(74), "{last}");
             parts.iter().all(|part| last.contains(part)).then_some(())
-        })
+        });
     }));
     assert!(told.is_ok(), "{parts:?} are not in\n{last}");
 }

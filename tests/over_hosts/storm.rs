@@ -110,7 +110,9 @@ fn storm(
         is_over.store(true, Ordering::Relaxed);
         let ends: Vec<_> = launchers.into_iter().map(ScopedJoinHandle::join).collect();
         stop.store(true, Ordering::Relaxed);
-        ends.into_iter().for_each(|end| end.expect("launches"));
+        for end in ends {
+            end.expect("launches");
+        }
     });
     seen
 }
