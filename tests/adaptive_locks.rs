@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Ending, Site, eventually, state_of};
+use crate::support::{Ending, Site, eventually, given_time, state_of};
 
 /// One job at a time, with a log of everything.
 fn site(keys: &str) -> Site {
@@ -65,7 +65,12 @@ fn a_job_that_starts_itself_comes_to_an_end() {
 /// ends it and starts in its place. Nobody had to look after it.
 #[test]
 fn a_job_that_hangs_is_replaced() {
-    let site = site("expire_after = \"2s\"\nexpire_grace = \"150ms\"");
+    // Whoever is killed must be gone within another grace.
+    given_time(&["150ms", "3s", "20s"], a_job_that_hangs_is_replaced_after);
+}
+
+fn a_job_that_hangs_is_replaced_after(grace: &str) {
+    let site = site(&format!("expire_after = \"2s\"\nexpire_grace = \"{grace}\""));
     let witness = site.helper("witness");
     let mut hung = site
         .test()

@@ -102,7 +102,8 @@ fn bash_completes_at_the_terminal() {
     needs_tmux!();
     let site = site();
     let terminal = Terminal::open(&site);
-    terminal.enter("source <(rungate completions bash)");
+    terminal.command("source <(rungate completions bash)");
+    terminal.shell_reads();
     terminal.type_text("rungate st");
     terminal.press("Tab");
     terminal.shows("$ rungate status");

@@ -417,7 +417,7 @@ fn the_journal_is_read() {
     let script = "
         mount -t tmpfs none /run && mount -t tmpfs none /var/log && mkdir -p /run/log/journal /run/systemd/journal && cp /etc/machine-id /run/ || exit 9
         /usr/lib/systemd/systemd-journald & daemon=$!
-        i=0; until [ -S /run/systemd/journal/socket ]; do i=$((i+1)); [ $i -lt 1000 ] || exit 8; sleep 0.01; done
+        i=0; until [ -S /run/systemd/journal/socket ]; do i=$((i+1)); [ $i -lt 12000 ] || exit 8; sleep 0.01; done
         \"$0\" run -- matlab
         printf 'MESSAGE=event=refused command=forged uid=0 pid=7\\nSYSLOG_IDENTIFIER=rungate\\n' |
           setpriv --reuid=1 --regid=1 --clear-groups logger --journald

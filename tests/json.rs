@@ -136,6 +136,7 @@ fn expire_tells_what_becomes_of_whom() {
         [repository.seats]
         limit        = 1
         expire_after = \"1ms\"
+        expire_grace = \"10m\"
 
         [[rule]]
         name     = \"seats\"

@@ -81,7 +81,7 @@ pub(crate) fn a_start_that_comes_too_soon_is_refused_and_not_waited_for() {
     assert_eq!(sync(&site).outcome().ending, Ending::Status(69));
     set_field(&site, LAST_START, now() - 60 * 60_000);
     sync(&site).status(0);
-    assert!(now() - field(&site, LAST_START) < 60_000, "this start counts");
+    assert!(now() - field(&site, LAST_START) < 59 * 60_000, "this start counts");
 }
 
 /// The same by the clock, with a time that can be waited for.
@@ -199,14 +199,15 @@ pub(crate) fn a_stamp_from_the_future_locks_nobody_out() {
         ("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"", LAST_END),
     ] {
         let site = site(keys);
-        for ahead in [now() + 5000, now() + 10 * 365 * 86_400_000, u64::MAX, i64::MAX as u64, u64::MAX / 1000]
+        for ahead in
+            [now() + 600_000, now() + 10 * 365 * 86_400_000, u64::MAX, i64::MAX as u64, u64::MAX / 1000]
         {
             sync(&site).outcome();
             set_field(&site, stamp, ahead);
             sync(&site).status(0);
             let written = field(&site, stamp);
             assert!(
-                written <= now() && now() - written < 60_000,
+                written <= now() && now() - written < 59 * 60_000,
                 "{ahead}: the stamp is right again: {written}"
             );
         }

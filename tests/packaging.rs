@@ -75,7 +75,7 @@ fn the_agent_keeps_the_capabilities_that_it_needs() {
         let (site, agent) = Site::with_agent(
             &policy
                 .replace("HOLD", hold)
-                .replace("limit = 1", "limit = 1\nexpire_after = \"1ms\"\nexpire_grace = \"150ms\""),
+                .replace("limit = 1", "limit = 1\nexpire_after = \"1ms\"\nexpire_grace = \"20s\""),
         );
         agent.kill();
         site.program("matlab");
@@ -106,7 +106,7 @@ fn the_service_keeps_the_capabilities_that_it_needs() {
             limit        = 1
             hold         = \"{hold}\"
             expire_after = \"1ms\"
-            expire_grace = \"150ms\"
+            expire_grace = \"10m\"
 
             [[rule]]
             name     = \"seats\"

@@ -120,7 +120,7 @@ fn quick_start() {
     let site = Site::new();
     let policy = directory().join("quick-start.toml");
     let sleep = |time| site.test().args(["run", "--policy"]).args([&policy]).args(["--", "sleep", time]);
-    let running = sleep("60").background();
+    let running = sleep("1000").background();
     ProcessState::of(running.pid(), "sleep");
     sleep("0")
         .stderr(&format!(

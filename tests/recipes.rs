@@ -152,7 +152,7 @@ fn systemd() {
         "mount -t cgroup2 none /sys/fs/cgroup && [ \"$(grep ^0: /proc/self/cgroup)\" = 0::/ ] || {{ echo none; exit; }}\n\
          {} --user --log-target=null &\n\
          i=0; until systemctl --user show-environment >/dev/null 2>&1; do\n\
-         i=$((i + 1)); [ $i -lt 200 ] || {{ echo none; exit; }}; sleep 0.05; done\n\
+         i=$((i + 1)); [ $i -lt 2000 ] || {{ echo none; exit; }}; sleep 0.05; done\n\
          echo ready; while read -r line; do eval \"$line\"; echo \"status $?\"; done",
         manager.display()
     );
@@ -200,7 +200,7 @@ impl ControlGroup {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("the mounts of this process");
         let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
         let root = lines.find(|fields| fields[2] == "cgroup2").map(|fields| PathBuf::from(fields[1]));
-        let group = root.unwrap_or_default().join(format!("rungate-test-{}", std::process::id()));
+        let group = root.unwrap_or_default().join(format!("rungate-test-systemd-{}", std::process::id()));
         // Where it cannot be made, nothing can enter it.
         let _ = fs::create_dir(&group);
         Self(group)

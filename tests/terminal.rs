@@ -135,8 +135,16 @@ fn a_wait_shows_one_living_line() {
     let terminal = Terminal::open(&site);
     let rungate = site.rungate().display().to_string();
     terminal.command(&format!("clear; {rungate} run -w forever -- matlab"));
-    terminal.shows("rungate: matlab: waits for seats (1 of 1 used), 1 ahead, 0s");
-    let screen = terminal.shows("1 ahead, 2s");
+    // The time goes on, in the same line.
+    let seconds = |screen: &str| {
+        let (_, rest) = screen.split_once("rungate: matlab: waits for seats (1 of 1 used), 1 ahead, ")?;
+        let time = rest.split(['s', '\n']).next().unwrap_or_default().to_owned();
+        time.starts_with(|c: char| c.is_ascii_digit()).then_some(time)
+    };
+    let screen = terminal.shows_when("how long it has waited", |screen| seconds(screen).is_some());
+    let first = seconds(&screen);
+    let screen = terminal
+        .shows_when("it waits for longer", |screen| seconds(screen).is_some() && seconds(screen) != first);
     assert_eq!(screen.matches("waits for").count(), 1, "{screen}");
     ahead.kill();
     terminal.shows("waits for seats (1 of 1 used), first in line,");

@@ -143,8 +143,11 @@ fn closed_standard_descriptors_stay_closed() {
         let pause = format!("exec \"$@\" {closed}");
         let site = Site::with_policy(ONE_SEAT);
         site.copy_of("/bin/sleep", "matlab");
-        let launched =
-            site.test().args(["run", "--", "matlab", "60"]).through(["sh", "-c", &pause, "sh"]).background();
+        let launched = site
+            .test()
+            .args(["run", "--", "matlab", "1000"])
+            .through(["sh", "-c", &pause, "sh"])
+            .background();
         let state = ProcessState::of(launched.pid(), "matlab");
         let standard: Vec<u32> = state.descriptors.keys().copied().filter(|number| *number <= 2).collect();
         let expected: Vec<u32> = [(0, "<&-"), (1, " >&-"), (2, "2>&-")]

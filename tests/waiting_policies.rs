@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::support::{Ending, Running, Site, Test, eventually};
+use crate::support::{Ending, Running, Site, Test, eventually, given_time};
 
 /// A site with one of the policies; `changes` are what a test cannot wait for.
 fn site(policy: &str, changes: &[(&str, &str)]) -> Site {
@@ -45,10 +45,14 @@ pub(crate) fn nightly_sync_comes_neither_too_soon_nor_beside_another() {
 /// "One that has run for more than an hour and a half is ended by the next, which then starts in its place."
 #[test]
 pub(crate) fn nightly_sync_does_not_hang_for_ever() {
-    let site = site(
-        "nightly-sync.toml",
-        &[("\"1h30m\"", "\"1ms\""), ("\"30s\"", "\"150ms\""), ("\"15m\"", "\"0s\"")],
-    );
+    // Whoever is killed must be gone within another grace.
+    given_time(&["150ms", "3s", "20s"], nightly_sync_hangs_for_no_longer_than);
+}
+
+fn nightly_sync_hangs_for_no_longer_than(grace: &str) {
+    let grace = format!("\"{grace}\"");
+    let site =
+        site("nightly-sync.toml", &[("\"1h30m\"", "\"1ms\""), ("\"30s\"", &grace), ("\"15m\"", "\"0s\"")]);
     site.program("nightly-sync");
     let witness = site.helper("witness");
     let mut hangs = site.test().args(["run", "--as", "nightly-sync", "--"]).args([&witness]).spawn();

@@ -1,14 +1,15 @@
 //! A machine that is for many, for one, or for nobody.
 
-use super::{changed, denied, full, run, site, spawn};
+use super::{changed, denied, full, run, site_with, spawn};
 use crate::support::needs_root;
 
 #[test]
 fn maintenance() {
+    const WINDOW: &str = "\"2026-11-28 22:00..2026-11-29 06:00\"";
     needs_root!();
-    let site = site("maintenance.toml", &[("ann", &[]), ("bob", &[])], &["job", "benchmark"]);
+    let long_ago = changed("maintenance.toml", WINDOW, "\"2000-01-01\"");
+    let site = site_with(&long_ago, &[("ann", &[]), ("bob", &[])], &["job", "benchmark"]);
     let job = |user| run(&site, user, &["job"]);
-    // The window is long ago, or still to come.
     let mut jobs = spawn(&job("ann"), 8);
     full(&job("bob"), &[("machine", "8 of 8")]);
     jobs.truncate(1);
@@ -33,11 +34,7 @@ fn maintenance() {
     // "On the night of the maintenance nothing starts any more, save what root starts … What runs when the
     // maintenance begins is not ended: the machine drains."
     let before = job("ann").spawn();
-    site.system_policy(&changed(
-        "maintenance.toml",
-        "\"2026-11-28 22:00..2026-11-29 06:00\"",
-        "\"00:00-24:00\"",
-    ));
+    site.system_policy(&changed("maintenance.toml", WINDOW, "\"00:00-24:00\""));
     for user in ["ann", "bob"] {
         denied(&job(user), "maintenance");
         denied(&run(&site, user, &["ls"]), "maintenance");

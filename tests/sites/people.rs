@@ -153,9 +153,11 @@ fn ssh_sessions() {
         .env("SSH_ORIGINAL_COMMAND", "sleep 600 >/dev/null 2>&1 & echo $!")
         .outcome();
     let daemon: i32 = outcome.stdout.trim().parse().unwrap_or_else(|_| panic!("{outcome:?}"));
-    let name = fs::read_to_string(format!("/proc/{daemon}/comm"));
+    eventually("the daemon is what it is to be", || {
+        let name = fs::read_to_string(format!("/proc/{daemon}/comm")).expect("the daemon still runs");
+        (name == "sleep\n").then_some(())
+    });
     kill(Pid::from_raw(daemon), Signal::SIGKILL).expect("the daemon still runs");
-    assert_eq!(name.expect("the daemon still runs"), "sleep\n");
     let files = fs::read_dir(site.path("repositories")).expect("the repositories");
     let files: Vec<String> =
         files.map(|file| file.expect("an entry").file_name().into_string().expect("a plain name")).collect();

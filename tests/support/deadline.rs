@@ -1,6 +1,7 @@
 //! Waiting for what must happen, and failing when it does not: no test proves anything by the passing of
 //! time.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -9,8 +10,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use super::figures::tell;
+
 /// How long anything that must happen may take, on a slow machine under full load.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Asks again and again until there is an answer, and panics at the deadline.
 #[track_caller]
@@ -23,6 +26,20 @@ pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
         assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
         sleep(Duration::from_millis(1));
     }
+}
+
+/// Plays a scene that needs a time of the policy's to be long enough for this machine, with one time after
+/// the other, the longest at last: with that one it must go well. What is wrong is wrong with all of them.
+#[track_caller]
+pub(crate) fn given_time(times: &[&str], scene: impl Fn(&str)) {
+    let (longest, others) = times.split_last().expect("a time");
+    for time in others {
+        if catch_unwind(AssertUnwindSafe(|| scene(time))).is_ok() {
+            return;
+        }
+        tell(&format!("{time} were not enough for a scene of {}", std::panic::Location::caller()));
+    }
+    scene(longest);
 }
 
 /// Whether the descriptor can be read from, or has come to its end, before the deadline.

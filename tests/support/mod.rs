@@ -33,7 +33,7 @@ mod witness;
 pub(crate) use accounts::{Account, is_root, skip};
 pub(crate) use agent::{LOOK, answered, listing};
 pub(crate) use authority::{Authority, Certificate};
-pub(crate) use deadline::eventually;
+pub(crate) use deadline::{eventually, given_time};
 pub(crate) use dice::Dice;
 pub(crate) use errors_of_calls::{error_named, errors_of};
 pub(crate) use etcd::{ETCD, Etcd, Host, needs_etcd, needs_openssl};

@@ -51,6 +51,15 @@ impl Running {
         self.stdin = None;
     }
 
+    /// Whether it comes to answer a line with the same line, and does not end before.
+    #[track_caller]
+    pub(crate) fn answers(&mut self) -> bool {
+        let line = "are you there?\n";
+        // Whoever has ended does not read.
+        let _ = self.stdin.as_mut().expect("standard input is open").write_all(line.as_bytes());
+        self.read_line() == line
+    }
+
     /// Writes a line and waits until it comes back.
     #[track_caller]
     pub(crate) fn wait_for_echo(&mut self) {

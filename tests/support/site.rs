@@ -87,7 +87,9 @@ impl Site {
         if over_agent::is_on() {
             return self.policy_over_agent(&over_agent::kept_by_agent(&unindent(text)));
         }
-        self.write("policy.toml", &whole_policy(text));
+        // In one step: nobody reads half of it.
+        self.write("policy.new", &whole_policy(text));
+        fs::rename(self.path("policy.new"), self.path("policy.toml")).expect("replace the policy");
     }
 
     /// Makes this text the system's policy, `/etc/rungate/policy.toml`, for every command of this site that

@@ -48,7 +48,10 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn command(&self, line: &str) {
         self.shell_reads();
-        self.enter(line);
+        self.type_text(line);
+        // Else the prompt that is there now could be taken for the one that comes after the command.
+        self.shows_when("the shell has the line", |screen| !screen.trim_end().ends_with('$'));
+        self.press("Enter");
     }
 
     /// Presses Ctrl-C and waits until the shell reads again.
@@ -60,7 +63,7 @@ impl Terminal {
 
     /// Waits for the prompt, and then until the shell edits its line itself, which it tells the terminal.
     #[track_caller]
-    fn shell_reads(&self) {
+    pub(crate) fn shell_reads(&self) {
         self.shows_when("the prompt", |screen| screen.trim_end().ends_with('$'));
         let name = self.tmux.clone().args(["display-message", "-p", "#{pane_tty}"]).outcome().stdout;
         eventually("the shell reads", || {
