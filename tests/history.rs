@@ -110,19 +110,19 @@ fn a_summary_adds_up() {
     history(&site, &["--summary"])
         .stdout(
             "
-            LAUNCHES STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
-            all          20       1            1        1       1 [..]
+            LAUNCHES STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
+            all          20       1     1    1       1 [..]
 
-            REPOSITORY STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
-            disk           20       1            0        1       1 [..]
-            net            20       0            1        0       0 [..]
+            REPOSITORY STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
+            disk           20       1     0    1       1 [..]
+            net            20       0     1    0       0 [..]
 
-            RULE    STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
-            nightly     20       1            0        1       1 [..]
-            other        0       0            1        0       0 [..]
+            RULE    STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
+            nightly     20       1     0    1       1 [..]
+            other        0       0     1    0       0 [..]
 
-            USER STARTS REFUSED WOULD REFUSE TOO SOON EXPIRED WAIT MEDIAN/95%/MAX RUN MEDIAN/95%/MAX
-            root     20       1            1        1       1 [..]
+            USER STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
+            root     20       1     1    1       1 [..]
 
             ...
             ",

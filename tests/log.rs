@@ -234,7 +234,7 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     let uid = Account::own().uid;
     assert_eq!(
         started["tables"],
-        json!([{ "repository": "seats", "member": format!("uid {uid}"), "used": 1, "limit": 2 }])
+        json!([{ "repository": "seats", "member": format!("uid {uid}"), "used": 1, "held": "1", "limit": 2 }])
     );
     let launch = &started["launch"];
     assert_eq!(launch["arguments"], json!(["-batch", null, "--job=7"]));
@@ -254,6 +254,7 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     let logged = events(&site);
     let refused = logged.last().expect("a refusal");
     assert_eq!(refused["tables"][0]["used"], json!(2));
+    assert_eq!(refused["tables"][0]["held"], json!("1,2"));
     assert_eq!(refused["launch"]["environment"], json!({ "PROJECT": null, "TOKEN": null }));
     let (arrived, decided) = (refused["arrived"].as_u64(), refused["decided"].as_u64());
     assert!(arrived.is_some() && arrived < decided, "{refused}");

@@ -132,11 +132,7 @@ impl Judge {
         let start = match decide(policy, &request).verdict {
             Verdict::Start(start) => start,
             Verdict::Denied { rule, .. } => {
-                return Outcome::Differs(format!(
-                    "rule \"{}\" ({}) refuses it",
-                    rule.shown_name(),
-                    rule.place()
-                ));
+                return Outcome::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()));
             }
             Verdict::Unmatched => return Outcome::Differs("no rule allows it".to_owned()),
             Verdict::LookupFailed { failure, .. } => {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{coded::coded, place::At, share::Share};
+use super::{coded::coded, place::At, rule::rule_title, share::Share};
 use crate::escape::Show;
 
 coded! {
@@ -55,14 +55,10 @@ impl fmt::Display for Warning {
             }
             Warning::NeverMatches { because } => write!(f, "the rule can never match: {because}"),
             Warning::Shadowed { by, .. } => {
-                write!(
-                    f,
-                    "the rule never counts: whatever it matches, rule \"{}\" matches before it",
-                    by.shown()
-                )
+                write!(f, "the rule never counts: whatever it matches, {} matches before it", rule_title(by))
             }
             Warning::Overruled { by, .. } => {
-                write!(f, "the rule never binds: whatever it matches, rule \"{}\" decides", by.shown())
+                write!(f, "the rule never binds: whatever it matches, {} decides", rule_title(by))
             }
             Warning::WeakHold { commands, rules, ending } => {
                 let (commands_shown, let_go) = match commands.as_slice() {

@@ -58,7 +58,7 @@ fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand<'p>> {
 fn refused_by_rule(decision: &Decision<'_>) -> Option<String> {
     match &decision.verdict {
         Verdict::Start(_) => None,
-        Verdict::Denied { rule, .. } => Some(format!("rule \"{}\" refuses it", rule.shown_name())),
+        Verdict::Denied { rule, .. } => Some(format!("{} refuses it", rule.title())),
         Verdict::Unmatched => Some("no rule allows it".to_owned()),
         Verdict::LookupFailed { failure, .. } => Some(failure.to_string()),
     }

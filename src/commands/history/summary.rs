@@ -116,11 +116,11 @@ impl Summary {
                 title,
                 ">STARTS",
                 ">REFUSED",
-                ">WOULD REFUSE",
-                ">TOO SOON",
+                ">WOULD",
+                ">SOON",
                 ">EXPIRED",
-                "WAIT MEDIAN/95%/MAX",
-                "RUN MEDIAN/95%/MAX",
+                "WAIT 50%/95%/MAX",
+                "RUN 50%/95%/MAX",
             ]);
             for (name, figures) in group {
                 table.row([

@@ -27,24 +27,22 @@ pub(in crate::commands) fn verdict(
         return ("there is no policy that says what may start".to_owned(), Some(ExitStatus::Policy));
     }
     match &decision.verdict {
-        Verdict::Denied { rule, matches } => (
-            format!("rule \"{}\" matches {}", visible(rule.shown_name()), visible(matches)),
-            Some(ExitStatus::Denied),
-        ),
+        Verdict::Denied { rule, matches } => {
+            (format!("{} matches {}", rule.title(), visible(matches)), Some(ExitStatus::Denied))
+        }
         Verdict::Unmatched => {
             ("no rule allows it (unmatched = \"refuse\")".to_owned(), Some(ExitStatus::Denied))
         }
-        Verdict::LookupFailed { rule, failure } => (
-            format!("{failure}, needed by rule \"{}\"", visible(rule.shown_name())),
-            Some(ExitStatus::System),
-        ),
+        Verdict::LookupFailed { rule, failure } => {
+            (format!("{failure}, needed by {}", rule.title()), Some(ExitStatus::System))
+        }
         Verdict::Start(terms) => start(terms, outlook),
     }
 }
 
 fn start(start: &Start<'_>, outlook: &Outlook<'_>) -> (String, Option<ExitStatus>) {
     if let Some(rule) = start.exempt {
-        return (format!("starts, exempt by rule \"{}\"", visible(rule.shown_name())), None);
+        return (format!("starts, exempt by {}", rule.title()), None);
     }
     if start.demands.is_empty() {
         return ("starts, with no slot: nothing limits it".to_owned(), None);

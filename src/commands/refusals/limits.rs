@@ -18,7 +18,7 @@ use crate::{
     exit_status::ExitStatus,
     keeper::{Holder, Known},
     output::{age::age, clock::Clock},
-    policy::{Wait, show_duration},
+    policy::{Wait, rule_title, show_duration},
     protocol::refusal::{Full, Reason, Refusal, Refused},
     sys::{accounts::NameCache, process},
     terms::{
@@ -180,7 +180,7 @@ impl Message {
         if rules(claim).next().is_some() {
             self.ceiling(&claim.amount);
             self.kept(claim);
-            self.lines.extend(rules(claim).map(|rule| format!("      rule {}", Named(rule))));
+            self.lines.extend(rules(claim).map(|rule| format!("      {}", Named(rule))));
         } else if let Location::File(file) = &claim.location {
             self.lines.push(format!("      --limit {}, {}", claim.amount.limit, visible(&file.path)));
         }
@@ -345,6 +345,6 @@ struct Named<'a>(&'a Origin<'a>);
 impl fmt::Display for Named<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.0.place.map_or_else(String::new, Place::to_string);
-        write!(formatter, "\"{}\", {place}", visible(self.0.rule))
+        write!(formatter, "{}, {place}", rule_title(self.0.rule))
     }
 }

@@ -65,8 +65,19 @@ pub(super) fn no_policy(options: &LaunchOptions) -> Error {
 
 /// There is no program for the command.
 pub(super) fn no_program(error: &ProgramError) -> Error {
-    let status = if error.was_found() { ExitStatus::CannotExecute } else { ExitStatus::NotFound };
-    Error::new(status, error.to_string()).advise(error.advice())
+    Error::new(status_without_program(error), error.to_string()).advise(error.advice())
+}
+
+/// The program that the policy names for the command is none.
+pub(super) fn no_named_program(command: &OsStr, error: &ProgramError) -> Error {
+    let advice = error.advice().unwrap_or_else(|| {
+        format!("The policy names that as the program: [command.{}] exec", visible(command))
+    });
+    Error::new(status_without_program(error), error.to_string()).advise(advice)
+}
+
+fn status_without_program(error: &ProgramError) -> ExitStatus {
+    if error.was_found() { ExitStatus::CannotExecute } else { ExitStatus::NotFound }
 }
 
 /// The command has started itself too often.
@@ -155,9 +166,9 @@ pub(super) fn faulty(caller: u32, faults: &Faults) -> Error {
 /// What is said where a `deny` rule refuses.
 pub(super) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
     let text = format!(
-        "{}: refused: rule \"{}\"\n  ({}) matches {}",
+        "{}: refused: {}\n  ({}) matches {}",
         visible(command),
-        visible(rule.shown_name()),
+        rule.title(),
         rule.place(),
         visible(matches)
     );
@@ -178,9 +189,9 @@ pub(super) fn unmatched(command: &OsStr) -> Error {
 /// Groups that could not be looked up.
 pub(super) fn lookup_failed(command: &OsStr, rule: &Rule, failure: &LookupError) -> Error {
     let text = format!(
-        "{}: not started: your groups could not be looked up\n  {failure}\n  needed by rule \"{}\", {}",
+        "{}: not started: your groups could not be looked up\n  {failure}\n  needed by {}, {}",
         visible(command),
-        visible(rule.shown_name()),
+        rule.title(),
         rule.place()
     );
     Error::new(ExitStatus::System, text)

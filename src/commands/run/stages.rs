@@ -47,9 +47,13 @@ pub(in crate::commands) fn find<'p>(
 ) -> Result<Program, Error> {
     let typed = if shim.is_none() { Shim::at(Path::new(command)) } else { None };
     let shim = shim.or(typed.as_ref());
-    let found = match (named(shim.map_or(command, |shim| &shim.name)), shim) {
-        (Some(path), shim) => Program::named(path, directory)
-            .map(|program| Program { shim: shim.map(|shim| shim.path.clone()), ..program }),
+    let name = shim.map_or(command, |shim| &shim.name);
+    let found = match (named(name), shim) {
+        (Some(path), shim) => {
+            return Program::named(path, directory)
+                .map(|program| Program { shim: shim.map(|shim| shim.path.clone()), ..program })
+                .map_err(|error| refusals::no_named_program(name, &error));
+        }
         (None, Some(shim)) => Program::behind(shim, directory),
         (None, None) => Program::find(command, directory),
     };

@@ -178,6 +178,16 @@ fn search(
     }
 }
 
+/// The names of repositories, as many as anybody reads.
+fn names_of(known: &[policy::Repository]) -> String {
+    let shown: Vec<String> = known.iter().take(8).map(|one| visible(one.shown_name())).collect();
+    match (shown.as_slice(), known.len() - shown.len()) {
+        ([], _) => "none".to_owned(),
+        (names, 0) => names.join(", "),
+        (names, more) => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
 fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<RepositoryFiles, Error> {
     if name.as_bytes().contains(&b'/') {
         let path = situation.directory.join(name);
@@ -199,7 +209,7 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
     let near = nearest(&name.to_string_lossy(), known.iter().map(policy::Repository::shown_name));
     let advice = match near {
         Some(near) => format!("Did you mean \"{}\"?", visible(near)),
-        None => "To see all: rungate status. A lock file is named by a path with a slash.".to_owned(),
+        None => format!("It has: {}. A lock file is named by a path with a slash.", names_of(known)),
     };
     let text = format!("the policy has no repository \"{}\"", visible(name));
     Err(Error::new(ExitStatus::Usage, text).advise(advice))

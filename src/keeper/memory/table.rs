@@ -41,13 +41,13 @@ pub(super) struct State {
     pub(super) shared: BTreeMap<u64, u64>,
     shares: u64,
     /// Where the next search begins.
-    cursor: u64,
-    last_start: Option<SystemTime>,
-    last_end: Option<SystemTime>,
+    pub(super) cursor: u64,
+    pub(super) last_start: Option<SystemTime>,
+    pub(super) last_end: Option<SystemTime>,
     /// How long after its last use somebody may have to keep off it; zero where nobody ever had to.
-    longest_pause: Duration,
+    pub(super) longest_pause: Duration,
     /// Whose launch started last.
-    started_by: Option<u32>,
+    pub(super) started_by: Option<u32>,
     /// All places, and what is seen of whoever has them.
     pub(super) places: BTreeMap<Number, Life>,
     /// Oldest first; each with its process and its user, where they are known.
@@ -97,22 +97,6 @@ impl Table {
     /// Whether both are one table.
     pub fn is(&self, other: &Table) -> bool {
         Rc::ptr_eq(&self.state, &other.state)
-    }
-
-    /// Whether there is nothing to know of it.
-    pub fn is_unused(&self) -> bool {
-        let state = self.state.borrow();
-        let stamps = (state.last_start, state.last_end);
-        state.held.is_empty() && state.places.is_empty() && stamps == (None, None)
-    }
-
-    /// Whether nobody would miss it: it is used by nobody, and no pause since its last use is on.
-    pub fn is_idle(&self, now: SystemTime) -> bool {
-        let state = self.state.borrow();
-        let last = state.last_start.max(state.last_end);
-        let is_over =
-            |last: SystemTime| last.checked_add(state.longest_pause).is_some_and(|over| over <= now);
-        state.held.is_empty() && state.places.is_empty() && last.is_none_or(is_over)
     }
 
     /// Every held slot; neighbours with one holder together.
@@ -222,64 +206,9 @@ impl Table {
         !occupancy.spans().is_empty() && occupancy.spans().iter().all(is_kin)
     }
 
-    /// When a program was last started, and when one last ended.
-    pub fn stamps(&self) -> (Option<SystemTime>, Option<SystemTime>) {
-        let state = self.state.borrow();
-        (state.last_start, state.last_end)
-    }
-
-    /// Sets them, as they were written down elsewhere.
-    pub fn set_stamps(&self, start: Option<SystemTime>, end: Option<SystemTime>, started_by: Option<u32>) {
-        let mut state = self.state.borrow_mut();
-        (state.last_start, state.last_end, state.started_by) = (start, end, started_by);
-    }
-
-    /// Launches keep off it for so long after its last use.
-    pub fn pauses_for(&self, length: Duration) {
-        let mut state = self.state.borrow_mut();
-        state.longest_pause = state.longest_pause.max(length);
-    }
-
-    /// The longest time after its last use for which launches keep off it.
-    pub fn longest_pause(&self) -> Duration {
-        self.state.borrow().longest_pause
-    }
-
-    /// The user of the launch that started then.
-    pub fn who_started(&self, start: SystemTime) -> Option<u32> {
-        let state = self.state.borrow();
-        state.started_by.filter(|_| state.last_start == Some(start))
-    }
-
-    /// Writes down a start in these slots.
-    pub fn started(&self, slots: &[u64], now: SystemTime) {
-        let mut state = self.state.borrow_mut();
-        state.last_start = Some(now);
-        state.started_by = slots.first().and_then(|slot| state.held.get(slot)?.as_ref()?.uid);
-        state.cursor = slots.iter().max().map_or(1, |last| last + 1);
-    }
-
     /// Begins the next search here.
     pub fn search_from(&self, slot: u64) {
         self.state.borrow_mut().cursor = slot;
-    }
-
-    /// Takes the stamp of the start back, because no program was started.
-    pub fn withdraw(&self, before: Option<SystemTime>) {
-        self.state.borrow_mut().last_start = before;
-    }
-
-    /// Writes down the end of a program.
-    pub fn ended(&self, now: SystemTime) {
-        self.state.borrow_mut().last_end = Some(now);
-    }
-
-    /// Forgets when it was last used. Says whether there was anything to forget.
-    pub fn reset(&self) -> bool {
-        let mut state = self.state.borrow_mut();
-        let had_any = (state.last_start, state.last_end) != (None, None);
-        (state.last_start, state.last_end, state.started_by) = (None, None, None);
-        had_any
     }
 
     /// The highest number of a place.

@@ -2,7 +2,10 @@
 //! known by what it says.
 
 use super::change::{Change, KeyChange, LayerName, Turn};
-use crate::policy::printed::{Part, PartKind};
+use crate::policy::{
+    printed::{Part, PartKind},
+    rule::is_number,
+};
 
 /// A table before and after; one of them is there.
 pub(super) struct Pair<'o, 'n> {
@@ -69,11 +72,6 @@ impl Pair<'_, '_> {
         let name = new.or(old).unwrap_or_default();
         Some(Change { kind, turn, name, former_name, layer: layer.clone(), old_place, new_place, keys })
     }
-}
-
-/// Whether a rule is called so because it has no name.
-fn is_number(name: &str) -> bool {
-    name.strip_prefix("rule ").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn changed_keys(old: Option<&Part<'_>>, new: Option<&Part<'_>>) -> Vec<KeyChange> {
