@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Ending, Site, Test, skip};
+use crate::support::{Ending, Site, Test, needs_root, set_mode, skip};
 
 /// Two days of launches, of which each seventh is refused.
 fn log(site: &Site, command: &str) {
@@ -59,6 +59,45 @@ fn a_report_is_one_page_in_which_each_figure_has_its_numbers() {
         assert!(behind.trim_start().starts_with("<details><summary>The numbers</summary>"), "no numbers");
     }
     assert!(!page.contains("#0102"), "a colour that is none of the page's");
+}
+
+/// "Use over time against the limit for each repository, with what was kept and lent."
+#[test]
+fn what_was_kept_and_lent_is_told() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        "
+        [log]
+        to     = \"$DIR/work/log.jsonl\"
+        events = \"all\"
+        replay = true
+
+        [repository.seats]
+        limit   = 5
+        hold    = \"supervisor\"
+        reserve = [{ for = [\"root\"], slots = 4, lend = 2 }]
+
+        [[rule]]
+        acquire = [\"seats\"]
+        ",
+    );
+    site.program("matlab");
+    site.write("work/log.jsonl", "");
+    set_mode(&site.path("work/log.jsonl"), 0o666);
+    let own = site.test().args(["run", "--", "matlab"]).spawn();
+    let others = || site.test().user("games").args(["run", "-q", "--", "matlab"]);
+    let holders = [(); 3].map(|()| others().spawn());
+    others().status(75);
+    drop((own, holders));
+    let json: Value = serde_json::from_str(&report(&site, &["--json"]).outcome().stdout).expect("JSON");
+    let figures = json["figures"].as_array().expect("figures");
+    let seats = figures.iter().find(|figure| figure["id"] == "use-seats").expect("seats");
+    // Of the four that root has reserved, root had one, another was idle, and two were lent.
+    let says = seats["says"].as_str().expect("a sentence");
+    assert!(says.ends_with("Up to 1 were idle and kept for some, 2 were lent."), "{says}");
+    let row = &seats["rows"][0];
+    assert_eq!((row["Kept idle"].as_str(), row["Lent"].as_str()), (Some("1"), Some("2")), "{seats:#}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ const POLICY: &str = r#"
 /// The second rule of the file, which bears no name, in its line.
 const FULL: &str = r#"rungate: matlab: not started: the limit is reached
   seats  1 of 1 used
-      rule "rule 2", $DIR/policy.toml:11
+      rule 2, $DIR/policy.toml:11
 ...
 One at a time.
 ...

@@ -133,9 +133,10 @@ fn add(claim: &Claim<'_>, said: &mut String) {
         nested,
         wait,
         queue,
+        reserved,
     } = claim;
     let _ = writeln!(said, "{repository} {member:?} {location:?} {amount:?} {pace:?} {nested:?}");
-    let _ = writeln!(said, "{limit_of:?} {kept:?} {names:?} {out_of_order} {wait:?} {queue:?}");
+    let _ = writeln!(said, "{limit_of:?} {kept:?} {reserved:?} {names:?} {out_of_order} {wait:?} {queue:?}");
     for origin in origins {
         let place = origin.place.map(ToString::to_string);
         let _ = writeln!(said, "{} {place:?} {:?}", origin.rule, origin.message);

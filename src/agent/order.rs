@@ -9,7 +9,7 @@ use crate::{
     terms::{
         admit::Admit,
         amount::Amount,
-        claim::{Claim, Demand},
+        claim::{Claim, Demand, Reserved},
         hold::Hold,
         launch::Launch,
         location::{AgentLocation, Location, name_on_site},
@@ -269,6 +269,7 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
         queue: *queue,
         limit_of: None,
         kept: Vec::new(),
+        reserved: Reserved::default(),
         names,
         out_of_order: *out_of_order,
     }

@@ -281,6 +281,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             },
             limit_of,
             kept: zones.kept,
+            reserved: zones.reserved,
             names: repository.names.all(),
             out_of_order: out_of_order.len(),
             pace: repository.pace(),

@@ -7,7 +7,10 @@ use std::ops::RangeInclusive;
 
 use crate::{
     policy::{Reservation, Standing},
-    terms::because::{Because, Kept},
+    terms::{
+        because::{Because, Kept},
+        claim::Reserved,
+    },
 };
 
 /// What a launch may take, and what it may not.
@@ -16,6 +19,7 @@ pub(super) struct Zones<'p> {
     /// In the order of preference.
     pub(super) open: Vec<RangeInclusive<u64>>,
     pub(super) kept: Vec<Kept<'p>>,
+    pub(super) reserved: Reserved,
 }
 
 /// The zones without these slots, which are in ascending order and given to nobody.
@@ -70,21 +74,25 @@ pub(super) fn zones<'p, E>(
     because: impl Fn(&'p Reservation) -> Because<'p>,
 ) -> Result<Zones<'p>, E> {
     let (mut own, mut lent, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    let mut reserved = Reserved::default();
     for Stretch { reservation, only_members, lendable } in stretches(limit, reservations) {
         match standing(reservation)? {
             Standing::Own => own.extend([only_members, lendable]),
             Standing::Nobodys => lent.extend([only_members, lendable]),
             Standing::Others => {
+                let of_members = without(vec![only_members], out_of_order);
+                let slots = of_members.iter().cloned().flatten().count() as u64;
+                reserved.kept.extend(of_members);
+                reserved.lent.extend(without(vec![lendable.clone()], out_of_order));
                 lent.push(lendable);
-                let slots = without(vec![only_members], out_of_order).into_iter().flatten().count() as u64;
                 kept.extend((slots > 0).then(|| Kept { slots, whom: because(reservation) }));
             }
         }
     }
-    let reserved = reservations.iter().fold(0u32, |sum, one| sum.saturating_add(one.slots(limit)));
-    let rest = u64::from(reserved) + 1..=u64::from(limit);
+    let of_all = reservations.iter().fold(0u32, |sum, one| sum.saturating_add(one.slots(limit)));
+    let rest = u64::from(of_all) + 1..=u64::from(limit);
     let open = own.into_iter().chain([rest]).chain(lent).filter(|zone| !zone.is_empty()).collect();
-    Ok(Zones { open: without(open, out_of_order), kept })
+    Ok(Zones { open: without(open, out_of_order), kept, reserved })
 }
 
 /// The slots that only the members of a reservation may use while it is its time.

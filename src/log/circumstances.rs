@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::terms::runs::Runs;
-
 /// A launch, as judgement sees it.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Circumstances {
@@ -51,6 +49,12 @@ pub struct TableSeen {
     /// Which slots these were, a moment after the decision: `1-3,5`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// How many of the others were kept for others.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub kept: u64,
+    /// How many of its slots this launch has borrowed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lent: u64,
     /// How many this launch could have been one of.
     pub limit: u64,
     /// Of a launch that another table refused: how many slots it would have had here.
@@ -62,16 +66,15 @@ pub struct TableSeen {
 }
 
 impl TableSeen {
-    /// With the slots that were held, as far as anybody could tell.
-    #[must_use]
-    pub fn with(self, held: Option<Runs>) -> Self {
-        Self { used: held.as_ref().map(Runs::count), held: held.map(|held| held.to_string()), ..self }
-    }
-
     /// How many of the slots up to the limit were held at most, as far as that says.
     pub fn most_held(&self) -> Option<u64> {
         self.used.or_else(|| self.limit.checked_sub(self.room?)).filter(|_| !self.shared)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]

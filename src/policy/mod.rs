@@ -84,7 +84,7 @@ pub(crate) use pattern::{Pattern, Subject};
 pub use printed::PartKind;
 pub use repository::{Charge, Repository, Reservation};
 pub use request::Request;
-pub use rule::{Action, Rule, rule_title};
+pub use rule::{Action, Rule};
 pub(crate) use safe_value::{is_changed, is_name_of};
 pub use scenario::{Expectation, Scenario};
 pub use schema::schema;

@@ -5,7 +5,7 @@ use super::{
     acquisition::Acquisition, choice::Choice, hold::Hold, place::Place, repository::Charge,
     selector::Selectors, span_of_time::Wait,
 };
-use crate::{escape::visible, terms::origin::Origin};
+use crate::terms::origin::{Origin, rule_title};
 
 /// What a rule that counts does with the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -127,15 +127,4 @@ impl Rule {
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
     }
-}
-
-/// What a rule is called in a sentence: `rule "students"`, and `rule 2` where it has no name.
-pub fn rule_title(name: &str) -> String {
-    if is_number(name) { name.to_owned() } else { format!("rule \"{}\"", visible(name)) }
-}
-
-/// Whether a rule is called so because it has no name.
-pub(super) fn is_number(name: &str) -> bool {
-    let number = name.strip_prefix("rule ");
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::{coded::coded, place::At, rule::rule_title, share::Share};
-use crate::escape::Show;
+use super::{coded::coded, place::At, share::Share};
+use crate::{escape::Show, terms::origin::rule_title};
 
 coded! {
     /// What is likely not meant.

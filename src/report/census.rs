@@ -25,6 +25,10 @@ pub struct Hour {
     pub most: u64,
     /// The limit, where the log tells it.
     pub limit: u64,
+    /// How many idle slots were kept for some, at most, as far as the log tells.
+    pub kept: u64,
+    /// How many slots were lent to those who started.
+    pub lent: u64,
     /// How many launches started.
     pub started: u64,
     /// How many were refused.
@@ -204,6 +208,8 @@ impl Census {
             hour.started += 1;
             hour.waited += u64::from(wait > 0);
             hour.most = hour.most.max(held);
+            hour.lent += table.map_or(0, |table| table.lent);
+            hour.kept = hour.kept.max(seen.map_or(0, |seen| seen.kept));
             hour.limit = hour.limit.max(seen.map_or(0, |seen| seen.limit));
         }
         self.running.insert(process, Running { began: now, slots });
@@ -221,12 +227,13 @@ impl Census {
             rule.denied += u64::from(is_denied);
         }
         for name in event.names_of_repositories() {
-            let limit = event.tables.iter().find(|table| table.repository == name && table.member.is_none());
+            let seen = event.tables.iter().find(|table| table.repository == name && table.member.is_none());
             let repository = named(&mut self.repositories, name);
             repository.cell.add(fate, wait, None);
             let hour = repository.hours.entry(now / HOUR).or_default();
             hour.refused += 1;
-            hour.limit = hour.limit.max(limit.map_or(0, |table| table.limit));
+            hour.kept = hour.kept.max(seen.map_or(0, |table| table.kept));
+            hour.limit = hour.limit.max(seen.map_or(0, |table| table.limit));
         }
     }
 

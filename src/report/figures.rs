@@ -84,6 +84,8 @@ struct Point {
     most: u64,
     limit: u64,
     refused: u64,
+    kept: u64,
+    lent: u64,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "averages and places in a drawing")]
@@ -102,6 +104,8 @@ fn use_of(name: &str, of: &Repository, census: &Census, called: &Called<'_>) -> 
             most: hours().map(|hour| hour.most).max().unwrap_or(0),
             limit: hours().map(|hour| hour.limit).max().unwrap_or(0),
             refused: hours().map(|hour| hour.refused).sum(),
+            kept: hours().map(|hour| hour.kept).max().unwrap_or(0),
+            lent: hours().map(|hour| hour.lent).sum(),
         });
     }
     let limit = of.limit();
@@ -115,20 +119,29 @@ fn use_of(name: &str, of: &Repository, census: &Census, called: &Called<'_>) -> 
     let all: f64 = of.hours.values().map(|hour| hour.slot_time as f64).sum();
     let average = all / (end - begin).max(1) as f64;
     let full = of.hours.values().filter(|hour| limit > 0 && hour.most >= limit).count();
+    let has_reserved = points.iter().any(|point| point.kept > 0 || point.lent > 0);
     let row = |point: &Point| {
-        vec![
+        let mut row = vec![
             local((point.from * 3600) as f64, called, "%Y-%m-%d %H:%M"),
             format!("{:.1}", point.average),
             count(point.most),
             if point.limit > 0 { count(point.limit) } else { "-".to_owned() },
             count(point.refused),
-        ]
+        ];
+        if has_reserved {
+            row.extend([count(point.kept), count(point.lent)]);
+        }
+        row
     };
+    let mut head = vec!["From", "Average", "Most", "Limit", "Refused"];
+    if has_reserved {
+        head.extend(["Kept idle", "Lent"]);
+    }
     Figure {
         id: format!("use-{}", of_letters(name)),
         title: format!("Use of {name}"),
         says: format!(
-            "{average:.1} on average and {} at most{}; {} of {} launches refused.{}",
+            "{average:.1} on average and {} at most{}; {} of {} launches refused.{}{}",
             count(of.most()),
             if limit > 0 { format!(" of {}", count(limit)) } else { String::new() },
             count(of.cell.refused),
@@ -138,9 +151,16 @@ fn use_of(name: &str, of: &Repository, census: &Census, called: &Called<'_>) -> 
             } else {
                 String::new()
             },
+            if has_reserved {
+                let lent: u64 = points.iter().map(|point| point.lent).sum();
+                let kept = points.iter().map(|point| point.kept).max().unwrap_or(0);
+                format!(" Up to {} were idle and kept for some, {} were lent.", count(kept), count(lent))
+            } else {
+                String::new()
+            },
         ),
         drawing,
-        head: vec!["From", "Average", "Most", "Limit", "Refused"],
+        head,
         rows: points.iter().map(row).collect(),
     }
 }

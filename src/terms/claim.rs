@@ -1,7 +1,7 @@
 //! What a launch wants of one repository. Whoever obeys a claim need not have seen a policy: everything it
 //! takes is resolved here, and everything that is shown of it is carried along.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::RangeInclusive};
 
 use super::{
     admit::Admit,
@@ -35,6 +35,8 @@ pub struct Claim<'p> {
     pub limit_of: Option<Because<'p>>,
     /// The slots of it that others may use and this launch may not.
     pub kept: Vec<Kept<'p>>,
+    /// Which slots others have reserved.
+    pub reserved: Reserved,
     /// The names of the slots, from the first on, where they have any.
     pub names: &'p [String],
     /// How many slots are given to nobody.
@@ -49,6 +51,15 @@ pub struct Claim<'p> {
     pub queue: Queue,
 }
 
+/// Slots that are reserved for others than whoever claims.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Reserved {
+    /// Those that they keep.
+    pub kept: Vec<RangeInclusive<u64>>,
+    /// Those that they lend.
+    pub lent: Vec<RangeInclusive<u64>>,
+}
+
 impl<'p> Claim<'p> {
     /// A claim on a lock file that no policy names. It is called after the file, and never shares a slot.
     pub fn outside_the_policy(file: FileLocation, amount: Amount, because: &'p str) -> Self {
@@ -61,6 +72,7 @@ impl<'p> Claim<'p> {
             amount,
             limit_of: None,
             kept: Vec::new(),
+            reserved: Reserved::default(),
             names: &[],
             out_of_order: 0,
             pace: Pace::default(),

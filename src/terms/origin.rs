@@ -1,6 +1,7 @@
 //! Why a claim is made: the rule behind it, for records and for people.
 
 use super::place::Place;
+use crate::escape::visible;
 
 /// A rule that asks for a claim, or something that stands in for one, such as `--limit`.
 #[derive(Clone, Copy, Debug)]
@@ -18,4 +19,16 @@ impl<'p> Origin<'p> {
     pub fn outside_the_policy(name: &'p str) -> Self {
         Self { rule: name, place: None, message: None }
     }
+}
+
+/// What a rule is called in a sentence: `rule "students"`, and `rule 2` where it has no name.
+pub fn rule_title(name: &str) -> String {
+    if is_number(name) { name.to_owned() } else { format!("rule \"{}\"", visible(name)) }
+}
+
+/// Whether a rule is called so because it has no name; also with the file, where another has the number too.
+pub fn is_number(name: &str) -> bool {
+    let number =
+        name.strip_prefix("rule ").map(|rest| rest.split_once(" (").map_or(rest, |(number, _)| number));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -18,7 +18,7 @@ use crate::{
     exit_status::ExitStatus,
     keeper::{Holder, Known},
     output::{age::age, clock::Clock},
-    policy::{Wait, rule_title, show_duration},
+    policy::{Wait, show_duration},
     protocol::refusal::{Full, Reason, Refusal, Refused},
     sys::{accounts::NameCache, process},
     terms::{
@@ -26,7 +26,7 @@ use crate::{
         because,
         claim::Claim,
         location::Location,
-        origin::Origin,
+        origin::{Origin, rule_title},
         pace::{ElapsedFrom, Pause},
         place::Place,
     },

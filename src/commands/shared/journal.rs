@@ -5,6 +5,7 @@ use std::{
     cell::OnceCell,
     collections::BTreeSet,
     ffi::{OsStr, OsString},
+    ops::RangeInclusive,
     path::Path,
     time::{Duration, SystemTime},
 };
@@ -112,9 +113,13 @@ impl<'a> Journal<'a> {
         event.rules = wanted.claims().flat_map(names_of_rules).collect();
         if self.is_replayed() {
             (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
-            let of = |claim: &&Claim<'_>| TableSeen {
-                shared: grant.is_shared(claim),
-                ..table_seen(claim).with(grant.seen_held(claim))
+            let of = |claim: &&Claim<'_>| {
+                let own = grant.slots().iter().find(|held| held.name == claim.repository);
+                TableSeen {
+                    shared: grant.is_shared(claim),
+                    lent: own.map_or(0, |own| within(&claim.reserved.lent, |slot| own.slots.has(slot))),
+                    ..table_seen(claim, grant.seen_held(claim))
+                }
             };
             event.tables = grant.claims().iter().map(of).collect();
         }
@@ -153,10 +158,10 @@ impl<'a> Journal<'a> {
         event.status = refusal.waited.map(|_| "timed out".to_owned());
         if self.is_replayed() {
             (event.decided, event.arrived) = (decided.map(micros), arrived.map(micros));
-            let refused = |refused: &Refused<'_>| table_seen(refused.claim).with(seen_held(&refused.reason));
+            let refused = |refused: &Refused<'_>| table_seen(refused.claim, seen_held(&refused.reason));
             let met = met()
                 .into_iter()
-                .map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim) });
+                .map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim, None) });
             event.tables = refusal.claims().map(refused).chain(met).collect();
         }
         self.write(event);
@@ -252,8 +257,8 @@ pub(in crate::commands) fn sink(log: &Log, host: &OsStr) -> Sink {
     }
 }
 
-/// A claim's table at the moment of a decision.
-fn table_seen(claim: &Claim<'_>) -> TableSeen {
+/// A claim's table at the moment of a decision, with the slots that were held, as far as anybody could tell.
+fn table_seen(claim: &Claim<'_>, held: Option<Runs>) -> TableSeen {
     let member = |member: &Member| match member {
         Member::User(uid) => format!("uid {uid}"),
         Member::Group(gid) => format!("gid {gid}"),
@@ -264,8 +269,16 @@ fn table_seen(claim: &Claim<'_>) -> TableSeen {
         repository: claim.repository.clone().into_owned(),
         member: (!members.is_empty()).then(|| members.join(" ")),
         limit: claim.amount.effective_limit(),
+        used: held.as_ref().map(Runs::count),
+        kept: held.as_ref().map_or(0, |held| within(&claim.reserved.kept, |slot| !held.has(slot))),
+        held: held.map(|held| held.to_string()),
         ..TableSeen::default()
     }
+}
+
+/// How many of these slots are such.
+fn within(slots: &[RangeInclusive<u64>], is_such: impl Fn(u64) -> bool) -> u64 {
+    slots.iter().cloned().flatten().filter(|slot| is_such(*slot)).count() as u64
 }
 
 fn seen_held(reason: &Reason) -> Option<Runs> {

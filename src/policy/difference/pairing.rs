@@ -2,9 +2,9 @@
 //! known by what it says.
 
 use super::change::{Change, KeyChange, LayerName, Turn};
-use crate::policy::{
-    printed::{Part, PartKind},
-    rule::is_number,
+use crate::{
+    policy::printed::{Part, PartKind},
+    terms::origin::is_number,
 };
 
 /// A table before and after; one of them is there.

@@ -31,7 +31,7 @@ use crate::{
     terms::{
         admit::Admit,
         amount::Amount,
-        claim::{Claim, Demand},
+        claim::{Claim, Demand, Reserved},
         hold::Hold,
         launch::Launch,
         location::Location,
@@ -216,6 +216,7 @@ pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
         amount: Amount::plain(Slots::Number(1), limit),
         limit_of: None,
         kept: Vec::new(),
+        reserved: Reserved::default(),
         names: &[],
         out_of_order: 0,
         pace: Pace::default(),
