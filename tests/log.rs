@@ -12,7 +12,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
-use crate::support::{Account, Ending, Running, Site, Test, needs_root, set_mode};
+use crate::support::{Account, Ending, Running, Site, Test, eventually, needs_root, set_mode};
 
 fn policy(to: &str, events: &str) -> String {
     format!(
