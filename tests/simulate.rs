@@ -265,6 +265,15 @@ fn a_policy_is_tested_by_what_happened() {
     let odd = "[[rule]]\nname = \"odd\"\nusers = [4001]\naction = \"deny\"\n";
     let denied = SEATS.to_owned() + odd;
     test(&denied, &[]).stderr("4001, matlab: 720 launches started at once then, refused now\n").status(1);
+    // Who is called how may be known elsewhere.
+    site.write("work/passwd", "kim:x:4001:4001::/home/kim:/bin/sh\n");
+    site.write("work/group", "cad:x:4001:\n");
+    let elsewhere = ["--accounts", "$DIR/work"];
+    let by_name = SEATS.to_owned() + &odd.replace("4001", "\"kim\"");
+    for policy in [&denied, &by_name] {
+        let named = "kim, matlab: 720 launches started at once then, refused now\n";
+        test(policy, &elsewhere).stderr(named).status(1);
+    }
     let said = test(&denied, &["--json"]).outcome();
     let said: Value = serde_json::from_str(&said.stdout).expect("JSON");
     let refused = json!([{ "user": "4001", "command": "matlab", "launches": 720,

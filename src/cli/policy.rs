@@ -56,6 +56,10 @@ pub struct TestArguments {
     #[arg(long, value_name = "LOG")]
     pub from: Vec<PathBuf>,
 
+    /// Look the log's users and groups up in passwd and group of this directory, as of another machine
+    #[arg(long, value_name = "DIRECTORY", requires = "from")]
+    pub accounts: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

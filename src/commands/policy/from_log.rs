@@ -2,11 +2,12 @@
 //! has to start again, at once or after a wait. One that was refused and would start now is told, and is no
 //! failure: most changes are made for that.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::{
+    cli::TestArguments,
     commands::{
         shared::{brought_accounts::KnownAccounts, situation::Situation},
         simulate,
@@ -39,9 +40,13 @@ pub(super) struct FromLog {
 
 impl FromLog {
     /// Plays the launches of logs under the policy.
-    pub(super) fn play(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Self, Error> {
-        let traffic = simulate::traffic_of(situation, policy, logs)?;
-        let accounts = KnownAccounts::System;
+    pub(super) fn play(
+        situation: &Situation,
+        policy: &Policy,
+        arguments: &TestArguments,
+    ) -> Result<Self, Error> {
+        let traffic = simulate::traffic_of(situation, policy, &arguments.from)?;
+        let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
         let trial =
             Trial { traffic: &traffic, accounts: &accounts, terms: Terms::default(), cpus: 1, seed: 1 };
         let mut changes: BTreeMap<(u32, Fate, Fate), u64> = BTreeMap::new();

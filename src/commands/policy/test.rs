@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &TestArguments) -> Result<u8, Error> {
     let failures: Vec<&Rehearsal<'_>> = rehearsals.iter().filter(|rehearsal| !rehearsal.passed).collect();
     let from_log = match arguments.from.as_slice() {
         [] => None,
-        logs => Some(FromLog::play(&situation, &policy, logs)?),
+        _ => Some(FromLog::play(&situation, &policy, arguments)?),
     };
     let has_passed = failures.is_empty() && from_log.as_ref().is_none_or(FromLog::has_passed);
     if arguments.json {

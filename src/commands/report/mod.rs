@@ -34,11 +34,7 @@ pub(super) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     // A log can be told of without any policy; only what rules have to say is missing then.
     let policy = situation.load_silently(arguments.policy.policy.clone()).unwrap_or_default();
-    let directory = arguments.accounts.as_ref().map(|directory| situation.directory.join(directory));
-    let accounts = KnownAccounts::of(directory.as_deref()).map_err(|error| {
-        let name = visible(directory.unwrap_or_default());
-        Error::new(ExitStatus::System, format!("passwd and group of {name} cannot be read: {error}"))
-    })?;
+    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
     let census = census(&situation, &policy, arguments)?;
     let text = if arguments.openmetrics {
         openmetrics(&census)

@@ -8,7 +8,10 @@ use std::{
 };
 
 use crate::{
-    commands::shared::names::SystemNames,
+    commands::shared::{names::SystemNames, situation::Situation},
+    error::Error,
+    escape::visible,
+    exit_status::ExitStatus,
     simulation::people::Accounts,
     sys::accounts,
     terms::names::{LookupError, Names},
@@ -34,17 +37,25 @@ pub(in crate::commands) struct Brought {
 
 impl KnownAccounts {
     /// Reads `passwd` and `group` of a directory, where one is given.
-    pub(in crate::commands) fn of(directory: Option<&Path>) -> io::Result<Self> {
+    pub(in crate::commands) fn of(situation: &Situation, directory: Option<&Path>) -> Result<Self, Error> {
         let Some(directory) = directory else { return Ok(Self::System) };
-        let mut brought = Brought::default();
-        let read = |name: &str| fs::read_to_string(directory.join(name));
-        read("passwd")?.lines().for_each(|line| brought.add_user(line));
-        read("group")?.lines().for_each(|line| brought.add_group(line));
-        Ok(Self::Brought(brought))
+        let directory = situation.directory.join(directory);
+        Brought::read(&directory).map(Self::Brought).map_err(|error| {
+            let name = visible(&directory);
+            Error::new(ExitStatus::System, format!("passwd and group of {name} cannot be read: {error}"))
+        })
     }
 }
 
 impl Brought {
+    fn read(directory: &Path) -> io::Result<Self> {
+        let mut brought = Self::default();
+        let read = |name: &str| fs::read_to_string(directory.join(name));
+        read("passwd")?.lines().for_each(|line| brought.add_user(line));
+        read("group")?.lines().for_each(|line| brought.add_group(line));
+        Ok(brought)
+    }
+
     fn add_user(&mut self, line: &str) {
         let mut fields = line.split(':');
         let (Some(name), Some(_), Some(uid), Some(gid)) =

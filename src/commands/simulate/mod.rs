@@ -13,7 +13,7 @@ use crate::{
     cli::{SimulateArguments, Span},
     commands::shared::{brought_accounts::KnownAccounts, print, situation::Situation},
     error::Error,
-    escape::{Show, visible},
+    escape::Show,
     exit_status::ExitStatus,
     output::json,
     policy::{Policy, Wait},
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     if let Some(sweep) = &sweep {
         sweep.check(&policy)?;
     }
-    let accounts = accounts(&situation, arguments)?;
+    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
     let terms = Terms {
         is_enforced: arguments.enforced,
         is_by_host: arguments.each_host,
@@ -79,14 +79,6 @@ fn files_of(policy: &Path) -> Vec<PathBuf> {
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_drop_in).collect();
     drop_ins.sort();
     [policy.join("policy.toml")].into_iter().chain(drop_ins).collect()
-}
-
-fn accounts(situation: &Situation, arguments: &SimulateArguments) -> Result<KnownAccounts, Error> {
-    let directory = arguments.accounts.as_ref().map(|directory| situation.directory.join(directory));
-    KnownAccounts::of(directory.as_deref()).map_err(|error| {
-        let name = visible(directory.unwrap_or_default());
-        Error::new(ExitStatus::System, format!("passwd and group of {name} cannot be read: {error}"))
-    })
 }
 
 fn wait(text: &str) -> Result<Wait, Error> {
