@@ -26,9 +26,14 @@ struct Table {
     holders: BTreeMap<u64, Holder>,
     /// How many of these still run, as far as is known.
     running: u64,
+    /// When somebody last saw as many slots held as are known to be.
+    all_alive: u64,
     /// How many looks in a row could not be explained.
     unexplained: u32,
 }
+
+/// Of more slots than these it is enough that as many are held as are known to be.
+const MANY: u64 = 64;
 
 /// Of so many launches it is remembered until when they are known to have run, and of more only while that
 /// can matter.
@@ -73,9 +78,14 @@ impl Tables {
 
     /// Somebody decided at `decided`, and saw by `written` which slots of a table were held.
     pub(super) fn see(&mut self, number: u32, held: &Runs, decided: u64, written: u64) {
-        let Some(table) = self.known.get(&number).filter(|table| table.unexplained < MOST_UNEXPLAINED) else {
+        let Some(table) = self.known.get_mut(&number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
+        else {
             return;
         };
+        if table.running > MANY && table.running == held.count() {
+            table.all_alive = decided.max(table.all_alive);
+            return;
+        }
         let running = table.holders.iter().filter(|(_, holder)| holder.runs);
         let (there, gone): (Vec<_>, Vec<_>) = running.partition(|(slot, _)| held.has(**slot));
         for (_, holder) in there {
@@ -105,17 +115,17 @@ impl Tables {
             let end = |holder: &Holder| {
                 launches.get(holder.launch)?.lasted().map(|lasted| holder.began.saturating_add(lasted))
             };
-            let could_be_over =
-                |holder: &&Holder| self.alive.get(&holder.launch).is_none_or(|alive| *alive < look.at);
-            let mut still: Vec<(u64, Holder)> = look
-                .holders
-                .iter()
-                .filter(could_be_over)
-                .map(|holder| (end(holder).unwrap_or(u64::MAX), *holder))
-                .collect();
+            let all_alive = self.known.get(&look.table).map_or(0, |table| table.all_alive);
+            let is_alive = |holder: &Holder| {
+                let alive = self.alive.get(&holder.launch).copied().unwrap_or(0);
+                alive >= look.at || holder.began <= all_alive && all_alive >= look.at
+            };
+            let mut still: Vec<(u64, Holder)> =
+                look.holders.iter().map(|holder| (end(holder).unwrap_or(u64::MAX), *holder)).collect();
             still.retain(|(end, _)| *end >= look.at);
-            still.sort_by_key(|(end, _)| *end);
             let excess = (still.len() as u64).saturating_sub(look.most);
+            still.retain(|(_, holder)| !is_alive(holder));
+            still.sort_by_key(|(end, _)| *end);
             let mut explained = 0;
             for (end, holder) in still.iter().take(usize::try_from(excess).unwrap_or(usize::MAX)) {
                 if end - look.at <= LATE {
