@@ -10,6 +10,7 @@ mod hostility;
 mod killed;
 mod launches;
 mod listings;
+mod older_kernel;
 mod settings;
 mod waiting;
 
