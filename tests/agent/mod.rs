@@ -5,6 +5,7 @@ mod containers;
 mod death;
 mod expiry;
 mod files;
+mod full_disk;
 mod holds;
 mod hostility;
 #[cfg(target_arch = "x86_64")]
