@@ -14,6 +14,7 @@ mod launches;
 mod listings;
 mod older_kernel;
 mod settings;
+mod unreachable;
 mod waiting;
 
 use crate::support::{Running, Site, eventually, listing};
