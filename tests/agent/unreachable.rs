@@ -27,15 +27,15 @@ fn free_starts(site: &Site) -> usize {
     log.matches("\"would-refuse\"").count()
 }
 
-/// Returns when a launch has called an agent that is not there, and has been hung up on.
+/// Waits for a call to an agent that is not there, and hangs up; or until whoever was to call has given up.
 #[track_caller]
-fn is_called(site: &Site) {
+fn hang_up(site: &Site, has_given_up: impl Fn() -> bool) {
     let socket = site.agent_socket();
     fs::remove_file(&socket).expect("the socket that is left");
     let listener = UnixListener::bind(&socket).expect("a socket");
     set_mode(&socket, 0o666);
     listener.set_nonblocking(true).expect("a listener");
-    eventually("it calls again", || listener.accept().ok());
+    eventually("it calls again", || (listener.accept().is_ok() || has_given_up()).then_some(()));
     fs::remove_file(&socket).expect("the socket");
 }
 
@@ -58,15 +58,16 @@ fn who_waits_over_a_restart_waits_on_and_who_comes_meanwhile_gets_what_the_polic
                     .stderr("rungate: matlab: not started: the agent cannot be reached at [..]\n...\n");
                 refused.status(74);
             }
-            is_called(&site);
+            let has_given_up = || waits.is_zombie() || free_starts(&site) > before + usize::from(is_free);
+            hang_up(&site, has_given_up);
             let _agent = site.agent();
-            let waits_again = eventually("it stands in line again, or runs", || match waiting(&site) {
-                1 => Some(true),
-                _ => (free_starts(&site) > before + usize::from(is_free)).then_some(false),
-            });
+            eventually("it stands in line again", || (waiting(&site) == 1 || has_given_up()).then_some(()));
             holder.kill();
+            if has_given_up() {
+                return None;
+            }
             let said = waits.read_line();
-            if !waits_again || free_starts(&site) > before + usize::from(is_free) {
+            if said.is_empty() || free_starts(&site) > before + usize::from(is_free) {
                 return None;
             }
             assert_eq!(said, "it runs\n", "{unreachable}");
