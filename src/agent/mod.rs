@@ -12,6 +12,7 @@ mod ending;
 mod expiry;
 mod giving;
 mod holding;
+mod identity;
 mod judge;
 mod look;
 mod order;

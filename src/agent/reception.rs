@@ -53,9 +53,18 @@ impl Service {
             return refuse(&connection, &quota.to_string());
         }
         let (number, uid) = (self.number(), peer.uid);
-        let session = Session::new(connection, peer);
-        match self.poller.add(session.connection.as_fd(), number * KINDS + SESSION, Interest::Read) {
-            Ok(()) => drop(self.sessions.insert(number, session)),
+        let mut session = Session::new(connection, peer);
+        let is_heard = session.challenge().and_then(|()| {
+            self.poller.add(session.connection.as_fd(), number * KINDS + SESSION, Interest::Read)
+        });
+        match is_heard {
+            Ok(()) => {
+                let has_to_write = session.has_to_write();
+                self.sessions.insert(number, session);
+                if has_to_write {
+                    self.flush(number);
+                }
+            }
             Err(_) => self.quotas.disconnect(uid, (0, 0)),
         }
     }
@@ -84,6 +93,12 @@ impl Service {
         match over {
             Ok(()) => self.flush(number),
             Err(Over::HungUp) => self.hang_up(number),
+            Err(Over::Stranger) => {
+                let why = "whoever asks is not the process that has connected".to_owned();
+                session_answer(&mut self.sessions, number, &Answer::Failed(why));
+                self.flush(number);
+                self.hang_up(number);
+            }
             Err(Over::Garbage(garbage)) => {
                 let why = match garbage {
                     Garbage::TooLong => format!(
@@ -134,6 +149,8 @@ impl Service {
             }
             Request::Reset(tables) => self.reset(number, &tables),
             Request::Expire(sweep) => self.sweep(number, &sweep),
+            // There is no challenge that it could answer.
+            Request::Response(_) => return Err(Over::Garbage(Garbage::Senseless)),
             Request::About => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
                 let about = About { version, site: self.site.as_ref().map(Site::about) };

@@ -31,6 +31,10 @@ pub(super) struct Session {
     pub(super) peer: Peer,
     inbox: Inbox,
     outbox: Vec<u8>,
+    /// Who sent what came last, as long as it is not certain who asks.
+    pub(super) sender: Option<(i32, u32)>,
+    /// What was asked before that was certain, and how long it was.
+    pub(super) early: Option<(Request, usize)>,
     /// Goes out with the first byte of the outbox.
     beside: Option<OwnedFd>,
     /// The number of the last question that was given to the judges.
@@ -106,6 +110,8 @@ pub(super) enum Over {
     HungUp,
     /// What it says is no message.
     Garbage(Garbage),
+    /// Whoever is at the other end is not who has connected.
+    Stranger,
 }
 
 impl Session {
@@ -115,6 +121,8 @@ impl Session {
             peer,
             inbox: Inbox::default(),
             outbox: Vec::new(),
+            sender: None,
+            early: None,
             beside: None,
             question: 0,
             stage: Stage::Idle,
@@ -131,7 +139,16 @@ impl Session {
     /// Reads once what has come. Says whether it was anything.
     pub(super) fn read(&mut self) -> Result<(), Over> {
         let mut bytes = [0; ROOM];
-        match self.connection.read(&mut bytes) {
+        let read = if self.peer.challenge.is_some() {
+            let read = self.connection.read_with_sender(&mut bytes);
+            read.map(|(count, sender)| {
+                self.sender = sender;
+                count
+            })
+        } else {
+            self.connection.read(&mut bytes)
+        };
+        match read {
             Ok(0) => Err(Over::HungUp),
             Ok(count) => {
                 self.inbox.add(bytes.get(..count).unwrap_or_default());
@@ -147,7 +164,14 @@ impl Session {
         if self.has_to_write() || matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_)) {
             return Ok(None);
         }
-        self.inbox.request(longest).map_err(Over::Garbage)
+        loop {
+            let before = self.inbox.len();
+            let Some(request) = self.inbox.request(longest).map_err(Over::Garbage)? else { return Ok(None) };
+            let request = self.identified(request, before.saturating_sub(self.inbox.len()))?;
+            if request.is_some() {
+                return Ok(request);
+            }
+        }
     }
 
     /// The command that it is to start, as others see it.
@@ -158,7 +182,7 @@ impl Session {
 
     /// How many bytes are kept for it.
     pub(super) fn size(&self) -> usize {
-        self.inbox.len() + self.outbox.len()
+        self.inbox.len() + self.outbox.len() + self.early.as_ref().map_or(0, |(_, size)| *size)
     }
 
     /// Sees whether its launch answers now, and says so in the lines in which it stands.

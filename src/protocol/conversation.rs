@@ -185,7 +185,7 @@ impl Conversation {
                 },
                 Answer::Differs(why) => return Err(AgentError::Differs(why)),
                 Answer::Failed(why) => return Err(AgentError::Failed(why)),
-                Answer::Tables(_) | Answer::About(_) => continue,
+                Answer::Tables(_) | Answer::About(_) | Answer::Challenge(_) => continue,
             }));
         }
     }

@@ -19,10 +19,13 @@ use std::{
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with,
+use rustix::{
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred, connect, recvmsg,
+        sendmsg, socket_with, sockopt::set_socket_passcred,
+    },
+    process::{getegid, geteuid, getpid},
 };
 
 use crate::sys::{
@@ -133,6 +136,35 @@ impl Connection {
             beside.push(SendAncillaryMessage::ScmRights(&descriptors));
         }
         sendmsg(&self.0, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).map_err(errno)
+    }
+
+    /// The same without a descriptor.
+    pub fn send_plain(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.send(bytes, None)
+    }
+
+    /// The same, and the kernel vouches for the process that sends it.
+    pub fn send_as_oneself(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut room);
+        beside.push(SendAncillaryMessage::ScmCredentials(UCred {
+            pid: getpid(),
+            uid: geteuid(),
+            gid: getegid(),
+        }));
+        sendmsg(&self.0, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).map_err(errno)
+    }
+
+    /// From now on whatever comes has the credentials of its sender beside it, for
+    /// [`Connection::read_with_sender`].
+    pub fn ask_for_senders(&self) -> Result<(), Errno> {
+        set_socket_passcred(&self.0, true).map_err(errno)
+    }
+
+    /// Reads what has come from one sender: the process and the user for whom the kernel vouches, if it does.
+    /// Descriptors that came with it are closed.
+    pub fn read_with_sender(&self, bytes: &mut [u8]) -> Result<(usize, Option<(i32, u32)>), Errno> {
+        unsafe_calls::receive_with_sender(self.as_fd(), bytes)
     }
 
     /// Reads what has come, and the descriptor beside it. Nothing read means that the other end has hung up.

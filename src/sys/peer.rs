@@ -25,13 +25,21 @@ pub struct Peer {
     pub uid: u32,
     /// Its effective group and its supplementary groups, each once.
     pub groups: Vec<u32>,
+    /// A number that the process has to send itself, where the kernel could not give it: who connected may
+    /// have ended since, and its number be somebody else's, while a child of its still has the socket.
+    pub challenge: Option<u128>,
 }
 
 impl Peer {
     /// Of a connection. `ESRCH` when it has ended: its number may be somebody else's.
     pub(super) fn of(socket: BorrowedFd<'_>) -> Result<Self, Errno> {
         let (pid, uid, gid) = credentials(socket)?;
-        let process = opened(socket, pid)?;
+        let (process, challenge) = match opened(socket, pid) {
+            Ok(process) => (process, None),
+            // Linux before 6.5. The number is made after the process was opened: who sends it was there then.
+            Err(Errno::ENOPROTOOPT) => (PidFd::open(pid)?, Some(unsafe_calls::random()?)),
+            Err(errno) => return Err(errno),
+        };
         let started = Process::find(pid).ok_or(Errno::ESRCH)?.started;
         // What /proc said was of this very process if that is still there, unreaped.
         if process.has_ended() {
@@ -43,7 +51,7 @@ impl Peer {
                 groups.push(group);
             }
         }
-        Ok(Self { process, started, uid, groups })
+        Ok(Self { process, started, uid, groups, challenge })
     }
 
     /// The user alone.

@@ -202,6 +202,48 @@ pub(super) fn socket_option(
     }
 }
 
+/// Reads what one sender has written to a local socket that asks for senders (`SO_PASSCRED`), with its
+/// process and user; none where the kernel says nobody. Descriptors beside it do not come in.
+pub(super) fn receive_with_sender(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+) -> Result<(usize, Option<(i32, u32)>), Errno> {
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // As large as one message with credentials, and aligned like its header: a descriptor has no room.
+    let mut beside = [0_u64; 4];
+    // SAFETY: it is a plain structure for which zeros are a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = beside.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&beside);
+    // SAFETY: `bytes` and `beside` live through the call, and each is as long as the kernel is told.
+    let read = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let count = Errno::result(read)?.cast_unsigned();
+    // SAFETY: the kernel has filled in the header, which these read as `cmsg(3)` says: the first message, if
+    // there is one, lies within `beside`, and one of this kind has a `ucred` for its content.
+    let sender = unsafe {
+        let first = libc::CMSG_FIRSTHDR(&raw const message);
+        (!first.is_null()
+            && (*first).cmsg_level == libc::SOL_SOCKET
+            && (*first).cmsg_type == libc::SCM_CREDENTIALS)
+            .then(|| libc::CMSG_DATA(first).cast::<libc::ucred>().read_unaligned())
+    };
+    Ok((count, sender.filter(|sender| sender.pid > 0).map(|sender| (sender.pid, sender.uid))))
+}
+
+/// A number that nobody can guess.
+pub(super) fn random() -> Result<u128, Errno> {
+    let mut bytes = [0; size_of::<u128>()];
+    // SAFETY: the kernel writes at most as many bytes as there are.
+    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match Errno::result(count)? {
+        // So few bytes come all at once.
+        16 => Ok(u128::from_ne_bytes(bytes)),
+        _ => Err(Errno::EAGAIN),
+    }
+}
+
 /// A descriptor that the kernel has just made for this process, under a number that it wrote down.
 pub(super) fn owned(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the caller has the number from the kernel, which gave it to nobody else.

@@ -21,7 +21,7 @@ use crate::support::{LOOK, Running, Site, eventually, needs_root};
 const SOON: Duration = Duration::from_secs(3);
 
 /// For answers that have to come, on whatever machine.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// A launch is served, and soon: one is, of those that a machine with much else to do delays. Whoever is in
 /// the way is in the way of each of them.
@@ -71,7 +71,7 @@ fn who_says_what_makes_no_sense_is_told_so_and_hung_up_on() {
 }
 
 /// A question for the judges.
-fn take(wait: Duration) -> Vec<u8> {
+pub(super) fn take(wait: Duration) -> Vec<u8> {
     let take = Take {
         typed: "matlab".into(),
         path: "/usr/bin/matlab".into(),
@@ -117,7 +117,7 @@ fn who_asks_again_and_again_fills_no_memory_and_gets_what_it_asked_for_last() {
 
 /// The next answer in a conversation.
 #[track_caller]
-fn answer(connection: &mut UnixStream, inbox: &mut Inbox) -> Answer {
+pub(super) fn answer(connection: &mut UnixStream, inbox: &mut Inbox) -> Answer {
     loop {
         if let Some(answer) = inbox.answer().expect("a message") {
             return answer;

@@ -1,16 +1,20 @@
 //! "With `keeper = \"agent\"` the agent of the host keeps the slots": the same promises as with lock files,
 //! and more.
 
+mod containers;
 mod death;
 mod expiry;
 mod files;
+mod full_disk;
 mod holds;
 mod hostility;
 #[cfg(target_arch = "x86_64")]
 mod killed;
 mod launches;
 mod listings;
+mod older_kernel;
 mod settings;
+mod unreachable;
 mod waiting;
 
 use crate::support::{Running, Site, eventually, listing};

@@ -121,12 +121,14 @@ impl Running {
         self.state() == 'Z'
     }
 
-    /// Kills it, and returns when it is gone.
+    /// Kills it, and returns when it is gone. What it printed is not read: a program that it had started may
+    /// have the pipe too, and live for as long as its standard input does.
     #[track_caller]
     pub(crate) fn kill(mut self) {
         self.signal(Signal::SIGKILL);
-        let outcome = self.end();
-        assert_eq!(outcome.ending, Ending::Signal(9), "{} ended before it was killed", self.command);
+        assert!(ends_in_time(&self.child), "{} still runs after {DEADLINE:?}", self.command);
+        let ending = Ending::from(self.child.wait().expect("a child that ended can be reaped"));
+        assert_eq!(ending, Ending::Signal(9), "{} ended before it was killed", self.command);
     }
 
     /// Waits for its end, and returns what it printed since it was last asked.

@@ -34,11 +34,12 @@ use super::test::Test;
 use super::unindent::unindent;
 
 /// The programs that tests start besides rungate itself: the examples in `tests/programs`.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "peer",
     "observer",
     "holder",
     "forger",
+    "older_kernel",
     "null_launcher",
     "witness",
     "slot_witness",

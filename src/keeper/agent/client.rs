@@ -51,9 +51,17 @@ impl Client {
     /// Says something.
     pub fn say(&mut self, request: &Request) -> Result<(), AgentError> {
         let frame = request.frame().ok_or(AgentError::TooLong)?;
-        let (mut left, until) = (frame.as_slice(), Instant::now() + PATIENCE);
+        self.put(&frame, Connection::send_plain)
+    }
+
+    fn put(
+        &self,
+        frame: &[u8],
+        send: impl Fn(&Connection, &[u8]) -> Result<usize, Errno>,
+    ) -> Result<(), AgentError> {
+        let (mut left, until) = (frame, Instant::now() + PATIENCE);
         while !left.is_empty() {
-            match self.connection.send(left, None) {
+            match send(&self.connection, left) {
                 Ok(count) => left = left.get(count..).unwrap_or_default(),
                 Err(Errno::EAGAIN) => self.rest(true, until)?,
                 Err(Errno::EINTR) => {}
@@ -65,11 +73,17 @@ impl Client {
         Ok(())
     }
 
-    /// The next answer, if it comes before then.
+    /// The next answer, if it comes before then. An agent that has to be certain first who asks is told.
     pub fn answer_until(&mut self, until: Instant) -> Result<Option<Answer>, AgentError> {
         loop {
-            if let Some(answer) = self.inbox.answer().map_err(AgentError::Garbage)? {
-                return Ok(Some(answer));
+            match self.inbox.answer().map_err(AgentError::Garbage)? {
+                Some(Answer::Challenge(number)) => {
+                    let frame = Request::Response(number).frame().ok_or(AgentError::TooLong)?;
+                    self.put(&frame, Connection::send_as_oneself)?;
+                    continue;
+                }
+                Some(answer) => return Ok(Some(answer)),
+                None => {}
             }
             let mut bytes = [0; ROOM];
             match self.connection.receive(&mut bytes) {

@@ -34,6 +34,8 @@ wire! {
         Expire(Sweep) = 8,
         /// What the agent says of itself.
         About = 9,
+        /// The number of a challenge, sent with the credentials of this process.
+        Response(u128) = 10,
     }
 }
 
@@ -88,6 +90,8 @@ wire! {
         Expired(Expired) = 9,
         /// What it says of itself.
         About(About) = 10,
+        /// Nothing yet: the kernel cannot give the process at the other end, which has to say this number.
+        Challenge(u128) = 11,
     }
 }
 

@@ -39,7 +39,7 @@ macro_rules! numbers {
         }
     })+ };
 }
-numbers!(u8, u16, u32, u64, i32);
+numbers!(u8, u16, u32, u64, u128, i32);
 
 impl Wire for bool {
     fn put(&self, bytes: &mut Vec<u8>) {
