@@ -2,6 +2,7 @@
 //! them.
 
 use std::{
+    ffi::OsStr,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -17,12 +18,13 @@ use crate::{
         section::Section,
     },
     escape::{Show, visible},
-    launch::search::Search,
+    launch::{installation::TOOLS, search::Search},
     sys::{accounts, executable, mount::Mount},
 };
 
 pub(super) fn look(examination: &Examination) -> Section {
-    let Some(launcher) = executable::own_path().filter(|path| path.is_absolute()) else {
+    let is_launcher = |path: &PathBuf| path.is_absolute() && path.file_name() != Some(OsStr::new(TOOLS));
+    let Some(launcher) = executable::own_path().filter(is_launcher) else {
         let finding = Finding::warning("launcher-unknown", "the launcher, rungate, is not beside its tools")
             .mend("Install both programs anew, from one package.");
         return Section::new(
