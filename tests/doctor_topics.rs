@@ -168,6 +168,9 @@ fn an_agent_that_is_silent_can_be_started() {
     fs::create_dir_all(site.path("system-run/systemd/system")).expect("new directories");
     assert_eq!(findings(&agent), ["fault agent-silent: systemctl enable --now rungate-agent.socket"]);
     assert_eq!(agent.outcome().ending, Ending::Status(1));
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 1\nkeeper = \"site\""));
+    assert_eq!(findings(&agent), ["fault agent-silent: systemctl enable --now rungate-agent.socket"]);
+    assert_eq!(findings(&doctor(&site, "site")), ["fault site-unknown: rungate doctor agent"]);
     site.system_file("policy.toml", "version = 1\nno = 1\n");
     for topic in ["agent", "site"] {
         let head = format!("unknown  {topic:<14}not looked at, because the policy has faults\n...\n");

@@ -90,13 +90,31 @@ fn other_in_path(other: &Path) -> Finding {
 
 /// Whose holders nobody sees, cannot be named in a refusal.
 fn hidden_processes(is_root: bool) -> Option<Finding> {
-    let hides =
-        |option: &String| option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off");
     let proc = Mount::of(Path::new("/proc/."))?;
-    (!is_root && proc.options.iter().any(hides)).then(|| {
+    (!is_root && proc.options.iter().any(|option| hides(option))).then(|| {
         Finding::note(
             "hidden-processes",
             "/proc hides the processes of others (hidepid): holders are shown by their records alone",
         )
     })
+}
+
+/// By its number, or as newer kernels have it, by its word.
+fn hides(option: &str) -> bool {
+    option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_has_its_words_for_what_is_hidden() {
+        for option in ["hidepid=1", "hidepid=2", "hidepid=invisible", "hidepid=ptraceable"] {
+            assert!(hides(option), "{option}");
+        }
+        for option in ["hidepid=0", "hidepid=off", "rw", "gid=0"] {
+            assert!(!hides(option), "{option}");
+        }
+    }
 }
