@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Account, Ending, Site, Test, copy_program, eventually, needs_root, set_mode};
 
 /// A host with a policy of the system's for one command, and all that it needs.
-fn host() -> Site {
+pub(crate) fn host() -> Site {
     let site = Site::new();
     site.account("ann", &[]);
     site.directory_over_run();
@@ -32,20 +32,28 @@ fn host() -> Site {
 }
 
 /// The doctor, asked for one topic.
-fn doctor(site: &Site, topic: &str) -> Test {
+pub(crate) fn doctor(site: &Site, topic: &str) -> Test {
     site.test().args(["doctor", topic])
 }
 
-/// What it finds that is wrong: the code of each finding, and what mends it.
+/// All that it finds: how each thing is, the code for it, and what mends it.
 #[track_caller]
-fn found(test: &Test) -> Vec<(String, Vec<String>)> {
+pub(crate) fn all_found(test: &Test) -> Vec<(String, String, Vec<String>)> {
     let outcome = test.clone().args(["--json"]).outcome();
     let page: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{}", outcome.stderr));
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let findings = list(&page["topics"]).into_iter().flat_map(|topic| list(&topic["findings"]));
-    let wrong = findings.filter(|finding| ["fault", "warning"].contains(&text(&finding["status"]).as_str()));
-    wrong.map(|finding| (text(&finding["code"]), list(&finding["mend"]).iter().map(text).collect())).collect()
+    let mend = |finding: &Value| list(&finding["mend"]).iter().map(text).collect();
+    findings.map(|finding| (text(&finding["status"]), text(&finding["code"]), mend(&finding))).collect()
+}
+
+/// What it finds that is wrong: the code of each finding, and what mends it.
+#[track_caller]
+fn found(test: &Test) -> Vec<(String, Vec<String>)> {
+    let wrong =
+        all_found(test).into_iter().filter(|(status, ..)| ["fault", "warning"].contains(&status.as_str()));
+    wrong.map(|(_, code, mend)| (code, mend)).collect()
 }
 
 /// Types the commands that a finding names, and expects that nothing is wrong any more.

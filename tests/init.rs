@@ -101,17 +101,19 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     // Never again over it.
     init.stderr(
         "
-        rungate: /etc/tmpfiles.d/rungate.conf is there already
+        rungate: /etc/rungate/policy.toml is there already
         Nothing was made, and nothing was changed.
+        To change it: rungate policy edit. To begin anew, first: mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old
         ",
     )
     .status(71);
-    fs::remove_file(site.path("etc/tmpfiles.d/rungate.conf")).expect("the entry");
+    let anew = "mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old";
+    site.test().program("/bin/sh").args(["-c", anew]).status(0);
     site.test()
         .args(["init"])
-        .stderr("rungate: /etc/rungate/policy.toml is there already\nNothing was made, and nothing was changed.\n")
+        .stderr("rungate: /etc/tmpfiles.d/rungate.conf is there already\nNothing was made, and nothing was changed.\n")
         .status(71);
-    assert!(!site.path("etc/tmpfiles.d/rungate.conf").exists());
+    assert!(!site.path("etc/rungate/policy.toml").exists());
 }
 
 /// "Without a command the policy limits nothing, and shows how to."
@@ -164,7 +166,13 @@ fn a_user_gets_a_policy_of_his_own() {
     assert_eq!(ann.clone().args(["run", "--", "matlab"]).outcome().ending, Ending::Status(75));
     ann.clone()
         .args(["init"])
-        .stderr("rungate: [..]/rungate/policy.toml is there already\nNothing was made, and nothing was changed.\n")
+        .stderr(
+            "
+            rungate: [..]/rungate/policy.toml is there already
+            Nothing was made, and nothing was changed.
+            To change it: rungate policy edit. To begin anew, first: mv [..]/rungate/policy.toml [..]/rungate/policy.toml.old
+            ",
+        )
         .status(71);
     // Below HOME, with a directory for it.
     let home = site.path("work/home");

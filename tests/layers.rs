@@ -301,3 +301,24 @@ fn a_user_is_told_one_fault_and_whom_to_tell() {
     let check = site.test().user("games").args(["run", "--policy", "$DIR/work/own.toml", "--", "matlab"]);
     check.stderr("rungate: matlab: not started: the policy has [..] faults\n[..]\n  |\n...\n").status(78);
 }
+
+/// What is not in force without being named has to be named to the check as well.
+#[test]
+fn a_policy_that_was_named_is_named_to_the_check() {
+    let site = Site::new();
+    site.program("matlab");
+    site.write("mine.toml", "version = 1\nno = 1\n");
+    let says =
+        |words: &str| format!("...\nTo see it whole, once it is mended: rungate policy check {words}\n");
+    for command in [
+        &["run", "--policy", "$DIR/mine.toml", "--", "matlab"][..],
+        &["status", "--policy", "$DIR/mine.toml"],
+    ] {
+        site.test().args(command).stderr(&says("--policy $DIR/mine.toml")).status(78);
+    }
+    site.test().args(["policy", "test", "$DIR/mine.toml"]).stderr(&says("$DIR/mine.toml")).status(78);
+    for words in [&["--policy", "$DIR/mine.toml"][..], &["$DIR/mine.toml"]] {
+        let check = site.test().args(["policy", "check"]).args(words);
+        check.stderr("$DIR/mine.toml:2:1: unknown key \"no\"[..]\n...\nrungate: 1 fault\n").status(1);
+    }
+}

@@ -248,3 +248,33 @@ fn the_owner_of_a_policy_may_ask_for_another_user() {
     assert_eq!(distrusted.ending, Ending::Status(78));
     assert!(distrusted.stderr.contains("neither to root nor to you"), "{}", distrusted.stderr);
 }
+
+/// Nothing that is shown looks as if something had failed.
+#[test]
+fn a_policy_that_limits_nothing_says_so() {
+    let site = Site::with_policy("version = 1\n");
+    for listing in ["status", "list"] {
+        let none = "The policy has no repository: nothing is limited.\n";
+        site.test().args([listing]).stdout(none).status(0);
+    }
+    let explain = site.test().args(["explain", "--", "cat"]);
+    explain
+        .clone()
+        .stdout("...\n\nNo rule in the policy\n\nnow   starts, [..]\nNothing was taken.\n")
+        .status(0);
+
+    site.policy(
+        r#"
+        [repository.seats]
+        per   = "user"
+        limit = 1
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.test().args(["list"]).stdout("Nobody has used any of them yet.\n").status(0);
+    let others =
+        "...\n\nNo rule for it; 1 for other commands (-v)\n\nnow   starts, [..]\nNothing was taken.\n";
+    explain.stdout(others).status(0);
+}

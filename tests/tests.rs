@@ -15,6 +15,7 @@ mod corpora;
 mod damaged_files;
 mod delegation;
 mod doctor;
+mod doctor_topics;
 mod escaping;
 mod exectimes_peer;
 mod exit_status;

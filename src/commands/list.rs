@@ -22,10 +22,9 @@ use crate::{
 pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let files: Vec<ListedFile> = repositories::to_show(&policy, &situation, arguments)?
-        .into_iter()
-        .flat_map(|repository| repository.files)
-        .collect();
+    let shown = repositories::to_show(&policy, &situation, arguments)?;
+    let has_none = shown.is_empty();
+    let files: Vec<ListedFile> = shown.into_iter().flat_map(|repository| repository.files).collect();
     let surveys: Vec<_> = files.iter().map(ListedFile::survey).collect();
     let failed = surveys.iter().any(Result::is_err);
     let unknown = files.iter().any(|file| file.failure().is_some());
@@ -36,6 +35,10 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
             Err(error) => json!({ "repository": file.name, "member": file.member, "path": file.path().map(visible), "error": error.to_string() }),
         });
         json::render(&Value::Array(listed.collect()))
+    } else if has_none {
+        repositories::NONE.to_owned()
+    } else if files.is_empty() {
+        "Nobody has used any of them yet.\n".to_owned()
     } else {
         let clock = Clock::now();
         let listed = files.iter().zip(&surveys).map(|(file, survey)| match survey {

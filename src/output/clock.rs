@@ -99,6 +99,12 @@ impl Clock {
         self.local(moment).map_or_else(|| "?".to_owned(), |moment| moment.strftime("%H:%M:%S").to_string())
     }
 
+    /// `2026-11-20 14:00`.
+    pub(crate) fn hour(&self, moment: SystemTime) -> String {
+        self.local(moment)
+            .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%Y-%m-%d %H:00").to_string())
+    }
+
     /// RFC 3339 in UTC, to the second, for scripts.
     pub(crate) fn stamp(moment: SystemTime) -> Option<String> {
         let moment = Timestamp::try_from(moment).ok()?;

@@ -24,7 +24,7 @@ pub(super) fn look(examination: &Examination) -> Section {
     let findings = match agent::tables() {
         Ok(tables) => vec![
             Finding::fine("agent", format!("{SOCKET} answers; {} in use", counted(tables.len(), "table"))),
-            version(),
+            version(agent::about().ok().as_ref().map(|about| about.version.as_str())),
         ],
         Err(error) => vec![
             Finding::fault("agent-silent", format!("{error}: launches that need it are refused"))
@@ -35,14 +35,14 @@ pub(super) fn look(examination: &Examination) -> Section {
 }
 
 /// An agent that was not started again after an upgrade goes on as it was.
-fn version() -> Finding {
+fn version(of_agent: Option<&str>) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
-    let text = match agent::about() {
-        Ok(about) if about.version == own => {
+    let text = match of_agent {
+        Some(version) if version == own => {
             return Finding::fine("agent-version", format!("it is of version {own}, as the launcher is"));
         }
-        Ok(about) => format!("it is of version {}, and the launcher of {own}", visible(&about.version)),
-        Err(_) => format!("it does not say its version, and the launcher is of {own}"),
+        Some(version) => format!("it is of version {}, and the launcher of {own}", visible(version)),
+        None => format!("it does not say its version, and the launcher is of {own}"),
     };
     Finding::warning("agent-version", text).mend(restart())
 }
@@ -60,5 +60,24 @@ pub(super) fn restart() -> &'static str {
         "systemctl restart rungate-agent.service"
     } else {
         "Start rungate-agent again, as root; programs keep their slots meanwhile."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release cannot be had in a test, so that another version is only said here.
+    #[test]
+    fn an_agent_of_another_version_is_warned_of() {
+        let own = env!("CARGO_PKG_VERSION");
+        let fine = Finding::fine("agent-version", format!("it is of version {own}, as the launcher is"));
+        assert_eq!(version(Some(own)), fine);
+        for (of_agent, said) in [
+            (Some("0.0.9"), format!("it is of version 0.0.9, and the launcher of {own}")),
+            (None, format!("it does not say its version, and the launcher is of {own}")),
+        ] {
+            assert_eq!(version(of_agent), Finding::warning("agent-version", said).mend(restart()));
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! them.
 
 use std::{
+    ffi::OsStr,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -17,12 +18,13 @@ use crate::{
         section::Section,
     },
     escape::{Show, visible},
-    launch::search::Search,
+    launch::{installation::TOOLS, search::Search},
     sys::{accounts, executable, mount::Mount},
 };
 
 pub(super) fn look(examination: &Examination) -> Section {
-    let Some(launcher) = executable::own_path().filter(|path| path.is_absolute()) else {
+    let is_launcher = |path: &PathBuf| path.is_absolute() && path.file_name() != Some(OsStr::new(TOOLS));
+    let Some(launcher) = executable::own_path().filter(is_launcher) else {
         let finding = Finding::warning("launcher-unknown", "the launcher, rungate, is not beside its tools")
             .mend("Install both programs anew, from one package.");
         return Section::new(
@@ -88,13 +90,31 @@ fn other_in_path(other: &Path) -> Finding {
 
 /// Whose holders nobody sees, cannot be named in a refusal.
 fn hidden_processes(is_root: bool) -> Option<Finding> {
-    let hides =
-        |option: &String| option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off");
     let proc = Mount::of(Path::new("/proc/."))?;
-    (!is_root && proc.options.iter().any(hides)).then(|| {
+    (!is_root && proc.options.iter().any(|option| hides(option))).then(|| {
         Finding::note(
             "hidden-processes",
             "/proc hides the processes of others (hidepid): holders are shown by their records alone",
         )
     })
+}
+
+/// By its number, or as newer kernels have it, by its word.
+fn hides(option: &str) -> bool {
+    option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_has_its_words_for_what_is_hidden() {
+        for option in ["hidepid=1", "hidepid=2", "hidepid=invisible", "hidepid=ptraceable"] {
+            assert!(hides(option), "{option}");
+        }
+        for option in ["hidepid=0", "hidepid=off", "rw", "gid=0"] {
+            assert!(!hides(option), "{option}");
+        }
+    }
 }

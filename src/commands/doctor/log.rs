@@ -34,6 +34,13 @@ struct Wanted {
     is_default: bool,
 }
 
+impl Wanted {
+    /// Whether nobody asked for a log, and there is no journal either.
+    fn is_missing(&self) -> bool {
+        self.is_default && !Path::new(JOURNAL).exists()
+    }
+}
+
 pub(super) fn look(examination: &Examination) -> Section {
     let Some(wanted) = wanted(examination) else {
         return Section::without_policy(Topic::Log);
@@ -41,7 +48,10 @@ pub(super) fn look(examination: &Examination) -> Section {
     if wanted.is_empty() {
         return Section::new(Topic::Log, "no policy asks for one", Vec::new());
     }
-    let targets: Vec<String> = wanted.iter().map(|wanted| wanted.target.to_string()).collect();
+    let targets: Vec<String> = wanted
+        .iter()
+        .map(|wanted| if wanted.is_missing() { "none".to_owned() } else { wanted.target.to_string() })
+        .collect();
     let findings = wanted.iter().filter_map(|wanted| of(wanted, examination)).collect();
     Section::new(Topic::Log, targets.join(", "), findings)
 }
@@ -72,7 +82,7 @@ pub(super) fn unwritable(examination: &Examination) -> Vec<Finding> {
 fn of(wanted: &Wanted, examination: &Examination) -> Option<Finding> {
     match &wanted.target {
         Target::Off => None,
-        Target::Journal if wanted.is_default && !Path::new(JOURNAL).exists() => Some(
+        Target::Journal if wanted.is_missing() => Some(
             Finding::note(
                 "no-log",
                 "the policy names no log, and there is no journal: nobody is told of refusals",

@@ -84,7 +84,10 @@ fn library_directories() -> Vec<String> {
 fn timed(whom: &str, look_up: impl FnOnce() -> Result<(), accounts::LookupFailure>) -> Finding {
     let begun = Instant::now();
     let answer = look_up();
-    let took = begun.elapsed();
+    answered(whom, answer, begun.elapsed())
+}
+
+fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Duration) -> Finding {
     match answer {
         Err(failure) => Finding::fault(
             "look-up-failed",
@@ -126,5 +129,22 @@ mod tests {
         assert_eq!(services(text, "passwd"), ["files", "systemd", "sss"]);
         assert_eq!(services(text, "group"), ["ldap"]);
         assert_eq!(services(text, "netgroup"), ["files"]);
+    }
+
+    /// What it takes does not depend on the machine that tests it.
+    #[test]
+    fn a_look_up_that_takes_long_is_warned_of() {
+        assert_eq!(
+            answered("a user", Ok(()), LONG),
+            Finding::fine("look-up", "a user that is not there is known not to be, in 200000 µs")
+        );
+        assert_eq!(
+            answered("a group", Ok(()), LONG + Duration::from_millis(1)),
+            Finding::warning(
+                "look-up-slow",
+                "to look up a group that is not there takes 201 ms, and launches may wait for that"
+            )
+            .mend("A cache for names mends that: sssd, nscd or unscd.")
+        );
     }
 }

@@ -118,7 +118,8 @@ fn versions(site: &AboutSite) -> Option<Finding> {
         .map(|host| format!("{} {}", visible(&host.name), visible(host.version.as_deref().unwrap_or("?"))))
         .collect();
     let text = format!("agents are of several versions; other than {own}: {}", others.join(", "));
-    Some(Finding::note("site-versions", text).mend(restart()))
+    let mend = format!("On those hosts, once they have the same package: {}", restart());
+    Some(Finding::note("site-versions", text).mend(mend))
 }
 
 fn slots_of(count: u64) -> String {
@@ -129,4 +130,102 @@ fn slots_of(count: u64) -> String {
 fn sentence(advice: &str) -> String {
     let mut letters = advice.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::keeper::agent::about::{AboutHost, AboutTrouble};
+
+    const OWN: &str = env!("CARGO_PKG_VERSION");
+
+    fn host(name: &str) -> AboutHost {
+        let (name, version) = (name.to_owned(), Some(OWN.to_owned()));
+        AboutHost { name, version, lease: Some(7), absent: None, waiting: 0, held: Vec::new() }
+    }
+
+    /// A site of two hosts at which all is well.
+    fn site() -> AboutSite {
+        AboutSite {
+            host: "lab1".to_owned(),
+            endpoints: Vec::new(),
+            prefix: "/rungate/".to_owned(),
+            ttl: Duration::from_secs(10),
+            is_open: true,
+            seen: Some(Duration::ZERO),
+            left: Some(Duration::from_secs(10)),
+            lag: Some(Duration::from_secs(5)),
+            leases_lost: 0,
+            trouble: None,
+            hosts: vec![host("lab1"), host("lab2")],
+        }
+    }
+
+    fn trouble(advice: Option<&str>) -> AboutTrouble {
+        let (text, advice) = ("etcd1: connection refused".to_owned(), advice.map(str::to_owned));
+        AboutTrouble { text, advice, lasts: Duration::from_secs(90) }
+    }
+
+    /// What is found besides that the hosts are there.
+    #[track_caller]
+    fn besides(site: &AboutSite) -> Vec<Finding> {
+        let mut findings = of_site(site);
+        assert_eq!(findings.remove(0).code, "site");
+        findings
+    }
+
+    #[test]
+    fn a_site_at_which_all_is_well_says_who_is_there() {
+        let well = Finding::fine("site", "2 hosts of it are there, lab1 among them; the mirror is 5s behind");
+        assert_eq!(of_site(&site()), [well]);
+        let alone = AboutSite { hosts: vec![host("lab1")], lag: None, ..site() };
+        assert_eq!(of_site(&alone), [Finding::fine("site", "1 host of it is there, lab1 among them")]);
+    }
+
+    #[test]
+    fn a_site_that_gives_no_slots_is_a_fault() {
+        let silent = AboutSite { is_open: false, ..site() };
+        let says = "it gives no slots here, and has not said why yet";
+        assert_eq!(of_site(&silent), [Finding::fault("site-unreached", says).mend(HEALTH)]);
+        let lost = AboutSite { trouble: Some(trouble(None)), ..silent };
+        let says = "it gives no slots here, for 1m30s: etcd1: connection refused";
+        assert_eq!(of_site(&lost), [Finding::fault("site-unreached", says).mend(HEALTH)]);
+        let advised = AboutSite { trouble: Some(trouble(Some("see whether etcd runs"))), ..site() };
+        let says = "for 1m30s: etcd1: connection refused";
+        let mend = "See whether etcd runs";
+        assert_eq!(of_site(&advised), [Finding::warning("site-trouble", says).mend(mend)]);
+    }
+
+    #[test]
+    fn a_mirror_that_is_far_behind_is_warned_of() {
+        let behind = AboutSite { lag: Some(Duration::from_secs(6)), ..site() };
+        let says = "what this host knows of it is 6s behind: launches take long, or are refused";
+        assert_eq!(besides(&behind), [Finding::warning("site-behind", says).mend(HEALTH)]);
+    }
+
+    #[test]
+    fn what_may_come_again_is_a_note() {
+        let lost = AboutSite { leases_lost: 2, ..site() };
+        let says = "this host lost its lease 2 times since the agent started: etcd, or the way there, is at \
+                    times slower than the ttl of 10 s";
+        assert_eq!(besides(&lost), [Finding::note("site-leases-lost", says)]);
+
+        let mut gone = site();
+        let absent = Some((Duration::from_secs(3), Duration::from_secs(7)));
+        let held = vec![("seats".to_owned(), 2), ("boards".to_owned(), 1)];
+        gone.hosts[1] = AboutHost { lease: None, absent, held, version: None, ..host("lab2") };
+        let says = "lab2 has gone, with 3 slots of the site, free in 7s";
+        assert_eq!(besides(&gone), [Finding::note("site-host-gone", says)]);
+    }
+
+    #[test]
+    fn agents_of_several_versions_are_named() {
+        let mut mixed = site();
+        mixed.hosts[1].version = Some("0.0.9".to_owned());
+        let says = format!("agents are of several versions; other than {OWN}: lab2 0.0.9");
+        let mend = format!("On those hosts, once they have the same package: {}", restart());
+        assert_eq!(besides(&mixed), [Finding::note("site-versions", says).mend(mend)]);
+    }
 }

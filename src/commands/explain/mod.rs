@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         ..situation.request(typed, words, &program)
     };
     if let Some(faults) = policy.faults_for(&request) {
-        return Err(situation.faulty(faults));
+        return Err(situation.faulty(faults, arguments.policy.policy.as_deref()));
     }
     let decision = decide(&policy, &request);
     let (inherited, ancestors) = (Inherited::scan(), ancestors());

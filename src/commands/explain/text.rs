@@ -91,11 +91,14 @@ impl Explained<'_, '_> {
                 hidden += 1;
             }
         }
-        let mut text = table.render();
-        if hidden > 0 {
-            let _ = writeln!(text, "... {hidden} more, for other commands (-v)");
+        match (hidden, self.decision.trace.len()) {
+            (_, 0) => "No rule in the policy\n".to_owned(),
+            (0, _) => table.render(),
+            (hidden, rules) if hidden == rules => {
+                format!("No rule for it; {hidden} for other commands (-v)\n")
+            }
+            (hidden, _) => format!("{}... {hidden} more, for other commands (-v)\n", table.render()),
         }
-        text
     }
 
     fn claims(&self) -> String {

@@ -30,7 +30,7 @@ use crate::{
     output::{clock::Clock, json, stream, table::Table},
     policy::{Hours, Log, LogTarget, Policy, system_zone},
     report::census::Census,
-    sys::{accounts::NameCache, failure::errno_of},
+    sys::{accounts::NameCache, failure::errno_of, terminal},
 };
 
 /// So many bytes of JSON are written at once.
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
             Ok(Some(event))
         })?;
         census.close();
-        return print(&plot::plot(&census));
+        return print(&plot::plot(&census, &Clock::now(), terminal::columns()));
     }
     match (arguments.json, arguments.summary) {
         (true, false) => print_lines(sources, filter),

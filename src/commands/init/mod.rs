@@ -37,19 +37,34 @@ pub(super) fn run(arguments: &InitArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let policy = FirstPolicy::new(&arguments.commands, arguments.limit)?;
     let (path, plan) = if situation.credentials.uid == 0 {
-        (PathBuf::from(SYSTEM_POLICY), for_the_system(&policy)?)
+        let path = PathBuf::from(SYSTEM_POLICY);
+        not_there_yet(&path)?;
+        (path, for_the_system(&policy)?)
     } else {
         let path = situation.own_policy().ok_or_else(|| {
             Error::new(ExitStatus::System, "there is no place for a policy of yours").advise(
                 "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
             )
         })?;
+        not_there_yet(&path)?;
         let plan = for_the_caller(&policy, &path)?;
         (path, plan)
     };
     let made = if arguments.dry_run { plan.describe("would make") } else { plan.make()?.describe("made") };
     let next = next(&policy, &path, arguments.dry_run);
     print(&format!("{made}{next}"))
+}
+
+/// A package brings a policy that limits nothing, and whoever begins there has to know how to go on.
+fn not_there_yet(path: &Path) -> Result<(), Error> {
+    if regular_file::status_of_path(path).is_err() {
+        return Ok(());
+    }
+    let path = visible(path);
+    Err(Error::new(ExitStatus::System, format!("{path} is there already")).advise(format!(
+        "Nothing was made, and nothing was changed.\n\
+         To change it: rungate policy edit. To begin anew, first: mv {path} {path}.old"
+    )))
 }
 
 fn for_the_system(policy: &FirstPolicy) -> Result<Plan, Error> {

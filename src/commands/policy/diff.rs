@@ -48,7 +48,7 @@ fn read(path: &Path, situation: &Situation) -> Result<Policy, Error> {
     } else {
         Policy::at(path, situation.credentials.uid)
     };
-    read.map_err(|faults| situation.faulty(&faults).advise(advice(path)))
+    read.map_err(|faults| situation.faulty(&faults, None).advise(advice(path)))
 }
 
 fn text_of_standard_input() -> Result<String, Error> {

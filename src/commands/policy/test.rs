@@ -26,7 +26,9 @@ pub(super) fn run(arguments: &TestArguments) -> Result<u8, Error> {
     let policy = if arguments.files.is_empty() {
         situation.load_whole(arguments.policy.policy.clone())?
     } else {
-        situation.load_files(&arguments.files).map_err(|faults| situation.faulty(&faults))?
+        situation
+            .load_files(&arguments.files)
+            .map_err(|faults| situation.faulty_files(&faults, &arguments.files))?
     };
     let rehearsals = rehearse(&policy, Timestamp::now());
     let failures: Vec<&Rehearsal<'_>> = rehearsals.iter().filter(|rehearsal| !rehearsal.passed).collect();

@@ -111,8 +111,9 @@ pub(super) fn nothing_to_show() -> Error {
 }
 
 /// The policy has faults: where, since when, and who can mend it. Whoever can mend nothing of it learns of
-/// the first.
-pub(super) fn faulty(caller: u32, faults: &Faults) -> Error {
+/// the first. `words` name to `policy check` what is not in force without being named.
+pub(super) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
+    let check = format!("rungate policy check{words}");
     let count = match faults.count() {
         1 => "1 fault".to_owned(),
         count => format!("{count} faults"),
@@ -128,7 +129,7 @@ pub(super) fn faulty(caller: u32, faults: &Faults) -> Error {
         let text = format!("the policy has {count}, the first of them\n{}", first.headline());
         let owner = first.change().map_or(0, |change| change.by);
         let whom = if owner == 0 { "your administrator" } else { &accounts::shown(owner) };
-        return Error::new(ExitStatus::Policy, text).advise(format!("Tell {whom}: rungate policy check"));
+        return Error::new(ExitStatus::Policy, text).advise(format!("Tell {whom}: {check}"));
     }
     let clock = Clock::now();
     let mut changes: Vec<(String, Change)> = Vec::new();
@@ -152,13 +153,13 @@ pub(super) fn faulty(caller: u32, faults: &Faults) -> Error {
         .collect();
     let advice = match others.first() {
         Some(other) if *other != accounts::shown(0) => {
-            format!("Tell {other}, or your administrator: rungate policy check")
+            format!("Tell {other}, or your administrator: {check}")
         }
-        Some(_) => "Tell your administrator: rungate policy check".to_owned(),
+        Some(_) => format!("Tell your administrator: {check}"),
         None if caller != 0 && changes.is_empty() && faults.iter().all(is_of_system) => {
             "Tell your administrator: rungate doctor".to_owned()
         }
-        None => "To see it whole, once it is mended: rungate policy check".to_owned(),
+        None => format!("To see it whole, once it is mended: {check}"),
     };
     Error::new(ExitStatus::Policy, text).advise(advice)
 }

@@ -195,7 +195,10 @@ impl<'a> Session<'a> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(faults) if !faults.are_delegated() && turn.pause() => Ok(None),
-            Err(faults) => Err(self.situation.faulty(&faults).not_started(&visible(&self.options.command))),
+            Err(faults) => Err(self
+                .situation
+                .faulty(&faults, self.options.policy.as_deref())
+                .not_started(&visible(&self.options.command))),
         }
     }
 

@@ -43,6 +43,9 @@ pub(in crate::commands) struct RepositoryFiles {
     pub(in crate::commands) files: Vec<ListedFile>,
 }
 
+/// What is shown of a policy without any.
+pub(in crate::commands) const NONE: &str = "The policy has no repository: nothing is limited.\n";
+
 /// What a listing shows; without a policy there is nothing.
 pub(in crate::commands) fn to_show(
     policy: &Policy,

@@ -12,6 +12,7 @@ use crate::{
     commands::{refusals, shared::names::SystemNames},
     decision::Request,
     error::Error,
+    escape::visible,
     exit_status::ExitStatus,
     launch::program::Program,
     output::stream,
@@ -90,12 +91,16 @@ impl Situation {
 
     /// The same, for whoever has no place for complaints.
     pub(in crate::commands) fn load_silently(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
-        Policy::load_sound(&self.sources(named)).map_err(|faults| self.faulty(&faults))
+        let words = policy_option(named.as_deref());
+        let read = Policy::load_sound(&self.sources(named));
+        read.map_err(|faults| refusals::faulty(self.credentials.uid, &faults, &words))
     }
 
     /// The same, with nothing left out.
     pub(in crate::commands) fn load_whole(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
-        Policy::load(&self.sources(named)).map_err(|faults| self.faulty(&faults))
+        let words = policy_option(named.as_deref());
+        let read = Policy::load(&self.sources(named));
+        read.map_err(|faults| refusals::faulty(self.credentials.uid, &faults, &words))
     }
 
     /// The files that were named, as if they were the system's. Messages name them as they were typed.
@@ -103,9 +108,15 @@ impl Situation {
         Policy::check_files(files, self.credentials.uid, &SystemNames)
     }
 
-    /// What is said when nothing can be done because the policy has faults.
-    pub(in crate::commands) fn faulty(&self, faults: &Faults) -> Error {
-        refusals::faulty(self.credentials.uid, faults)
+    /// What is said when nothing can be done because the policy has faults, one that was named among it.
+    pub(in crate::commands) fn faulty(&self, faults: &Faults, named: Option<&Path>) -> Error {
+        refusals::faulty(self.credentials.uid, faults, &policy_option(named))
+    }
+
+    /// The same of files that were named as if they were the system's.
+    pub(in crate::commands) fn faulty_files(&self, faults: &Faults, files: &[PathBuf]) -> Error {
+        let words: String = files.iter().map(|file| format!(" {}", visible(file))).collect();
+        refusals::faulty(self.credentials.uid, faults, &words)
     }
 
     /// Where the caller's own policy is, or would be.
@@ -124,6 +135,11 @@ impl Situation {
             caller: self.credentials.uid,
         }
     }
+}
+
+/// The words that name a policy to a command once more.
+fn policy_option(named: Option<&Path>) -> String {
+    named.map_or_else(String::new, |named| format!(" --policy {}", visible(named)))
 }
 
 /// The caller's own policy, where the environment leads to a directory of theirs: after `su` or `sudo` it may

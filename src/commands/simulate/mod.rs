@@ -29,7 +29,7 @@ use crate::{
 pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let files = files_of(&situation.directory.join(&arguments.tried));
-    let load = || situation.load_files(&files).map_err(|faults| situation.faulty(&faults));
+    let load = || situation.load_files(&files).map_err(|faults| situation.faulty_files(&faults, &files));
     let policy = load()?;
     let sweep = arguments.limit.as_deref().map(|text| Sweep::read(text, arguments)).transpose()?;
     if let Some(sweep) = &sweep {

@@ -7,7 +7,12 @@ use serde_json::{Value, json};
 use crate::{
     cli::StatusArguments,
     commands::{
-        shared::{listed_file::ListedFile, print, repositories, situation::Situation},
+        shared::{
+            listed_file::ListedFile,
+            print,
+            repositories::{self, NONE},
+            situation::Situation,
+        },
         watch,
     },
     error::Error,
@@ -55,7 +60,7 @@ struct Surveyed {
 
 fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
     if repositories.is_empty() {
-        return String::new();
+        return NONE.to_owned();
     }
     // Where nothing is kept for anybody, there is no column for it.
     let keeps = repositories.iter().flat_map(|repository| &repository.files).any(|(_, file)| file.keeps());
