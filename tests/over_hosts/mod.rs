@@ -13,6 +13,7 @@ mod scenes;
 mod settings;
 mod storm;
 mod unreachable;
+mod upkeep;
 
 use crate::support::{Etcd, Host, answered, listing};
 
