@@ -9,6 +9,7 @@ mod instruments;
 mod launches;
 mod loss;
 mod page;
+mod restore;
 mod scenes;
 mod settings;
 mod storm;

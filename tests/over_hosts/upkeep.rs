@@ -12,7 +12,7 @@ fn policy() -> String {
 }
 
 /// The slots that etcd has, each with the revision at which it was taken.
-fn slots(etcd: &Etcd, prefix: &str) -> Vec<(String, u64)> {
+pub(super) fn slots(etcd: &Etcd, prefix: &str) -> Vec<(String, u64)> {
     let told = eventually("the slots are told", || {
         etcd.control(&["get", "--prefix", &format!("{prefix}s/"), "-w", "json"])
     });

@@ -157,9 +157,14 @@ impl Etcd {
     /// The same, with something to read.
     pub(crate) fn control_with(&self, words: &[&str], input: &str) -> Option<String> {
         let endpoints: Vec<String> = self.endpoints().collect();
+        self.control_at(&endpoints.join(","), words, input)
+    }
+
+    /// The same of these members.
+    fn control_at(&self, endpoints: &str, words: &[&str], input: &str) -> Option<String> {
         let mut child = Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
-            .args(["--dial-timeout=5s", "--command-timeout=15s", "--endpoints", &endpoints.join(",")])
+            .args(["--dial-timeout=5s", "--command-timeout=15s", "--endpoints", endpoints])
             .args(&self.0.trust)
             .args(words)
             .stdin(Stdio::piped())
@@ -209,7 +214,7 @@ impl Etcd {
         });
         self.start_one(member, &["--initial-cluster-state=existing"]);
         let endpoint = format!("http://127.0.0.1:{}", self.0.all[member].client);
-        eventually("the new one answers", || self.control(&["--endpoints", &endpoint, "get", "nothing"]));
+        eventually("the new one answers", || self.control_at(&endpoint, &["get", "nothing"], ""));
     }
 
     /// Everything older than now is compacted away, and every member is defragmented.
@@ -227,7 +232,7 @@ impl Etcd {
         let path = self.0.directory.path().join("backup.db");
         let endpoint = self.endpoints().next().expect("a member");
         eventually("everything is saved", || {
-            self.control(&["--endpoints", &endpoint, "snapshot", "save", &path.to_string_lossy()])
+            self.control_at(&endpoint, &["snapshot", "save", &path.to_string_lossy()], "")
         });
         path
     }

@@ -36,6 +36,9 @@ impl Site {
             let advice = "give each host a name of its own, and restart its agent".to_owned();
             return Some(AboutTrouble { text: text.clone(), advice: Some(advice), lasts: since.elapsed() });
         }
+        if let (Some(text), Some((lasts, _))) = (self.why_held_back(), self.is_held_back()) {
+            return Some(AboutTrouble { text, advice: None, lasts });
+        }
         let (trouble, since) = self.trouble.as_ref()?;
         let advice = trouble.advice().map(str::to_owned);
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })

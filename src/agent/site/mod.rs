@@ -18,12 +18,14 @@ mod loss;
 mod mirror;
 mod mover;
 mod number;
+mod origin;
 mod patience;
 mod proof;
 mod record;
 mod registrar;
 mod report;
 mod resting;
+mod restored;
 mod shown;
 mod ticket_keys;
 mod tickets;
@@ -49,6 +51,7 @@ use self::{
     mirror::Mirror,
     mover::Move,
     number::Numbers,
+    origin::Origin,
     record::HostRecord,
     registrar::{Command, Registrar},
     report::{Report, Reporter},
@@ -86,6 +89,7 @@ pub(super) struct Site {
     is_doubted: Arc<AtomicBool>,
     reports: Receiver<Report>,
     mirror: Mirror,
+    origin: Origin,
     lag: Lag,
     shown: BTreeMap<String, Shown>,
     /// The revision of the host's key as this agent wrote it; none while it is being written anew.
@@ -167,6 +171,7 @@ impl Site {
             commands,
             is_doubted,
             reports: heard,
+            origin: Origin::default(),
             lag: Lag::default(),
             shown: BTreeMap::new(),
             registration: None,
@@ -199,6 +204,7 @@ impl Site {
         // Nothing is begun that would have to be ended at once.
         self.registration.is_some()
             && self.mirror.is_known()
+            && self.is_named()
             && self.ends_at().is_some_and(|(first, _)| now < first)
     }
 
@@ -208,7 +214,7 @@ impl Site {
         self.next += 1;
         self.works.insert(number, work);
         // They live as long as this does.
-        let _ = self.moves.send(Move { number, transaction });
+        let _ = self.moves.send(Move { number, generation: self.origin.generation, transaction });
     }
 
     /// Has the host's key written anew, so that whatever was sent before can no longer be done.

@@ -13,9 +13,9 @@ use crate::sys::poller::Bell;
 #[derive(Debug)]
 pub(super) enum Report {
     /// The host's key was written, and this is its revision; asked for at this time since boot.
-    Registered { revision: i64, sent: Duration },
+    Registered { revision: i64, generation: u64, sent: Duration },
     /// A read that was sent then found the host's key as it was written; the revision of the whole etcd.
-    Confirmed { sent: Duration, revision: i64 },
+    Confirmed { sent: Duration, revision: i64, generation: u64 },
     /// No member answers, or none as it should.
     Unreached(Trouble),
     /// The newest key had this revision when a read was sent.

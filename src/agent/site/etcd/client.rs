@@ -16,6 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use ureq::{Agent, Body, http::Response};
 
 use super::{
+    generation::Generations,
     message::{AuthenticateRequest, AuthenticateResponse, Failure},
     tls,
     trouble::{Kind, Trouble},
@@ -52,6 +53,7 @@ struct Inner {
     /// The member that answered last.
     current: AtomicUsize,
     token: Mutex<Option<String>>,
+    generations: Generations,
 }
 
 impl Client {
@@ -70,7 +72,23 @@ impl Client {
             .timeout_recv_response(Some(access.patience))
             .build();
         let agent = Agent::new_with_config(config);
-        Ok(Self(Arc::new(Inner { access, agent, current: AtomicUsize::new(0), token: Mutex::new(None) })))
+        Ok(Self(Arc::new(Inner {
+            access,
+            agent,
+            current: AtomicUsize::new(0),
+            token: Mutex::new(None),
+            generations: Generations::default(),
+        })))
+    }
+
+    /// Which etcd it is that answers.
+    pub(super) fn generations(&self) -> &Generations {
+        &self.0.generations
+    }
+
+    /// A change was heard of at this revision.
+    pub(in crate::agent::site) fn has_heard(&self, generation: u64, revision: i64) {
+        self.generations().heard(generation, revision);
     }
 
     /// Turns to the next member: the one that answers is not to be trusted.

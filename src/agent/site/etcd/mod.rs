@@ -5,6 +5,7 @@
 
 mod calls;
 mod client;
+mod generation;
 mod message;
 mod tls;
 mod transaction;
