@@ -5,6 +5,7 @@ mod certificates;
 mod death;
 #[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
+mod events;
 mod instruments;
 mod launches;
 mod loss;

@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use super::Site;
+use super::{Site, etcd::Condition};
 use crate::{
-    keeper::agent::about::{AboutHost, AboutSite, AboutTrouble},
+    keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble},
     sys::process,
 };
 
@@ -27,6 +27,12 @@ impl Site {
             lag: self.lag.at(now, self.ttl),
             leases_lost: self.leases_lost,
             trouble: self.about_trouble(),
+            store: self.condition.map(|Condition { size, quota, is_full, uncompacted }| AboutStore {
+                size,
+                quota,
+                is_full,
+                uncompacted,
+            }),
             hosts: self.about_hosts(now),
         }
     }

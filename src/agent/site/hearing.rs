@@ -79,6 +79,7 @@ impl Service {
                 self.changed(changed);
             }
             Report::Done(number, result) => self.done(number, result),
+            Report::Condition(condition) => site.condition = Some(condition),
             Report::Tick => {
                 site.look_for_absent();
                 site.look_at_name();

@@ -27,6 +27,7 @@ mod report;
 mod resting;
 mod restored;
 mod shown;
+mod surveyor;
 mod ticket_keys;
 mod tickets;
 mod watcher;
@@ -45,7 +46,7 @@ use std::{
 
 use self::{
     absence::Absence,
-    etcd::{Access, Client, Transaction, Trouble},
+    etcd::{Access, Client, Condition, Transaction, Trouble},
     key::{Key, Keys},
     lag::Lag,
     mirror::Mirror,
@@ -90,6 +91,8 @@ pub(super) struct Site {
     reports: Receiver<Report>,
     mirror: Mirror,
     origin: Origin,
+    /// How etcd itself is, when that was looked at last.
+    condition: Option<Condition>,
     lag: Lag,
     shown: BTreeMap<String, Shown>,
     /// The revision of the host's key as this agent wrote it; none while it is being written anew.
@@ -157,6 +160,7 @@ impl Site {
         }
         .start();
         let moves = mover::start(&client, &reporter);
+        surveyor::start(client, keys.clone(), *ttl, reporter.clone());
         tick(reporter);
         Ok(Self {
             mirror: Mirror::new(keys.clone()),
@@ -172,6 +176,7 @@ impl Site {
             is_doubted,
             reports: heard,
             origin: Origin::default(),
+            condition: None,
             lag: Lag::default(),
             shown: BTreeMap::new(),
             registration: None,

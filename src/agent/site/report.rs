@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::etcd::{Done, Pair, Snapshot, Trouble};
+use super::etcd::{Condition, Done, Pair, Snapshot, Trouble};
 use crate::sys::poller::Bell;
 
 /// One report.
@@ -32,6 +32,8 @@ pub(super) enum Report {
     Deaf(Trouble),
     /// What became of a transaction, by its number.
     Done(u64, Result<Done, Trouble>),
+    /// How etcd itself is.
+    Condition(Condition),
     /// Some time has passed.
     Tick,
 }
