@@ -8,6 +8,7 @@ mod deliberate_faults;
 mod events;
 mod instruments;
 mod launches;
+mod limits;
 mod loss;
 mod page;
 mod restore;
