@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::storm::storm;
-use super::{LASTING, held, seats};
+use super::{LASTING, held, seats, status};
 use crate::support::{Etcd, Host, Ways, eventually, needs_etcd, tell};
 
 /// Seats for `sleeper`, of which a storm makes many, and for `matlab`, of which one stays.
@@ -81,7 +81,9 @@ fn what_was_compacted_away_is_read_anew() {
     drop(goes);
     let _stays = other.test().args(["run", "--", "matlab"]).spawn();
     let _more = other.test().args(["run", "--", "matlab"]).spawn();
-    eventually("the first slot is free", || (slots(&etcd, &prefix).len() == 2).then_some(()));
+    eventually("both are taken", || (slots(&etcd, &prefix).len() == 2).then_some(()));
+    // What is on its way over the watch that was there before would arrive all the same.
+    eventually("its watch has ended", || status(&deaf)["site"]["trouble"].is_object().then_some(()));
     etcd.compact();
     ways.deafen(false);
     eventually("both are seen", || (held(&deaf) == 2).then_some(()));
