@@ -38,11 +38,12 @@ fn who_waits_keeps_the_number_while_nobody_answers() {
     for host in [&one, &two] {
         eventually("it is back", || status(host)["site"]["trouble"].is_null().then_some(()));
     }
-    assert_eq!(tickets(&etcd, &one), before);
     drop(holder);
     first.write_line("first");
     assert_eq!(first.read_line(), "first\n");
     eventually("one waits", || (waiting(&two) == 1).then_some(()));
+    let left = tickets(&etcd, &one);
+    assert!(!left.trim().is_empty() && before.contains(left.trim()), "{left:?} is not of {before:?}");
     drop(first);
     second.write_line("second");
     assert_eq!(second.read_line(), "second\n");
