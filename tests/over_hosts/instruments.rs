@@ -8,7 +8,7 @@ use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
 
 /// The codes of what the doctor finds, with how it is, sorted.
 #[track_caller]
-fn found(host: &Host) -> Vec<String> {
+pub(super) fn found(host: &Host) -> Vec<String> {
     let outcome = host.test().args(["doctor", "agent", "site", "--json"]).outcome();
     let page: Value = serde_json::from_str(&outcome.stdout).expect(&outcome.stderr);
     let topics = page["topics"].as_array().expect("topics").iter();

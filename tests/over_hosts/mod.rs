@@ -5,14 +5,18 @@ mod certificates;
 mod death;
 #[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
+mod events;
 mod instruments;
 mod launches;
+mod limits;
 mod loss;
 mod page;
+mod restore;
 mod scenes;
 mod settings;
 mod storm;
 mod unreachable;
+mod upkeep;
 
 use crate::support::{Etcd, Host, answered, listing};
 

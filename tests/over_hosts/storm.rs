@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// What came of a storm until now.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     looks: AtomicUsize,
     at_limit: AtomicUsize,
     most: AtomicUsize,
@@ -25,15 +25,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn most(&self) -> usize {
+    pub(super) fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    fn started(&self) -> usize {
+    pub(super) fn started(&self) -> usize {
         self.started.load(Ordering::Relaxed)
     }
 
-    fn was_at_limit(&self) -> bool {
+    pub(super) fn was_at_limit(&self) -> bool {
         self.at_limit.load(Ordering::Relaxed) > 0
     }
 }
@@ -70,7 +70,7 @@ fn observe(hosts: &[Host], limit: usize, seen: &Seen, stop: &AtomicBool) {
 }
 
 /// Launches on all hosts, from so many places on each, and disturbs again and again, until enough was seen.
-fn storm(
+pub(super) fn storm(
     hosts: &[Host],
     limit: usize,
     each: usize,

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -33,14 +33,24 @@ struct Members {
     scheme: &'static str,
     /// What `etcdctl` has to show, and whom to trust.
     trust: Vec<String>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 struct Member {
+    process: Mutex<Process>,
+    client: u16,
+    /// Its name, and where the others find it.
+    name: String,
+    peer: String,
+    /// What it is started with.
+    words: Vec<String>,
+    log: PathBuf,
+}
+
+struct Process {
     /// The shell that ends it when this test program is gone.
     guard: Child,
     pid: i32,
-    client: u16,
 }
 
 /// Tests that do no harm to the members share them.
@@ -123,9 +133,18 @@ impl Etcd {
             .map(str::to_owned)
             .to_vec();
             words.extend(options(member));
-            Member::start(&words, ports[member], &directory.path().join(format!("{name}.log")))
+            let log = directory.path().join(format!("{name}.log"));
+            Member {
+                process: Mutex::new(Process::start(&words, &log)),
+                client: ports[member],
+                name: name.clone(),
+                peer: peer(member),
+                words,
+                log,
+            }
         });
-        let etcd = Self(Arc::new(Members { all: members.collect(), scheme, trust, _directory: directory }));
+        let all = members.collect();
+        let etcd = Self(Arc::new(Members { all, scheme, trust, directory }));
         eventually("a majority of the members answers", || etcd.control(&["get", "nothing"]));
         etcd
     }
@@ -138,9 +157,14 @@ impl Etcd {
     /// The same, with something to read.
     pub(crate) fn control_with(&self, words: &[&str], input: &str) -> Option<String> {
         let endpoints: Vec<String> = self.endpoints().collect();
+        self.control_at(&endpoints.join(","), words, input)
+    }
+
+    /// The same of these members.
+    fn control_at(&self, endpoints: &str, words: &[&str], input: &str) -> Option<String> {
         let mut child = Command::new("etcdctl")
             .env("ETCDCTL_API", "3")
-            .args(["--dial-timeout=5s", "--command-timeout=15s", "--endpoints", &endpoints.join(",")])
+            .args(["--dial-timeout=5s", "--command-timeout=15s", "--endpoints", endpoints])
             .args(&self.0.trust)
             .args(words)
             .stdin(Stdio::piped())
@@ -171,7 +195,84 @@ impl Etcd {
 
     /// To one of them.
     pub(crate) fn signal_one(&self, member: usize, signal: Signal) {
-        kill(Pid::from_raw(self.0.all[member].pid), signal).expect("a member runs");
+        let process = self.0.all[member].process.lock().unwrap_or_else(PoisonError::into_inner);
+        kill(Pid::from_raw(process.pid), signal).expect("a member runs");
+    }
+
+    /// A member is killed for good and its data are deleted; a new one comes in its place.
+    pub(crate) fn replace(&self, member: usize) {
+        let Member { name, peer, .. } = &self.0.all[member];
+        self.kill_one(member);
+        std::fs::remove_dir_all(self.data(member)).expect("its data");
+        let listed = eventually("the members are told", || self.control(&["member", "list"]));
+        let line = listed.lines().find(|line| line.contains(peer.as_str())).expect("it is a member");
+        let id = line.split(',').next().expect("its id").to_owned();
+        eventually("it is removed", || self.control(&["member", "remove", &id]));
+        // Members that have only just heard of each other take none.
+        eventually("another is added", || {
+            self.control(&["member", "add", name, &format!("--peer-urls={peer}")])
+        });
+        self.start_one(member, &["--initial-cluster-state=existing"]);
+        let endpoint = format!("http://127.0.0.1:{}", self.0.all[member].client);
+        eventually("the new one answers", || self.control_at(&endpoint, &["get", "nothing"], ""));
+    }
+
+    /// Everything older than now is compacted away, and every member is defragmented.
+    pub(crate) fn compact(&self) {
+        let said = eventually("the revision is told", || self.control(&["get", "nothing", "-w", "json"]));
+        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        // Somebody may have done the same.
+        let _ = self.control(&["compact", &said["header"]["revision"].to_string()]);
+        // A member that does not get to it in time is defragmented all the same.
+        let _ = self.control(&["defrag"]);
+    }
+
+    /// Saves everything, to be restored.
+    pub(crate) fn save(&self) -> PathBuf {
+        let path = self.0.directory.path().join("backup.db");
+        let endpoint = self.endpoints().next().expect("a member");
+        eventually("everything is saved", || {
+            self.control_at(&endpoint, &["snapshot", "save", &path.to_string_lossy()], "")
+        });
+        path
+    }
+
+    /// All members end, and go on with what was saved; as a cluster of this name.
+    pub(crate) fn restore(&self, saved: &Path, token: &str) {
+        (0..MEMBERS).for_each(|member| self.kill_one(member));
+        let cluster: Vec<String> =
+            self.0.all.iter().map(|Member { name, peer, .. }| format!("{name}={peer}")).collect();
+        for (number, Member { name, peer, .. }) in self.0.all.iter().enumerate() {
+            std::fs::remove_dir_all(self.data(number)).expect("its data");
+            self.control(&[
+                "snapshot",
+                "restore",
+                &saved.to_string_lossy(),
+                &format!("--name={name}"),
+                &format!("--data-dir={}", self.data(number).to_string_lossy()),
+                &format!("--initial-cluster={}", cluster.join(",")),
+                &format!("--initial-cluster-token={token}"),
+                &format!("--initial-advertise-peer-urls={peer}"),
+            ])
+            .expect("it is restored");
+        }
+        (0..MEMBERS).for_each(|member| self.start_one(member, &[]));
+        eventually("a majority of the members answers", || self.control(&["get", "nothing"]));
+    }
+
+    fn data(&self, member: usize) -> PathBuf {
+        self.0.directory.path().join(&self.0.all[member].name)
+    }
+
+    fn kill_one(&self, member: usize) {
+        self.0.all[member].process.lock().unwrap_or_else(PoisonError::into_inner).end();
+    }
+
+    fn start_one(&self, member: usize, more: &[&str]) {
+        let Member { process, words, log, .. } = &self.0.all[member];
+        let words: Vec<String> =
+            words.iter().cloned().chain(more.iter().copied().map(str::to_owned)).collect();
+        *process.lock().unwrap_or_else(PoisonError::into_inner) = Process::start(&words, log);
     }
 
     /// A name for keys that no other test has.
@@ -192,17 +293,15 @@ impl Etcd {
 impl Drop for Members {
     fn drop(&mut self) {
         for member in &mut self.all {
-            let _ = kill(Pid::from_raw(member.pid), Signal::SIGKILL);
-            drop(member.guard.stdin.take());
-            let _ = member.guard.wait();
+            member.process.get_mut().unwrap_or_else(PoisonError::into_inner).end();
         }
     }
 }
 
-impl Member {
-    fn start(words: &[String], client: u16, log: &Path) -> Self {
+impl Process {
+    fn start(words: &[String], log: &Path) -> Self {
         let script =
-            "log=$1; shift; etcd \"$@\" >\"$log\" 2>&1 & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null";
+            "log=$1; shift; etcd \"$@\" >>\"$log\" 2>&1 & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null";
         let mut guard = Command::new("sh")
             .args(["-c", script, "sh"])
             .arg(log)
@@ -213,7 +312,14 @@ impl Member {
             .expect("sh");
         let mut line = String::new();
         BufReader::new(guard.stdout.take().expect("a pipe")).read_line(&mut line).expect("its number");
-        Self { guard, pid: line.trim().parse().expect("a number"), client }
+        Self { guard, pid: line.trim().parse().expect("a number") }
+    }
+
+    /// Kills it, if it runs still.
+    fn end(&mut self) {
+        let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
     }
 }
 

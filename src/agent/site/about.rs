@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use super::Site;
+use super::{Site, etcd::Condition};
 use crate::{
-    keeper::agent::about::{AboutHost, AboutSite, AboutTrouble},
+    keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble},
     sys::process,
 };
 
@@ -27,6 +27,12 @@ impl Site {
             lag: self.lag.at(now, self.ttl),
             leases_lost: self.leases_lost,
             trouble: self.about_trouble(),
+            store: self.condition.map(|Condition { size, quota, is_full, uncompacted }| AboutStore {
+                size,
+                quota,
+                is_full,
+                uncompacted,
+            }),
             hosts: self.about_hosts(now),
         }
     }
@@ -35,6 +41,9 @@ impl Site {
         if let Some((text, since)) = &self.twin {
             let advice = "give each host a name of its own, and restart its agent".to_owned();
             return Some(AboutTrouble { text: text.clone(), advice: Some(advice), lasts: since.elapsed() });
+        }
+        if let (Some(text), Some((lasts, _))) = (self.why_held_back(), self.is_held_back()) {
+            return Some(AboutTrouble { text, advice: None, lasts });
         }
         let (trouble, since) = self.trouble.as_ref()?;
         let advice = trouble.advice().map(str::to_owned);

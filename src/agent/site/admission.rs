@@ -70,6 +70,7 @@ impl Service {
             compares.clear();
         }
         compares.push(Compare::ChangedAt(site.key_of_host(), registration));
+        compares.push(site.proof_of_name());
         let mut operations = Vec::new();
         for taking in &takings {
             operations.extend(site.puts(taking, &holding, launch));
@@ -83,7 +84,8 @@ impl Service {
         let ticket = |(table, number)| Operation::Delete(site.keys.name(&Key::Ticket(table, number)));
         operations.extend(tickets.into_iter().map(ticket));
         session.stage = Stage::Proved;
-        let admission = Admission { session: session_number, order, holding, launch };
+        let generation = site.origin.generation;
+        let admission = Admission { session: session_number, order, holding, launch, generation };
         site.send(Work::Admit(Box::new(admission)), Transaction { compares, operations });
     }
 
@@ -163,12 +165,13 @@ impl Service {
 
     /// The slots are there. Whoever asked may have gone meanwhile.
     fn admitted(&mut self, admission: Admission, revision: i64) {
-        let Admission { session, order, mut holding, launch } = admission;
-        holding.of_site = Some(OfSite { launch, revision });
         let Some(site) = &mut self.site else { return };
+        let is_of_now = site.is_of_now(&admission);
+        let Admission { session, order, mut holding, launch, generation: _ } = admission;
+        holding.of_site = Some(OfSite { launch, revision });
         site.trouble = None;
         site.resting.remove(&session);
-        let is_open = site.is_open();
+        let is_open = site.is_open() && is_of_now;
         let is_there =
             matches!(self.sessions.get(&session), Some(known) if matches!(known.stage, Stage::Proved));
         if !is_there {

@@ -1,8 +1,18 @@
 //! What is reported, and what follows from it.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
-use super::{Site, announcement::log, mirror::Changed, report::Report, work::Work};
+use super::{
+    Site,
+    announcement::log,
+    etcd::{Done, Trouble},
+    mirror::Changed,
+    report::Report,
+    work::Work,
+};
 use crate::{
     agent::service::Service, deliberate_fault::DeliberateFault, escape::visible, keeper::memory,
     sys::process, terms::location::table_of_site,
@@ -20,20 +30,22 @@ impl Service {
     fn heard(&mut self, report: Report) {
         let Some(site) = &mut self.site else { return };
         match report {
-            Report::Registered { revision, sent } => {
+            Report::Registered { revision, generation, sent } => {
                 site.registration = Some(revision);
                 site.registered = sent;
-                site.confirm(sent);
+                if !self.confirm(sent, generation) {
+                    return;
+                }
                 self.settle();
                 self.put_right();
                 self.wake(true);
             }
-            Report::Confirmed { sent, revision } => {
+            Report::Confirmed { sent, revision, generation } => {
                 site.twin = None;
-                site.confirm(sent);
                 if revision < site.mirror.revision() {
                     site.doubt();
                 }
+                self.confirm(sent, generation);
             }
             Report::Unreached(trouble) | Report::Deaf(trouble) => site.note(trouble),
             Report::LeaseLost => {
@@ -55,8 +67,7 @@ impl Service {
                 site.twin.get_or_insert((text, Instant::now()));
             }
             Report::Fresh(snapshot) => {
-                site.lag.forget();
-                let changed = site.mirror.replace(snapshot.revision, snapshot.pairs);
+                let changed = self.refresh(snapshot);
                 self.changed(changed);
             }
             Report::Changes(changes) => {
@@ -68,8 +79,10 @@ impl Service {
                 self.changed(changed);
             }
             Report::Done(number, result) => self.done(number, result),
+            Report::Condition(condition) => site.condition = Some(condition),
             Report::Tick => {
                 site.look_for_absent();
+                site.look_at_name();
                 self.end_what_is_lost();
                 self.do_again();
                 self.put_right();
@@ -78,8 +91,26 @@ impl Service {
         }
     }
 
-    fn done(&mut self, number: u64, result: Result<super::etcd::Done, super::etcd::Trouble>) {
+    /// The host's key was found by a read that was sent then. That protects what it holds, if all of that is
+    /// there as well. Says whether it was found in the etcd that the mirror is of.
+    fn confirm(&mut self, sent: Duration, generation: u64) -> bool {
+        let is_complete = self.is_complete();
+        let Some(site) = &mut self.site else { return false };
+        if generation != site.origin.generation {
+            site.doubt();
+            return false;
+        }
+        if is_complete {
+            site.confirm(sent);
+        }
+        true
+    }
+
+    fn done(&mut self, number: u64, result: Result<Done, Trouble>) {
         let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else { return };
+        // What was sent to the etcd before this one proves nothing now.
+        let is_of_now = self.site.as_ref().is_none_or(|site| site.origin.has_sent(number));
+        let result = result.and_then(|done| if is_of_now { Ok(done) } else { Err(Trouble::replaced()) });
         let was_done = result.as_ref().is_ok_and(|done| done.holds);
         match work {
             Work::Admit(admission) => self.proved(*admission, result),
@@ -88,6 +119,7 @@ impl Service {
             Work::Line(session, wanted) => self.wrote_tickets(session, wanted, result),
             Work::Clear(_) => {}
             Work::Retake(holding, ..) => self.took_anew(holding, result),
+            Work::Name(record) => self.named(record, result),
         }
         if was_done {
             self.wake(true);
@@ -124,6 +156,7 @@ impl Service {
     /// Compares what is here with what is there.
     fn put_right(&mut self) {
         self.look_for_missing();
+        self.is_complete();
         self.clear_leftovers();
         self.write_all_tickets();
     }
@@ -135,7 +168,12 @@ impl Service {
             match work {
                 Work::Free(freeing) => site.free(freeing),
                 // Everything else is found to be missing by itself.
-                Work::Admit(_) | Work::Settle(_) | Work::Line(..) | Work::Clear(_) | Work::Retake(..) => {}
+                Work::Admit(_)
+                | Work::Settle(_)
+                | Work::Line(..)
+                | Work::Clear(_)
+                | Work::Retake(..)
+                | Work::Name(_) => {}
             }
         }
     }
@@ -149,7 +187,7 @@ impl Site {
     }
 
     /// The host's key was found as it was written, by a read that was sent then.
-    fn confirm(&mut self, sent: std::time::Duration) {
+    fn confirm(&mut self, sent: Duration) {
         let now = process::since_boot().unwrap_or_default();
         let was_lost = self.deadline().is_some_and(|deadline| deadline < now);
         if self.has_warned {

@@ -17,6 +17,8 @@ pub(super) enum Key {
     /// `g/HOST`: when that was last written, without a lease. By it one absence of the host is told from the
     /// next.
     Written(String),
+    /// `c/id`: of which etcd the tables are. A restored backup says it of another one.
+    Cluster,
 }
 
 /// Where all keys are.
@@ -45,6 +47,7 @@ impl Keys {
             Key::Stamps(table) => format!("{prefix}t/{table}"),
             Key::Host(host) => format!("{prefix}h/{host}"),
             Key::Written(host) => format!("{prefix}g/{host}"),
+            Key::Cluster => format!("{prefix}c/id"),
         }
     }
 
@@ -61,6 +64,7 @@ impl Keys {
             "t" => Key::Stamps(rest.to_owned()),
             "h" => Key::Host(rest.to_owned()),
             "g" => Key::Written(rest.to_owned()),
+            "c" if rest == "id" => Key::Cluster,
             _ => return None,
         })
     }
@@ -101,6 +105,7 @@ mod tests {
             Key::Stamps("sync".to_owned()),
             Key::Host("lab7".to_owned()),
             Key::Written("lab7".to_owned()),
+            Key::Cluster,
         ] {
             assert_eq!(keys.parse(&keys.name(&key)), Some(key));
         }

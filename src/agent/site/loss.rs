@@ -120,7 +120,8 @@ impl Service {
         let Some(holding) = self.holdings.get_mut(&number) else { return };
         let mut slot = slot;
         if is_taken {
-            if holding.on_lost() == Some(OnLost::Stop) {
+            // After a restore the other one may be gone already, and nobody was let in since.
+            if holding.on_lost() == Some(OnLost::Stop) && site.is_held_back().is_none() {
                 return self.end_lost(number, true);
             }
             let table = self.store.table(&table_of_site(name));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     etcd::Pair,
     key::{Key, Keys},
-    record::{HostRecord, SlotRecord, TicketRecord, read},
+    record::{ClusterRecord, HostRecord, SlotRecord, TicketRecord, read},
 };
 use crate::agent::saved::SavedStamps;
 
@@ -49,6 +49,7 @@ pub(super) struct Mirror {
     tables: BTreeMap<String, TableOfSite>,
     pub(super) hosts: BTreeMap<String, At<HostRecord>>,
     pub(super) written: BTreeMap<String, At<HostRecord>>,
+    pub(super) cluster: Option<At<ClusterRecord>>,
 }
 
 impl Mirror {
@@ -61,6 +62,7 @@ impl Mirror {
             tables: BTreeMap::new(),
             hosts: BTreeMap::new(),
             written: BTreeMap::new(),
+            cluster: None,
         }
     }
 
@@ -159,6 +161,7 @@ impl Mirror {
                 put(&mut self.written, host.clone(), is_there.then(|| At { revision, record: read(&value) }));
                 changed.hosts.insert(host);
             }
+            Key::Cluster => self.cluster = is_there.then(|| At { revision, record: read(&value) }),
         }
     }
 

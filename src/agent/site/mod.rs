@@ -18,13 +18,16 @@ mod loss;
 mod mirror;
 mod mover;
 mod number;
+mod origin;
 mod patience;
 mod proof;
 mod record;
 mod registrar;
 mod report;
 mod resting;
+mod restored;
 mod shown;
+mod surveyor;
 mod ticket_keys;
 mod tickets;
 mod watcher;
@@ -43,12 +46,13 @@ use std::{
 
 use self::{
     absence::Absence,
-    etcd::{Access, Client, Transaction, Trouble},
+    etcd::{Access, Client, Condition, Transaction, Trouble},
     key::{Key, Keys},
     lag::Lag,
     mirror::Mirror,
     mover::Move,
     number::Numbers,
+    origin::Origin,
     record::HostRecord,
     registrar::{Command, Registrar},
     report::{Report, Reporter},
@@ -86,6 +90,9 @@ pub(super) struct Site {
     is_doubted: Arc<AtomicBool>,
     reports: Receiver<Report>,
     mirror: Mirror,
+    origin: Origin,
+    /// How etcd itself is, when that was looked at last.
+    condition: Option<Condition>,
     lag: Lag,
     shown: BTreeMap<String, Shown>,
     /// The revision of the host's key as this agent wrote it; none while it is being written anew.
@@ -153,6 +160,7 @@ impl Site {
         }
         .start();
         let moves = mover::start(&client, &reporter);
+        surveyor::start(client, keys.clone(), *ttl, reporter.clone());
         tick(reporter);
         Ok(Self {
             mirror: Mirror::new(keys.clone()),
@@ -167,6 +175,8 @@ impl Site {
             commands,
             is_doubted,
             reports: heard,
+            origin: Origin::default(),
+            condition: None,
             lag: Lag::default(),
             shown: BTreeMap::new(),
             registration: None,
@@ -199,6 +209,7 @@ impl Site {
         // Nothing is begun that would have to be ended at once.
         self.registration.is_some()
             && self.mirror.is_known()
+            && self.is_named()
             && self.ends_at().is_some_and(|(first, _)| now < first)
     }
 
@@ -208,7 +219,7 @@ impl Site {
         self.next += 1;
         self.works.insert(number, work);
         // They live as long as this does.
-        let _ = self.moves.send(Move { number, transaction });
+        let _ = self.moves.send(Move { number, generation: self.origin.generation, transaction });
     }
 
     /// Has the host's key written anew, so that whatever was sent before can no longer be done.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    etcd::{Client, Transaction},
+    etcd::{Client, Transaction, Trouble},
     report::{Report, Reporter},
 };
 
@@ -20,6 +20,8 @@ const MOVERS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Move {
     pub(super) number: u64,
+    /// For which etcd it is meant.
+    pub(super) generation: u64,
     pub(super) transaction: Transaction,
 }
 
@@ -37,8 +39,12 @@ pub(super) fn start(client: &Client, reporter: &Reporter) -> Sender<Move> {
 fn run(client: &Client, reporter: &Reporter, to_move: &Mutex<Receiver<Move>>) {
     loop {
         let next = to_move.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Move { number, transaction }) = next else { return };
-        if !reporter.tell(Report::Done(number, client.carry_out(&transaction))) {
+        let Ok(Move { number, generation, transaction }) = next else { return };
+        let done = client.carry_out(&transaction);
+        // Whatever another etcd has done by it proves nothing of this one.
+        let done = done
+            .and_then(|done| if done.generation == generation { Ok(done) } else { Err(Trouble::replaced()) });
+        if !reporter.tell(Report::Done(number, done)) {
             return;
         }
     }

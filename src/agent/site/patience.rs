@@ -107,6 +107,9 @@ impl Site {
         if let Some((text, _)) = &self.twin {
             return text.clone();
         }
+        if let Some(text) = self.why_held_back() {
+            return text;
+        }
         let Some((trouble, since)) = &self.trouble else {
             return format!(
                 "too much happens at the site at once: nothing could be proved for {} s. Try again",

@@ -89,6 +89,13 @@ pub(super) struct HostRecord {
     pub(super) lease: i64,
 }
 
+/// Of which etcd the tables are.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct ClusterRecord {
+    /// Its cluster id; empty while it is in doubt whether the tables are complete.
+    pub(super) cluster: String,
+}
+
 /// A value as text.
 pub(super) fn bytes(record: &impl Serialize) -> Vec<u8> {
     // Nothing in a record can fail to be written.

@@ -100,10 +100,10 @@ impl Registrar {
             return Ok(());
         }
         let sent = process::since_boot().unwrap_or_default();
-        let (found, revision) = self.find(known.revision)?;
+        let (found, revision, generation) = self.find(known.revision)?;
         match found {
             Found::AsWritten => {
-                self.reporter.tell(Report::Confirmed { sent, revision });
+                self.reporter.tell(Report::Confirmed { sent, revision, generation });
             }
             Found::Another(boot) if boot != self.record.boot => {
                 *written = None;
@@ -147,11 +147,12 @@ impl Registrar {
                 *lease = None;
             }
         })?;
-        self.reporter.tell(Report::Registered { revision: done.revision, sent });
+        let (revision, generation) = (done.revision, done.generation);
+        self.reporter.tell(Report::Registered { revision, generation, sent });
         Ok(Written { lease: current, revision: done.revision })
     }
 
-    fn find(&self, revision: i64) -> Result<(Found, i64), Trouble> {
+    fn find(&self, revision: i64) -> Result<(Found, i64, u64), Trouble> {
         let snapshot = self.client.read(&Range::key(self.keys.name(&Key::Host(self.host.clone()))))?;
         let found = match snapshot.pairs.first() {
             None => Found::Gone,
@@ -160,6 +161,6 @@ impl Registrar {
                 Found::Another(read::<HostRecord>(&pair.value).map_or_else(String::new, |record| record.boot))
             }
         };
-        Ok((found, snapshot.revision))
+        Ok((found, snapshot.revision, snapshot.generation))
     }
 }

@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use super::etcd::{Done, Pair, Snapshot, Trouble};
+use super::etcd::{Condition, Done, Pair, Snapshot, Trouble};
 use crate::sys::poller::Bell;
 
 /// One report.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The host's key was written, and this is its revision; asked for at this time since boot.
-    Registered { revision: i64, sent: Duration },
+    Registered { revision: i64, generation: u64, sent: Duration },
     /// A read that was sent then found the host's key as it was written; the revision of the whole etcd.
-    Confirmed { sent: Duration, revision: i64 },
+    Confirmed { sent: Duration, revision: i64, generation: u64 },
     /// No member answers, or none as it should.
     Unreached(Trouble),
     /// The newest key had this revision when a read was sent.
@@ -32,6 +32,8 @@ pub(super) enum Report {
     Deaf(Trouble),
     /// What became of a transaction, by its number.
     Done(u64, Result<Done, Trouble>),
+    /// How etcd itself is.
+    Condition(Condition),
     /// Some time has passed.
     Tick,
 }

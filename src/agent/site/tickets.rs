@@ -86,7 +86,11 @@ impl Service {
             Err(trouble) => {
                 if !trouble.is_settled() {
                     // It may be there: what is there is seen in the mirror, and either is in order.
-                    tickets.written = wanted;
+                    if trouble.is_of_another() {
+                        site.see_tickets(number);
+                    } else {
+                        tickets.written = wanted;
+                    }
                     site.register_anew();
                 }
                 site.note(trouble);

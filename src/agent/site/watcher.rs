@@ -22,6 +22,13 @@ use crate::sys::process;
 /// How long it rests after something went wrong.
 const REST: Duration = Duration::from_millis(200);
 
+/// Up to where everything was told, and of which etcd.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    revision: i64,
+    generation: u64,
+}
+
 /// What it goes by.
 pub(super) struct Watcher {
     pub(super) client: Client,
@@ -39,7 +46,7 @@ impl Watcher {
     }
 
     fn run(self) {
-        let mut known: Option<i64> = None;
+        let mut known: Option<Known> = None;
         loop {
             match self.go_on(&mut known) {
                 Ok(true) => {}
@@ -56,27 +63,28 @@ impl Watcher {
     }
 
     /// One watch, to its end. Says whether anybody listens.
-    fn go_on(&self, known: &mut Option<i64>) -> Result<bool, Trouble> {
+    fn go_on(&self, known: &mut Option<Known>) -> Result<bool, Trouble> {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
         }
-        let revision = match *known {
-            Some(revision) => revision,
+        let Known { revision, generation } = match *known {
+            Some(known) => known,
             None => {
                 let snapshot = self.client.read(&self.keys.all())?;
-                let revision = snapshot.revision;
+                let (revision, generation) = (snapshot.revision, snapshot.generation);
                 if !self.reporter.tell(Report::Fresh(snapshot)) {
                     return Ok(false);
                 }
-                revision
+                Known { revision, generation }
             }
         };
-        *known = Some(revision);
+        *known = Some(Known { revision, generation });
         // Whether there is anything that should have come: then it is not told over this watch.
         let sent = process::since_boot().unwrap_or_default();
         let summary = self.client.summary(&self.keys.all())?;
         self.reporter.tell(Report::Compared { sent, revision: summary.last_change });
-        if summary.revision < revision {
+        // Another etcd has answered, or one whose data were restored.
+        if summary.generation != generation {
             *known = None;
             return Ok(true);
         }
@@ -89,7 +97,10 @@ impl Watcher {
                     return Ok(true);
                 }
                 Heard::Changes(changes) => {
-                    *known = changes.last().map(|(pair, _)| pair.revision).or(*known);
+                    if let Some((pair, _)) = changes.last() {
+                        *known = Some(Known { revision: pair.revision, generation });
+                        self.client.has_heard(generation, pair.revision);
+                    }
                     if !self.reporter.tell(Report::Changes(changes)) {
                         return Ok(false);
                     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::TicketRecord;
+use super::record::{ClusterRecord, TicketRecord};
 use crate::{
     agent::{holding::Holding, order::Order},
     keeper::memory,
@@ -23,6 +23,8 @@ pub(super) enum Work {
     Clear(String),
     /// A slot that was lost is taken anew, for this holding.
     Retake(u64, String, u64),
+    /// It is written of which etcd the tables are.
+    Name(ClusterRecord),
 }
 
 /// A launch that has slots in memory, and does not yet know of it.
@@ -33,6 +35,8 @@ pub(super) struct Admission {
     pub(super) holding: Holding,
     /// By which its slots are told from others of the same process.
     pub(super) launch: u64,
+    /// On which etcd it was decided.
+    pub(super) generation: u64,
 }
 
 /// Slots that nobody uses any more. In memory they are held until they are free for all.
@@ -56,7 +60,7 @@ impl Work {
             Self::Admit(admission) | Self::Settle(admission) => admission.holding.held.iter().any(has),
             Self::Free(freeing) => freeing.held.iter().any(has),
             Self::Retake(_, of, again) => of == table && *again == slot,
-            Self::Line(..) | Self::Clear(_) => false,
+            Self::Line(..) | Self::Clear(_) | Self::Name(_) => false,
         }
     }
 
@@ -66,7 +70,7 @@ impl Work {
         match self {
             Self::Admit(admission) | Self::Settle(admission) => admission.holding.held.iter().any(is_there),
             Self::Free(freeing) => freeing.held.iter().any(is_there),
-            Self::Line(..) | Self::Clear(_) | Self::Retake(..) => false,
+            Self::Line(..) | Self::Clear(_) | Self::Retake(..) | Self::Name(_) => false,
         }
     }
 }

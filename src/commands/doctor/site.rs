@@ -8,7 +8,10 @@ use crate::{
         agent::restart, examination::Examination, finding::Finding, page::counted, section::Section,
     },
     escape::{Show, visible},
-    keeper::agent::{self, about::AboutSite},
+    keeper::agent::{
+        self,
+        about::{AboutSite, AboutStore},
+    },
     output::age::brief,
     policy::Repository,
     terms::keeper::Keeper,
@@ -45,6 +48,7 @@ fn alone() -> Finding {
 
 fn of_site(site: &AboutSite) -> Vec<Finding> {
     let mut findings = vec![connection(site)];
+    findings.extend(site.store.as_ref().into_iter().flat_map(store));
     findings.extend(behind(site));
     findings.extend(leases(site));
     findings.extend(versions(site));
@@ -84,6 +88,41 @@ fn connection(site: &AboutSite) -> Finding {
             site.host.shown()
         ),
     )
+}
+
+/// What etcd may have where nobody says otherwise.
+const USUAL_QUOTA: u64 = 2 * 1024 * 1024 * 1024;
+
+/// An etcd that has kept so many changes, and all of them, does not forget by itself.
+const MANY_CHANGES: u64 = 1000;
+
+/// etcd is filled by what has changed, and then takes nothing more.
+fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<Finding> {
+    let quota = quota.unwrap_or(USUAL_QUOTA);
+    let in_mib = |bytes: u64| bytes / (1024 * 1024);
+    let mut findings = Vec::new();
+    if is_full {
+        let text = "etcd is full: it takes nothing that is new, and launches are refused";
+        findings.push(Finding::fault("site-full", text).mend(
+            "etcdctl compact REVISION; etcdctl defrag --cluster; etcdctl alarm disarm; and let it compact by itself",
+        ));
+    } else if size > quota / 5 * 4 {
+        let text = format!("etcd has {} MiB of the {} MiB that it may have", in_mib(size), in_mib(quota));
+        findings.push(
+            Finding::warning("site-nearly-full", text)
+                .mend("etcdctl compact REVISION; etcdctl defrag --cluster; or --quota-backend-bytes"),
+        );
+    }
+    if let Some(changes) = uncompacted.filter(|changes| *changes > MANY_CHANGES) {
+        let text = format!(
+            "etcd has kept all of its {changes} changes: it may not compact by itself, and fills up then"
+        );
+        findings.push(
+            Finding::note("site-uncompacted", text)
+                .mend("Set --auto-compaction-mode=periodic --auto-compaction-retention=1h for each member."),
+        );
+    }
+    findings
 }
 
 /// Launches are tried again and again by a mirror that is far behind.

@@ -11,7 +11,7 @@ use crate::{
     exit_status::ExitStatus,
     keeper::agent::{
         self,
-        about::{About, AboutHost, AboutSite, AboutTrouble},
+        about::{About, AboutHost, AboutSite, AboutStore, AboutTrouble},
     },
     output::{age::brief, json, table::Table},
 };
@@ -99,8 +99,20 @@ fn to_json(about: &About) -> String {
 }
 
 fn of_site(site: &AboutSite) -> Value {
-    let AboutSite { host, endpoints, prefix, ttl, is_open, seen, left, lag, leases_lost, trouble, hosts } =
-        site;
+    let AboutSite {
+        host,
+        endpoints,
+        prefix,
+        ttl,
+        is_open,
+        seen,
+        left,
+        lag,
+        leases_lost,
+        trouble,
+        store,
+        hosts,
+    } = site;
     let of_trouble = |AboutTrouble { text, advice, lasts }: &AboutTrouble| json!({ "text": text, "advice": advice, "lasts": lasts.as_secs_f64() });
     json!({
         "host": host,
@@ -113,8 +125,13 @@ fn of_site(site: &AboutSite) -> Value {
         "lag": seconds(*lag),
         "leases_lost": leases_lost,
         "trouble": trouble.as_ref().map(of_trouble),
+        "etcd": store.as_ref().map(of_store),
         "hosts": hosts.iter().map(of_host).collect::<Vec<Value>>(),
     })
+}
+
+fn of_store(AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Value {
+    json!({ "bytes": size, "quota": quota, "full": is_full, "uncompacted": uncompacted })
 }
 
 fn of_host(host: &AboutHost) -> Value {

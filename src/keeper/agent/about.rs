@@ -37,8 +37,24 @@ wire! {
         leases_lost: u64,
         /// What is wrong, if anything is.
         trouble: Option<AboutTrouble>,
+        /// How etcd itself is, if it was ever looked at.
+        store: Option<AboutStore>,
         /// Every host of which anything is known.
         hosts: Vec<AboutHost>,
+    }
+}
+
+wire! {
+    /// How etcd is.
+    struct AboutStore {
+        /// How large the largest database of a member is, in bytes.
+        size: u64,
+        /// How large that may be, where it is told.
+        quota: Option<u64>,
+        /// Whether it takes nothing that is new.
+        is_full: bool,
+        /// How many changes it has kept, where it has kept all of them.
+        uncompacted: Option<u64>,
     }
 }
 

@@ -17,13 +17,16 @@ const PAGE: i64 = 5000;
 pub(in crate::agent::site) struct Snapshot {
     /// The revision of the whole etcd.
     pub(in crate::agent::site) revision: i64,
+    /// That of the etcd that has answered, and its name.
+    pub(in crate::agent::site) generation: u64,
+    pub(in crate::agent::site) cluster: String,
     pub(in crate::agent::site) pairs: Vec<Pair>,
 }
 
 /// What a look at a range has found, without what is in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::agent::site) struct Summary {
-    pub(in crate::agent::site) revision: i64,
+    pub(in crate::agent::site) generation: u64,
     pub(in crate::agent::site) count: i64,
     /// When a key that is still there was last changed; 0 where there is none.
     pub(in crate::agent::site) last_change: i64,
@@ -33,27 +36,36 @@ impl Client {
     /// Carries a transaction out, if its conditions hold. Trouble that is not settled leaves open whether it
     /// was.
     pub(in crate::agent::site) fn carry_out(&self, transaction: &Transaction) -> Result<Done, Trouble> {
+        let asked = self.generations().ask();
         let answer: TransactionResponse = self.ask("/v3/kv/txn", &transaction.wire(), false)?;
+        let generation = self.generations().answered(asked, &answer.header);
         let pairs = |range: super::message::RangeResponse| range.kvs.into_iter().map(Pair::from).collect();
         let ranges = answer.responses.into_iter().filter_map(|response| response.response_range);
         Ok(Done {
             holds: answer.succeeded,
             revision: answer.header.revision.0,
+            generation,
             read: ranges.map(pairs).collect(),
         })
     }
 
     /// Reads keys, in pages, all at one revision: what the majority has now.
     pub(in crate::agent::site) fn read(&self, range: &Range) -> Result<Snapshot, Trouble> {
-        let mut found = Snapshot { revision: 0, pairs: Vec::new() };
+        let mut found = Snapshot { revision: 0, generation: 0, cluster: String::new(), pairs: Vec::new() };
         let mut from = range.key_bytes();
         loop {
             let revision = (found.revision > 0).then_some(Long(found.revision));
             let limit = Some(Long(PAGE));
             let question = RangeRequest { key: from, revision, limit, ..question(range) };
+            let asked = self.generations().ask();
             let answer: RangeResponse = self.ask("/v3/kv/range", &question, true)?;
+            let generation = self.generations().answered(asked, &answer.header);
             if found.revision == 0 {
                 found.revision = answer.header.revision.0;
+                found.generation = generation;
+                found.cluster = answer.header.cluster_id;
+            } else if found.generation != generation {
+                return Err(Trouble::replaced());
             }
             let last = answer.kvs.last().map(|pair| pair.key.clone());
             found.pairs.extend(answer.kvs.into_iter().map(Pair::from));
@@ -76,9 +88,10 @@ impl Client {
             keys_only: true,
             ..question(range)
         };
+        let asked = self.generations().ask();
         let answer: RangeResponse = self.ask("/v3/kv/range", &question, true)?;
         Ok(Summary {
-            revision: answer.header.revision.0,
+            generation: self.generations().answered(asked, &answer.header),
             count: answer.count.0,
             last_change: answer.kvs.first().map_or(0, |pair| pair.mod_revision.0),
         })

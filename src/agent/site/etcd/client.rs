@@ -16,6 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use ureq::{Agent, Body, http::Response};
 
 use super::{
+    generation::Generations,
     message::{AuthenticateRequest, AuthenticateResponse, Failure},
     tls,
     trouble::{Kind, Trouble},
@@ -24,6 +25,9 @@ use crate::escape::visible;
 
 /// An answer that is longer is not read to its end.
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
+
+/// The same of metrics.
+const LONGEST_METRICS: u64 = 4 * 1024 * 1024;
 
 /// Where etcd is, and who asks.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +56,7 @@ struct Inner {
     /// The member that answered last.
     current: AtomicUsize,
     token: Mutex<Option<String>>,
+    generations: Generations,
 }
 
 impl Client {
@@ -70,7 +75,23 @@ impl Client {
             .timeout_recv_response(Some(access.patience))
             .build();
         let agent = Agent::new_with_config(config);
-        Ok(Self(Arc::new(Inner { access, agent, current: AtomicUsize::new(0), token: Mutex::new(None) })))
+        Ok(Self(Arc::new(Inner {
+            access,
+            agent,
+            current: AtomicUsize::new(0),
+            token: Mutex::new(None),
+            generations: Generations::default(),
+        })))
+    }
+
+    /// Which etcd it is that answers.
+    pub(super) fn generations(&self) -> &Generations {
+        &self.0.generations
+    }
+
+    /// A change was heard of at this revision.
+    pub(in crate::agent::site) fn has_heard(&self, generation: u64, revision: i64) {
+        self.generations().heard(generation, revision);
     }
 
     /// Turns to the next member: the one that answers is not to be trusted.
@@ -196,6 +217,28 @@ impl Client {
             Err(_) => String::from_utf8_lossy(&text).trim().to_owned(),
         };
         Err(Trouble::said(endpoint, status, &text))
+    }
+
+    /// Asks each member, and hears those that answer.
+    pub(super) fn ask_each<Q: Serialize, A: DeserializeOwned>(&self, path: &str, question: &Q) -> Vec<A> {
+        let Access { endpoints, patience, .. } = &self.0.access;
+        let question = serde_json::to_vec(question).unwrap_or_default();
+        let ask = |endpoint: &String| {
+            let response = self.call_one(endpoint, path, &question, Some(*patience)).ok()?;
+            serde_json::from_reader(response.into_body().into_reader().take(64 * 1024)).ok()
+        };
+        endpoints.iter().filter_map(ask).collect()
+    }
+
+    /// The metrics of the member that answers, where it shows them.
+    pub(super) fn metrics(&self) -> Option<String> {
+        let endpoint = self.endpoint(self.0.current.load(Ordering::Relaxed));
+        let request = self.0.agent.get(format!("{}/metrics", endpoint.trim_end_matches('/')));
+        let request = request.config().timeout_recv_body(Some(self.0.access.patience)).build();
+        let response = request.call().ok().filter(|response| response.status().is_success())?;
+        let mut text = String::new();
+        response.into_body().into_reader().take(LONGEST_METRICS).read_to_string(&mut text).ok()?;
+        Some(text)
     }
 
     fn token(&self) -> std::sync::MutexGuard<'_, Option<String>> {

@@ -39,9 +39,11 @@ impl<'de> Deserialize<'de> for Long {
 }
 
 /// In front of every answer.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Header {
+    /// Too large for a [`Long`].
+    pub(super) cluster_id: String,
     pub(super) revision: Long,
 }
 

@@ -5,6 +5,8 @@
 
 mod calls;
 mod client;
+mod condition;
+mod generation;
 mod message;
 mod tls;
 mod transaction;
@@ -14,6 +16,7 @@ mod watch;
 pub(super) use self::{
     calls::Snapshot,
     client::{Access, Client},
+    condition::Condition,
     message::Pair,
     transaction::{Compare, Done, Operation, Range, Transaction},
     trouble::Trouble,

@@ -90,6 +90,8 @@ pub(in crate::agent::site) struct Done {
     pub(in crate::agent::site) holds: bool,
     /// The revision of the whole etcd then.
     pub(in crate::agent::site) revision: i64,
+    /// That of the etcd that has answered.
+    pub(in crate::agent::site) generation: u64,
     /// What was read, in the order of the reads.
     pub(in crate::agent::site) read: Vec<Vec<Pair>>,
 }

@@ -38,6 +38,8 @@ pub(in crate::agent::site) enum Kind {
     NotNow(String),
     /// The member says that something is wrong, and not whether it was done.
     Unclear(String),
+    /// The answer is of another etcd than the question was meant for, or of older data.
+    Replaced,
     /// The answer makes no sense.
     Senseless(String),
 }
@@ -54,8 +56,20 @@ impl Trouble {
             | Kind::Compacted
             | Kind::Refused(_)
             | Kind::NotNow(_) => true,
-            Kind::Silent(_) | Kind::Broken(_) | Kind::Unclear(_) | Kind::Senseless(_) => false,
+            Kind::Silent(_) | Kind::Broken(_) | Kind::Unclear(_) | Kind::Replaced | Kind::Senseless(_) => {
+                false
+            }
         }
+    }
+
+    /// That somebody else has answered than was asked.
+    pub(in crate::agent::site) fn replaced() -> Self {
+        Self { endpoint: String::new(), kind: Kind::Replaced }
+    }
+
+    /// Whether it is that.
+    pub(in crate::agent::site) fn is_of_another(&self) -> bool {
+        self.kind == Kind::Replaced
     }
 
     /// Whether the lease is dead.
@@ -109,6 +123,7 @@ impl Trouble {
             | Kind::LeaseGone
             | Kind::Compacted
             | Kind::Refused(_)
+            | Kind::Replaced
             | Kind::Senseless(_) => {
                 return None;
             }
@@ -197,7 +212,9 @@ fn what_is_wrong(why: &CertificateError) -> Option<&'static str> {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: ", self.endpoint.shown())?;
+        if !self.endpoint.is_empty() {
+            write!(formatter, "{}: ", self.endpoint.shown())?;
+        }
         match &self.kind {
             Kind::NotReached(why) | Kind::Broken(why) => write!(formatter, "{}", why.shown()),
             Kind::Distrusted(why) => write!(formatter, "its certificate is not trusted: {}", why.shown()),
@@ -205,6 +222,9 @@ impl fmt::Display for Trouble {
                 write!(formatter, "it does not accept the certificate of this host: {}", why.shown())
             }
             Kind::Silent(waited) => write!(formatter, "no answer for {} s", waited.as_secs_f32()),
+            Kind::Replaced => {
+                write!(formatter, "another etcd answers than before, or one whose data were restored")
+            }
             Kind::TokenExpired => write!(formatter, "the token has run out"),
             Kind::LeaseGone => write!(formatter, "the lease of this host has gone"),
             Kind::Compacted => write!(formatter, "what happened meanwhile was compacted away"),

@@ -1,0 +1,198 @@
+//! An etcd whose data were restored from a backup, or another one in its place: slots that were taken since
+//! the backup are not in it. So nobody is given any until every host has written down again what it holds,
+//! or is taken for gone: for one ttl from the moment at which this agent saw it. That is long enough, because
+//! a host that has not been there meanwhile read its key last in the old etcd, so that its deadline passes
+//! before; and one that has been there counts as confirmed only when all its slots are there.
+//!
+//! `c/id` says of which etcd the tables are. A backup says it of another one than answers, unless it was
+//! restored under the same name (`--initial-cluster-token`): then agents that knew a later revision put it
+//! in doubt.
+
+use std::time::Duration;
+
+use super::{
+    Site,
+    announcement::log,
+    etcd::{Compare, Done, Operation, Snapshot, Transaction, Trouble},
+    key::Key,
+    mirror::{At, Changed},
+    record::{ClusterRecord, bytes},
+    work::{Admission, Work},
+};
+use crate::{agent::service::Service, sys::process, terms::location::name_on_site};
+
+impl Service {
+    /// Everything was read anew; perhaps of another etcd.
+    pub(super) fn refresh(&mut self, Snapshot { revision, generation, cluster, pairs }: Snapshot) -> Changed {
+        let Some(site) = &mut self.site else { return Changed::default() };
+        site.lag.forget();
+        let before = site.origin.cluster.replace(cluster);
+        let is_another = before.is_some() && site.origin.generation != generation;
+        site.origin.generation = generation;
+        let named = site.revision_of_name();
+        site.origin.longest = site.origin.longest.max(site.longest_ttl());
+        let changed = site.mirror.replace(revision, pairs);
+        if is_another {
+            let is_silent = before == site.origin.cluster && named == site.revision_of_name();
+            site.origin.doubted =
+                (is_silent || site.mirror.cluster.is_none()).then(|| site.revision_of_name());
+            self.begin_anew();
+        } else if before.is_none() {
+            // An agent that was started meanwhile has to put back what it kept, too.
+            site.origin.is_incomplete = !site.is_named();
+        }
+        if let Some(site) = &mut self.site {
+            site.look_at_name();
+        }
+        changed
+    }
+
+    /// No revision that was known before means anything now.
+    fn begin_anew(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        log("etcd was restored from a backup, or another one answers: what this host holds is put back");
+        site.origin.first_work = site.next;
+        site.origin.is_incomplete = true;
+        site.absences.clear();
+        site.shown.clear();
+        for holding in self.holdings.values_mut() {
+            if let Some(of_site) = &mut holding.of_site {
+                of_site.revision = 0;
+            }
+        }
+        for work in site.works.values_mut().chain(&mut site.again) {
+            if let Work::Free(freeing) = work {
+                freeing.revision = 0;
+            }
+        }
+        for number in site.tickets.keys().copied().collect::<Vec<_>>() {
+            site.see_tickets(number);
+        }
+        site.register_anew();
+    }
+
+    /// Whether everything that this host holds is known to stand in the etcd that answers; at the first time
+    /// after another came the host's key is written anew, so that what it holds is protected.
+    pub(super) fn is_complete(&mut self) -> bool {
+        let Some(site) = &mut self.site else { return true };
+        if !site.origin.is_incomplete {
+            return true;
+        }
+        let is_there = self.holdings.values().all(|holding| {
+            holding.held.iter().filter(|held| !held.is_shared()).all(|held| {
+                let Some(name) = name_on_site(held.table().name()) else { return true };
+                let of = site.mirror.table(name);
+                held.slots().iter().all(|slot| {
+                    let record = of.and_then(|of| of.slots.get(slot)?.record.as_ref());
+                    record.is_some_and(|record| record.is_of(&site.boot, &holding.saved))
+                })
+            })
+        });
+        site.origin.is_incomplete = !is_there;
+        if is_there {
+            site.register_anew();
+        }
+        is_there
+    }
+
+    /// What came of writing of which etcd the tables are.
+    pub(super) fn named(&mut self, record: ClusterRecord, result: Result<Done, Trouble>) {
+        let Some(site) = &mut self.site else { return };
+        match result {
+            Ok(done) if done.holds => {
+                site.mirror.cluster = Some(At { revision: done.revision, record: Some(record) });
+                site.look_at_name();
+            }
+            // It is seen in the mirror who was faster.
+            Ok(_) => {}
+            Err(trouble) => site.note(trouble),
+        }
+    }
+}
+
+impl Site {
+    /// Whether the tables are those of the etcd that answers, and complete.
+    pub(super) fn is_named(&self) -> bool {
+        let said = self.mirror.cluster.as_ref().and_then(|at| Some(&at.record.as_ref()?.cluster));
+        said.is_some() && said == self.origin.cluster.as_ref()
+    }
+
+    /// For how long nothing has been given because the tables may lack something, and for how much longer.
+    pub(super) fn is_held_back(&self) -> Option<(Duration, Duration)> {
+        let since = self.origin.held_back?;
+        let lasts = process::since_boot().unwrap_or_default().saturating_sub(since);
+        Some((lasts, self.longest_ttl().saturating_sub(lasts)))
+    }
+
+    /// That, for whoever is given nothing.
+    pub(super) fn why_held_back(&self) -> Option<String> {
+        let (_, left) = self.is_held_back()?;
+        Some(format!(
+            "etcd was restored from a backup, or is another one: until each host has written down again what it holds, \
+             for about {} s more, no slots are given",
+            left.as_secs().max(1)
+        ))
+    }
+
+    /// That it is still so.
+    pub(super) fn proof_of_name(&self) -> Compare {
+        Compare::ChangedAt(self.keys.name(&Key::Cluster), self.revision_of_name())
+    }
+
+    /// Whether an admission was decided on the etcd that is known now.
+    pub(super) fn is_of_now(&self, admission: &Admission) -> bool {
+        admission.generation == self.origin.generation
+    }
+
+    /// Writes of which etcd the tables are, where nobody has, or where it is time.
+    pub(super) fn look_at_name(&mut self) {
+        let Some(cluster) = self.origin.cluster.clone() else { return };
+        if self.works.values().any(|work| matches!(work, Work::Name(_))) {
+            return;
+        }
+        let wanted = if self.origin.doubted == Some(self.revision_of_name()) {
+            String::new()
+        } else if self.is_named() {
+            self.origin.held_back = None;
+            return;
+        } else if self.mirror.cluster.is_none() {
+            cluster
+        } else {
+            let now = process::since_boot().unwrap_or_default();
+            if self.origin.held_back.is_none() {
+                self.origin.held_back = Some(now);
+                log("the tables may lack something: no slots are given until all hosts have put back theirs");
+            }
+            match self.is_held_back() {
+                Some((_, left)) if left.is_zero() && !self.origin.is_incomplete => cluster,
+                _ => return,
+            }
+        };
+        let record = ClusterRecord { cluster: wanted };
+        let transaction = Transaction {
+            compares: vec![self.proof_of_name()],
+            operations: vec![Operation::Put(self.keys.name(&Key::Cluster), bytes(&record))],
+        };
+        self.send(Work::Name(record), transaction);
+    }
+
+    fn revision_of_name(&self) -> i64 {
+        self.mirror.cluster.as_ref().map_or(0, |at| at.revision)
+    }
+
+    fn longest_ttl(&self) -> Duration {
+        let of_hosts = self.mirror.written.keys().map(|host| self.ttl_of(host));
+        of_hosts.max().unwrap_or_default().max(self.origin.longest).max(self.ttl)
+    }
+
+    /// Which tickets of a launch there are, as the mirror says.
+    pub(super) fn see_tickets(&mut self, session: u64) {
+        let Some(tickets) = self.tickets.get_mut(&session) else { return };
+        let number = tickets.number;
+        let own = self.mirror.tables().filter_map(|(name, of)| {
+            let record = of.tickets.get(&number)?.record.as_ref()?;
+            (record.host == self.host && record.boot == self.boot).then(|| (name.clone(), record.clone()))
+        });
+        tickets.written = own.collect();
+    }
+}

@@ -1,0 +1,107 @@
+//! An etcd whose data are restored from a backup: slots that were taken since are not in it, and nobody is let
+//! in until they are there again.
+
+use super::upkeep::slots;
+use super::{LASTING, held, seats, status, waiting};
+use crate::support::{Ending, Etcd, Host, eventually, needs_etcd};
+
+/// Longer than a test takes: nobody is given up meanwhile.
+const ENDLESS: &str = "10m";
+
+const AT_ONCE: [&str; 5] = ["run", "-q", "-n", "--", "matlab"];
+
+/// Two hosts that are there, on an etcd of their own.
+fn two_hosts(etcd: &Etcd, ttl: &str) -> (String, [Host; 2]) {
+    let settings = etcd.settings(&Etcd::prefix(), ttl);
+    let hosts = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, ""), &settings));
+    for host in &hosts {
+        eventually("both are there", || {
+            let site = status(host)["site"].clone();
+            let known = site["hosts"].as_array().map_or(0, Vec::len);
+            (site["connected"] == true && known == 2).then_some(())
+        });
+    }
+    (settings, hosts)
+}
+
+fn prefix_of(host: &Host) -> String {
+    status(host)["site"]["prefix"].as_str().expect("a prefix").to_owned()
+}
+
+/// A launch on this host never starts, and sooner or later it is told that etcd was restored.
+#[track_caller]
+fn is_held_back(host: &Host) {
+    eventually("it is told why", || {
+        let outcome = host.test().args(AT_ONCE).outcome();
+        assert_ne!(outcome.ending, Ending::Status(0), "one too many");
+        outcome.stderr.contains("etcd was restored from a backup").then_some(())
+    });
+    let trouble = status(host)["site"]["trouble"]["text"].to_string();
+    assert!(trouble.contains("until each host has written down again what it holds"), "{trouble}");
+}
+
+/// A slot that was taken after the backup, by a host that is not there when it is restored.
+fn is_missing_after(more: impl Fn(&Etcd), token: &str, comes_new: bool) {
+    let etcd = Etcd::new();
+    let (settings, [mut one, two]) = two_hosts(&etcd, ENDLESS);
+    let prefix = prefix_of(&two);
+    let saved = etcd.save();
+    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    more(&etcd);
+    one.agent.signal(nix::sys::signal::Signal::SIGKILL);
+    etcd.restore(&saved, token);
+    is_held_back(&two);
+    if comes_new {
+        // Whoever knows nothing of the time before.
+        is_held_back(&Host::new("lab3", &seats(1, ""), &settings));
+    }
+    assert_eq!(slots(&etcd, &prefix).len(), 0);
+    one.restart();
+    eventually("it is put back", || (slots(&etcd, &prefix).len() == 1).then_some(()));
+    eventually("it is counted", || (held(&two) == 1).then_some(()));
+    assert!(running.answers());
+}
+
+/// "Restored from a backup: no slots are given until each host has written down again what it holds."
+#[test]
+fn an_etcd_that_was_restored_lets_nobody_in() {
+    needs_etcd!();
+    is_missing_after(|_| (), "another", true);
+}
+
+/// The same where it has the same name as before: who knew a later revision notices.
+#[test]
+fn a_revision_that_goes_back_lets_nobody_in() {
+    needs_etcd!();
+    let later = |etcd: &Etcd| {
+        for _ in 0..20 {
+            etcd.control(&["put", "/elsewhere", "x"]).expect("it is written");
+        }
+    };
+    is_missing_after(later, "etcd-cluster", false);
+}
+
+/// "After that all goes on": holders have their slots, and who waits has its turn.
+#[test]
+fn after_a_restore_the_site_goes_on() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let (_, [one, two]) = two_hosts(&etcd, LASTING);
+    let saved = etcd.save();
+    let running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut waits = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&one) == 1).then_some(()));
+    etcd.restore(&saved, "another");
+    let is_open = |host: &Host| status(host)["site"]["connected"] == true;
+    eventually("slots are given again", || {
+        let outcome = two.test().args(AT_ONCE).outcome();
+        assert_ne!(outcome.ending, Ending::Status(0), "one too many");
+        (outcome.ending == Ending::Status(75) && is_open(&one) && is_open(&two)).then_some(())
+    });
+    eventually("both see both", || (held(&two) == 1 && waiting(&one) == 1).then_some(()));
+    drop(running);
+    waits.write_line("it runs");
+    assert_eq!(waits.read_line(), "it runs\n");
+}
