@@ -188,6 +188,7 @@ mod tests {
     /// A site of two hosts at which all is well.
     fn site() -> AboutSite {
         AboutSite {
+            store: None,
             host: "lab1".to_owned(),
             endpoints: Vec::new(),
             prefix: "/rungate/".to_owned(),
