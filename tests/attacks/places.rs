@@ -137,7 +137,8 @@ fn a_link_on_the_way_that_another_user_made() {
             let told = outcome.stdout + &outcome.stderr;
             assert!(told.contains("projects: belongs to backup"), "{look:?}: {told}");
         }
-        site.test().args(["list", "projects"]).status(0);
+        let list = site.test().args(["list", "projects"]);
+        list.stdout("Nobody has used any of them yet.\n").status(0);
         is_untouched(&site);
         prepare(&site, "backup", "rm projects");
     }
