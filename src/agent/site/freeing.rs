@@ -35,7 +35,7 @@ impl Service {
         let paced = holding.paced_at_site.clone();
         let revision = holding.of_site.map_or(0, |of_site| of_site.revision);
         let (pid, start, uid) = (holding.saved.pid, holding.saved.start, holding.saved.uid);
-        site.free(Freeing { held, pid, start, revision, paced, uid });
+        site.free(Freeing { held, pid, start, revision, paced, uid, deleted: Vec::new() });
     }
 
     /// Has it forgotten everywhere when a table was last used, if it is the site's.
@@ -52,14 +52,11 @@ impl Service {
         let Some(site) = &mut self.site else { return };
         match result {
             Ok(done) if done.holds => {
-                for held in &freeing.held {
-                    if let Some(name) = name_on_site(held.table().name()) {
-                        for slot in held.slots() {
-                            site.mirror.forget_slot(name, *slot, done.revision);
-                        }
-                        site.stirred.insert(name.to_owned());
-                    }
+                for (name, slot, written) in &freeing.deleted {
+                    site.mirror.forget_slot(name, *slot, *written, done.revision);
                 }
+                let names = freeing.held.iter().filter_map(|held| name_on_site(held.table().name()));
+                site.stirred.extend(names.map(str::to_owned));
                 drop(freeing);
             }
             // Something was otherwise than it was known to be, or nobody knows: until it is done, it is done
@@ -76,12 +73,14 @@ impl Service {
 impl Site {
     /// Sends what frees them. To do it twice does no harm: a key that somebody else has written is not the
     /// one.
-    pub(super) fn free(&mut self, freeing: Freeing) {
+    pub(super) fn free(&mut self, mut freeing: Freeing) {
         let mut transaction = Transaction::default();
+        let mut deleted = Vec::new();
         for held in &freeing.held {
             let Some(name) = name_on_site(held.table().name()) else { continue };
             for slot in held.slots() {
                 if let Some(revision) = self.revision_of(name, *slot, &freeing) {
+                    deleted.push((name.to_owned(), *slot, revision));
                     let key = self.keys.name(&Key::Slot(name.to_owned(), *slot));
                     transaction.compares.push(Compare::ChangedAt(key.clone(), revision));
                     transaction.operations.push(Operation::Delete(key));
@@ -96,6 +95,7 @@ impl Site {
                 transaction.operations.push(Operation::Put(key, bytes(&stamps)));
             }
         }
+        freeing.deleted = deleted;
         self.send(Work::Free(freeing), transaction);
     }
 

@@ -56,6 +56,12 @@ impl Service {
                 site.lag.compare(sent, revision);
                 site.look_at_lag();
             }
+            Report::Counted { revision, count } => {
+                if site.mirror.differs_from(revision, count) {
+                    log("changes of the site did not all come; everything is read anew");
+                    site.doubt();
+                }
+            }
             Report::Twin(boot) => {
                 site.registration = None;
                 let text = format!(

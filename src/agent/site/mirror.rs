@@ -50,6 +50,10 @@ pub(super) struct Mirror {
     pub(super) hosts: BTreeMap<String, At<HostRecord>>,
     pub(super) written: BTreeMap<String, At<HostRecord>>,
     pub(super) cluster: Option<At<ClusterRecord>>,
+    /// How many keys there were that mean nothing here, when all were read.
+    strange: usize,
+    /// When slots were deleted that are forgotten although it was not told yet.
+    early: Vec<i64>,
 }
 
 impl Mirror {
@@ -63,6 +67,8 @@ impl Mirror {
             hosts: BTreeMap::new(),
             written: BTreeMap::new(),
             cluster: None,
+            strange: 0,
+            early: Vec::new(),
         }
     }
 
@@ -86,13 +92,23 @@ impl Mirror {
         self.tables.iter()
     }
 
+    /// Whether it lacks anything, or has too much: if every change up to this revision is there, so many keys
+    /// are.
+    pub(super) fn differs_from(&self, revision: i64, count: i64) -> bool {
+        let early = self.early.iter().filter(|at| **at > self.revision).count();
+        let known = self.count() + early + self.strange;
+        self.revision == revision && i64::try_from(known).is_ok_and(|known| known != count)
+    }
+
     /// How many keys there are.
-    #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         let of_table = |table: &TableOfSite| {
             table.slots.len() + table.tickets.len() + usize::from(table.stamps.is_some())
         };
-        self.tables.values().map(of_table).sum::<usize>() + self.hosts.len() + self.written.len()
+        self.tables.values().map(of_table).sum::<usize>()
+            + self.hosts.len()
+            + self.written.len()
+            + usize::from(self.cluster.is_some())
     }
 
     /// Everything anew, whatever was known before.
@@ -102,9 +118,11 @@ impl Mirror {
             hosts: self.hosts.keys().chain(self.written.keys()).cloned().collect(),
         };
         *self = Self { revision, is_known: true, ..Self::new(self.keys.clone()) };
+        let all = pairs.len();
         for pair in pairs {
             self.set(&mut changed, pair, true);
         }
+        self.strange = all.saturating_sub(self.count());
         changed
     }
 
@@ -119,14 +137,17 @@ impl Mirror {
             self.revision = pair.revision;
             self.set(&mut changed, pair, is_there);
         }
+        self.early.retain(|at| *at > self.revision);
         changed
     }
 
-    /// A slot that this agent itself has deleted, at this revision: it need not wait to be told.
-    pub(super) fn forget_slot(&mut self, table: &str, slot: u64, revision: i64) {
+    /// A slot that was written at `written` and that this agent itself has deleted, at `deleted`: it need not
+    /// wait to be told.
+    pub(super) fn forget_slot(&mut self, table: &str, slot: u64, written: i64, deleted: i64) {
         if let Some(of) = self.tables.get_mut(table) {
-            if of.slots.get(&slot).is_some_and(|at| at.revision < revision) {
+            if of.slots.get(&slot).is_some_and(|at| at.revision == written) {
                 of.slots.remove(&slot);
+                self.early.push(deleted);
             }
             if of.is_empty() {
                 self.tables.remove(table);
@@ -232,5 +253,22 @@ mod tests {
     #[test]
     fn a_key_counts_whatever_its_value_is() {
         assert_eq!(mirror().table("a").expect("a table").slots[&1].record, None);
+    }
+
+    #[test]
+    fn what_did_not_come_is_noticed_by_the_number_of_keys() {
+        let mut mirror = mirror();
+        // Two that are known, and one that means nothing here.
+        let differs = |mirror: &Mirror, revision| [2, 3, 4].map(|count| mirror.differs_from(revision, count));
+        assert_eq!(differs(&mirror, 10), [true, false, true]);
+        assert_eq!(differs(&mirror, 9), [false; 3]);
+        // What is forgotten early was there at that revision.
+        mirror.forget_slot("a", 1, 5, 12);
+        assert!(mirror.table("a").is_some(), "somebody else's is not forgotten");
+        mirror.forget_slot("a", 1, 4, 12);
+        assert!(mirror.table("a").is_none());
+        assert_eq!(differs(&mirror, 10), [true, false, true]);
+        mirror.apply(vec![(pair("/r/s/a/0000001", 12), false)]);
+        assert_eq!(differs(&mirror, 12), [false, true, true]);
     }
 }

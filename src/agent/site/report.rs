@@ -20,6 +20,8 @@ pub(super) enum Report {
     Unreached(Trouble),
     /// The newest key had this revision when a read was sent.
     Compared { sent: Duration, revision: i64 },
+    /// At this revision, up to which every change was told, there were so many keys.
+    Counted { revision: i64, count: i64 },
     /// The lease of the host's key has gone, or the key with it.
     LeaseLost,
     /// Another host writes this one's key; its boot.

@@ -68,7 +68,13 @@ impl Watcher {
             *known = None;
         }
         let Known { revision, generation } = match *known {
-            Some(known) => known,
+            Some(known) => {
+                // A member that has just come in has been seen to leave changes out.
+                if let Some(count) = self.client.count_at(&self.keys.all(), known.revision)? {
+                    self.reporter.tell(Report::Counted { revision: known.revision, count });
+                }
+                known
+            }
             None => {
                 let snapshot = self.client.read(&self.keys.all())?;
                 let (revision, generation) = (snapshot.revision, snapshot.generation);

@@ -50,6 +50,8 @@ pub(super) struct Freeing {
     /// The tables whose last use is written down.
     pub(super) paced: Vec<String>,
     pub(super) uid: u32,
+    /// Each slot whose key goes, with its table and the revision at which that was written.
+    pub(super) deleted: Vec<(String, u64, i64)>,
 }
 
 impl Work {

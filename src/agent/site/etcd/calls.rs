@@ -97,6 +97,22 @@ impl Client {
         })
     }
 
+    /// How many keys there were at a revision; none where that was compacted away.
+    pub(in crate::agent::site) fn count_at(
+        &self,
+        range: &Range,
+        revision: i64,
+    ) -> Result<Option<i64>, Trouble> {
+        let at = Some(Long(revision));
+        let question =
+            RangeRequest { limit: Some(Long(1)), keys_only: true, revision: at, ..question(range) };
+        match self.ask::<_, RangeResponse>("/v3/kv/range", &question, true) {
+            Ok(answer) => Ok(Some(answer.count.0)),
+            Err(trouble) if trouble.is_compacted() => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
     /// A new lease of so many seconds.
     pub(in crate::agent::site) fn grant_lease(&self, seconds: i64) -> Result<i64, Trouble> {
         let question = LeaseGrantRequest { ttl: Long(seconds) };

@@ -72,6 +72,11 @@ impl Trouble {
         self.kind == Kind::Replaced
     }
 
+    /// Whether what was asked for is not kept any more.
+    pub(in crate::agent::site) fn is_compacted(&self) -> bool {
+        self.kind == Kind::Compacted
+    }
+
     /// Whether the lease is dead.
     pub(in crate::agent::site) fn is_lease_gone(&self) -> bool {
         self.kind == Kind::LeaseGone
