@@ -62,8 +62,9 @@ fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
     let free: Vec<u64> = free.take(above.min(MOST_COMPARES)).collect();
     if free.len() < above {
         // More than can be compared, or another limit than that of the decision: then the decision itself is
-        // proved.
-        return vec![Compare::UnchangedSince(keys.slots(&taking.table), revision)];
+        // proved; and still that nobody has these slots, for the mirror may know more than was decided on.
+        compares.push(Compare::UnchangedSince(keys.slots(&taking.table), revision));
+        return compares;
     }
     compares.extend(free.into_iter().map(absent));
     compares.push(Compare::UnchangedSince(keys.slots_above(&taking.table, limit), revision));
