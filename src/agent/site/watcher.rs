@@ -67,14 +67,9 @@ impl Watcher {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
         }
-        let Known { revision, generation } = match *known {
-            Some(known) => {
-                // A member that has just come in has been seen to leave changes out.
-                if let Some(count) = self.client.count_at(&self.keys.all(), known.revision)? {
-                    self.reporter.tell(Report::Counted { revision: known.revision, count });
-                }
-                known
-            }
+        let before = *known;
+        let Known { revision, generation } = match before {
+            Some(known) => known,
             None => {
                 let snapshot = self.client.read(&self.keys.all())?;
                 let (revision, generation) = (snapshot.revision, snapshot.generation);
@@ -93,6 +88,12 @@ impl Watcher {
         if summary.generation != generation {
             *known = None;
             return Ok(true);
+        }
+        // A member that has just come in has been seen to leave changes out.
+        if before.is_some() {
+            if let Some(count) = self.client.count_at(&self.keys.all(), revision)? {
+                self.reporter.tell(Report::Counted { revision, count });
+            }
         }
         let mut watch = self.client.watch(&self.keys.all(), revision + 1, self.longest)?;
         while let Some(heard) = watch.next()? {
