@@ -23,8 +23,24 @@ impl Service {
     pub(super) fn ask(&mut self, number: u64, take: Take) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let whose = (session.peer.process.pid(), session.peer.started);
+        let mut left = Vec::new();
+        if let Some(before) = &session.take {
+            // Whoever has waited for something else would come before others who wait for this.
+            if !take.is_of_same_launch(before) {
+                left = session.place.line.tables();
+                session.place.line.give_up();
+                session.place.served_as = None;
+            }
+            session.answer(&Answer::Anew, None);
+        }
         let unused = match session.stage {
-            Stage::Has(holding) => vec![holding],
+            Stage::Has(holding) => {
+                // It was its turn, and is.
+                if let Some(number) = session.place.served_as {
+                    session.place.line.come_as(number);
+                }
+                vec![holding]
+            }
             _ if take.is_again => {
                 let is_theirs =
                     |(_, holding): &(&u64, &Holding)| (holding.saved.pid, holding.saved.start) == whose;
@@ -37,6 +53,11 @@ impl Service {
         session.tried.clear();
         self.come_back(number);
         self.judge(number);
+        if !left.is_empty() {
+            self.write_place(number);
+            self.write_tickets(number);
+            self.serve(&left);
+        }
     }
 
     /// Frees what a launch had got before and has not used.

@@ -29,6 +29,7 @@ impl Service {
         }
         let number = self.number();
         if let Some(session) = self.sessions.get_mut(&session_number) {
+            session.place.served_as = session.place.line.number();
             session.place.line.give_up();
             session.place.resting = None;
         }

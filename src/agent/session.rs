@@ -14,6 +14,7 @@ use crate::{
         frame::{Garbage, Inbox},
         message::{Answer, Request, Take},
     },
+    keeper::line::Number,
     protocol::place_in_line::PlaceInLine,
     sys::{failure::Errno, local_socket::Connection, peer::Peer, process::Process},
 };
@@ -84,6 +85,8 @@ pub(super) struct Waiting {
     pub(super) was_away: bool,
     /// When the time of one of its claims is over.
     pub(super) next: Option<Instant>,
+    /// The number under which it got what it has.
+    pub(super) served_as: Option<Number>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
     /// What is written down of it, and in which file.

@@ -68,6 +68,15 @@ pub struct Conversation {
 }
 
 impl Conversation {
+    /// Ends it, because nothing is wanted of the agent any more: with it goes the place in line, and what was
+    /// given meanwhile.
+    pub fn end(&mut self) {
+        if let Some(client) = self.client.take() {
+            // An agent that has gone finds out by itself.
+            let _ = client.borrow_mut().say(&Request::GiveBack(false));
+        }
+    }
+
     /// Asks the agent, and waits for its answer as long as the launch may. An agent that has died is waited
     /// for.
     pub(super) fn take<'c>(
@@ -127,6 +136,8 @@ impl Conversation {
         is_again: bool,
         has_waited: &mut bool,
     ) -> Result<Asked<'c>, AgentError> {
+        // What it says to an earlier question may still be under way.
+        let mut is_stale = self.client.is_some();
         let client = match &self.client {
             Some(client) => Rc::clone(client),
             None => Rc::new(RefCell::new(Client::connect()?)),
@@ -152,6 +163,16 @@ impl Conversation {
                 },
                 Err(error) => return Ok(Asked::Lost(error)),
             };
+            match answer {
+                Answer::Anew => is_stale = false,
+                // That somebody was ended is told, whichever question it was for.
+                Answer::Expired(_) => {}
+                _ if is_stale => drop(client.borrow_mut().take_descriptor()),
+                _ => {}
+            }
+            if is_stale && !matches!(answer, Answer::Expired(_)) {
+                continue;
+            }
             return Ok(Asked::Answered(match answer {
                 Answer::Granted(granted) => {
                     let kept = Granted::over(&client, asker.keepers.floor)?;
@@ -185,7 +206,7 @@ impl Conversation {
                 },
                 Answer::Differs(why) => return Err(AgentError::Differs(why)),
                 Answer::Failed(why) => return Err(AgentError::Failed(why)),
-                Answer::Tables(_) | Answer::About(_) | Answer::Challenge(_) => continue,
+                Answer::Tables(_) | Answer::About(_) | Answer::Challenge(_) | Answer::Anew => continue,
             }));
         }
     }

@@ -14,7 +14,7 @@ use rungate::{
     terms::{hold::Hold, span_of_time::Wait},
 };
 
-use super::{held, seats};
+use super::{held, seats, waiting};
 use crate::support::{LOOK, Running, Site, eventually, needs_root};
 
 /// Far above what a launch takes, and far below the time after which the agent counts as unreachable.
@@ -72,10 +72,16 @@ fn who_says_what_makes_no_sense_is_told_so_and_hung_up_on() {
 
 /// A question for the judges.
 pub(super) fn take(wait: Duration) -> Vec<u8> {
+    take_for("matlab", wait)
+}
+
+/// The same for a launch of this command.
+fn take_for(command: &str, wait: Duration) -> Vec<u8> {
+    let path = format!("/usr/bin/{command}");
     let take = Take {
-        typed: "matlab".into(),
-        path: "/usr/bin/matlab".into(),
-        canonical: "/usr/bin/matlab".into(),
+        typed: command.into(),
+        path: path.clone().into(),
+        canonical: path.into(),
         directory: "/".into(),
         arguments: vec!["x".repeat(10_000).into()],
         environment: Vec::new(),
@@ -154,6 +160,45 @@ fn who_stands_in_line_gets_nothing_by_an_old_policy() {
     waits.write_all(&Request::Beat.frame().expect("it is short")).expect("the agent reads");
     assert!(matches!(answer(&mut waits, &mut inbox), Answer::Waits(_)));
     assert_eq!(held(&site), []);
+}
+
+/// "Nobody is overtaken": to have stood in one line is worth nothing in another.
+#[test]
+fn who_waits_for_something_else_comes_last() {
+    needs_root!();
+    let of = |name: &str, command: &str| {
+        format!("[[rule]]\nname = \"{name}\"\ncommands = [\"{command}\"]\nacquire = [\"{name}\"]\n")
+    };
+    let kept = "limit = 1, keeper = \"agent\"";
+    let (site, _agent) = Site::with_agent(&format!(
+        "repository.first = {{ {kept} }}\nrepository.second = {{ {kept} }}\n{}{}",
+        of("first", "matlab"),
+        of("second", "other")
+    ));
+    for name in ["matlab", "other"] {
+        site.program(name);
+    }
+    let _of_first = site.test().args(["run", "--", "matlab"]).spawn();
+    let of_second = site.test().args(["run", "--", "other"]).spawn();
+    let mut changes = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+    changes.set_read_timeout(Some(LONG)).expect("a time");
+    let mut inbox = Inbox::default();
+    changes.write_all(&take(LONG * 10)).expect("the agent reads");
+    assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
+    let wait = ["run", "-q", "--wait", "forever", "--", "other"];
+    let stands = |count: usize| eventually("it stands in line", || (waiting(&site) == count).then_some(()));
+    let before = site.test().args(wait).background();
+    stands(2);
+    let mut waits = site.test().args(wait).background();
+    stands(3);
+    before.kill();
+    stands(2);
+    changes.write_all(&take_for("other", LONG * 10)).expect("the agent reads");
+    assert_eq!(answer(&mut changes, &mut inbox), Answer::Anew);
+    assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
+    of_second.kill();
+    assert!(waits.answers());
+    assert_eq!(waiting(&site), 1);
 }
 
 /// Out of descriptors, it answers those who call later, and uses no processor meanwhile.

@@ -1,9 +1,20 @@
 //! "Waiting is a line in memory": first come, first served, and nobody is passed over who answers.
 
-use nix::sys::signal::Signal;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
 
+use nix::sys::signal::Signal;
+use rungate::{
+    keeper::agent::{
+        frame::{Inbox, LONGEST_REQUEST},
+        message::{Answer, Granted, Obstacle, Reason, Refused, Request, Waits},
+    },
+    terms::hold::Hold,
+};
+
+use super::hostility::LONG;
 use super::{REFUSED, held, seats, waiter, waiting};
-use crate::support::{Running, eventually, needs_root};
+use crate::support::{Ending, Running, eventually, needs_root};
 
 /// The slot goes to whoever came first, at once.
 #[test]
@@ -80,6 +91,51 @@ fn a_policy_that_changes_is_seen_from_the_head_of_the_line() {
     assert_eq!((first.read_line(), second.read_line()), ("it runs\n".to_owned(), "it runs\n".to_owned()));
     let slots: Vec<i64> = held(&site).into_iter().map(|(_, pid)| pid).collect();
     assert_eq!(slots[1..], [i64::from(first.pid()), second.pid().into()], "the first has the lower slot");
+}
+
+/// A launch that asks anew, because the policy has changed, while it is given a slot for its question of
+/// before: the agent takes that slot back, and so it is not started with.
+#[test]
+fn what_was_given_for_an_earlier_question_starts_nothing() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    agent.kill();
+    std::fs::remove_file(site.agent_socket()).expect("the socket of an agent that is gone");
+    let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
+    let mut launch = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    let (mut connection, _) = listener.accept().expect("it asks");
+    connection.set_read_timeout(Some(LONG)).expect("a time");
+    let mut inbox = Inbox::default();
+    assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
+    let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("limit  = 1", "limit  = 2"));
+    let obstacle = Obstacle { table: "seats".to_owned(), reason: Reason::Full, unwaited: None };
+    let refused = Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true };
+    let slots = vec![("seats".to_owned(), "1".to_owned())];
+    let granted = Granted { slots, without: Vec::new(), hold: Hold::Process, has_waited: true };
+    let mut said = Answer::Waits(Waits { refused, ahead: 0 }).frame();
+    said.extend(Answer::Granted(granted).frame());
+    connection.write_all(&said).expect("it listens");
+    assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
+    let mut said = Answer::Anew.frame();
+    said.extend(Answer::Failed("it is only a test".to_owned()).frame());
+    connection.write_all(&said).expect("it listens");
+    let outcome = launch.end();
+    assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
+}
+
+/// What a launch says next.
+#[track_caller]
+fn request(connection: &mut UnixStream, inbox: &mut Inbox) -> Request {
+    loop {
+        if let Some(request) = inbox.request(LONGEST_REQUEST).expect("a message") {
+            return request;
+        }
+        let mut bytes = [0; 1024];
+        let count = connection.read(&mut bytes).expect("it says something in time");
+        assert!(count > 0, "it has hung up");
+        inbox.add(&bytes[..count]);
+    }
 }
 
 /// A claim is waited for as long as it says, also where the command line would wait longer.

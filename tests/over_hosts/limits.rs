@@ -22,7 +22,6 @@ fn limit(host: &Host, limit: u32) {
 /// "Limits lowered and raised in mid-storm, different limits on different hosts": never a program above the
 /// highest that was in force.
 #[test]
-#[ignore = "one time in ten a fourth program was alive for a moment: a defect, not understood yet"]
 fn limits_that_change_and_differ_are_kept() {
     needs_etcd!();
     let etcd = Etcd::shared();

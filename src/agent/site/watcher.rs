@@ -90,10 +90,10 @@ impl Watcher {
             return Ok(true);
         }
         // A member that has just come in has been seen to leave changes out.
-        if before.is_some() {
-            if let Some(count) = self.client.count_at(&self.keys.all(), revision)? {
-                self.reporter.tell(Report::Counted { revision, count });
-            }
+        if before.is_some()
+            && let Some(count) = self.client.count_at(&self.keys.all(), revision)?
+        {
+            self.reporter.tell(Report::Counted { revision, count });
         }
         let mut watch = self.client.watch(&self.keys.all(), revision + 1, self.longest)?;
         while let Some(heard) = watch.next()? {

@@ -108,6 +108,9 @@ impl Turn {
         watch: &Watch<'_>,
     ) -> Result<Outcome<'c>, KeeperError> {
         let (of_agent, others) = wanted.by_keeper();
+        if watch.take.is_none() {
+            self.conversation.end();
+        }
         // One that stood in line already, when the policy still let it, keeps its turn or has run out of
         // time.
         let may_wait = self.has_waited || wanted.may_wait();

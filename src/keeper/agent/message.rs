@@ -67,6 +67,17 @@ wire! {
     }
 }
 
+impl Take {
+    /// Whether it asks for the same launch as another one, so that nothing but the policy can make another
+    /// need of it.
+    pub fn is_of_same_launch(&self, other: &Self) -> bool {
+        let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
+        (typed, path, canonical) == (&other.typed, &other.path, &other.canonical)
+            && (directory, arguments) == (&other.directory, &other.arguments)
+            && (environment, held) == (&other.environment, &other.held)
+    }
+}
+
 wire! {
     /// What is answered.
     enum Answer {
@@ -92,6 +103,9 @@ wire! {
         About(About) = 10,
         /// Nothing yet: the kernel cannot give the process at the other end, which has to say this number.
         Challenge(u128) = 11,
+        /// What came before this was for a question of before: slots that were given by it are given back.
+        /// What follows is for the one that came last.
+        Anew = 12,
     }
 }
 
