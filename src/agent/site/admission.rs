@@ -1,6 +1,8 @@
 //! Slots of the site for a launch: what was decided in memory is proved by a transaction, and counts only
 //! then. Where something has changed meanwhile the launch is decided anew, as soon as the mirror shows what.
 
+use std::time::Instant;
+
 use super::{
     Site,
     etcd::{Compare, Done, Operation, Range, Transaction, Trouble},
@@ -84,8 +86,9 @@ impl Service {
         let ticket = |(table, number)| Operation::Delete(site.keys.name(&Key::Ticket(table, number)));
         operations.extend(tickets.into_iter().map(ticket));
         session.stage = Stage::Proved;
-        let generation = site.origin.generation;
-        let admission = Admission { session: session_number, order, holding, launch, generation };
+        let since = *session.place.resting.get_or_insert_with(Instant::now);
+        let (order, generation) = (Some(order), site.origin.generation);
+        let admission = Admission { session: session_number, order, since, holding, launch, generation };
         site.send(Work::Admit(Box::new(admission)), Transaction { compares, operations });
     }
 
@@ -167,16 +170,14 @@ impl Service {
     fn admitted(&mut self, admission: Admission, revision: i64) {
         let Some(site) = &mut self.site else { return };
         let is_of_now = site.is_of_now(&admission);
-        let Admission { session, order, mut holding, launch, generation: _ } = admission;
+        let Admission { session, order, since: _, mut holding, launch, generation: _ } = admission;
         holding.of_site = Some(OfSite { launch, revision });
         site.trouble = None;
         site.resting.remove(&session);
         let is_open = site.is_open() && is_of_now;
         let is_there =
             matches!(self.sessions.get(&session), Some(known) if matches!(known.stage, Stage::Proved));
-        if !is_there {
-            return self.free_at_site(holding, false);
-        }
+        let Some(order) = order.filter(|_| is_there) else { return self.free_at_site(holding, false) };
         if !is_open {
             // A program is started only while nobody can take its host for gone.
             self.free_at_site(holding, false);
@@ -193,11 +194,24 @@ impl Service {
     /// Something that it rested on has changed.
     fn conflict(&mut self, admission: Admission) {
         let Admission { session, order, holding, .. } = admission;
-        self.rest(session, order, holding);
+        match order {
+            Some(order) => self.rest(session, order, holding),
+            None => {
+                let tables = self.withdraw(holding);
+                self.serve(&tables);
+            }
+        }
     }
 
-    /// Gives back in memory what was not proved, and lets the launch wait until something has changed.
+    /// Lets a launch wait until something has changed, without what was not proved.
     fn rest(&mut self, session: u64, order: Order, holding: Holding) {
+        let tables = self.withdraw(holding);
+        self.rest_without(session, order);
+        self.serve(&tables);
+    }
+
+    /// Gives back in memory what was not proved; says of which tables.
+    fn withdraw(&mut self, holding: Holding) -> Vec<memory::Table> {
         holding.withdraw_stamps();
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<memory::Table>>();
         drop(holding);
@@ -207,8 +221,7 @@ impl Service {
                 site.show(&name, &self.store);
             }
         }
-        self.rest_without(session, order);
-        self.serve(&tables);
+        tables
     }
 }
 

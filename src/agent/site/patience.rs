@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{PATIENCE, Site, resting::Resting};
+use super::{PATIENCE, Site, resting::Resting, work::Work};
 use crate::{
     agent::{order::Order, service::Service, session::Stage},
     escape::Show,
@@ -46,6 +46,11 @@ impl Service {
         let due: Vec<u64> =
             site.resting.iter().filter(|(_, resting)| is_due(resting)).map(|(number, _)| *number).collect();
         let is_open = site.is_open();
+        for (number, order) in self.late_proofs() {
+            self.lose_patience(number, order);
+            self.flush(number);
+            self.go_on(number, Ok(()));
+        }
         for number in due {
             let Some(Resting { since, order, .. }) =
                 self.site.as_mut().and_then(|site| site.resting.remove(&number))
@@ -62,6 +67,18 @@ impl Service {
             self.flush(number);
             self.go_on(number, Ok(()));
         }
+    }
+
+    /// Launches that do not wait, and for too long have not heard whether their slots were taken. What becomes
+    /// of those slots is for this agent to find out.
+    fn late_proofs(&mut self) -> Vec<(u64, Order)> {
+        let Some(site) = &mut self.site else { return Vec::new() };
+        let works = site.works.values_mut().chain(&mut site.unclear);
+        let late = works.filter_map(Work::admission).filter(|admission| {
+            let waits = self.sessions.get(&admission.session).is_none_or(|session| session.place.has_waited);
+            admission.since.elapsed() > PATIENCE && !waits
+        });
+        late.filter_map(|admission| Some((admission.session, admission.order.take()?))).collect()
     }
 
     /// A launch has rested for too long: it is told so, started without slots where the policy lets it, or

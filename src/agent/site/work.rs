@@ -1,6 +1,6 @@
 //! What a transaction is for, for as long as its answer is not there.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use super::record::{ClusterRecord, TicketRecord};
 use crate::{
@@ -31,7 +31,10 @@ pub(super) enum Work {
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) session: u64,
-    pub(super) order: Order,
+    /// None where the launch has been answered: what it was to get is given back.
+    pub(super) order: Option<Order>,
+    /// Since when it waits for the site.
+    pub(super) since: Instant,
     pub(super) holding: Holding,
     /// By which its slots are told from others of the same process.
     pub(super) launch: u64,
@@ -55,6 +58,14 @@ pub(super) struct Freeing {
 }
 
 impl Work {
+    /// The admission that it is about.
+    pub(super) fn admission(&mut self) -> Option<&mut Admission> {
+        match self {
+            Self::Admit(admission) | Self::Settle(admission) => Some(admission),
+            Self::Free(_) | Self::Line(..) | Self::Clear(_) | Self::Retake(..) | Self::Name(_) => None,
+        }
+    }
+
     /// Whether it concerns this slot of a table.
     pub(super) fn is_about(&self, table: &str, slot: u64) -> bool {
         let has = |held: &memory::Held| held.table().name() == table && held.slots().contains(&slot);
