@@ -124,6 +124,8 @@ fn a_summary_adds_up() {
             USER STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
             root     20       1     1    1       1 [..]
 
+            For [repository.NAME] these figures suggest:
+              disk: expire_after = [..]
             ...
             ",
         )

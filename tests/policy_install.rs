@@ -42,7 +42,9 @@ fn files_are_put_where_their_names_say() {
     let site = site();
     site.write("work/new.toml", &MAIN.replace("= 5", "= 6"));
     let changed = "~ repository matlab (policy.toml:3)\n    limit  5 -> 6\n";
-    install(&site, ["--dry-run", "--name", "policy.toml", "new.toml"]).stdout(changed).status(0);
+    install(&site, ["--dry-run", "--name", "policy.toml", "new.toml"])
+        .stdout(&format!("{changed}\nWithout --dry-run: put /etc/rungate/policy.toml in place\n"))
+        .status(0);
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
     install(&site, ["--name", "policy.toml", "new.toml"])
         .stdout(changed)
@@ -140,8 +142,9 @@ fn who_runs_now_and_would_be_refused_is_named() {
     let outcome = install(&site, ["--dry-run", "policy.toml"]).outcome();
     assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
     let (_, present) = outcome.stdout.split_once("\nOf 4 that run now, ").expect("those who run");
+    let those = present.lines().skip(2).take_while(|line| !line.is_empty());
     let lines: Vec<String> =
-        present.lines().skip(2).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        those.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let uid = |user: &str| site.user(user).uid;
     let expected = [
         format!("bob ({}) {} matlab rule \"not bob\" refuses it", uid("bob"), pids[1]),

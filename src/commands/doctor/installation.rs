@@ -96,6 +96,7 @@ fn hidden_processes(is_root: bool) -> Option<Finding> {
             "hidden-processes",
             "/proc hides the processes of others (hidepid): holders are shown by their records alone",
         )
+        .mend("To see who holds what by the kernel's word, ask as root: rungate list")
     })
 }
 

@@ -116,6 +116,9 @@ fn nameless(uid: u32) -> Option<Finding> {
             "no-name",
             format!("you, user {uid}, have no name in any database: rules for names do not match you"),
         )
+        .mend(format!(
+            "A rule can name the number: users = [\"{uid}\"]. Whether a database is missing shows: getent passwd {uid}"
+        ))
     })
 }
 

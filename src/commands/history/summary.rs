@@ -137,10 +137,13 @@ impl Summary {
             text += &table.render();
             text.push('\n');
         }
-        for (name, figures) in &self.by_repository {
-            for suggestion in figures.suggestions() {
-                let _ = writeln!(text, "{}: {suggestion}", visible(name));
-            }
+        let of = |(name, figures): (&String, &Figures)| {
+            let suggestions = figures.suggestions().into_iter();
+            suggestions.map(|suggestion| format!("  {}: {suggestion}\n", visible(name))).collect::<String>()
+        };
+        let suggestions: String = self.by_repository.iter().map(of).collect();
+        if !suggestions.is_empty() {
+            let _ = write!(text, "For [repository.NAME] these figures suggest:\n{suggestions}");
         }
         text
     }

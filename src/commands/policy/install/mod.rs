@@ -59,6 +59,7 @@ pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
         ));
     };
     if arguments.dry_run {
+        print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
     if !arguments.yes && !is_wanted(&due) {
@@ -79,10 +80,14 @@ fn is_wanted(steps: &[Step]) -> bool {
         );
         return false;
     }
-    let all = steps.iter().map(Step::to_do).collect::<Vec<String>>().join(" and ");
+    let all = to_do(steps);
     let (first, rest) = all.split_at(1);
     let question = format!("{}{rest}? (y)es or (n)o: ", first.to_uppercase());
     question::ask(&question, &[('y', true), ('n', false)]).unwrap_or(false)
+}
+
+fn to_do(steps: &[Step]) -> String {
+    steps.iter().map(Step::to_do).collect::<Vec<String>>().join(" and ")
 }
 
 fn make(steps: &[&Step]) -> Result<u8, Error> {
