@@ -21,6 +21,10 @@ use crate::{
     sys::{failure::Errno, local_socket::Connection, poller::Interest, user_namespace},
 };
 
+/// For whoever cannot be seen: without its process nothing tells when its slots are free.
+const OUT_OF_SIGHT: &str =
+    "it does not see the process that asks: the agent has to run in the PID namespace of the host";
+
 impl Service {
     /// Answers everybody who calls.
     pub(super) fn accept(&mut self) {
@@ -40,8 +44,8 @@ impl Service {
     fn welcome(&mut self, connection: Connection) {
         let peer = match connection.peer() {
             Ok(peer) => peer,
-            // It has ended: nobody is there to be told.
-            Err(Errno::ESRCH) => return,
+            // Where it has ended nobody is there to be told.
+            Err(Errno::ESRCH) => return refuse(&connection, OUT_OF_SIGHT),
             Err(errno) => {
                 return refuse(&connection, &format!("it cannot be seen who asks: {}", errno.desc()));
             }

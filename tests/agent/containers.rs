@@ -129,3 +129,15 @@ fn a_client_in_a_user_namespace_is_refused_by_the_agent() {
         agent.kill();
     }
 }
+
+/// An agent that does not see who asks says so: it is there, so that `unreachable = "start"` starts nothing.
+#[test]
+fn an_agent_that_does_not_see_who_asks_refuses() {
+    needs_root!();
+    let (site, agent) = seats(1, "unreachable = \"start\"");
+    agent.kill();
+    let _agent = site.agent_through(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    let why = "it does not see the process that asks: the agent has to run in the PID namespace of the host";
+    let refused = format!("rungate: matlab: not started: the agent refuses: {why}\n...\n");
+    site.test().args(["run", "--", "matlab"]).stderr(&refused).status(74);
+}

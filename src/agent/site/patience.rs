@@ -69,8 +69,8 @@ impl Service {
         }
     }
 
-    /// Launches that do not wait, and for too long have not heard whether their slots were taken. What becomes
-    /// of those slots is for this agent to find out.
+    /// Launches that do not wait, and for too long have not heard whether their slots were taken. What
+    /// becomes of those slots is for this agent to find out.
     fn late_proofs(&mut self) -> Vec<(u64, Order)> {
         let Some(site) = &mut self.site else { return Vec::new() };
         let works = site.works.values_mut().chain(&mut site.unclear);
