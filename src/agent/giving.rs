@@ -114,6 +114,7 @@ impl Service {
         self.has_let_go(number);
         let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
         if has_run {
+            self.ends.see(&holding.saved);
             for table in &tables {
                 table.ended(SystemTime::now());
             }

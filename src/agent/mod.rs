@@ -9,6 +9,7 @@ mod admission;
 mod allowance;
 mod awaited;
 mod ending;
+mod ends;
 mod expiry;
 mod giving;
 mod holding;

@@ -153,6 +153,14 @@ impl Service {
             }
             Request::Reset(tables) => self.reset(number, &tables),
             Request::Expire(sweep) => self.sweep(number, &sweep),
+            Request::Ends => {
+                let answer = if session.peer.uid == 0 {
+                    Answer::Ended(self.ends.all())
+                } else {
+                    Answer::Failed("only root is told which programs have ended".to_owned())
+                };
+                session.answer(&answer, None);
+            }
             // There is no challenge that it could answer.
             Request::Response(_) => return Err(Over::Garbage(Garbage::Senseless)),
             Request::About => {

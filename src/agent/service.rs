@@ -16,6 +16,7 @@ use std::{
 use super::{
     Fatal,
     awaited::Returning,
+    ends::Ends,
     holding::Holding,
     judge::{self, Case, Judgement},
     quota::Quotas,
@@ -68,6 +69,8 @@ pub(super) struct Service {
     pub(super) dues: BTreeSet<(Instant, u64)>,
     /// What the agents of all hosts keep together; none where this one keeps it alone.
     pub(super) site: Option<Site>,
+    /// Programs of late.
+    pub(super) ends: Ends,
     /// Whether it was said that this host keeps alone what the site should keep.
     pub(super) has_said_alone: bool,
     /// Whether nobody is answered for now, for want of descriptors.
@@ -109,6 +112,7 @@ impl Service {
             ending: BTreeSet::new(),
             dues: BTreeSet::new(),
             site: None,
+            ends: Ends::default(),
             has_said_alone: false,
             is_full: false,
             next: 1,

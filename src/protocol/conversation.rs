@@ -206,7 +206,13 @@ impl Conversation {
                 },
                 Answer::Differs(why) => return Err(AgentError::Differs(why)),
                 Answer::Failed(why) => return Err(AgentError::Failed(why)),
-                Answer::Tables(_) | Answer::About(_) | Answer::Challenge(_) | Answer::Anew => continue,
+                Answer::Tables(_)
+                | Answer::About(_)
+                | Answer::Ended(_)
+                | Answer::Challenge(_)
+                | Answer::Anew => {
+                    continue;
+                }
             }));
         }
     }

@@ -1,8 +1,13 @@
 //! "Seen by everybody as ever": `status`, `list`, `explain` and `metrics` ask the agent and show the same
 //! columns.
 
-use super::seats;
-use crate::support::needs_root;
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::{held, seats};
+use crate::support::{Ending, eventually, needs_root};
 
 #[test]
 fn everything_that_shows_repositories_shows_the_agents() {
@@ -50,4 +55,30 @@ fn the_policy_is_shown_as_it_is() {
         assert!(shown.lines().any(|shown| shown.starts_with(line)), "{line}: {shown}");
     }
     assert!(!shown.contains("path"), "{shown}");
+}
+
+/// "Ends: exact where a parent or the agent sees them": whoever looks later writes down when that was.
+#[test]
+fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
+    needs_root!();
+    let log = "\n[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\nreplay = true";
+    for more in [log.to_owned(), format!("hold = \"descriptor\"{log}")] {
+        let (site, _agent) = seats(1, &more);
+        let running = site.test().user("root").args(["run", "--", "matlab"]).spawn();
+        let pid = running.pid();
+        site.test().args(["expire"]).status(0);
+        drop(running);
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+        let not_after = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros();
+        for look in ["metrics", "expire"] {
+            assert_eq!(site.test().args([look]).outcome().ending, Ending::Status(0), "{look}");
+        }
+        let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+        let ends: Vec<Value> = events.filter(|event| event["event"] == "ended").collect();
+        let [end] = ends.as_slice() else { panic!("{ends:?}") };
+        let bound = |place: usize| end["between"][place].as_u64().expect("a moment");
+        assert_eq!((end["pid"].as_i64(), bound(0)), (Some(pid.into()), bound(1)), "{end}");
+        assert!(u128::from(bound(1)) <= not_after, "{end} {not_after}");
+    }
 }

@@ -130,7 +130,7 @@ impl Service {
                     None => self.conflict(admission),
                 }
             }
-            // The host's key was written anew once more: it is read when that is known.
+            // The host's key was written anew once more: it is read soon, by what is known of that then.
             Ok(_) => site.unclear.push(Work::Admit(Box::new(admission))),
             Err(trouble) => {
                 site.note(trouble);

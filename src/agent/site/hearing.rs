@@ -90,6 +90,7 @@ impl Service {
                 site.look_for_absent();
                 site.look_at_name();
                 self.end_what_is_lost();
+                self.settle();
                 self.do_again();
                 self.put_right();
                 self.wake(false);

@@ -1,7 +1,7 @@
 //! Ends that nobody saw: where rungate became the program, no process of ours is left to write that it has
 //! ended. So whoever looks regularly (`rungate expire`, `rungate metrics`) writes it for them, with the
-//! bounds that it knows: it had not ended at the look before, and has by now. What is still open is kept
-//! beside the log, so that each look reads only what is new.
+//! bounds that it knows: it had not ended at the look before, and has by now. Where the agent has seen it, it
+//! knows the moment. What is still open is kept beside the log, so that each look reads only what is new.
 
 use std::{
     ffi::OsStr,
@@ -9,13 +9,14 @@ use std::{
     io::{self, BufReader, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     commands::shared::journal::sink,
+    keeper::agent::{client::Client, message::End},
     log::{
         event::{Event, Kind, micros},
         history::Reader,
@@ -27,6 +28,9 @@ use crate::{
 
 /// The status of such an end.
 const GONE: &str = "gone";
+
+/// How far apart two clocks can tell of the same moment, in microseconds.
+const PRECISION: u64 = 2_000_000;
 
 /// What a look leaves for the next one.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -64,6 +68,7 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
     let text = std::fs::read(&place).unwrap_or_default();
     let mut bookmark: Bookmark = serde_json::from_slice(&text).unwrap_or_default();
     read_on(&mut bookmark, path, &host.to_string_lossy())?;
+    let mut ends: Option<Vec<End>> = None;
     let now = SystemTime::now();
     let (gone, open): (Vec<Open>, Vec<Open>) =
         std::mem::take(&mut bookmark.open).into_iter().partition(|open| open.has_ended(now));
@@ -71,13 +76,20 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
         let mut event = Event::now(Kind::Ended, &open.command, open.uid, host);
         event.pid = open.pid;
         event.status = Some(GONE.to_owned());
-        event.between = Some((open.began.max(bookmark.looked.min(micros(now))), micros(now)));
+        let seen = ends.get_or_insert_with(seen_by_agent).iter().find_map(|end| open.moment(end));
+        let between = || (open.began.max(bookmark.looked.min(micros(now))), micros(now));
+        event.between = Some(seen.map_or_else(between, |moment| (moment, moment)));
         write(&event)?;
     }
     let bookmark = Bookmark { looked: micros(now), open, ..bookmark };
     let text = json::line(&bookmark).map_err(io::Error::other)?;
     replaced_file::replace(&place, text.as_bytes(), 0o600)
         .map_err(|failure| io::Error::other(failure.to_string()))
+}
+
+/// What the agent knows, if there is one, and this is root.
+fn seen_by_agent() -> Vec<End> {
+    Client::connect().and_then(|mut client| client.ends()).unwrap_or_default()
 }
 
 fn bookmark_of(log: &Path) -> PathBuf {
@@ -116,12 +128,18 @@ fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
 }
 
 impl Open {
+    /// When it ended, if this is its end.
+    fn moment(&self, end: &End) -> Option<u64> {
+        let is_own = self.pid == end.pid && micros(end.since).abs_diff(self.began) < PRECISION;
+        is_own.then(|| micros(end.until).max(self.began))
+    }
+
     /// Whether its process is gone, or its number is another one's.
     fn has_ended(&self, now: SystemTime) -> bool {
         let process = Process::find(self.pid).filter(|process| !process.is_zombie());
         let Some(age) = process.and_then(|process| process.age()) else { return true };
         // It may be younger than it says by the precision of both clocks.
         let begun = now.checked_sub(age).map_or(0, micros);
-        begun > self.began.saturating_add(u64::try_from(Duration::from_secs(2).as_micros()).unwrap_or(0))
+        begun > self.began.saturating_add(PRECISION)
     }
 }

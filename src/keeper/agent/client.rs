@@ -12,7 +12,7 @@ use super::{
     about::About,
     error::AgentError,
     frame::Inbox,
-    message::{Answer, Request, Sweep, Table},
+    message::{Answer, End, Request, Sweep, Table},
 };
 use crate::{
     keeper::{Fate, Overdue, signalling::SIGNALS},
@@ -127,6 +127,14 @@ impl Client {
     pub fn about(&mut self) -> Result<About, AgentError> {
         match self.ask(&Request::About)? {
             Answer::About(about) => Ok(about),
+            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+        }
+    }
+
+    /// The ends that it has seen last, oldest first.
+    pub fn ends(&mut self) -> Result<Vec<End>, AgentError> {
+        match self.ask(&Request::Ends)? {
+            Answer::Ended(ends) => Ok(ends),
             _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
         }
     }

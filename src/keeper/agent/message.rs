@@ -36,6 +36,8 @@ wire! {
         About = 9,
         /// The number of a challenge, sent with the credentials of this process.
         Response(u128) = 10,
+        /// Which programs with slots it has seen end of late.
+        Ends = 11,
     }
 }
 
@@ -106,6 +108,20 @@ wire! {
         /// What came before this was for a question of before: slots that were given by it are given back.
         /// What follows is for the one that came last.
         Anew = 12,
+        /// The ends that it has seen last, oldest first.
+        Ended(Vec<End>) = 13,
+    }
+}
+
+wire! {
+    /// The end of a program that had slots.
+    struct End {
+        /// The process that asked for them.
+        pid: i32,
+        /// Since when it had them.
+        since: SystemTime,
+        /// Until when.
+        until: SystemTime,
     }
 }
 
