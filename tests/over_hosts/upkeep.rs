@@ -54,7 +54,6 @@ fn goes_on_while(times: usize, disturb: impl Fn(&Etcd, usize)) {
 
 /// "A member killed for good" is replaced by a new one, each in its turn.
 #[test]
-#[ignore = "two of sixteen times hosts go on to count a slot that etcd has no more: not understood yet"]
 fn members_are_replaced() {
     needs_etcd!();
     goes_on_while(3, |etcd, done| etcd.replace(done % 3));
