@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::fs;
 use std::time::Duration;
 
+use super::instruments::found;
 use super::storm::{Seen, storm};
-use super::{LASTING, REFUSED, held, hosts, hosts_with, seats};
+use super::{LASTING, REFUSED, held, hosts, hosts_with, seats, status};
 use crate::support::{Etcd, Host, eventually, needs_etcd, tell};
 
 fn policy(limit: u32) -> String {
@@ -62,6 +63,35 @@ fn each_host_admits_by_its_own_limit() {
     drop(second);
     eventually("one is seen", || (held(&one) == 1).then_some(()));
     one.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+}
+
+/// "`status` and `doctor` show that they differ", until they do not.
+#[test]
+fn hosts_that_differ_are_shown() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &policy(2), ["lab1", "lab2"]);
+    let differs = |host: &Host| {
+        let shown = host.test().args(["status", "--site"]).outcome().stdout;
+        shown.lines().find(|line| line.starts_with("differs ")).map(str::to_owned)
+    };
+    let code = "note site-policies-differ".to_owned();
+    eventually("both are there", || {
+        (status(&one)["site"]["hosts"].as_array().map(Vec::len) == Some(2)).then_some(())
+    });
+    assert_eq!((differs(&one), found(&one).contains(&code)), (None, false));
+    limit(&two, 5);
+    for host in [&one, &two] {
+        let line = eventually("they differ", || differs(host));
+        assert_eq!(line, "differs seats: limit = 2 on lab1; limit = 5 on lab2");
+        assert!(found(host).contains(&code));
+        let said = &status(host)["site"]["differences"][0]["said"];
+        assert_eq!(said[1], serde_json::json!({ "hosts": ["lab2"], "keys": "limit = 5" }), "{said}");
+    }
+    limit(&one, 5);
+    for host in [&one, &two] {
+        eventually("they do not", || differs(host).is_none().then_some(()));
+    }
 }
 
 /// A limit that was lowered counts from the next launch on, and ends nothing.

@@ -68,6 +68,10 @@ impl Site {
                 absent,
                 waiting: waiting.remove(&name).unwrap_or_default(),
                 held: held.remove(&name).unwrap_or_default().into_iter().collect(),
+                repositories: here
+                    .and_then(|at| at.record.as_ref())
+                    .map(|record| record.repositories.clone().into_iter().collect())
+                    .unwrap_or_default(),
                 name,
             }
         };

@@ -21,6 +21,7 @@ mod number;
 mod origin;
 mod patience;
 mod proof;
+mod publisher;
 mod record;
 mod registrar;
 mod report;
@@ -145,7 +146,13 @@ impl Site {
             client: client.clone(),
             keys: keys.clone(),
             host: host.clone(),
-            record: HostRecord { boot: boot.clone(), version, ttl: ttl_in_millis, lease: 0 },
+            record: HostRecord {
+                boot: boot.clone(),
+                version,
+                ttl: ttl_in_millis,
+                repositories: BTreeMap::new(),
+                lease: 0,
+            },
             ttl: *ttl,
             reporter: reporter.clone(),
             commands: commanded,
@@ -159,6 +166,7 @@ impl Site {
             is_doubted: Arc::clone(&is_doubted),
         }
         .start();
+        publisher::start(commands.clone(), *ttl);
         let moves = mover::start(&client, &reporter);
         surveyor::start(client, keys.clone(), *ttl, reporter.clone());
         tick(reporter);

@@ -1,6 +1,8 @@
 //! What stands in the values of the keys, as JSON. It is for people and for the agent that wrote it: that a
 //! key is there is what counts for others, whatever its value says.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{agent::saved::SavedHolding, keeper::Holder, terms::hold::Hold};
@@ -84,6 +86,9 @@ pub(super) struct HostRecord {
     pub(super) version: String,
     /// How long it may be silent, in milliseconds.
     pub(super) ttl: u64,
+    /// What its policy says of each repository of the site, a line for each key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) repositories: BTreeMap<String, String>,
     /// That of the key, which its value does not say.
     #[serde(skip)]
     pub(super) lease: i64,

@@ -4,6 +4,7 @@
 //! fails, however late it is committed.
 
 use std::{
+    collections::BTreeMap,
     sync::mpsc::{Receiver, RecvTimeoutError},
     thread,
     time::Duration,
@@ -18,10 +19,12 @@ use super::{
 use crate::sys::process;
 
 /// What it may be told.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Command {
     /// Write the keys anew, at once.
     Anew,
+    /// The same, with this about the repositories of the site.
+    Publish(BTreeMap<String, String>),
 }
 
 /// How long it rests after something went wrong.
@@ -59,7 +62,7 @@ impl Registrar {
         thread::spawn(move || self.run());
     }
 
-    fn run(self) {
+    fn run(mut self) {
         let mut written: Option<Written> = None;
         let mut lease = None;
         loop {
@@ -72,14 +75,18 @@ impl Registrar {
                     REST.min(self.ttl / 3)
                 }
             };
-            match self.commands.recv_timeout(rest) {
-                Ok(Command::Anew) => written = None,
-                Err(RecvTimeoutError::Timeout) => {}
+            let mut command = match self.commands.recv_timeout(rest) {
+                Ok(command) => Some(command),
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
-            }
+            };
             // Several may have asked meanwhile: once is enough.
-            while self.commands.try_recv().is_ok() {
+            while let Some(heard) = command {
                 written = None;
+                if let Command::Publish(repositories) = heard {
+                    self.record.repositories = repositories;
+                }
+                command = self.commands.try_recv().ok();
             }
         }
     }
@@ -129,16 +136,17 @@ impl Registrar {
             None => self.client.grant_lease(seconds)?,
         };
         *lease = Some(current);
-        let record = bytes(&self.record);
+        // What outlives the host tells only that it was there.
+        let lasting = HostRecord { repositories: BTreeMap::new(), ..self.record.clone() };
         let transaction = Transaction {
             compares: Vec::new(),
             operations: vec![
                 Operation::PutUnderLease(
                     self.keys.name(&Key::Host(self.host.clone())),
-                    record.clone(),
+                    bytes(&self.record),
                     current,
                 ),
-                Operation::Put(self.keys.name(&Key::Written(self.host.clone())), record),
+                Operation::Put(self.keys.name(&Key::Written(self.host.clone())), bytes(&lasting)),
             ],
         };
         let sent = process::since_boot().unwrap_or_default();

@@ -1,8 +1,12 @@
 //! The file system of a directory of repositories: whether the kernel keeps locks there, and for whom.
 
-use std::path::Path;
+use std::{fs::File, os::fd::AsFd, path::Path, sync::mpsc::channel, thread, time::Duration};
 
-use crate::{commands::doctor::finding::Finding, escape::Show, sys::mount::Mount};
+use crate::{
+    commands::doctor::finding::Finding,
+    escape::Show,
+    sys::{mount::Mount, record_lock},
+};
 
 /// Kinds that are one host's, and keep locks.
 const LOCAL: [&str; 10] =
@@ -14,12 +18,15 @@ const CLUSTER: [&str; 6] = ["gpfs", "lustre", "ceph", "gfs2", "ocfs2", "beegfs"]
 /// What tells that this is a container: files that its makers leave.
 const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/host/container-manager"];
 
+/// How long whoever keeps the locks of other hosts may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What to know of the file system of a directory; nothing where it is not there.
 pub(super) fn of(directory: &Path) -> Option<Finding> {
     let mount = Mount::of(directory)?;
     let shown = format!("{} is on {}", directory.shown(), mount.kind.shown());
     Some(match mount.kind.as_str() {
-        "nfs" | "nfs4" => of_nfs(&mount, &shown),
+        _ if is_nfs(&mount) => of_nfs(&mount, directory, &shown),
         "tmpfs" | "ramfs" => within(&mount, directory, &format!("{shown}: one host's, until its next boot")),
         "overlay" | "aufs" => of_overlay(&shown),
         kind if LOCAL.contains(&kind) => within(&mount, directory, &format!("{shown}: one host's")),
@@ -37,18 +44,45 @@ pub(super) fn of(directory: &Path) -> Option<Finding> {
     })
 }
 
-/// Locks of NFS go to the server, unless the mount keeps them on the host.
-fn of_nfs(mount: &Mount, shown: &str) -> Finding {
+/// The same where it is on NFS.
+pub(super) fn of_network(directory: &Path) -> Option<Finding> {
+    Mount::of(directory).filter(is_nfs).and_then(|_| of(directory))
+}
+
+fn is_nfs(mount: &Mount) -> bool {
+    mount.kind == "nfs" || mount.kind == "nfs4"
+}
+
+/// Locks of NFS go to the server, unless the mount keeps them on the host. Before its fourth version they are
+/// a service of their own.
+fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
     let point = mount.point.shown();
-    let is_local = mount.has("nolock") || mount.has("local_lock=all") || mount.has("local_lock=posix");
-    if !is_local {
-        return Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"));
+    if ["nolock", "local_lock=all", "local_lock=posix"].iter().any(|option| mount.has(option)) {
+        let text = format!("{shown} with locks that stay on this host: each host counts for itself");
+        return Finding::warning("file-system", text)
+            .mend(format!("Mount {point} without nolock and local_lock, best as NFS 4."));
     }
-    Finding::warning(
-        "file-system",
-        format!("{shown} with locks that stay on this host: each host counts for itself"),
-    )
-    .mend(format!("Mount {point} without nolock and local_lock, best as NFS 4."))
+    if !are_locks_answered(directory) {
+        let text = format!("{shown}, whose server does not answer for its locks: launches hang");
+        return Finding::fault("file-system", text)
+            .mend("On the server: rpcinfo -p | grep nlockmgr; with NFS 4 there is no such service to miss.");
+    }
+    Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"))
+}
+
+/// Whether a question about a lock of some file in it is answered. Whoever asks a server that does not answer
+/// hangs, so this is asked by a thread that may be left behind.
+fn are_locks_answered(directory: &Path) -> bool {
+    let files = directory.read_dir().into_iter().flatten().flatten();
+    let file = files
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .find_map(|entry| File::options().read(true).write(true).open(entry.path()).ok());
+    let Some(file) = file else { return true };
+    let (sender, answer) = channel();
+    thread::spawn(move || {
+        let _ = sender.send(record_lock::conflict_with_process(file.as_fd(), &(0..=0)).is_ok());
+    });
+    answer.recv_timeout(PATIENCE).unwrap_or(false)
 }
 
 fn of_overlay(shown: &str) -> Finding {

@@ -64,6 +64,7 @@ pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
 pub(super) fn concerning_policy(examination: &Examination) -> Vec<Finding> {
     let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
     let found = unreadable.into_iter().chain(repositories::missing(examination));
+    let found = found.chain(repositories::on_nfs(examination));
     let found = found.chain(programs::all_missing(examination)).chain(log::unwritable(examination));
     found.filter(Finding::is_wrong).collect()
 }

@@ -77,6 +77,15 @@ pub(super) fn missing(examination: &Examination) -> Vec<Finding> {
     gone.flat_map(|(directory, known)| of_directory(directory, known, policy)).collect()
 }
 
+/// Directories on NFS whose locks do not hold for other hosts.
+pub(super) fn on_nfs(examination: &Examination) -> Vec<Finding> {
+    let Some(policy) = examination.policy() else { return Vec::new() };
+    directories(policy, examination)
+        .keys()
+        .filter_map(|directory| file_system::of_network(directory))
+        .collect()
+}
+
 fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy) -> Vec<Finding> {
     let shown = directory.shown();
     let status = match fs::metadata(directory) {

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::{
     cli::Topic,
-    commands::doctor::{
-        agent::restart, examination::Examination, finding::Finding, page::counted, section::Section,
+    commands::{
+        doctor::{
+            agent::restart, examination::Examination, finding::Finding, page::counted, section::Section,
+        },
+        shared::differences::Difference,
     },
     escape::{Show, visible},
     keeper::agent::{
@@ -52,6 +55,7 @@ fn of_site(site: &AboutSite) -> Vec<Finding> {
     findings.extend(behind(site));
     findings.extend(leases(site));
     findings.extend(versions(site));
+    findings.extend(Difference::all(&site.hosts).iter().map(differing));
     let gone = site.hosts.iter().filter(|host| host.lease.is_none());
     findings.extend(gone.map(|host| {
         let slots: u64 = host.held.iter().map(|(_, count)| count).sum();
@@ -161,6 +165,13 @@ fn versions(site: &AboutSite) -> Option<Finding> {
     Some(Finding::note("site-versions", text).mend(mend))
 }
 
+/// Each host admits by its own policy. That may be meant.
+fn differing(difference: &Difference) -> Finding {
+    let text = format!("the policies of the hosts differ about {}", difference.text());
+    Finding::note("site-policies-differ", text)
+        .mend("If that is not meant, on each host: rungate policy install FILE")
+}
+
 fn slots_of(count: u64) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), "slot")
 }
@@ -182,7 +193,8 @@ mod tests {
 
     fn host(name: &str) -> AboutHost {
         let (name, version) = (name.to_owned(), Some(OWN.to_owned()));
-        AboutHost { name, version, lease: Some(7), absent: None, waiting: 0, held: Vec::new() }
+        let (held, repositories) = (Vec::new(), Vec::new());
+        AboutHost { name, version, lease: Some(7), absent: None, waiting: 0, held, repositories }
     }
 
     /// A site of two hosts at which all is well.
@@ -258,6 +270,35 @@ mod tests {
         gone.hosts[1] = AboutHost { lease: None, absent, held, version: None, ..host("lab2") };
         let says = "lab2 has gone, with 3 slots of the site, free in 7s";
         assert_eq!(besides(&gone), [Finding::note("site-host-gone", says)]);
+    }
+
+    #[test]
+    fn hosts_that_differ_are_named_with_what_they_say() {
+        let mut site = site();
+        site.hosts.push(host("lab3"));
+        let of = |keys: &str| vec![("seats".to_owned(), keys.to_owned())];
+        for (host, keys) in site.hosts.iter_mut().zip([
+            "limit = 1\nwait = \"5m\"\n",
+            "limit = 2\n",
+            "limit = 1\nwait = \"5m\"\n",
+        ]) {
+            host.repositories = of(keys);
+        }
+        let says = "the policies of the hosts differ about seats: limit = 1, wait = \"5m\" on lab1, lab3; \
+                    limit = 2 on lab2";
+        let mend = "If that is not meant, on each host: rungate policy install FILE";
+        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
+
+        site.hosts[1].repositories = of("limit = 1\n");
+        let says = "the policies of the hosts differ about seats: nothing of that on lab2; \
+                    wait = \"5m\" on lab1, lab3";
+        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
+
+        // Who is gone has no say, nor has somebody who does not know the repository.
+        site.hosts[1].lease = None;
+        site.hosts[2].repositories.clear();
+        let differing = |finding: &Finding| finding.code == "site-policies-differ";
+        assert!(!besides(&site).iter().any(differing));
     }
 
     #[test]

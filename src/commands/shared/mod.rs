@@ -2,6 +2,7 @@
 //! answers are printed.
 
 pub(super) mod brought_accounts;
+pub(super) mod differences;
 pub(super) mod expired;
 mod inhabited;
 pub(super) mod journal;

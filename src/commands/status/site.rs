@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    commands::shared::print,
+    commands::shared::{differences::Difference, print},
     error::Error,
     escape::{Show, visible},
     exit_status::ExitStatus,
@@ -37,6 +37,9 @@ fn to_text(about: &About) -> String {
     text += &format!("lease   lost {} since the agent started\n", times(site.leases_lost));
     if let Some(trouble) = &site.trouble {
         text += &wrong(trouble);
+    }
+    for difference in Difference::all(&site.hosts) {
+        text += &format!("differs {}\n", difference.text());
     }
     text.push('\n');
     text + &hosts(&site.hosts)
@@ -127,6 +130,7 @@ fn of_site(site: &AboutSite) -> Value {
         "trouble": trouble.as_ref().map(of_trouble),
         "etcd": store.as_ref().map(of_store),
         "hosts": hosts.iter().map(of_host).collect::<Vec<Value>>(),
+        "differences": Difference::all(hosts).iter().map(of_difference).collect::<Vec<Value>>(),
     })
 }
 
@@ -134,8 +138,13 @@ fn of_store(AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Va
     json!({ "bytes": size, "quota": quota, "full": is_full, "uncompacted": uncompacted })
 }
 
+fn of_difference(Difference { repository, said }: &Difference) -> Value {
+    let said = said.iter().map(|(keys, hosts)| json!({ "hosts": hosts, "keys": keys }));
+    json!({ "repository": repository, "said": said.collect::<Vec<Value>>() })
+}
+
 fn of_host(host: &AboutHost) -> Value {
-    let AboutHost { name, version, lease, absent, waiting, held } = host;
+    let AboutHost { name, version, lease, absent, waiting, held, repositories: _ } = host;
     let held: Map<String, Value> = held.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
     json!({
         "host": name,

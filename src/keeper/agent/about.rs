@@ -85,5 +85,7 @@ wire! {
         waiting: u64,
         /// How many slots it has of each table.
         held: Vec<(String, u64)>,
+        /// What its policy says of each repository of the site, a line for each key.
+        repositories: Vec<(String, String)>,
     }
 }

@@ -183,6 +183,13 @@ fn print_log(log: &Log) -> Table {
     text
 }
 
+impl Repository {
+    /// Its keys with their values, a line for each.
+    pub fn printed(&self) -> String {
+        print_repository(self).to_string()
+    }
+}
+
 fn print_repository(repository: &Repository) -> Table {
     let Repository {
         name: _,
