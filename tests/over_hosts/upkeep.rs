@@ -1,6 +1,7 @@
 //! What is done to an etcd while launches go on: members replaced, history compacted, files defragmented.
 
 use std::cell::Cell;
+use std::path::Path;
 
 use super::storm::storm;
 use super::{LASTING, held, seats, status};
@@ -57,6 +58,15 @@ fn goes_on_while(times: usize, disturb: impl Fn(&Etcd, usize)) {
 fn members_are_replaced() {
     needs_etcd!();
     goes_on_while(3, |etcd, done| etcd.replace(done % 3));
+}
+
+/// "A cluster of etcd upgraded under load": one member after the other becomes another version.
+#[test]
+#[ignore = "needs another etcd: RUNGATE_NEWER_ETCD=/path/to/etcd"]
+fn etcd_is_upgraded() {
+    needs_etcd!();
+    let newer = std::env::var_os("RUNGATE_NEWER_ETCD").expect("RUNGATE_NEWER_ETCD names another etcd");
+    goes_on_while(3, |etcd, done| etcd.upgrade(done % 3, Path::new(&newer)));
 }
 
 /// "A cluster of etcd compacted, defragmented under load."

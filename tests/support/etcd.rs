@@ -135,7 +135,7 @@ impl Etcd {
             words.extend(options(member));
             let log = directory.path().join(format!("{name}.log"));
             Member {
-                process: Mutex::new(Process::start(&words, &log)),
+                process: Mutex::new(Process::start(Path::new(ETCD), &words, &log)),
                 client: ports[member],
                 name: name.clone(),
                 peer: peer(member),
@@ -212,9 +212,20 @@ impl Etcd {
         eventually("another is added", || {
             self.control(&["member", "add", name, &format!("--peer-urls={peer}")])
         });
-        self.start_one(member, &["--initial-cluster-state=existing"]);
+        self.start_one(Path::new(ETCD), member, &["--initial-cluster-state=existing"]);
+        self.is_back(member);
+    }
+
+    /// A member ends, and goes on as another program.
+    pub(crate) fn upgrade(&self, member: usize, program: &Path) {
+        self.kill_one(member);
+        self.start_one(program, member, &[]);
+        self.is_back(member);
+    }
+
+    fn is_back(&self, member: usize) {
         let endpoint = format!("http://127.0.0.1:{}", self.0.all[member].client);
-        eventually("the new one answers", || self.control_at(&endpoint, &["get", "nothing"], ""));
+        eventually("the member answers", || self.control_at(&endpoint, &["get", "nothing"], ""));
     }
 
     /// Everything older than now is compacted away, and every member is defragmented.
@@ -256,7 +267,7 @@ impl Etcd {
             ])
             .expect("it is restored");
         }
-        (0..MEMBERS).for_each(|member| self.start_one(member, &[]));
+        (0..MEMBERS).for_each(|member| self.start_one(Path::new(ETCD), member, &[]));
         eventually("a majority of the members answers", || self.control(&["get", "nothing"]));
     }
 
@@ -268,11 +279,11 @@ impl Etcd {
         self.0.all[member].process.lock().unwrap_or_else(PoisonError::into_inner).end();
     }
 
-    fn start_one(&self, member: usize, more: &[&str]) {
+    fn start_one(&self, program: &Path, member: usize, more: &[&str]) {
         let Member { process, words, log, .. } = &self.0.all[member];
         let words: Vec<String> =
             words.iter().cloned().chain(more.iter().copied().map(str::to_owned)).collect();
-        *process.lock().unwrap_or_else(PoisonError::into_inner) = Process::start(&words, log);
+        *process.lock().unwrap_or_else(PoisonError::into_inner) = Process::start(program, &words, log);
     }
 
     /// A name for keys that no other test has.
@@ -299,12 +310,12 @@ impl Drop for Members {
 }
 
 impl Process {
-    fn start(words: &[String], log: &Path) -> Self {
+    fn start(program: &Path, words: &[String], log: &Path) -> Self {
         let script =
-            "log=$1; shift; etcd \"$@\" >>\"$log\" 2>&1 & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null";
+            "log=$1; shift; \"$@\" >>\"$log\" 2>&1 & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null";
         let mut guard = Command::new("sh")
             .args(["-c", script, "sh"])
-            .arg(log)
+            .args([log, program])
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
