@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 
-use super::{LASTING, TTL, held, seats, status, waiting};
+use super::{LASTING, TTL, held, listed, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, Mishap, Ways, eventually, needs_etcd, state_of};
 
 /// Hosts that go to etcd each by a way of its own; all of their agents have this fault.
@@ -283,4 +283,30 @@ fn a_host_that_was_cut_off_is_counted_when_it_is_back() {
     two.test().args(AT_ONCE).status(75);
     running.signal(Signal::SIGKILL);
     eventually("none is counted", || (held(&two) == 0).then_some(()));
+}
+
+/// Whoever comes to a line while the key of its host turns out to be another one keeps its number.
+#[test]
+fn nobody_is_passed_for_a_key_that_changed() {
+    needs_etcd!();
+    // So long that the agent does not look for its key meanwhile.
+    let scene = Scene::new("", None).with("10m");
+    let ((one, _way), (two, way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let holder = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let key = format!("{}h/lab2", scene.prefix);
+    let value = scene.etcd.control(&["get", "--print-value-only", &key]).expect("the key of the host");
+    let lease = status(&two)["site"]["hosts"][1]["lease"].as_str().expect("a lease").to_owned();
+    scene.etcd.control(&["put", &format!("--lease={lease}"), &key, value.trim()]).expect("it is written");
+    let line = format!("{}w/seats/", scene.prefix);
+    way.befall(STANDARD.encode(&line[..line.len() / 3 * 3]), Mishap::Asked);
+    let wait = ["run", "-q", "--wait", "forever", "--", "matlab"];
+    let _first = two.test().args(wait).background();
+    eventually("it comes to the line", || way.has_befallen().then_some(()));
+    let _second = one.test().args(wait).background();
+    eventually("both wait", || (waiting(&one) == 2).then_some(()));
+    drop(holder);
+    eventually("one has started", || (waiting(&one) == 1 && held(&one) == 1).then_some(()));
+    assert_eq!(listed(&one)[0]["holders"][0]["host"], "lab2");
 }

@@ -20,6 +20,8 @@ pub(crate) struct Ways {
 /// What becomes of one question.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mishap {
+    /// Nothing: it is only known that it was asked.
+    Asked,
     /// It is asked, and the answer does not come back.
     Unanswered,
     /// It is asked when the way is told to, and that is too late for the answer.
@@ -168,7 +170,7 @@ impl Weather {
         match next.take_if(|(part, _)| has(part)) {
             Some((_, Mishap::Unanswered)) => talk.stays_unanswered.store(true, Ordering::SeqCst),
             Some((_, Mishap::Late)) => talk.comes_late.store(true, Ordering::SeqCst),
-            None => {}
+            Some((_, Mishap::Asked)) | None => {}
         }
     }
 

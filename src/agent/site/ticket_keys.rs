@@ -12,6 +12,10 @@ pub(super) struct Tickets {
     /// Whether some are being written, so that it is not known which there are.
     pub(super) is_moving: bool,
     pub(super) moving: Vec<String>,
+    /// Which revision of the host's key they rest on.
+    pub(super) under: i64,
+    /// Whether they were refused under a key that is not known to be another one.
+    pub(super) was_refused: bool,
 }
 
 impl Tickets {

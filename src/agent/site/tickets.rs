@@ -54,6 +54,7 @@ impl Service {
         }
         let gone = tickets.written.keys().filter(|table| !wanted.contains_key(*table));
         transaction.operations.extend(gone.map(|table| Operation::Delete(key(table))));
+        tickets.under = registration;
         tickets.is_moving = true;
         tickets.moving = wanted.keys().cloned().collect();
         site.send(Work::Line(number, wanted), transaction);
@@ -73,13 +74,20 @@ impl Service {
             Ok(done) if done.holds => {
                 tickets.written = wanted;
                 tickets.moving.clear();
+                tickets.was_refused = false;
                 self.write_tickets(number);
             }
             Ok(_) => {
-                // Either the host's key is another, or somebody has the number: the latter is told by another
-                // number.
                 tickets.moving.clear();
-                if tickets.written.is_empty() {
+                // Where the host's key is another one by now they are written again, under the same number.
+                if site.registration != Some(tickets.under) {
+                    return;
+                }
+                if !std::mem::replace(&mut tickets.was_refused, true) {
+                    site.register_anew();
+                } else if tickets.written.is_empty() {
+                    // Under a key that was just written: somebody has the number.
+                    tickets.was_refused = false;
                     self.come_anew(number);
                 }
             }
