@@ -2,7 +2,10 @@
 //! then nobody comes before it who came later. One that does not call is passed over like any launch that
 //! does not answer, and is gone when its process has ended or would no longer look for an agent.
 
-use std::time::{Duration, Instant};
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::{Duration, Instant},
+};
 
 use super::{
     Fatal,
@@ -12,7 +15,7 @@ use super::{
     session::{AWAY, Session},
 };
 use crate::{
-    keeper::{Class, Number, memory},
+    keeper::{Class, Number, agent::message::Take, memory},
     protocol::{conversation::LONGEST_ABSENCE, place_in_line::PlaceInLine, returning::Stood},
     sys::{
         failure::{Errno, Failure},
@@ -78,7 +81,11 @@ impl Service {
         let is_theirs = |(_, returning): &(&u64, &Returning)| returning.saved.whose() == theirs;
         let found =
             self.returning.iter().filter(is_theirs).min_by_key(|(_, returning)| returning.saved.number);
-        let Some(file) = found.map(|(file, _)| *file) else { return };
+        let Some((file, place)) = found.map(|(file, returning)| (*file, &returning.saved)) else { return };
+        // To have stood in line for one launch is worth nothing for another.
+        if session.take.as_ref().is_none_or(|take| !place.is_for(take)) {
+            return self.is_gone(file);
+        }
         let Some(Returning { saved, line, .. }) = self.no_longer_returning(file) else { return };
         if let Some(session) = self.sessions.get_mut(&number) {
             line.set_away(false);
@@ -133,12 +140,20 @@ fn place_of(session: &Session, is_shared: bool) -> Option<SavedPlace> {
         return None;
     }
     let (pid, start, uid) = (session.peer.process.pid(), session.peer.started, session.peer.uid);
-    Some(SavedPlace { pid, start, uid, number: number.0, lines })
+    let salt = RandomState::new().hash_one(number.0);
+    let launch = (salt, session.take.as_ref()?.fingerprint(salt));
+    Some(SavedPlace { pid, start, uid, number: number.0, launch, lines })
 }
 
 impl SavedPlace {
     fn whose(&self) -> (i32, u64, u32) {
         (self.pid, self.start, self.uid)
+    }
+
+    /// Whether this is what it stood in line for.
+    fn is_for(&self, take: &Take) -> bool {
+        let (salt, fingerprint) = self.launch;
+        take.fingerprint(salt) == fingerprint
     }
 
     /// Whether both are the same place, whenever they were written down.

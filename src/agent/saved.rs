@@ -97,6 +97,8 @@ pub(super) struct SavedPlace {
     pub(super) uid: u32,
     /// Its number, the same in all lines.
     pub(super) number: u64,
+    /// What it is to start, as a fingerprint with its salt.
+    pub(super) launch: (u64, u64),
     pub(super) lines: Vec<SavedLine>,
 }
 

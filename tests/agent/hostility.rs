@@ -162,15 +162,13 @@ fn who_stands_in_line_gets_nothing_by_an_old_policy() {
     assert_eq!(held(&site), []);
 }
 
-/// "Nobody is overtaken": to have stood in one line is worth nothing in another.
-#[test]
-fn who_waits_for_something_else_comes_last() {
-    needs_root!();
+/// One slot for `matlab`, and another for `other`.
+fn first_and_second() -> (Site, Running) {
     let of = |name: &str, command: &str| {
         format!("[[rule]]\nname = \"{name}\"\ncommands = [\"{command}\"]\nacquire = [\"{name}\"]\n")
     };
     let kept = "limit = 1, keeper = \"agent\"";
-    let (site, _agent) = Site::with_agent(&format!(
+    let (site, agent) = Site::with_agent(&format!(
         "repository.first = {{ {kept} }}\nrepository.second = {{ {kept} }}\n{}{}",
         of("first", "matlab"),
         of("second", "other")
@@ -178,6 +176,14 @@ fn who_waits_for_something_else_comes_last() {
     for name in ["matlab", "other"] {
         site.program(name);
     }
+    (site, agent)
+}
+
+/// "Nobody is overtaken": to have stood in one line is worth nothing in another.
+#[test]
+fn who_waits_for_something_else_comes_last() {
+    needs_root!();
+    let (site, _agent) = first_and_second();
     let _of_first = site.test().args(["run", "--", "matlab"]).spawn();
     let of_second = site.test().args(["run", "--", "other"]).spawn();
     let mut changes = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
@@ -196,6 +202,42 @@ fn who_waits_for_something_else_comes_last() {
     changes.write_all(&take_for("other", LONG * 10)).expect("the agent reads");
     assert_eq!(answer(&mut changes, &mut inbox), Answer::Anew);
     assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
+    of_second.kill();
+    assert!(waits.answers());
+    assert_eq!(waiting(&site), 1);
+}
+
+/// Nor is it while the agent is gone in between.
+#[test]
+fn who_comes_back_for_something_else_comes_last() {
+    needs_root!();
+    let (site, agent) = first_and_second();
+    let _of_first = site.test().args(["run", "--", "matlab"]).spawn();
+    let of_second = site.test().args(["run", "--", "other"]).spawn();
+    let calls = || {
+        let changes = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+        changes.set_read_timeout(Some(LONG)).expect("a time");
+        (changes, Inbox::default())
+    };
+    let (mut changes, mut inbox) = calls();
+    changes.write_all(&take(LONG * 10)).expect("the agent reads");
+    assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
+    let stands = |count: usize| eventually("so many wait", || (waiting(&site) == count).then_some(()));
+    stands(1);
+    let wait = ["run", "-q", "--wait", "forever", "--", "other"];
+    // Numbers grow from one to the next in the same line.
+    let before = site.test().args(wait).background();
+    stands(2);
+    let mut waits = site.test().args(wait).background();
+    stands(3);
+    before.kill();
+    stands(2);
+    agent.kill();
+    let _agent = site.agent();
+    let (mut changes, mut inbox) = calls();
+    changes.write_all(&take_for("other", LONG * 10)).expect("the agent reads");
+    assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
+    stands(2);
     of_second.kill();
     assert!(waits.answers());
     assert_eq!(waiting(&site), 1);

@@ -4,6 +4,7 @@
 
 use std::{
     ffi::OsString,
+    hash::{DefaultHasher, Hash, Hasher},
     time::{Duration, SystemTime},
 };
 
@@ -77,6 +78,14 @@ impl Take {
         (typed, path, canonical) == (&other.typed, &other.path, &other.canonical)
             && (directory, arguments) == (&other.directory, &other.arguments)
             && (environment, held) == (&other.environment, &other.held)
+    }
+
+    /// A number that another launch has only by chance, whoever makes it up: nobody else knows the salt.
+    pub fn fingerprint(&self, salt: u64) -> u64 {
+        let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
+        let mut hasher = DefaultHasher::new();
+        (salt, typed, path, canonical, directory, arguments, environment, held).hash(&mut hasher);
+        hasher.finish()
     }
 }
 
