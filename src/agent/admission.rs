@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use super::{
     holding::Holding,
-    judge::{Case, Judgement, Outcome},
+    judge::{Case, Judgement, Outcome, Question},
     look::{Looked, Stands},
     order::Order,
     reception::session_answer,
@@ -51,6 +51,8 @@ impl Service {
         session.unused.extend(unused);
         session.take = Some(Arc::new(take));
         session.tried.clear();
+        session.notices.clear();
+        session.noticed.clear();
         self.come_back(number);
         self.judge(number);
         if !left.is_empty() {
@@ -77,7 +79,7 @@ impl Service {
         let Session { question, peer, .. } = session;
         let case =
             Case { session: number, question: *question, take, uid: peer.uid, groups: peer.groups.clone() };
-        if self.cases.send(case).is_err() {
+        if self.cases.send(Question::Launch(case)).is_err() {
             session_answer(&mut self.sessions, number, &Answer::Failed("its judges are gone".to_owned()));
         }
     }
@@ -109,6 +111,7 @@ impl Service {
         session.place.line.give_up();
         session.place.begun = None;
         session.endings.clear();
+        session.notices.clear();
         session.place.resting = None;
         self.write_place(number);
         self.write_tickets(number);
@@ -185,7 +188,8 @@ impl Service {
             return self.carry_out(number, order, true);
         }
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        if session.endings.is_empty() || session.place.has_waited {
+        let is_empty = session.endings.is_empty() && session.notices.is_empty();
+        if is_empty || session.place.has_waited {
             return self.refuse(number, &Answer::Refused(refused));
         }
         session.stage = Stage::Ends(order);

@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{ending::Ending, order::Order, saved::SavedPlace};
+use super::{ending::Ending, order::Order, saved::SavedPlace, site::notice::Notice};
 use crate::{
     keeper::agent::{
         frame::{Garbage, Inbox},
         message::{Answer, Request, Take},
     },
-    keeper::line::Number,
+    keeper::{Overdue, line::Number},
     protocol::place_in_line::PlaceInLine,
     sys::{failure::Errno, local_socket::Connection, peer::Peer, process::Process},
 };
@@ -49,6 +49,10 @@ pub(super) struct Session {
     pub(super) endings: Vec<Ending>,
     /// Nobody is sent signals again and again.
     pub(super) tried: Vec<i32>,
+    /// Overdue holders on other hosts, of which notice was given for it.
+    pub(super) notices: Vec<Notice>,
+    /// The same with those of whom everything was told: notice is given of nobody again and again.
+    pub(super) noticed: Vec<Overdue>,
     /// When it is to be looked at though nothing is said.
     pub(super) due: Option<Instant>,
     /// Its places in lines and its bytes, as they were counted.
@@ -134,6 +138,8 @@ impl Session {
             unused: Vec::new(),
             endings: Vec::new(),
             tried: Vec::new(),
+            notices: Vec::new(),
+            noticed: Vec::new(),
             due: None,
             counted: (0, 0),
         }

@@ -6,6 +6,7 @@ mod death;
 #[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
 mod events;
+mod expiry;
 mod instruments;
 mod launches;
 mod limits;

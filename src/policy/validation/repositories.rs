@@ -99,7 +99,6 @@ impl Reading<'_, '_> {
             self.written.name.at,
             written_path,
             &[
-                ("expire_after", pace.expires_at()),
                 ("queue", settings.queue.most.map(|_| self.written.name.at)),
                 ("queue_per_user", settings.queue.per_user.map(|_| self.written.name.at)),
             ],
