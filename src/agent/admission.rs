@@ -113,6 +113,7 @@ impl Service {
         session.endings.clear();
         session.notices.clear();
         session.place.resting = None;
+        session.place.begins.answer = None;
         self.write_place(number);
         self.write_tickets(number);
         self.serve(&tables);
@@ -166,14 +167,17 @@ impl Service {
                 if let Err(quota) = self.recount(number) {
                     return self.refuse(number, &Answer::Failed(quota.to_string()));
                 }
+                let has_begun = self.has_begun_to_wait(number);
                 let Some(session) = self.sessions.get_mut(&number) else { return };
                 session.stage = Stage::Waits(order);
-                session.place.has_waited = true;
-                session.place.resting = None;
                 session.place.next = stands.next;
-                if is_asked {
-                    let Stands { refused, ahead, .. } = stands;
-                    session.answer(&Answer::Waits(Waits { refused, ahead }), None);
+                let Stands { refused, ahead, .. } = stands;
+                let answer = is_asked.then_some(Waits { refused, ahead });
+                session.place.begins.answer = answer.or(session.place.begins.answer.take());
+                if has_begun {
+                    session.begins_to_wait();
+                } else {
+                    session.place.resting.get_or_insert_with(Instant::now);
                 }
                 self.write_place(number);
                 self.write_tickets(number);

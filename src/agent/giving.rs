@@ -32,6 +32,7 @@ impl Service {
             session.place.served_as = session.place.line.number();
             session.place.line.give_up();
             session.place.resting = None;
+            session.place.begins.answer = None;
         }
         let written = (|| {
             let mut end = None;

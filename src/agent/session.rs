@@ -12,7 +12,7 @@ use super::{ending::Ending, order::Order, saved::SavedPlace, site::notice::Notic
 use crate::{
     keeper::agent::{
         frame::{Garbage, Inbox},
-        message::{Answer, Request, Take},
+        message::{Answer, Request, Take, Waits},
     },
     keeper::{Overdue, line::Number},
     protocol::place_in_line::PlaceInLine,
@@ -93,8 +93,22 @@ pub(super) struct Waiting {
     pub(super) served_as: Option<Number>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
+    /// How it begins to wait at the site, where a line ends.
+    pub(super) begins: Begins,
     /// What is written down of it, and in which file.
     pub(super) written: Option<(u64, SavedPlace)>,
+}
+
+/// A launch that begins to wait: where lines end, it has to be proved that nobody came into them since it
+/// looked, and until then it is told nothing.
+#[derive(Debug, Default)]
+pub(super) struct Begins {
+    /// The lines that end, by the names of their tables at the site.
+    pub(super) lines: Vec<String>,
+    /// At which revision it looked, of which etcd.
+    pub(super) looked: (u64, i64),
+    /// What it is to be told.
+    pub(super) answer: Option<Waits>,
 }
 
 impl std::fmt::Debug for Waiting {
@@ -201,6 +215,15 @@ impl Session {
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away
+    }
+
+    /// It stands in line, for all to see.
+    pub(super) fn begins_to_wait(&mut self) {
+        self.place.has_waited = true;
+        self.place.resting = None;
+        if let Some(waits) = self.place.begins.answer.take() {
+            self.answer(&Answer::Waits(waits), None);
+        }
     }
 
     /// Answers; with a descriptor beside, where there is one.

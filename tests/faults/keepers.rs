@@ -81,11 +81,6 @@ acquire = [{ repository = "a", slots = 101 }, "b"]
 "#,
         )],
         shown: r#"
-/etc/rungate/policy.toml:1:13: the site does not know "queue" yet; write keeper = "file", or leave it out [not-yet-by-agent]
-  |
-1 | [repository.a]
-  |             ^
-
 /etc/rungate/policy.toml:4:8: "path" and keeper = "site" do not go together [contradiction]
   |
 4 | path = "a.lock"

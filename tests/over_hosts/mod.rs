@@ -10,6 +10,7 @@ mod expiry;
 mod instruments;
 mod launches;
 mod limits;
+mod lines;
 mod loss;
 mod page;
 mod restore;

@@ -91,10 +91,14 @@ impl Keys {
         Range { from: first, ..self.slots(table) }
     }
 
+    /// Everybody in a table's line.
+    pub(super) fn line(&self, table: &str) -> Range {
+        Range::below(format!("{}w/{table}/", self.prefix))
+    }
+
     /// Everybody in a table's line before this number.
     pub(super) fn line_before(&self, table: &str, number: u64) -> Range {
-        let all = Range::below(format!("{}w/{table}/", self.prefix));
-        Range { to: Some(self.name(&Key::Ticket(table.to_owned(), number))), ..all }
+        Range { to: Some(self.name(&Key::Ticket(table.to_owned(), number))), ..self.line(table) }
     }
 }
 

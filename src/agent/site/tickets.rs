@@ -11,7 +11,7 @@ use super::{
 use crate::{
     agent::{
         service::Service,
-        session::{Session, Stage},
+        session::{Begins, Session, Stage},
     },
     terms::location::name_on_site,
 };
@@ -43,6 +43,13 @@ impl Service {
             operations: Vec::new(),
         };
         let key = |table: &String| site.keys.name(&Key::Ticket(table.clone(), of));
+        if let Some(session) = session.filter(|_| tickets.written.is_empty()) {
+            let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
+            let revision = if *generation == site.origin.generation { *revision } else { 0 };
+            let joined = lines.iter().filter(|table| wanted.contains_key(*table));
+            let ends = joined.map(|table| Compare::UnchangedSince(site.keys.line(table), revision));
+            transaction.compares.extend(ends);
+        }
         for (table, record) in &wanted {
             match tickets.written.get(table) {
                 Some(written) if written == record => continue,
@@ -73,28 +80,54 @@ impl Service {
             Ok(done) if done.holds => {
                 tickets.written = wanted;
                 tickets.moving.clear();
+                self.tell_that_it_waits(number);
                 self.write_tickets(number);
             }
             Ok(_) => {
-                // Either the host's key is another, or somebody has the number: the latter is told by another
-                // number.
+                // Either the host's key is another, or somebody has the number or has come into a line that
+                // ends: then it looks again, and comes with another number.
                 tickets.moving.clear();
                 if tickets.written.is_empty() {
                     self.come_anew(number);
                 }
             }
             Err(trouble) => {
-                if !trouble.is_settled() {
+                let is_unclear = !trouble.is_settled();
+                let begins = tickets.written.is_empty() && begins_in(self.sessions.get(&number), &wanted);
+                if is_unclear {
                     // It may be there: what is there is seen in the mirror, and either is in order.
                     if trouble.is_of_another() {
                         site.see_tickets(number);
+                    } else if begins {
+                        tickets.moving.clear();
                     } else {
                         tickets.written = wanted;
                     }
                     site.register_anew();
                 }
                 site.note(trouble);
+                if is_unclear && begins {
+                    self.come_anew(number);
+                }
             }
+        }
+    }
+
+    /// Whether a launch that stands in line in memory does so for all hosts, too.
+    pub(in crate::agent) fn has_begun_to_wait(&self, number: u64) -> bool {
+        let (Some(site), Some(session)) = (&self.site, self.sessions.get(&number)) else { return true };
+        let has_ticket = site.tickets.get(&number).is_some_and(|tickets| !tickets.written.is_empty());
+        let wanted = wanted(session, &site.host, &site.boot);
+        has_ticket || !begins_in(Some(session), &wanted)
+    }
+
+    /// Its places are there for all to see, and it may be told so.
+    fn tell_that_it_waits(&mut self, number: u64) {
+        if let Some(session) = self.sessions.get_mut(&number)
+            && let Stage::Waits(_) = session.stage
+        {
+            session.begins_to_wait();
+            self.flush(number);
         }
     }
 
@@ -102,6 +135,7 @@ impl Service {
     fn come_anew(&mut self, number: u64) {
         if let Some(session) = self.sessions.get_mut(&number) {
             session.place.line.give_up();
+            session.place.begins.answer = None;
             if let Stage::Waits(order) = std::mem::replace(&mut session.stage, Stage::Idle) {
                 self.rest_without(number, order);
             }
@@ -115,6 +149,11 @@ impl Service {
             self.write_tickets(number);
         }
     }
+}
+
+/// Whether one of these is in a line that ends, so that it has to be proved that there was room in it.
+fn begins_in(session: Option<&Session>, wanted: &BTreeMap<String, TicketRecord>) -> bool {
+    session.is_some_and(|session| session.place.begins.lines.iter().any(|table| wanted.contains_key(table)))
 }
 
 /// Where a launch stands now.
