@@ -1,13 +1,15 @@
 //! "An overdue holder is on another host": the launch that it is in the way of has notice given, and the
 //! holder's own host ends it, if it is overdue there.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::{REFUSED, held, hosts, hosts_with, seats, status, waiting};
-use crate::support::{Ending, Etcd, Host, Running, Test, eventually, needs_etcd, state_of};
+use crate::support::{Ending, Etcd, Host, Running, Test, copy_program, eventually, needs_etcd, state_of};
 
 /// Overdue at once. Who dies of the first signal has all the time that a slow machine takes for that.
 const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
@@ -248,12 +250,37 @@ fn an_agent_that_was_away_heeds_the_notice_when_it_is_back() {
         overdue.pid()
     );
     matlab(&two, "backup").stderr(&goes_on).status(75);
-    let next = waits(&two, "backup");
+    let (next, begun) = (waits(&two, "backup"), Instant::now());
+    // Who waits does not lose patience.
+    eventually("it has waited for longer", || (begun.elapsed() > Duration::from_secs(6)).then_some(()));
     overdue.wait_for_echo();
     one.restart();
     assert_eq!(overdue.end().ending, Ending::Signal(2));
     let said = has_its_turn(next);
     assert!(said.contains(&format!("ended PID {} (matlab) on lab1", overdue.pid())), "{said}");
+}
+
+/// "No set-id program", and whoever gave notice hears why.
+#[test]
+fn a_set_id_program_of_another_host_is_named_and_goes_on() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(1, OVERDUE), ["lab1", "lab2"]);
+    let program = one.site.path("bin/matlab");
+    fs::remove_file(&program).expect("the link");
+    copy_program("/bin/cat", &program);
+    fs::set_permissions(&program, Permissions::from_mode(0o4755)).expect("chmod");
+    let mut running = holder(&one, &two);
+    let users = fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("it runs");
+    if !users.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0")) {
+        return crate::support::skip("set-id programs do not work on this file system");
+    }
+    eventually("that is told", || {
+        let outcome = matlab(&two, "backup").outcome();
+        assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
+        outcome.stderr.contains(", goes on: it runs a set-user-id program\n").then_some(())
+    });
+    running.wait_for_echo();
 }
 
 /// "`rungate expire` sweeps the holders of its own host."

@@ -75,6 +75,10 @@ impl Service {
     pub(super) fn see_notices(&mut self) -> Vec<u64> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut to_look = Vec::new();
+        // After a restore holders are missing until their hosts have put them back.
+        if !site.is_named() {
+            return to_look;
+        }
         for number in &self.ending {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             let waits = !matches!(session.stage, Stage::Ends(_));

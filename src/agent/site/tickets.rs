@@ -13,6 +13,7 @@ use crate::{
         service::Service,
         session::{Begins, Session, Stage},
     },
+    deliberate_fault::DeliberateFault,
     terms::location::name_on_site,
 };
 
@@ -43,7 +44,8 @@ impl Service {
             operations: Vec::new(),
         };
         let key = |table: &String| site.keys.name(&Key::Ticket(table.clone(), of));
-        if let Some(session) = session.filter(|_| tickets.written.is_empty()) {
+        let proves = tickets.written.is_empty() && !DeliberateFault::NoLineProof.is_on();
+        if let Some(session) = session.filter(|_| proves) {
             let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
             let revision = if *generation == site.origin.generation { *revision } else { 0 };
             let joined = lines.iter().filter(|table| wanted.contains_key(*table));
