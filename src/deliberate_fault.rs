@@ -37,7 +37,7 @@ pub(crate) enum DeliberateFault {
     NoMargin,
     /// What is taken of the site is not proved.
     NoProof,
-    /// That nobody older stands in line is not proved.
+    /// That nobody older stands in line is not proved, nor that there is room in it.
     NoLineProof,
     /// The mirror of the site is never told of changes.
     StaleMirror,

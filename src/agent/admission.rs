@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use super::{
     holding::Holding,
-    judge::{Case, Judgement, Outcome},
+    judge::{Case, Judgement, Outcome, Question},
     look::{Looked, Stands},
     order::Order,
     reception::session_answer,
@@ -51,6 +51,8 @@ impl Service {
         session.unused.extend(unused);
         session.take = Some(Arc::new(take));
         session.tried.clear();
+        session.notices.clear();
+        session.noticed.clear();
         self.come_back(number);
         self.judge(number);
         if !left.is_empty() {
@@ -77,7 +79,7 @@ impl Service {
         let Session { question, peer, .. } = session;
         let case =
             Case { session: number, question: *question, take, uid: peer.uid, groups: peer.groups.clone() };
-        if self.cases.send(case).is_err() {
+        if self.cases.send(Question::Launch(case)).is_err() {
             session_answer(&mut self.sessions, number, &Answer::Failed("its judges are gone".to_owned()));
         }
     }
@@ -109,7 +111,9 @@ impl Service {
         session.place.line.give_up();
         session.place.begun = None;
         session.endings.clear();
+        session.notices.clear();
         session.place.resting = None;
+        session.place.begins.answer = None;
         self.write_place(number);
         self.write_tickets(number);
         self.serve(&tables);
@@ -163,14 +167,17 @@ impl Service {
                 if let Err(quota) = self.recount(number) {
                     return self.refuse(number, &Answer::Failed(quota.to_string()));
                 }
+                let has_begun = self.has_begun_to_wait(number);
                 let Some(session) = self.sessions.get_mut(&number) else { return };
                 session.stage = Stage::Waits(order);
-                session.place.has_waited = true;
-                session.place.resting = None;
                 session.place.next = stands.next;
-                if is_asked {
-                    let Stands { refused, ahead, .. } = stands;
-                    session.answer(&Answer::Waits(Waits { refused, ahead }), None);
+                let Stands { refused, ahead, .. } = stands;
+                let answer = is_asked.then_some(Waits { refused, ahead });
+                session.place.begins.answer = answer.or(session.place.begins.answer.take());
+                if has_begun {
+                    session.begins_to_wait();
+                } else {
+                    session.place.resting.get_or_insert_with(Instant::now);
                 }
                 self.write_place(number);
                 self.write_tickets(number);
@@ -185,7 +192,8 @@ impl Service {
             return self.carry_out(number, order, true);
         }
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        if session.endings.is_empty() || session.place.has_waited {
+        let is_empty = session.endings.is_empty() && session.notices.is_empty();
+        if is_empty || session.place.has_waited {
             return self.refuse(number, &Answer::Refused(refused));
         }
         session.stage = Stage::Ends(order);

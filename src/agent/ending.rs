@@ -62,6 +62,11 @@ impl Ending {
         self.id == table
     }
 
+    /// The signal that it gets next, of those that may end it.
+    pub(super) fn next_signal(&self) -> Option<Signal> {
+        SIGNALS.iter().skip(self.next).copied().find(|signal| *signal != Signal::SIGCONT)
+    }
+
     /// What has become of it now that its slots are free.
     pub(super) fn when_free(&self) -> Fate {
         self.sent.map_or(Fate::HadLeft, |(signal, reach)| Fate::Ended(signal, reach))

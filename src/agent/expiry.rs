@@ -25,10 +25,15 @@ impl Service {
     pub(super) fn begin_endings(&mut self, number: u64, all: &[ToEnd]) {
         for to_end in all {
             for overdue in &to_end.overdue {
-                self.begin_to_end(number, to_end, overdue);
+                if overdue.elsewhere.is_some() {
+                    self.give_notice(number, to_end, overdue);
+                } else {
+                    self.begin_to_end(number, to_end, overdue);
+                }
             }
         }
         self.go_on_with_endings(number);
+        self.write_notices();
     }
 
     fn begin_to_end(&mut self, number: u64, to_end: &ToEnd, overdue: &Overdue) {
@@ -82,6 +87,13 @@ impl Service {
     pub(super) fn serve_endings(&mut self) {
         let concerned: Vec<u64> = self.ending.iter().copied().collect();
         for number in concerned {
+            self.go_on_after_endings(number);
+        }
+    }
+
+    /// The same for these.
+    pub(super) fn look_again_after(&mut self, numbers: Vec<u64>) {
+        for number in numbers {
             self.go_on_after_endings(number);
         }
     }
@@ -159,7 +171,9 @@ impl Service {
         let expiry = Expiry { after: *after, grace: *grace, kill: *kill };
         if let Some(table) = self.store.known(name) {
             let holders = table.holders(&table.occupancy());
-            let overdue = memory::overdue(&holders, &expiry);
+            // Each host sweeps its own.
+            let mut overdue = memory::overdue(&holders, &expiry);
+            overdue.retain(|overdue| overdue.elsewhere.is_none());
             let overdue = session.may_end(name, overdue);
             let id: TableId = Table::Memory(table).id();
             self.begin_endings(number, &[ToEnd { table: name.clone(), id, expiry, overdue }]);
@@ -183,7 +197,7 @@ impl Session {
     }
 
     /// Tells what has become of somebody who was to be ended.
-    fn tell(&mut self, table: &str, overdue: &Overdue, fate: Fate) {
+    pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: Fate) {
         if let Stage::Sweeps(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
         }
@@ -200,6 +214,7 @@ impl Session {
 
     /// Whether somebody is being ended for it.
     fn is_ending(&self) -> bool {
-        !self.endings.is_empty() || matches!(self.stage, Stage::Ends(_) | Stage::Sweeps(_))
+        let is_empty = self.endings.is_empty() && self.notices.is_empty();
+        !is_empty || matches!(self.stage, Stage::Ends(_) | Stage::Sweeps(_))
     }
 }

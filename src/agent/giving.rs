@@ -32,6 +32,7 @@ impl Service {
             session.place.served_as = session.place.line.number();
             session.place.line.give_up();
             session.place.resting = None;
+            session.place.begins.answer = None;
         }
         let written = (|| {
             let mut end = None;
@@ -63,6 +64,7 @@ impl Service {
         session.stage = Stage::Has(number);
         session.place.begun = None;
         session.endings.clear();
+        session.notices.clear();
         // Told only once it is certain that its end will be seen.
         if let Err(failure) = self.watch(number, holding) {
             return self.refuse(session_number, &Answer::Failed(failure.to_string()));
@@ -112,6 +114,7 @@ impl Service {
         self.quotas.give_back(&holding);
         self.forget(&holding);
         self.has_let_go(number);
+        self.has_heeded(number, &holding);
         let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
         if has_run {
             self.ends.see(&holding.saved);

@@ -3,7 +3,7 @@
 
 use std::{
     ffi::OsString,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, Sender, channel},
@@ -18,13 +18,33 @@ use crate::{
     decision::{Request, Verdict, decide},
     keeper::agent::message::Take,
     launch::environment::parse_held,
-    policy::{Policy, Sources},
+    policy::{Policy, Repository, Sources},
     sys::{failure::Failure, host, poller::Bell},
-    terms::names::Names,
+    terms::{keeper::Keeper, names::Names, pace::Expiry},
 };
+
+/// Where lock files of the caller's would be.
+const RUNTIME: &str = "/run/rungate-agent";
 
 /// How many judge at once.
 const JUDGES: usize = 4;
+
+/// What judges are asked.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// What a launch needs.
+    Launch(Case),
+    /// When holders of a table of the site are overdue, for a holding with this number.
+    Expiry(u64, String),
+}
+
+/// What they answer.
+#[derive(Debug)]
+pub(super) enum Answered {
+    Launch(Judgement),
+    /// None where nobody is ever overdue, or nobody can tell.
+    Expiry(u64, String, Option<Expiry>),
+}
 
 /// A launch to be judged, and who asks.
 #[derive(Debug)]
@@ -60,8 +80,8 @@ pub(super) enum Outcome {
 pub(super) fn start(
     names: &'static (dyn Names + Sync),
     bell: &Arc<Bell>,
-) -> Result<(Sender<Case>, Receiver<Judgement>), Failure> {
-    let (cases, to_judge) = channel::<Case>();
+) -> Result<(Sender<Question>, Receiver<Answered>), Failure> {
+    let (cases, to_judge) = channel::<Question>();
     let (judgements, judged) = channel();
     let to_judge = Arc::new(Mutex::new(to_judge));
     for _ in 0..JUDGES {
@@ -70,9 +90,18 @@ pub(super) fn start(
             let mut judge = Judge { names, policy: None };
             loop {
                 let case = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok(Case { session, question, take, uid, groups }) = case else { return };
-                let outcome = judge.judge(&take, uid, &groups);
-                if judgements.send(Judgement { session, question, outcome }).is_err() {
+                let Ok(case) = case else { return };
+                let answer = match case {
+                    Question::Launch(Case { session, question, take, uid, groups }) => {
+                        let outcome = judge.judge(&take, uid, &groups);
+                        Answered::Launch(Judgement { session, question, outcome })
+                    }
+                    Question::Expiry(holding, table) => {
+                        let expiry = judge.expiry(&table);
+                        Answered::Expiry(holding, table, expiry)
+                    }
+                };
+                if judgements.send(answer).is_err() {
                     return;
                 }
                 bell.ring();
@@ -98,6 +127,21 @@ impl Judge {
             self.policy = Some(loaded.map_err(|faults| format!("the system's policy has faults\n{faults}"))?);
         }
         self.policy.as_ref().ok_or_else(String::new)
+    }
+
+    /// When holders of a table of the site are overdue. Where its name could be that of several
+    /// repositories' the most patient one counts.
+    fn expiry(&mut self, table: &str) -> Option<Expiry> {
+        let policy = self.policy().ok()?;
+        let file = format!("{table}.lock");
+        let is_theirs = |known: &&Repository| {
+            let fixed = known.fixed_path(Path::new(RUNTIME));
+            let is_it = |path: PathBuf| path.file_stem().is_some_and(|name| name == table);
+            known.keeper() == Keeper::Site && fixed.map_or_else(|| known.read_name(0, &file).is_some(), is_it)
+        };
+        let found: Option<Vec<Expiry>> =
+            policy.repositories().iter().filter(is_theirs).map(|known| known.pace().expiry).collect();
+        found?.into_iter().max_by_key(|expiry| expiry.after)
     }
 
     fn judge(&mut self, take: &Take, uid: u32, groups: &[u32]) -> Outcome {
@@ -126,7 +170,7 @@ impl Judge {
             now: Timestamp::now(),
             cpus: &host::processors,
             // Only lock files are there.
-            runtime: Path::new("/run/rungate-agent"),
+            runtime: Path::new(RUNTIME),
             names,
         };
         let start = match decide(policy, &request).verdict {

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     keeper::{
+        Overdue,
         agent::message::{Obstacle, Reason, Refused, Table},
         error::KeeperError,
         memory::Kin,
@@ -132,11 +133,16 @@ fn stands(session: &mut Session, order: &Order, standing: &Standing<'_>) -> Resu
 fn to_end(session: &Session, standing: &Standing<'_>) -> Result<Vec<ToEnd>, KeeperError> {
     let lineage = process::lineage(session.peer.process.pid());
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
+    let was_tried = |overdue: &Overdue| match overdue.elsewhere {
+        None => tried.contains(&overdue.pid),
+        Some(_) => session.has_given_notice_of(overdue),
+    };
     let coming = |table: TableId| {
         let endings = session.endings.iter().filter(|ending| ending.is_on(table));
-        endings.map(|ending| ending.overdue.slots).sum()
+        let endings = endings.map(|ending| ending.overdue.slots);
+        endings.chain(session.notices.iter().map(|notice| notice.frees(table))).sum()
     };
-    let chosen = standing.to_end(&Known { tried: &tried, coming: &coming })?;
+    let chosen = standing.to_end(&Known { was_tried: &was_tried, coming: &coming })?;
     Ok(chosen.into_iter().filter_map(ToEnd::of).collect())
 }
 

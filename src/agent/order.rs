@@ -148,6 +148,12 @@ impl Order {
         self.wanted().filter_map(|wanted| name_on_site(&wanted.table))
     }
 
+    /// The names of those of them whose lines end.
+    pub(super) fn ends_of_lines(&self) -> impl Iterator<Item = &str> {
+        let ends = self.wanted().filter(|wanted| !wanted.queue.is_endless());
+        ends.filter_map(|wanted| name_on_site(&wanted.table))
+    }
+
     /// What becomes of the program when the site that keeps a table is lost.
     pub(super) fn on_lost(&self, table: &str) -> Option<OnLost> {
         self.wanted().filter(|wanted| wanted.table == table).filter_map(|wanted| wanted.on_lost).max()

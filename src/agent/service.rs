@@ -18,7 +18,7 @@ use super::{
     awaited::Returning,
     ends::Ends,
     holding::Holding,
-    judge::{self, Case, Judgement},
+    judge::{self, Answered, Question},
     quota::Quotas,
     saved::{SavedHolding, SavedStamps, State},
     session::Session,
@@ -53,8 +53,8 @@ pub(super) struct Service {
     pub(super) poller: Poller,
     pub(super) listener: Listener,
     bell: Arc<Bell>,
-    pub(super) cases: Sender<Case>,
-    judged: Receiver<Judgement>,
+    pub(super) cases: Sender<Question>,
+    judged: Receiver<Answered>,
     pub(super) store: Store,
     pub(super) state: State,
     pub(super) sessions: BTreeMap<u64, Session>,
@@ -191,7 +191,10 @@ impl Service {
     fn hear_judges(&mut self) {
         self.bell.hush();
         while let Ok(judgement) = self.judged.try_recv() {
-            self.judged(judgement);
+            match judgement {
+                Answered::Launch(judgement) => self.judged(judgement),
+                Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),
+            }
         }
         self.hear_site();
     }

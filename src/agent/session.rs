@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{ending::Ending, order::Order, saved::SavedPlace};
+use super::{ending::Ending, order::Order, saved::SavedPlace, site::notice::Notice};
 use crate::{
     keeper::agent::{
         frame::{Garbage, Inbox},
-        message::{Answer, Request, Take},
+        message::{Answer, Request, Take, Waits},
     },
-    keeper::line::Number,
+    keeper::{Overdue, line::Number},
     protocol::place_in_line::PlaceInLine,
     sys::{failure::Errno, local_socket::Connection, peer::Peer, process::Process},
 };
@@ -49,6 +49,10 @@ pub(super) struct Session {
     pub(super) endings: Vec<Ending>,
     /// Nobody is sent signals again and again.
     pub(super) tried: Vec<i32>,
+    /// Overdue holders on other hosts, of which notice was given for it.
+    pub(super) notices: Vec<Notice>,
+    /// The same with those of whom everything was told: notice is given of nobody again and again.
+    pub(super) noticed: Vec<Overdue>,
     /// When it is to be looked at though nothing is said.
     pub(super) due: Option<Instant>,
     /// Its places in lines and its bytes, as they were counted.
@@ -89,8 +93,22 @@ pub(super) struct Waiting {
     pub(super) served_as: Option<Number>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
+    /// How it begins to wait at the site, where a line ends.
+    pub(super) begins: Begins,
     /// What is written down of it, and in which file.
     pub(super) written: Option<(u64, SavedPlace)>,
+}
+
+/// A launch that begins to wait: where lines end, it has to be proved that nobody came into them since it
+/// looked, and until then it is told nothing.
+#[derive(Debug, Default)]
+pub(super) struct Begins {
+    /// The lines that end, by the names of their tables at the site.
+    pub(super) lines: Vec<String>,
+    /// At which revision it looked, of which etcd.
+    pub(super) looked: (u64, i64),
+    /// What it is to be told.
+    pub(super) answer: Option<Waits>,
 }
 
 impl std::fmt::Debug for Waiting {
@@ -134,6 +152,8 @@ impl Session {
             unused: Vec::new(),
             endings: Vec::new(),
             tried: Vec::new(),
+            notices: Vec::new(),
+            noticed: Vec::new(),
             due: None,
             counted: (0, 0),
         }
@@ -195,6 +215,15 @@ impl Session {
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away
+    }
+
+    /// It stands in line, for all to see.
+    pub(super) fn begins_to_wait(&mut self) {
+        self.place.has_waited = true;
+        self.place.resting = None;
+        if let Some(waits) = self.place.begins.answer.take() {
+            self.answer(&Answer::Waits(waits), None);
+        }
     }
 
     /// Answers; with a descriptor beside, where there is one.

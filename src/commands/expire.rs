@@ -118,7 +118,9 @@ impl Sweep<'_> {
         expiry: &Expiry,
     ) -> Result<bool, KeeperError> {
         if self.dry_run {
-            for overdue in memory::overdue(&agent::survey(table)?.holders, expiry) {
+            let overdue = memory::overdue(&agent::survey(table)?.holders, expiry).into_iter();
+            // Of other hosts each sweeps its own.
+            for overdue in overdue.filter(|overdue| overdue.elsewhere.is_none()) {
                 let may_be_signalled = self.uid == 0 || overdue.holder.uid == Some(self.uid);
                 self.show(file, &Overdue { may_be_signalled, ..overdue });
             }
@@ -175,6 +177,8 @@ fn to_json(file: &ListedFile, overdue: &Overdue, fate: Option<Fate>) -> Value {
         Some(Fate::HadLeft) => ("had-left", None),
         Some(Fate::NotPermitted) => ("not-permitted", None),
         Some(Fate::Survived) => ("survived", None),
+        Some(Fate::Noticed) => ("noticed", None),
+        Some(Fate::NotOverdueThere) => ("not-overdue-there", None),
     };
     json!({
         "repository": file.name,

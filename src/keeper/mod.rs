@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod error;
+mod fate;
 pub mod file;
 pub mod held;
 mod hint;
@@ -17,9 +18,10 @@ pub mod table;
 mod table_line;
 pub mod view;
 
+pub use fate::Fate;
 pub use file::{
     base_directories::BaseDirectories,
-    expiry::{Ending, Fate, Overdue},
+    expiry::{Ending, Overdue},
     holder::{Holder, Known},
     job::Doubt,
     mutex::{LONGEST_PATIENCE, PATIENCE},

@@ -9,10 +9,11 @@ use std::{
 use super::{
     agent::client::Client,
     error::KeeperError,
+    fate::Fate,
     file::{
         base_directories::BaseDirectories,
         error::RepositoryError,
-        expiry::{self, Ending, Fate, Overdue},
+        expiry::{self, Ending, Overdue},
         file::{LockFile, Opening},
         header::Header,
         held,

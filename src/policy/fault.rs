@@ -89,7 +89,6 @@ coded! {
         WaitWithoutClaim = "wait-without-claim",
         EndNeedsSupervisor = "end-needs-supervisor",
         AgentOutsideSystem { keeper: &'static str } = "agent-outside-system-policy",
-        NotYetByAgent { key: &'static str, keeper: &'static str } = "not-yet-by-agent",
         MixedKeepers { repository: String } = "mixed-keepers",
         LimitsWithoutMember = "limits-without-member",
         LimitsSelector { entry: String, selects: &'static str, by: &'static str } = "limits-selector",

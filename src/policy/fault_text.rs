@@ -226,12 +226,6 @@ impl fmt::Display for Fault {
                 f,
                 "the agent goes by the system's policy alone, so that keeper = \"{keeper}\" can stand nowhere else"
             ),
-            Fault::NotYetByAgent { key, keeper } => {
-                write!(
-                    f,
-                    "the {keeper} does not know \"{key}\" yet; write keeper = \"file\", or leave it out"
-                )
-            }
             Fault::MixedKeepers { repository } => write!(
                 f,
                 "repository {} has another keeper than the first alternative; all of any_of need the same",

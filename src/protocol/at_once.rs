@@ -117,6 +117,12 @@ impl PlaceInLine {
         self.number = self.number.or(Some(number));
     }
 
+    /// The same before it has stood in any line: it finds lines at their end like everybody who comes.
+    pub fn begin_as(&mut self, number: Number) {
+        self.is_ahead_of_time |= self.number.is_none();
+        self.come_as(number);
+    }
+
     /// The tables in memory in whose lines it stands, and as whom.
     pub fn standing_in(&self) -> Vec<(String, Vec<Class>)> {
         let in_memory = self.places.iter().filter_map(|place| match place {

@@ -97,7 +97,7 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Looked<'c>, 
         Deliberation::Start(_) | Deliberation::Disturbed => None,
         Deliberation::Blocked(mut blocked) => {
             let standpoint = Standpoint::newcomer(asker.generation, None);
-            Waits { standpoint, uid: asker.launch.uid, clocks: &Clocks::default(), shut: &[] }
+            Waits { standpoint, is_new: true, uid: asker.launch.uid, clocks: &Clocks::default(), shut: &[] }
                 .mark(&wants, &mut blocked)?;
             Some(Refusal { unmet: blocked.unmet, waited: None })
         }

@@ -51,7 +51,8 @@ impl<'c> Endings<'c> {
             let running = self.running.iter().filter(|running| running.table.id() == table);
             running.map(|running| running.overdue.slots).sum()
         };
-        let known = Known { tried: &self.tried, coming: &slots_on };
+        let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
+        let known = Known { was_tried: &was_tried, coming: &slots_on };
         let (chosen, makes_room) = known.choose(&blocked.unmet, SystemTime::now())?;
         // Who cannot be ended is named all the same.
         let has_begun = self.begin_with_all(chosen, asker);

@@ -37,6 +37,8 @@ const MOST_NUMBERS: usize = 10_000;
 #[derive(Default)]
 pub struct PlaceInLine {
     pub(super) number: Option<Number>,
+    /// Whether it was given its number before it stood in any line.
+    pub(super) is_ahead_of_time: bool,
     /// When it first stood in line.
     since: Option<SystemTime>,
     /// One in each of the tables.
@@ -81,10 +83,16 @@ impl PlaceInLine {
     pub(super) fn waits(&self, asker: &Asker<'_>) -> Waits<'_> {
         Waits {
             standpoint: self.standpoint(asker),
+            is_new: self.is_new(),
             uid: asker.launch.uid,
             clocks: &self.clocks,
             shut: &self.shut,
         }
+    }
+
+    /// Whether it has stood in no line yet.
+    fn is_new(&self) -> bool {
+        self.number.is_none() || self.is_ahead_of_time
     }
 
     pub(super) fn is_in_line(&self) -> bool {
@@ -113,6 +121,7 @@ impl PlaceInLine {
         self.places.clear();
         self.tables.clear();
         self.number = None;
+        self.is_ahead_of_time = false;
         self.clocks.run(&[]);
     }
 
@@ -124,7 +133,8 @@ impl PlaceInLine {
         generation: u16,
         blocked: &Blocked<'_>,
     ) -> Result<(), KeeperError> {
-        if self.number.is_none() {
+        if self.is_new() {
+            self.is_ahead_of_time = false;
             self.since = self.since.or_else(|| Some(SystemTime::now()));
             let refused = blocked.unmet.iter().flat_map(Unmet::claims);
             let is_shut = |refused: &&Refused<'_>| refused.unwaited.is_some_and(Unwaited::is_queue);

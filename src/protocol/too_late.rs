@@ -30,8 +30,8 @@ pub struct ToEnd<'c> {
 
 /// What is known of those who are being ended already.
 pub struct Known<'k> {
-    /// Nobody is sent signals again and again.
-    pub tried: &'k [i32],
+    /// Who was tried: nobody is sent signals again and again.
+    pub was_tried: &'k dyn Fn(&Overdue) -> bool,
     /// How many slots of a table their end will free.
     pub coming: &'k dyn Fn(TableId) -> u64,
 }
@@ -101,8 +101,7 @@ impl Known<'_> {
         let terms = terms_on(refused.table, &[choice]);
         let missing = (full.used() + terms.slots).saturating_sub(terms.limit).max(1);
         let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
-        let is_new =
-            |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !self.tried.contains(&overdue.pid);
+        let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
         let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
         let found_here =
             |overdue| ToEnd { claim: refused.claim, expiry, table: full.table().clone(), overdue };

@@ -16,6 +16,9 @@ use crate::keeper::{Waiter, error::KeeperError, table::TableId};
 #[derive(Clone, Copy)]
 pub(super) struct Waits<'a> {
     pub(super) standpoint: Standpoint<'a>,
+    /// Whether it stands in no line yet, although it may have a number: who has stood in one joins every
+    /// other.
+    pub(super) is_new: bool,
     pub(super) uid: u32,
     pub(super) clocks: &'a Clocks,
     /// Lines that it found at their end when it came: it does not slip in because it stands in another one.
@@ -40,9 +43,7 @@ impl Waits<'_> {
         if let Some(over) = self.clocks.unwaited(refused.claim, refused.table) {
             return Ok(Some(over));
         }
-        if refused.claim.queue.is_endless()
-            || self.standpoint.number.is_some() && !self.shut.contains(&refused.table)
-        {
+        if refused.claim.queue.is_endless() || !self.is_new && !self.shut.contains(&refused.table) {
             return Ok(None);
         }
         self.end_of_line(wants, refused)
@@ -84,7 +85,9 @@ impl Waits<'_> {
     ) -> Result<Vec<&'w Waiter>, KeeperError> {
         let Some(line) = refused.line else { return Ok(Vec::new()) };
         let generation = wants.generation_on(line.table, self.standpoint.generation);
-        let standpoint = Standpoint { generation, ..self.standpoint };
+        // Whoever begins to wait does so behind all others, whenever it came.
+        let number = self.standpoint.number.filter(|_| !self.is_new);
+        let standpoint = Standpoint { number, generation, ..self.standpoint };
         standpoint.all_ahead(wants.table(line.table), line.reach, waiters)
     }
 

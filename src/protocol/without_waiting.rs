@@ -41,7 +41,7 @@ pub fn acquire<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Outco
         if !blocked.is_final() && last_look.goes_on(&acquisition, &mut blocked, newcomer, &mut endings)? {
             continue;
         }
-        Waits { standpoint: newcomer, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
+        Waits { standpoint: newcomer, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
             .mark(&acquisition.wants, &mut blocked)?;
         endings.tell(&mut blocked);
         return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }));
@@ -57,7 +57,7 @@ pub fn acquire_at_once<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Resu
         Decided::Granted(grant) => Ok(Outcome::Granted(grant)),
         Decided::Blocked(mut blocked) => {
             let clocks = Clocks::default();
-            Waits { standpoint, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
+            Waits { standpoint, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
                 .mark(&acquisition.wants, &mut blocked)?;
             Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }))
         }

@@ -71,6 +71,7 @@ keeper = "site"
 limit = 500
 path = "a.lock"
 expire_after = "1h"
+queue = 5
 [repository.b]
 keeper = "agent"
 limit = 5
@@ -85,19 +86,14 @@ acquire = [{ repository = "a", slots = 101 }, "b"]
 4 | path = "a.lock"
   |        ^^^^^^^^
 
-/etc/rungate/policy.toml:5:16: the site does not know "expire_after" yet; write keeper = "file", or leave it out [not-yet-by-agent]
-  |
-5 | expire_after = "1h"
-  |                ^^^^
-
-/etc/rungate/policy.toml:9:11: "on_lost" says nothing without keeper = "site" [needs-key]
-  |
-9 | on_lost = "stop"
-  |           ^^^^^^
-
-/etc/rungate/policy.toml:11:12: with keeper = "site" a launch can take at most 100 slots at once, because one transaction of etcd has room for no more [too-many-for-site]
+/etc/rungate/policy.toml:10:11: "on_lost" says nothing without keeper = "site" [needs-key]
    |
-11 | acquire = [{ repository = "a", slots = 101 }, "b"]
+10 | on_lost = "stop"
+   |           ^^^^^^
+
+/etc/rungate/policy.toml:12:12: with keeper = "site" a launch can take at most 100 slots at once, because one transaction of etcd has room for no more [too-many-for-site]
+   |
+12 | acquire = [{ repository = "a", slots = 101 }, "b"]
    |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 "#,
     },

@@ -5,7 +5,7 @@
 //! cargo test --features deliberate-faults --test tests deliberate_faults
 //! ```
 
-use super::scenes::{both_run, has_its_turn, is_overtaken, takes, two_at_once};
+use super::scenes::{both_run, has_its_turn, is_overtaken, joins_a_full_line, takes, two_at_once};
 use crate::support::needs_etcd;
 
 #[test]
@@ -18,6 +18,12 @@ fn an_agent_that_proves_nothing_is_caught() {
 fn an_agent_that_does_not_prove_the_line_is_caught() {
     needs_etcd!();
     assert!(is_overtaken(Some("no-line-proof")));
+}
+
+#[test]
+fn an_agent_that_does_not_prove_the_end_of_the_line_is_caught() {
+    needs_etcd!();
+    assert!(joins_a_full_line(Some("no-line-proof")));
 }
 
 #[test]

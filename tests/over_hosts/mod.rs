@@ -6,9 +6,11 @@ mod death;
 #[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
 mod events;
+mod expiry;
 mod instruments;
 mod launches;
 mod limits;
+mod lines;
 mod loss;
 mod page;
 mod restore;

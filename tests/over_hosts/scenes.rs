@@ -131,6 +131,25 @@ pub(super) fn is_overtaken(fault: Option<&'static str>) -> bool {
     overtakes
 }
 
+/// Somebody stands in a line that has room for one, and a newcomer has not heard of it: whether it joins.
+pub(super) fn joins_a_full_line(fault: Option<&'static str>) -> bool {
+    let scene = Scene::new("queue = 1", fault);
+    let ((one, _way), (two, deaf)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let _holder = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1 && held(&two) == 1).then_some(()));
+    deaf.deafen(true);
+    let first = one.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&one) == 1).then_some(()));
+    let newcomer = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    let joins = eventually("it joins, or is refused", || {
+        if waiting(&one) == 2 { Some(true) } else { newcomer.is_zombie().then_some(false) }
+    });
+    deaf.deafen(false);
+    drop(first);
+    joins
+}
+
 /// Somebody waits on one host for what ends on another: whether it gets its turn.
 pub(super) fn has_its_turn(fault: Option<&'static str>) -> bool {
     let scene = Scene::new("", fault);

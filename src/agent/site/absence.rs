@@ -67,7 +67,9 @@ impl Site {
         let of_slots = of_slots.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
         let of_tickets = self.mirror.tables().flat_map(|(_, table)| table.tickets.values());
         let of_tickets = of_tickets.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
-        of_slots.chain(of_tickets).chain(self.mirror.written.keys().cloned()).collect()
+        let of_notices = self.mirror.tables().flat_map(|(_, table)| table.notices.values());
+        let of_notices = of_notices.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
+        of_slots.chain(of_tickets).chain(of_notices).chain(self.mirror.written.keys().cloned()).collect()
     }
 
     /// How long a host may be silent: as long as it said itself, and as long as this one.
@@ -94,7 +96,7 @@ impl Site {
         self.send(Work::Clear(host.to_owned()), Transaction { compares, operations });
     }
 
-    /// The slots and tickets of a host whose boots are these, each with its revision.
+    /// The slots, tickets and notices of a host whose boots are these, each with its revision.
     pub(super) fn keys_of(
         &self,
         host: &str,
@@ -110,6 +112,11 @@ impl Site {
             for (number, At { revision, record }) in &of.tickets {
                 if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
                     keys.push((self.keys.name(&Key::Ticket(table.clone(), *number)), *revision));
+                }
+            }
+            for (slot, At { revision, record }) in &of.notices {
+                if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
+                    keys.push((self.keys.name(&Key::Notice(table.clone(), *slot)), *revision));
                 }
             }
         }

@@ -41,9 +41,11 @@ impl Service {
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }
+        session.place.begins.lines = order.ends_of_lines().map(str::to_owned).collect();
+        session.place.begins.looked = (site.origin.generation, site.mirror.revision());
         if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
             let number = site.numbers.next(site.mirror.revision());
-            session.place.line.come_as(Number(number));
+            session.place.line.begin_as(Number(number));
         }
     }
 

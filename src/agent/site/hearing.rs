@@ -124,7 +124,7 @@ impl Service {
             Work::Settle(admission) => self.settled(*admission, result),
             Work::Free(freeing) => self.freed(freeing, result),
             Work::Line(session, wanted) => self.wrote_tickets(session, wanted, result),
-            Work::Clear(_) => {}
+            Work::Clear(_) | Work::Notice(..) => {}
             Work::Retake(holding, ..) => self.took_anew(holding, result),
             Work::Name(record) => self.named(record, result),
         }
@@ -157,13 +157,19 @@ impl Service {
             site.show(&name, &self.store);
             tables.extend(self.store.known(&table_of_site(&name)));
         }
+        let to_look = self.see_notices();
         self.serve(&tables);
+        self.look_again_after(to_look);
     }
 
     /// Compares what is here with what is there.
     fn put_right(&mut self) {
         self.look_for_missing();
         self.is_complete();
+        let to_look = self.see_notices();
+        self.look_again_after(to_look);
+        self.write_notices();
+        self.heed_notices();
         self.clear_leftovers();
         self.write_all_tickets();
     }
@@ -180,6 +186,7 @@ impl Service {
                 | Work::Line(..)
                 | Work::Clear(_)
                 | Work::Retake(..)
+                | Work::Notice(..)
                 | Work::Name(_) => {}
             }
         }

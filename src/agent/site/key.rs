@@ -10,6 +10,8 @@ pub(super) enum Key {
     Slot(String, u64),
     /// `w/TABLE/NUMBER`: a launch that stands in line.
     Ticket(String, u64),
+    /// `e/TABLE/SLOT`: notice that whoever holds the slot is overdue, and in the way of a launch.
+    Notice(String, u64),
     /// `t/TABLE`: when it was last used.
     Stamps(String),
     /// `h/HOST`: a host that is there, under its lease.
@@ -44,6 +46,7 @@ impl Keys {
         match key {
             Key::Slot(table, slot) => format!("{prefix}s/{table}/{slot:07}"),
             Key::Ticket(table, number) => format!("{prefix}w/{table}/{number:016x}"),
+            Key::Notice(table, slot) => format!("{prefix}e/{table}/{slot:07}"),
             Key::Stamps(table) => format!("{prefix}t/{table}"),
             Key::Host(host) => format!("{prefix}h/{host}"),
             Key::Written(host) => format!("{prefix}g/{host}"),
@@ -61,6 +64,9 @@ impl Keys {
         Some(match kind {
             "s" => numbered(10).map(|(table, slot)| Key::Slot(table, slot))?,
             "w" => numbered(16).map(|(table, number)| Key::Ticket(table, number))?,
+            "e" => numbered(10)
+                .map(|(table, slot)| Key::Notice(table, slot))
+                .filter(|key| self.name(key) == name)?,
             "t" => Key::Stamps(rest.to_owned()),
             "h" => Key::Host(rest.to_owned()),
             "g" => Key::Written(rest.to_owned()),
@@ -85,10 +91,14 @@ impl Keys {
         Range { from: first, ..self.slots(table) }
     }
 
+    /// Everybody in a table's line.
+    pub(super) fn line(&self, table: &str) -> Range {
+        Range::below(format!("{}w/{table}/", self.prefix))
+    }
+
     /// Everybody in a table's line before this number.
     pub(super) fn line_before(&self, table: &str, number: u64) -> Range {
-        let all = Range::below(format!("{}w/{table}/", self.prefix));
-        Range { to: Some(self.name(&Key::Ticket(table.to_owned(), number))), ..all }
+        Range { to: Some(self.name(&Key::Ticket(table.to_owned(), number))), ..self.line(table) }
     }
 }
 
@@ -102,6 +112,7 @@ mod tests {
         for key in [
             Key::Slot("matlab.1000".to_owned(), 17),
             Key::Ticket("a b".to_owned(), u64::MAX),
+            Key::Notice("matlab.1000".to_owned(), 17),
             Key::Stamps("sync".to_owned()),
             Key::Host("lab7".to_owned()),
             Key::Written("lab7".to_owned()),
@@ -110,7 +121,9 @@ mod tests {
             assert_eq!(keys.parse(&keys.name(&key)), Some(key));
         }
         assert_eq!(keys.name(&Key::Slot("matlab".to_owned(), 17)), "/rungate/s/matlab/0000017");
-        for strange in ["/other/s/a/1", "/rungate/s/a", "/rungate/s/a/x", "/rungate/q/a", "/rungate/"] {
+        for strange in
+            ["/other/s/a/1", "/rungate/s/a", "/rungate/s/a/x", "/rungate/q/a", "/rungate/e/a/1", "/rungate/"]
+        {
             assert_eq!(keys.parse(strange), None, "{strange}");
         }
     }

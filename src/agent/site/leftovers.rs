@@ -58,6 +58,7 @@ impl Service {
             Some(Key::Ticket(table, number)) => {
                 site.tickets.values().any(|tickets| tickets.has(&table, number))
             }
+            Some(Key::Notice(table, slot)) => self.gives_notice_of(&table, slot),
             _ => true,
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     etcd::Pair,
     key::{Key, Keys},
-    record::{ClusterRecord, HostRecord, SlotRecord, TicketRecord, read},
+    record::{ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
 };
 use crate::agent::saved::SavedStamps;
 
@@ -24,12 +24,18 @@ pub(super) struct At<T> {
 pub(super) struct TableOfSite {
     pub(super) slots: BTreeMap<u64, At<SlotRecord>>,
     pub(super) tickets: BTreeMap<u64, At<TicketRecord>>,
+    /// By the slots that they are about.
+    pub(super) notices: BTreeMap<u64, At<NoticeRecord>>,
     pub(super) stamps: Option<At<SavedStamps>>,
 }
 
 impl TableOfSite {
+    fn count(&self) -> usize {
+        self.slots.len() + self.tickets.len() + self.notices.len() + usize::from(self.stamps.is_some())
+    }
+
     fn is_empty(&self) -> bool {
-        self.slots.is_empty() && self.tickets.is_empty() && self.stamps.is_none()
+        self.count() == 0
     }
 }
 
@@ -50,8 +56,8 @@ pub(super) struct Mirror {
     pub(super) hosts: BTreeMap<String, At<HostRecord>>,
     pub(super) written: BTreeMap<String, At<HostRecord>>,
     pub(super) cluster: Option<At<ClusterRecord>>,
-    /// How many keys there were that mean nothing here, when all were read.
-    strange: usize,
+    /// Keys that mean nothing here: those of agents of another version, say.
+    strange: BTreeSet<String>,
     /// When slots were deleted that are forgotten although it was not told yet.
     early: Vec<i64>,
 }
@@ -67,7 +73,7 @@ impl Mirror {
             hosts: BTreeMap::new(),
             written: BTreeMap::new(),
             cluster: None,
-            strange: 0,
+            strange: BTreeSet::new(),
             early: Vec::new(),
         }
     }
@@ -96,16 +102,13 @@ impl Mirror {
     /// are.
     pub(super) fn differs_from(&self, revision: i64, count: i64) -> bool {
         let early = self.early.iter().filter(|at| **at > self.revision).count();
-        let known = self.count() + early + self.strange;
+        let known = self.count() + early + self.strange.len();
         self.revision == revision && i64::try_from(known).is_ok_and(|known| known != count)
     }
 
     /// How many keys there are.
     pub(super) fn count(&self) -> usize {
-        let of_table = |table: &TableOfSite| {
-            table.slots.len() + table.tickets.len() + usize::from(table.stamps.is_some())
-        };
-        self.tables.values().map(of_table).sum::<usize>()
+        self.tables.values().map(TableOfSite::count).sum::<usize>()
             + self.hosts.len()
             + self.written.len()
             + usize::from(self.cluster.is_some())
@@ -118,11 +121,9 @@ impl Mirror {
             hosts: self.hosts.keys().chain(self.written.keys()).cloned().collect(),
         };
         *self = Self { revision, is_known: true, ..Self::new(self.keys.clone()) };
-        let all = pairs.len();
         for pair in pairs {
             self.set(&mut changed, pair, true);
         }
-        self.strange = all.saturating_sub(self.count());
         changed
     }
 
@@ -156,7 +157,14 @@ impl Mirror {
     }
 
     fn set(&mut self, changed: &mut Changed, Pair { key, value, revision, lease }: Pair, is_there: bool) {
-        let Some(key) = self.keys.parse(&key) else { return };
+        let Some(key) = self.keys.parse(&key) else {
+            if is_there {
+                self.strange.insert(key);
+            } else {
+                self.strange.remove(&key);
+            }
+            return;
+        };
         match key {
             Key::Slot(table, slot) => {
                 let of = self.table_of(changed, &table);
@@ -166,6 +174,11 @@ impl Mirror {
             Key::Ticket(table, number) => {
                 let of = self.table_of(changed, &table);
                 put(&mut of.tickets, number, is_there.then(|| At { revision, record: read(&value) }));
+                self.forget_if_empty(&table);
+            }
+            Key::Notice(table, slot) => {
+                let of = self.table_of(changed, &table);
+                put(&mut of.notices, slot, is_there.then(|| At { revision, record: read(&value) }));
                 self.forget_if_empty(&table);
             }
             Key::Stamps(table) => {
@@ -262,6 +275,9 @@ mod tests {
         let differs = |mirror: &Mirror, revision| [2, 3, 4].map(|count| mirror.differs_from(revision, count));
         assert_eq!(differs(&mirror, 10), [true, false, true]);
         assert_eq!(differs(&mirror, 9), [false; 3]);
+        mirror.apply(vec![(pair("/r/new/key", 11), true), (pair("/r/strange", 12), false)]);
+        assert_eq!(differs(&mirror, 12), [true, false, true]);
+        let mut mirror = self::mirror();
         // What is forgotten early was there at that revision.
         mirror.forget_slot("a", 1, 5, 12);
         assert!(mirror.table("a").is_some(), "somebody else's is not forgotten");

@@ -11,12 +11,16 @@ mod announcement;
 mod etcd;
 mod freeing;
 mod hearing;
+mod heeding;
 mod key;
 mod lag;
 mod leftovers;
 mod loss;
 mod mirror;
 mod mover;
+pub(in crate::agent) mod notice;
+mod noticed;
+mod noticing;
 mod number;
 mod origin;
 mod patience;
@@ -52,6 +56,7 @@ use self::{
     lag::Lag,
     mirror::Mirror,
     mover::Move,
+    noticed::Noticed,
     number::Numbers,
     origin::Origin,
     record::HostRecord,
@@ -123,6 +128,8 @@ pub(super) struct Site {
     absences: BTreeMap<String, Absence>,
     /// Holdings that are being ended because the site is lost, and whether they were killed.
     ended: BTreeMap<u64, bool>,
+    /// Holdings of which other hosts have given notice, each with the table.
+    noticed: BTreeMap<(u64, String), Noticed>,
     /// Tables in which somebody has to look again.
     stirred: BTreeSet<String>,
 }
@@ -202,6 +209,7 @@ impl Site {
             resting: BTreeMap::new(),
             absences: BTreeMap::new(),
             ended: BTreeMap::new(),
+            noticed: BTreeMap::new(),
             stirred: BTreeSet::new(),
         })
     }

@@ -46,7 +46,8 @@ impl Service {
         let due: Vec<u64> =
             site.resting.iter().filter(|(_, resting)| is_due(resting)).map(|(number, _)| *number).collect();
         let is_open = site.is_open();
-        for (number, order) in self.late_proofs() {
+        let late = self.late_proofs().into_iter().chain(self.late_beginners());
+        for (number, order) in late.collect::<Vec<_>>() {
             self.lose_patience(number, order);
             self.flush(number);
             self.go_on(number, Ok(()));
@@ -79,6 +80,25 @@ impl Service {
             admission.since.elapsed() > PATIENCE && !waits
         });
         late.filter_map(|admission| Some((admission.session, admission.order.take()?))).collect()
+    }
+
+    /// Launches that begin to wait, and for too long have not heard whether they do.
+    fn late_beginners(&mut self) -> Vec<(u64, Order)> {
+        let Some(site) = &self.site else { return Vec::new() };
+        let mut late = Vec::new();
+        for number in site.tickets.keys() {
+            let Some(session) = self.sessions.get_mut(number) else { continue };
+            let place = &mut session.place;
+            if place.begins.answer.is_some() && place.resting.is_some_and(|since| since.elapsed() > PATIENCE)
+            {
+                place.begins.answer = None;
+                match std::mem::replace(&mut session.stage, Stage::Idle) {
+                    Stage::Waits(order) => late.push((*number, order)),
+                    stage => session.stage = stage,
+                }
+            }
+        }
+        late
     }
 
     /// A launch has rested for too long: it is told so, started without slots where the policy lets it, or

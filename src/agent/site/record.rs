@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{agent::saved::SavedHolding, keeper::Holder, terms::hold::Hold};
+use crate::{
+    agent::saved::SavedHolding,
+    keeper::{Doubt, Fate, Holder},
+    sys::signal::Signal,
+    terms::hold::Hold,
+};
 
 /// Who holds a slot.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -59,6 +64,12 @@ impl SlotRecord {
         }
     }
 
+    /// Whether both are of one process.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let who = |record: &Self| (record.boot.clone(), record.pid, record.start);
+        self.host == other.host && who(self) == who(other)
+    }
+
     /// Whether it is of this process of this boot.
     pub(super) fn is_of(&self, boot: &str, saved: &SavedHolding) -> bool {
         self.boot == boot && self.pid == saved.pid && self.start == saved.start
@@ -77,6 +88,67 @@ pub(super) struct TicketRecord {
     pub(super) classes: Vec<(u16, u64)>,
     /// Whether it does not answer its agent, and is passed over.
     pub(super) is_away: bool,
+}
+
+/// Notice of an overdue holder on another host, which keeps a launch waiting.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct NoticeRecord {
+    /// Whose launch it is.
+    pub(super) host: String,
+    pub(super) boot: String,
+    /// The holder, as the slot's record has it.
+    pub(super) holder: SlotRecord,
+    /// What the holder's host says to that; nothing yet where there is none.
+    #[serde(default)]
+    pub(super) reply: Option<Reply>,
+}
+
+/// What a host says of an overdue holder of its own.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum Reply {
+    /// It is about to get this signal.
+    Ending(i32),
+    /// It is not overdue here.
+    NotOverdue,
+    /// It has ended, and others that cannot be ended keep the slot.
+    LeftOthers(i32),
+    NotPermitted,
+    Privileged,
+    OutOfSight,
+    Survived,
+}
+
+impl Reply {
+    /// Of a holder that was ended and still has its slot.
+    pub(super) fn of(fate: Fate) -> Self {
+        match fate {
+            Fate::Ended(signal, _) => Self::Ending(signal as i32),
+            Fate::LeftOthers(signal) => Self::LeftOthers(signal as i32),
+            Fate::NotPermitted => Self::NotPermitted,
+            Fate::NotProved(Doubt::Privileged) => Self::Privileged,
+            Fate::NotProved(Doubt::OutOfSight | Doubt::Gone | Doubt::NoGuardian) => Self::OutOfSight,
+            Fate::Survived => Self::Survived,
+            Fate::HadLeft | Fate::Noticed | Fate::NotOverdueThere => Self::NotOverdue,
+        }
+    }
+
+    /// What is told of it for as long as the holder has its slot.
+    pub(super) fn fate(self) -> Fate {
+        match self {
+            Self::Ending(_) => Fate::Noticed,
+            Self::NotOverdue => Fate::NotOverdueThere,
+            Self::LeftOthers(signal) => Signal::try_from(signal).map_or(Fate::NotPermitted, Fate::LeftOthers),
+            Self::NotPermitted => Fate::NotPermitted,
+            Self::Privileged => Fate::NotProved(Doubt::Privileged),
+            Self::OutOfSight => Fate::NotProved(Doubt::OutOfSight),
+            Self::Survived => Fate::Survived,
+        }
+    }
+
+    /// Whether nothing more will be done.
+    pub(super) fn is_final(self) -> bool {
+        !matches!(self, Self::Ending(_) | Self::NotOverdue)
+    }
 }
 
 /// A host that is there.

@@ -23,7 +23,9 @@ use crate::sys::process;
 pub(super) enum Command {
     /// Write the keys anew, at once.
     Anew,
-    /// The same, with this about the repositories of the site.
+    /// See at once whether they are as they were written.
+    Look,
+    /// Write them anew, with this about the repositories of the site.
     Publish(BTreeMap<String, String>),
 }
 
@@ -82,9 +84,13 @@ impl Registrar {
             };
             // Several may have asked meanwhile: once is enough.
             while let Some(heard) = command {
-                written = None;
-                if let Command::Publish(repositories) = heard {
-                    self.record.repositories = repositories;
+                match heard {
+                    Command::Anew => written = None,
+                    Command::Look => {}
+                    Command::Publish(repositories) => {
+                        self.record.repositories = repositories;
+                        written = None;
+                    }
                 }
                 command = self.commands.try_recv().ok();
             }

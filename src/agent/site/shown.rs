@@ -51,11 +51,16 @@ impl Site {
             !is_own(number) && is_as_shown(of.tickets.get(number).map(|at| at.revision), *revision)
         });
         for (number, At { revision, record }) in &of.tickets {
-            if shown.places.contains_key(number) || is_own(number) {
+            // What this host has left itself, when its agent died, is in nobody's way here.
+            let is_left = record.as_ref().is_some_and(|of| of.host == self.host && of.boot == self.boot);
+            if shown.places.contains_key(number) || is_left || is_own(number) {
                 continue;
             }
             if let Some(mut place) = table.take_place(Number(*number)) {
                 place.stand(&classes(record.as_ref()));
+                if let Some(record) = record {
+                    place.belongs_to_user(record.uid);
+                }
                 place.set_away(record.as_ref().is_some_and(|record| record.is_away));
                 shown.places.insert(*number, (*revision, place));
             }

@@ -6,13 +6,15 @@ use super::{
     etcd::{Compare, Done, Operation, Transaction, Trouble},
     key::Key,
     record::{TicketRecord, bytes},
+    registrar::Command,
     work::Work,
 };
 use crate::{
     agent::{
         service::Service,
-        session::{Session, Stage},
+        session::{Begins, Session, Stage},
     },
+    deliberate_fault::DeliberateFault,
     terms::location::name_on_site,
 };
 
@@ -43,6 +45,14 @@ impl Service {
             operations: Vec::new(),
         };
         let key = |table: &String| site.keys.name(&Key::Ticket(table.clone(), of));
+        let proves = tickets.written.is_empty() && !DeliberateFault::NoLineProof.is_on();
+        if let Some(session) = session.filter(|_| proves) {
+            let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
+            let revision = if *generation == site.origin.generation { *revision } else { 0 };
+            let joined = lines.iter().filter(|table| wanted.contains_key(*table));
+            let ends = joined.map(|table| Compare::UnchangedSince(site.keys.line(table), revision));
+            transaction.compares.extend(ends);
+        }
         for (table, record) in &wanted {
             match tickets.written.get(table) {
                 Some(written) if written == record => continue,
@@ -75,6 +85,7 @@ impl Service {
                 tickets.written = wanted;
                 tickets.moving.clear();
                 tickets.was_refused = false;
+                self.tell_that_it_waits(number);
                 self.write_tickets(number);
             }
             Ok(_) => {
@@ -83,26 +94,57 @@ impl Service {
                 if site.registration != Some(tickets.under) {
                     return;
                 }
-                if !std::mem::replace(&mut tickets.was_refused, true) {
+                let is_new = tickets.written.is_empty();
+                if is_new && begins_in(self.sessions.get(&number), &wanted) {
+                    // Most likely somebody has come into a line that ends, so it looks again, and comes with
+                    // another number; less likely the key is another one.
+                    let _ = site.commands.send(Command::Look);
+                    self.come_anew(number);
+                } else if !std::mem::replace(&mut tickets.was_refused, true) {
                     site.register_anew();
-                } else if tickets.written.is_empty() {
+                } else if is_new {
                     // Under a key that was just written: somebody has the number.
                     tickets.was_refused = false;
                     self.come_anew(number);
                 }
             }
             Err(trouble) => {
-                if !trouble.is_settled() {
+                let is_unclear = !trouble.is_settled();
+                let begins = tickets.written.is_empty() && begins_in(self.sessions.get(&number), &wanted);
+                if is_unclear {
                     // It may be there: what is there is seen in the mirror, and either is in order.
                     if trouble.is_of_another() {
                         site.see_tickets(number);
+                    } else if begins {
+                        tickets.moving.clear();
                     } else {
                         tickets.written = wanted;
                     }
                     site.register_anew();
                 }
                 site.note(trouble);
+                if is_unclear && begins {
+                    self.come_anew(number);
+                }
             }
+        }
+    }
+
+    /// Whether a launch that stands in line in memory does so for all hosts, too.
+    pub(in crate::agent) fn has_begun_to_wait(&self, number: u64) -> bool {
+        let (Some(site), Some(session)) = (&self.site, self.sessions.get(&number)) else { return true };
+        let has_ticket = site.tickets.get(&number).is_some_and(|tickets| !tickets.written.is_empty());
+        let wanted = wanted(session, &site.host, &site.boot);
+        has_ticket || !begins_in(Some(session), &wanted)
+    }
+
+    /// Its places are there for all to see, and it may be told so.
+    fn tell_that_it_waits(&mut self, number: u64) {
+        if let Some(session) = self.sessions.get_mut(&number)
+            && let Stage::Waits(_) = session.stage
+        {
+            session.begins_to_wait();
+            self.flush(number);
         }
     }
 
@@ -110,6 +152,7 @@ impl Service {
     fn come_anew(&mut self, number: u64) {
         if let Some(session) = self.sessions.get_mut(&number) {
             session.place.line.give_up();
+            session.place.begins.answer = None;
             if let Stage::Waits(order) = std::mem::replace(&mut session.stage, Stage::Idle) {
                 self.rest_without(number, order);
             }
@@ -123,6 +166,11 @@ impl Service {
             self.write_tickets(number);
         }
     }
+}
+
+/// Whether one of these is in a line that ends, so that it has to be proved that there was room in it.
+fn begins_in(session: Option<&Session>, wanted: &BTreeMap<String, TicketRecord>) -> bool {
+    session.is_some_and(|session| session.place.begins.lines.iter().any(|table| wanted.contains_key(table)))
 }
 
 /// Where a launch stands now.

@@ -23,6 +23,8 @@ pub(super) enum Work {
     Clear(String),
     /// A slot that was lost is taken anew, for this holding.
     Retake(u64, String, u64),
+    /// Notice is given of whoever holds this slot of a table, or a reply to that; or neither counts any more.
+    Notice(String, u64),
     /// It is written of which etcd the tables are.
     Name(ClusterRecord),
 }
@@ -62,7 +64,12 @@ impl Work {
     pub(super) fn admission(&mut self) -> Option<&mut Admission> {
         match self {
             Self::Admit(admission) | Self::Settle(admission) => Some(admission),
-            Self::Free(_) | Self::Line(..) | Self::Clear(_) | Self::Retake(..) | Self::Name(_) => None,
+            Self::Free(_)
+            | Self::Line(..)
+            | Self::Clear(_)
+            | Self::Retake(..)
+            | Self::Notice(..)
+            | Self::Name(_) => None,
         }
     }
 
@@ -73,7 +80,7 @@ impl Work {
             Self::Admit(admission) | Self::Settle(admission) => admission.holding.held.iter().any(has),
             Self::Free(freeing) => freeing.held.iter().any(has),
             Self::Retake(_, of, again) => of == table && *again == slot,
-            Self::Line(..) | Self::Clear(_) | Self::Name(_) => false,
+            Self::Line(..) | Self::Clear(_) | Self::Notice(..) | Self::Name(_) => false,
         }
     }
 
@@ -83,7 +90,7 @@ impl Work {
         match self {
             Self::Admit(admission) | Self::Settle(admission) => admission.holding.held.iter().any(is_there),
             Self::Free(freeing) => freeing.held.iter().any(is_there),
-            Self::Line(..) | Self::Clear(_) | Self::Retake(..) | Self::Name(_) => false,
+            Self::Line(..) | Self::Clear(_) | Self::Retake(..) | Self::Notice(..) | Self::Name(_) => false,
         }
     }
 }

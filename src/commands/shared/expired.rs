@@ -38,13 +38,20 @@ pub(in crate::commands) fn describe(
             format!("rungate: {name}: {who}, goes on: {}{by_hand}", why_not(doubt))
         }
         Fate::Survived => format!("rungate: {name}: {who}, survived SIGKILL: it hangs in the kernel"),
+        Fate::Noticed => format!("rungate: {name}: {who}, goes on as yet: its host was given notice of it"),
+        Fate::NotOverdueThere => {
+            format!(
+                "rungate: {name}: {who}, goes on: by the policy and the clock of its host it is not overdue"
+            )
+        }
     }
 }
 
 /// The holder, and by how much it is overdue.
 pub(in crate::commands) fn who(overdue: &Overdue) -> String {
     let command = overdue.holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
-    format!("PID {} ({command}), overdue by {}", overdue.pid, age(overdue.by))
+    let host = overdue.elsewhere.as_ref().map_or_else(String::new, |host| format!(" on {}", visible(host)));
+    format!("PID {} ({command}){host}, overdue by {}", overdue.pid, age(overdue.by))
 }
 
 /// Why it is not signalled.

@@ -238,6 +238,8 @@ pub(in crate::commands) fn expired(event: Event, repository: &str, overdue: &Ove
             Fate::NotPermitted => "not permitted".to_owned(),
             Fate::NotProved(_) => "not proved".to_owned(),
             Fate::Survived => "survived".to_owned(),
+            Fate::Noticed => "noticed".to_owned(),
+            Fate::NotOverdueThere => "not overdue there".to_owned(),
         }),
         ..event
     }

@@ -9,9 +9,10 @@ use crate::{
 impl Expired {
     /// Of a holder; none where it is not known who that is.
     pub fn of(table: &str, overdue: &Overdue, fate: keeper::Fate) -> Option<Self> {
-        let Overdue { holder, by, slots, .. } = overdue;
+        let Overdue { holder, elsewhere, by, slots, .. } = overdue;
         let holder = super::picture::described(holder.clone())?;
-        Some(Self { table: table.to_owned(), holder, slots: *slots, by: *by, fate: sent(fate) })
+        let (table, is_elsewhere) = (table.to_owned(), elsewhere.is_some());
+        Some(Self { table, holder, slots: *slots, by: *by, is_elsewhere, fate: sent(fate) })
     }
 
     /// The same as if this process had ended it; none where what is said makes no sense.
@@ -21,8 +22,10 @@ impl Expired {
             keeper::Fate::NotProved(doubt) => Err(doubt),
             _ => Ok(self.holder.pid),
         };
+        let holder = super::picture::shown(&self.holder);
         let overdue = Overdue {
-            holder: super::picture::shown(&self.holder),
+            elsewhere: holder.host.clone().filter(|_| self.is_elsewhere),
+            holder,
             pid: self.holder.pid,
             by: self.by,
             slots: self.slots,
@@ -42,6 +45,8 @@ fn sent(fate: keeper::Fate) -> Fate {
         keeper::Fate::NotProved(Doubt::Privileged) => Fate::Privileged,
         keeper::Fate::NotProved(Doubt::OutOfSight | Doubt::NoGuardian) => Fate::OutOfSight,
         keeper::Fate::Survived => Fate::Survived,
+        keeper::Fate::Noticed => Fate::Noticed,
+        keeper::Fate::NotOverdueThere => Fate::NotOverdueThere,
     }
 }
 
@@ -55,6 +60,8 @@ fn told(fate: &Fate) -> Option<keeper::Fate> {
         Fate::Privileged => keeper::Fate::NotProved(Doubt::Privileged),
         Fate::OutOfSight => keeper::Fate::NotProved(Doubt::OutOfSight),
         Fate::Survived => keeper::Fate::Survived,
+        Fate::Noticed => keeper::Fate::Noticed,
+        Fate::NotOverdueThere => keeper::Fate::NotOverdueThere,
     })
 }
 

@@ -145,6 +145,8 @@ wire! {
         slots: u64,
         /// By how much it was overdue.
         by: Duration,
+        /// Whether it runs on another host.
+        is_elsewhere: bool,
         /// What became of it.
         fate: Fate,
     }
@@ -167,6 +169,10 @@ wire! {
         OutOfSight = 6,
         /// It goes on all the same.
         Survived = 7,
+        /// Another host was given notice of it.
+        Noticed = 8,
+        /// By the policy of another host it is not overdue.
+        NotOverdueThere = 9,
     }
 }
 

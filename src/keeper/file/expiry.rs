@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::{
     escape::Show,
     keeper::{
+        fate::Fate,
         file::{
             error::RepositoryError,
             file::LockFile,
@@ -40,6 +41,8 @@ pub struct Overdue {
     pub holder: Holder,
     /// Its process: the command, where a supervisor took the slots for it.
     pub pid: i32,
+    /// The host that it runs on, where that is another one.
+    pub elsewhere: Option<String>,
     /// By how much.
     pub by: Duration,
     /// How many slots it holds.
@@ -56,6 +59,7 @@ impl Overdue {
         let holder = shown(holder, process.pid());
         Self {
             pid: holder.pid.unwrap_or(process.pid()),
+            elsewhere: None,
             holder,
             by,
             slots,
@@ -67,30 +71,6 @@ impl Overdue {
     /// Whether it will be tried to end it.
     pub fn can_be_ended(&self) -> bool {
         self.job.is_ok() && self.may_be_signalled
-    }
-}
-
-/// What became of an overdue holder.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fate {
-    /// It ended, or gave the slot back, after this signal was sent.
-    Ended(Signal, Reach),
-    /// The same, and a process that it left behind keeps the slot.
-    LeftOthers(Signal),
-    /// It had already exited, or given the slot back, before any signal was sent.
-    HadLeft,
-    /// This user may not signal it.
-    NotPermitted,
-    /// Nothing proves that it is the job that holds the slot.
-    NotProved(Doubt),
-    /// It holds the slot still: a process that even `SIGKILL` does not end sits in the kernel.
-    Survived,
-}
-
-impl Fate {
-    /// Whether its slot was given back.
-    pub fn has_left(self) -> bool {
-        matches!(self, Self::Ended(..) | Self::HadLeft)
     }
 }
 
@@ -205,7 +185,8 @@ fn unproved(holder: &Holder, doubt: Doubt, slots: u64, expiry: &Expiry, now: Sys
     let process = lives(pid).or_else(|| lives(holder.keeper?))?;
     let by = holder.age(now)?.min(process.age()?).checked_sub(expiry.after)?;
     let may_be_signalled = PidFd::open(process.pid).is_ok_and(|process| process.may_be_signalled());
-    Some(Overdue { holder: holder.clone(), pid, by, slots, job: Err(doubt), may_be_signalled })
+    let (holder, elsewhere, job) = (holder.clone(), None, Err(doubt));
+    Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled })
 }
 
 /// Ends an overdue holder carefully. Never to be called under the mutex: it takes up to three times the

@@ -1,7 +1,8 @@
 //! Who is overdue in a table in memory. Whoever keeps it knows its holders, so that nothing has to be proved
-//! here.
+//! here. Of holders on other hosts, which keep that table too, it knows what they wrote down, by a clock of
+//! theirs: that is enough to give notice of them, and their own host decides.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, time::SystemTime};
 
 use crate::{
     keeper::{Holder, Overdue},
@@ -14,17 +15,60 @@ pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {
     let Some(now) = process::since_boot() else { return Vec::new() };
     let mut overdue: Vec<Overdue> = Vec::new();
     for holder in holders {
-        let (Some(pid), Some(taken)) = (holder.pid, holder.taken) else { continue };
-        let Some(by) = now.saturating_sub(taken).checked_sub(expiry.after) else { continue };
+        let (age, elsewhere) = match (holder.taken, holder.since, &holder.host) {
+            (Some(taken), ..) => (now.saturating_sub(taken), None),
+            (None, Some(since), Some(host)) => {
+                (SystemTime::now().duration_since(since).unwrap_or_default(), Some(host.clone()))
+            }
+            (None, ..) => continue,
+        };
+        let (Some(pid), Some(by)) = (holder.pid, age.checked_sub(expiry.after)) else { continue };
         let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
-        match overdue.iter_mut().find(|other| other.pid == pid) {
+        let is_same = |other: &&mut Overdue| {
+            other.pid == pid
+                && other.elsewhere == elsewhere
+                && (elsewhere.is_none() || other.holder.since == holder.since)
+        };
+        match overdue.iter_mut().find(is_same) {
             Some(same) => same.slots = same.slots.saturating_add(slots),
             None => {
                 let (holder, job) = (holder.clone(), Ok(pid));
-                overdue.push(Overdue { holder, pid, by, slots, job, may_be_signalled: true });
+                overdue.push(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled: true });
             }
         }
     }
     overdue.sort_by_key(|overdue| Reverse(overdue.by));
     overdue
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+    use crate::terms::pace::ExpireKill;
+
+    const EXPIRY: Expiry =
+        Expiry { after: Duration::from_millis(1), grace: Duration::ZERO, kill: ExpireKill::Process };
+
+    fn holder(slot: u64, host: &str, since: u64) -> Holder {
+        let since = UNIX_EPOCH.checked_add(Duration::from_secs(since));
+        Holder { pid: Some(7), host: Some(host.to_owned()), since, ..Holder::unknown(slot..=slot) }
+    }
+
+    #[test]
+    fn a_process_of_another_host_is_not_that_of_the_same_number_here() {
+        let here = Holder { taken: Some(Duration::ZERO), ..holder(1, "lab1", 5) };
+        let found =
+            overdue(&[here, holder(2, "lab2", 5), holder(3, "lab2", 5), holder(4, "lab3", 6)], &EXPIRY);
+        let mut found: Vec<_> = found.into_iter().map(|overdue| (overdue.elsewhere, overdue.slots)).collect();
+        found.sort();
+        let there = |host: &str| Some(host.to_owned());
+        assert_eq!(found, [(None, 1), (there("lab2"), 2), (there("lab3"), 1)]);
+    }
+
+    #[test]
+    fn whoever_is_of_the_future_is_not_overdue() {
+        assert_eq!(overdue(&[holder(1, "lab2", 1 << 40)], &EXPIRY), []);
+    }
 }

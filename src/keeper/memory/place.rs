@@ -41,6 +41,13 @@ impl Place {
         self.stand(&classes);
     }
 
+    /// Says whose launch waits, whose process is not to be seen from here.
+    pub fn belongs_to_user(&mut self, user: u32) {
+        self.whose = (None, Some(user));
+        let classes = self.classes.clone();
+        self.stand(&classes);
+    }
+
     /// Says which launch of an imagined world waits, and whose it is.
     pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
         if self.whose != (Some(launch), Some(uid)) {

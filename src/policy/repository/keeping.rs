@@ -56,13 +56,12 @@ impl WrittenKeeping {
         }
     }
 
-    /// `path` is where that key stands, if it does; so are the others, which the site does not know yet.
+    /// `path` is where that key stands, if it does.
     pub(in crate::policy) fn validate(
         &self,
         layer: &Layer,
         name: At,
         path: Option<At>,
-        others: &[(&'static str, Option<At>)],
         findings: &Findings,
     ) -> Keeping {
         let Self { keeper, unreachable, on_lost } = *self;
@@ -80,13 +79,6 @@ impl WrittenKeeping {
                 }
                 if let Some(at) = path {
                     findings.fault(at, Fault::Contradiction { key: "path", other: words(keeper) });
-                }
-                if keeper == Keeper::Site {
-                    for (key, at) in others {
-                        if let Some(at) = at {
-                            findings.fault(*at, Fault::NotYetByAgent { key, keeper: keeper.word() });
-                        }
-                    }
                 }
             }
         }

@@ -58,11 +58,6 @@ impl WrittenPace {
         }
     }
 
-    /// Where `expire_after` stands.
-    pub(in crate::policy) fn expires_at(&self) -> Option<At> {
-        self.expire_after.map(|expire| expire.at)
-    }
-
     /// Rules and the command line may ask for a weaker hold than the repository's, but the strongest counts.
     pub(in crate::policy) fn validate(&self, hold: Option<Hold>, aliases: &Aliases<'_>) -> Pace {
         let WrittenPace { if_elapsed, if_elapsed_from, too_soon, expire_after, expire_grace, expire_kill } =

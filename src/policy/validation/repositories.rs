@@ -98,11 +98,6 @@ impl Reading<'_, '_> {
             &self.book.layers[layer],
             self.written.name.at,
             written_path,
-            &[
-                ("expire_after", pace.expires_at()),
-                ("queue", settings.queue.most.map(|_| self.written.name.at)),
-                ("queue_per_user", settings.queue.per_user.map(|_| self.written.name.at)),
-            ],
             self.book.findings,
         );
         let others = limits.iter().flat_map(|(_, limits)| limits.limits());

@@ -1,0 +1,163 @@
+//! Overdue holders of this host, of which another host has given notice. What others write proves nothing:
+//! a holder is ended only if it is overdue by the policy of this host and by its clock since boot, with the
+//! grace and the reach that this policy says, and with the care of every other end. Before each signal the
+//! reply is written that says it, and seen: so the notice still stands, and whoever gave it can tell.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use super::{Site, announcement::log, noticed::Noticed, record::Reply};
+use crate::{
+    agent::{
+        ending::{Ending, ToEnd},
+        holding::Holding,
+        judge::Question,
+        service::Service,
+    },
+    escape::visible,
+    keeper::{Fate, memory, table::Table},
+    terms::{location::table_of_site, pace::Expiry},
+};
+
+/// How often it is asked what the policy says by now.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Service {
+    /// Looks at the notices of holders of this host.
+    pub(super) fn heed_notices(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        let mut noticed = std::mem::take(&mut site.noticed);
+        let standing = self.standing_notices();
+        noticed.retain(|(holding, table), _| {
+            standing.iter().any(|(number, of, ..)| number == holding && of == table)
+        });
+        for (number, table, slot, host) in standing {
+            let of = noticed.entry((number, table.clone())).or_default();
+            (of.slot, of.host) = (slot, host);
+            self.heed(number, &table, of);
+        }
+        if let Some(site) = &mut self.site {
+            site.noticed = noticed;
+        }
+    }
+
+    /// Each notice that says of a holder of this host what its slot's record says: the holding, the table,
+    /// the slot, and the host that gave notice.
+    fn standing_notices(&self) -> Vec<(u64, String, u64, String)> {
+        let Some(site) = &self.site else { return Vec::new() };
+        let mut standing = Vec::new();
+        for (table, of) in site.mirror.tables() {
+            for (slot, notice) in &of.notices {
+                let held = of.slots.get(slot).and_then(|at| at.record.as_ref());
+                let (Some(notice), Some(held)) = (&notice.record, held) else { continue };
+                if held.host != site.host || !notice.holder.is_same(held) || !site.is_there(notice) {
+                    continue;
+                }
+                let local = table_of_site(table);
+                let is_theirs =
+                    |holding: &Holding| held.is_of(&site.boot, &holding.saved) && holding.has(&local, *slot);
+                let mut holdings = self.holdings.iter();
+                if let Some((number, _)) = holdings.find(|(_, holding)| is_theirs(holding)) {
+                    standing.push((*number, table.clone(), *slot, notice.host.clone()));
+                }
+            }
+        }
+        standing
+    }
+
+    fn heed(&mut self, number: u64, table: &str, of: &mut Noticed) {
+        let Some(site) = &mut self.site else { return };
+        let said = site.reply_on(table, of.slot);
+        if said.is_some_and(Reply::is_final) {
+            of.ending = None;
+            return;
+        }
+        if let (Some(ending), Some(holding)) = (&mut of.ending, self.holdings.get(&number))
+            && ending.due <= Instant::now()
+        {
+            let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
+            if next.is_none() || next == said {
+                let fate = ending.go_on(holding);
+                of.reply = fate.map(Reply::of).or(of.reply);
+            } else {
+                of.reply = next;
+            }
+        }
+        if of.reply.is_some() && of.reply != said {
+            site.reply(table, of);
+        }
+        if of.ending.is_none() && of.asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
+            of.asked = Some(Instant::now());
+            // Where the judges are gone, nobody is ended.
+            let _ = self.cases.send(Question::Expiry(number, table.to_owned()));
+        }
+    }
+
+    /// What the policy of this host says of a table, for a holder of which there is notice: none where
+    /// nobody is ever overdue.
+    pub(in crate::agent) fn judged_expiry(&mut self, number: u64, name: &str, expiry: Option<Expiry>) {
+        let (Some(site), Some(holding)) = (&mut self.site, self.holdings.get(&number)) else { return };
+        let of_holding = site.noticed.iter().filter(|((other, _), _)| *other == number);
+        // Signals go out once, for however many tables.
+        let is_ending = of_holding.filter(|(_, of)| of.ending.is_some()).find_map(|(_, of)| of.reply);
+        let Some(of) = site.noticed.get_mut(&(number, name.to_owned())) else { return };
+        let local = table_of_site(name);
+        let (None, Some(table)) = (&of.ending, self.store.known(&local)) else { return };
+        let mut holder = holding.saved.holder(holding.rule_on(name));
+        holder.slots = (of.slot, of.slot);
+        let overdue = expiry.and_then(|expiry| {
+            let overdue = memory::overdue(&[holder], &expiry).pop()?;
+            overdue.elsewhere.is_none().then_some((expiry, overdue))
+        });
+        match overdue {
+            Some(_) if is_ending.is_some() => of.reply = is_ending,
+            Some((expiry, overdue)) => {
+                let id = Table::Memory(table).id();
+                let to_end = ToEnd { table: local, id, expiry, overdue: Vec::new() };
+                of.ending = Some(Ending::of(number, &to_end, overdue));
+            }
+            None => of.reply = Some(Reply::NotOverdue),
+        }
+        self.heed_notices();
+    }
+
+    /// A holding is over: if it was ended because of a notice, the log says so.
+    pub(in crate::agent) fn has_heeded(&mut self, number: u64, holding: &Holding) {
+        let Some(site) = &mut self.site else { return };
+        let (of_holding, others) =
+            std::mem::take(&mut site.noticed).into_iter().partition(|((other, _), _)| *other == number);
+        site.noticed = others;
+        let of_holding: BTreeMap<(u64, String), Noticed> = of_holding;
+        let mut endings =
+            of_holding.into_iter().filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
+        let Some((table, host, ending)) = endings.next() else { return };
+        if let Fate::Ended(signal, _) = ending.when_free() {
+            log(&format!(
+                "{}: ended PID {} ({}) of user {}, which was overdue, with {}, for {}",
+                visible(table),
+                holding.saved.pid,
+                visible(&holding.saved.command),
+                holding.saved.uid,
+                signal.as_str(),
+                visible(host)
+            ));
+        }
+    }
+}
+
+impl Site {
+    /// What this host has said of a holder, as others see it.
+    fn reply_on(&self, table: &str, slot: u64) -> Option<Reply> {
+        self.mirror.table(table)?.notices.get(&slot)?.record.as_ref()?.reply
+    }
+
+    fn reply(&mut self, table: &str, of: &Noticed) {
+        let at = self.mirror.table(table).and_then(|table| table.notices.get(&of.slot));
+        let Some(mut record) = at.and_then(|at| at.record.clone()) else { return };
+        record.reply = of.reply;
+        let holder = record.holder.clone();
+        self.put_notice(table, of.slot, &holder, &record);
+    }
+}
