@@ -336,6 +336,33 @@ fn a_shell_that_passes_the_shims_by_is_named() {
     eventually("nothing is wrong with bash", || of_bash().is_none().then_some(()));
 }
 
+/// "Ways that one command mends are one finding": nobody types the same line into /etc/environment twice, even
+/// where one way leads past the shim and another to nothing.
+#[test]
+fn no_command_is_told_twice_for_the_ways_in() {
+    needs_root!();
+    if !Path::new("/bin/su").exists() {
+        return crate::support::skip("su(1) is not installed");
+    }
+    let site = host();
+    fs::create_dir(site.path("etc/rungate/shims")).expect("a new directory");
+    set_mode(&site.path("etc/rungate/shims"), 0o755);
+    symlink(site.rungate(), site.path("etc/rungate/shims/matlab")).expect("a new link");
+    // su keeps its caller's PATH, which has the program; a shell over ssh has one without it.
+    let by_root = doctor(&site, "ways").env("PATH", site.expand("$DIR/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+    let told = || {
+        let all = all_found(&by_root).into_iter();
+        let lines = all.filter(|(.., mend)| mend.iter().any(|line| line.ends_with(">>/etc/environment")));
+        let found = lines.map(|(status, code, _)| format!("{status} {code}")).collect::<Vec<_>>();
+        let page = by_root.outcome().stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+        let both = "ssh HOST COMMAND: matlab is not found; su USER -c COMMAND: matlab is /";
+        (found, page.contains(both))
+    };
+    // A shell that does not answer in time is told of in other words, and asked again.
+    let once = (vec!["warning way-past-shims".to_owned()], true);
+    eventually("one finding for that file", || (told() == once).then_some(()));
+}
+
 /// "Asked by somebody else it is about their session", and whoever has no power learns whom to tell.
 #[test]
 fn a_user_learns_what_is_wrong_for_them() {
