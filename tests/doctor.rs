@@ -442,7 +442,7 @@ fn without_a_policy_there_is_nothing_to_mend() {
     }
     page.stdout(
         "
-        note     policy        there is none, so that nothing is limited
+        note     policy        there is none: rungate run starts nothing without --limit
         ok       repositories  none in lock files
         ok       programs      the policy names no command literally
         ok       agent         not needed: lock files keep all slots
