@@ -310,6 +310,29 @@ fn each_shim_leads_here() {
     assert_eq!(codes(), ["shim-of-another"]);
 }
 
+/// A program that is not there is told as the policy has it, and what is beside a warning is not said again.
+#[test]
+fn a_shim_without_a_program_says_whose_word_that_is() {
+    needs_root!();
+    let site = host();
+    let shims = site.path("etc/rungate/shims");
+    fs::create_dir(&shims).expect("a new directory");
+    set_mode(&shims, 0o755);
+    symlink(site.rungate(), shims.join("matlab")).expect("a new link");
+    fs::remove_file(site.path("bin/matlab")).expect("the program");
+    let mend = || match found(&doctor(&site, "shims")).as_slice() {
+        [(code, mend)] if code == "shim-without-program" => mend.join("; "),
+        others => panic!("{others:?}"),
+    };
+    assert_eq!(mend(), "In the policy, say where it is: [command.matlab] exec = \"/path\"");
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let named = "[command.matlab]\nexec = \"/nosuch/matlab\"\n[repository.idle]\nlimit = 1\n";
+    site.system_file("policy.toml", &format!("{policy}{named}"));
+    assert_eq!(mend(), "In the policy, mend [command.matlab] exec");
+    let page = doctor(&site, "policy").outcome().stdout;
+    assert!(page.contains("  warning  ") && !page.contains(": warning: "), "{page}");
+}
+
 /// "Are the shims first in PATH for every way in?" A shell is asked, and says what it makes of its files.
 #[test]
 fn a_shell_that_passes_the_shims_by_is_named() {

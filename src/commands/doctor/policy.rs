@@ -128,5 +128,5 @@ fn of_sound(policy: &Policy) -> Vec<Finding> {
 }
 
 fn warning(warning: &Diagnostic) -> Finding {
-    Finding::warning("policy-warning", warning.headline())
+    Finding::warning("policy-warning", warning.plain_headline())
 }
