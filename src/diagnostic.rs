@@ -124,14 +124,22 @@ impl Diagnostic {
 
     /// The first line: `path:line:col: message [code]`.
     pub fn headline(&self) -> String {
+        self.line(match self.severity {
+            Severity::Fault => "",
+            Severity::Warning => "warning: ",
+        })
+    }
+
+    /// The same for a page that says beside it how grave it is.
+    pub fn plain_headline(&self) -> String {
+        self.line("")
+    }
+
+    fn line(&self, kind: &str) -> String {
         let path = self.path.shown();
         let place = match self.line_column() {
             Some((line, column)) => format!("{path}:{line}:{column}"),
             None => path.to_string(),
-        };
-        let kind = match self.severity {
-            Severity::Fault => "",
-            Severity::Warning => "warning: ",
         };
         format!("{place}: {kind}{} [{}]", self.message, self.code)
     }

@@ -310,6 +310,29 @@ fn each_shim_leads_here() {
     assert_eq!(codes(), ["shim-of-another"]);
 }
 
+/// A program that is not there is told as the policy has it, and what is beside a warning is not said again.
+#[test]
+fn a_shim_without_a_program_says_whose_word_that_is() {
+    needs_root!();
+    let site = host();
+    let shims = site.path("etc/rungate/shims");
+    fs::create_dir(&shims).expect("a new directory");
+    set_mode(&shims, 0o755);
+    symlink(site.rungate(), shims.join("matlab")).expect("a new link");
+    fs::remove_file(site.path("bin/matlab")).expect("the program");
+    let mend = || match found(&doctor(&site, "shims")).as_slice() {
+        [(code, mend)] if code == "shim-without-program" => mend.join("; "),
+        others => panic!("{others:?}"),
+    };
+    assert_eq!(mend(), "In the policy, say where it is: [command.matlab] exec = \"/path\"");
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let named = "[command.matlab]\nexec = \"/nosuch/matlab\"\n[repository.idle]\nlimit = 1\n";
+    site.system_file("policy.toml", &format!("{policy}{named}"));
+    assert_eq!(mend(), "In the policy, mend [command.matlab] exec");
+    let page = doctor(&site, "policy").outcome().stdout;
+    assert!(page.contains("  warning  ") && !page.contains(": warning: "), "{page}");
+}
+
 /// "Are the shims first in PATH for every way in?" A shell is asked, and says what it makes of its files.
 #[test]
 fn a_shell_that_passes_the_shims_by_is_named() {
@@ -334,6 +357,33 @@ fn a_shell_that_passes_the_shims_by_is_named() {
     site.write("etc/profile.d/rungate.sh", include_str!("../packaging/ways-in/profile.sh"));
     // A shell that does not answer in time is warned of, and asked again.
     eventually("nothing is wrong with bash", || of_bash().is_none().then_some(()));
+}
+
+/// "Ways that one command mends are one finding": nobody types the same line into /etc/environment twice, even
+/// where one way leads past the shim and another to nothing.
+#[test]
+fn no_command_is_told_twice_for_the_ways_in() {
+    needs_root!();
+    if !Path::new("/bin/su").exists() {
+        return crate::support::skip("su(1) is not installed");
+    }
+    let site = host();
+    fs::create_dir(site.path("etc/rungate/shims")).expect("a new directory");
+    set_mode(&site.path("etc/rungate/shims"), 0o755);
+    symlink(site.rungate(), site.path("etc/rungate/shims/matlab")).expect("a new link");
+    // su keeps its caller's PATH, which has the program; a shell over ssh has one without it.
+    let by_root = doctor(&site, "ways").env("PATH", site.expand("$DIR/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+    let told = || {
+        let all = all_found(&by_root).into_iter();
+        let lines = all.filter(|(.., mend)| mend.iter().any(|line| line.ends_with(">>/etc/environment")));
+        let found = lines.map(|(status, code, _)| format!("{status} {code}")).collect::<Vec<_>>();
+        let page = by_root.outcome().stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+        let both = "ssh HOST COMMAND: matlab is not found; su USER -c COMMAND: matlab is /";
+        (found, page.contains(both))
+    };
+    // A shell that does not answer in time is told of in other words, and asked again.
+    let once = (vec!["warning way-past-shims".to_owned()], true);
+    eventually("one finding for that file", || (told() == once).then_some(()));
 }
 
 /// "Asked by somebody else it is about their session", and whoever has no power learns whom to tell.
@@ -415,7 +465,7 @@ fn without_a_policy_there_is_nothing_to_mend() {
     }
     page.stdout(
         "
-        note     policy        there is none, so that nothing is limited
+        note     policy        there is none: rungate run starts nothing without --limit
         ok       repositories  none in lock files
         ok       programs      the policy names no command literally
         ok       agent         not needed: lock files keep all slots

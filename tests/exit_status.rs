@@ -57,6 +57,11 @@ pub(crate) fn usage() {
     ] {
         site.test().args(words).stderr("...\n").status(64);
     }
+    // A number below zero is one that is wrong, and no option.
+    for option in ["--limit", "--slots"] {
+        let said = format!("rungate: invalid value '-1' for '{option} <[..]>': -1 is not in [..]\n...\n");
+        site.test().args(["run", option, "-1", "--", "matlab"]).stderr(&said).status(64);
+    }
 }
 
 /// "74: a repository cannot be opened, created, locked or trusted".

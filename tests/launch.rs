@@ -187,7 +187,7 @@ pub(crate) fn a_named_repository_counts_beside_the_policy() {
     beside
         .stderr(
             "
-            rungate: matlab: not started: all 2 limits are reached
+            rungate: matlab: not started: both limits are reached
               seats  2 of 2 used
             ...
               mine  1 of 1 used

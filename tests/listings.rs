@@ -177,6 +177,21 @@ fn explain_tells_every_rule_and_the_verdict() {
     assert!(explained.is_object(), "{explained}");
 }
 
+/// "Where the command is not on this host, rules are judged by its name", and a launch ends as `run` does.
+#[test]
+fn explain_tells_that_a_command_is_not_here() {
+    let site = site();
+    let explain = site.test().args(["explain", "--", "nosuch"]);
+    let now = "now   not found here, status 127; where it is found: starts, with no slot: nothing limits it";
+    explain
+        .stdout(&format!("request  nosuch -> not found here, judged by its name\n...\n{now}\n...\n"))
+        .status(0);
+    site.test()
+        .args(["run", "--", "nosuch"])
+        .stderr("rungate: nosuch: not found in PATH ([..])\n")
+        .status(127);
+}
+
 #[test]
 fn explain_answers_for_another_user() {
     needs_root!();

@@ -95,6 +95,17 @@ fn what_was_edited_is_put_in_place_and_nothing_else_changes() {
         .env("EDITOR", "true")
         .stderr("rungate: /etc/rungate/policy.toml is unchanged\n")
         .status(0);
+    // An editor that could not do its work is no success.
+    edit(&site, "true", ["--yes"])
+        .env("EDITOR", "/bin/false")
+        .stderr("rungate: [..]/false ended as if it had failed\n/etc/rungate/policy.toml is unchanged\n")
+        .status(1);
+    assert_eq!(copies(&site), [] as [PathBuf; 0]);
+    edit(&site, "lower", ["/etc"])
+        .stderr(
+            "rungate: /etc is a directory, and no policy\nName a file in it, or move it out of the way.\n",
+        )
+        .status(64);
 }
 
 /// "A fault never reaches the running system, and what was edited is never lost."

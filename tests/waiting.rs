@@ -602,7 +602,7 @@ pub(crate) fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
     run(&site, "either", &[])
         .stderr(
             "
-            rungate: either: not started: all 2 limits are reached
+            rungate: either: not started: both limits are reached
               own  too soon: not before [time] (if_elapsed = \"1h\")
                   rule \"either\", $DIR/policy.toml:[..]
               common  1 of 1 used

@@ -38,7 +38,7 @@ fn come_to_say(list: &Test, remedies: &[String], expected: impl Fn(&str) -> Opti
 }
 
 fn cells(row: &str) -> (String, String) {
-    let verdicts = ["do not work", "work", "only root can tell"];
+    let verdicts = ["do not work", "work", "only root can tell", "no answer in time", "cannot be told"];
     let found = verdicts.iter().find_map(|says| Some((row.strip_suffix(says)?.trim_end(), *says)));
     let (way, says) = found.unwrap_or_else(|| panic!("a row that ends with a verdict: {row}"));
     (way.to_owned(), says.to_owned())
@@ -140,6 +140,8 @@ fn a_shell_that_says_much_or_hangs_stops_nobody() {
     let list = user.args(["shim", "list", "$DIR/shims"]);
     assert!(told(&list).0.iter().any(|(way, _)| way == "sh, logged in"));
     come_to_say(&list, &[], |way| (way == "sh, logged in").then_some("work"));
+    site.write("work/home/.profile", "exec sleep 1000\n");
+    come_to_say(&list, &[], |way| (way == "sh, logged in").then_some("no answer in time"));
 }
 
 /// A shell with a file that it reads at its start finds the shims first, once, also in a shell below it.

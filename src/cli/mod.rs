@@ -119,7 +119,12 @@ pub struct RunArguments {
     pub conflict_exit_code: Option<u8>,
 
     /// Start the command only while fewer than N of it run, without a policy or beside it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_048_575))]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(0..=1_048_575)
+    )]
     pub limit: Option<u32>,
 
     /// The lock file for --limit; default: one of your own that is named after the command
@@ -131,6 +136,7 @@ pub struct RunArguments {
         long,
         value_name = "K",
         requires = "limit",
+        allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=1_048_575)
     )]
     pub slots: Option<u32>,
@@ -277,6 +283,7 @@ pub struct InitArguments {
         value_name = "N",
         default_value_t = 1,
         requires = "commands",
+        allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=1_048_575)
     )]
     pub limit: u32,

@@ -9,6 +9,7 @@ use super::{
     faults::Faults,
     findings::Findings,
     key::{Key, Keys, Shape, key},
+    malformed,
     place::At,
     reader::Section,
     site_settings::{SITE, SiteSettings},
@@ -99,8 +100,8 @@ impl AgentFile {
     /// Reads it; or says everything that is wrong with it.
     pub fn read(path: &Path, content: Vec<u8>) -> Result<Self, Faults> {
         let findings = Findings::default();
-        let text = String::from_utf8(content).unwrap_or_else(|_| {
-            findings.fault(At::whole(0), Fault::NotText);
+        let text = String::from_utf8(content).unwrap_or_else(|error| {
+            findings.fault(At::whole(0), malformed::not_text(error.as_bytes()));
             String::new()
         });
         let source = Arc::new(SourceText::new(path, text));

@@ -13,7 +13,7 @@ coded! {
         Untrusted { reason: String } = "untrusted-file",
         Missing = "missing-file",
         Empty = "empty-file",
-        NotText = "not-utf-8",
+        NotText { what: String } = "not-utf-8",
         Syntax { reason: String } = "syntax",
         DuplicateKey { name: String, first: At } = "duplicate-key",
         UnknownVersion = "unknown-version",

@@ -5,9 +5,15 @@ use std::fmt;
 use super::fault::Fault;
 use crate::{escape::Show, terms::span_of_time::show_duration};
 
+/// How much of a name or a value a message repeats. A string that is not closed has all the rest of its file.
+const REPEATED: usize = 60;
+
 /// A name in a message.
 fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.shown())
+    match name.char_indices().nth(REPEATED) {
+        Some((end, _)) => format!("\"{}...\"", name.get(..end).unwrap_or(name).shown()),
+        None => format!("\"{}\"", name.shown()),
+    }
 }
 
 /// What was likely meant, at the end of a message.
@@ -24,7 +30,7 @@ impl fmt::Display for Fault {
             Fault::Empty => f.write_str(
                 "is empty, as if its writing had been cut short; where nothing is to be limited, write: version = 1",
             ),
-            Fault::NotText => write!(f, "is not UTF-8 text"),
+            Fault::NotText { what } => write!(f, "{what}; save it as UTF-8"),
             Fault::Syntax { reason } => write!(f, "{}", reason.shown()),
             Fault::DuplicateKey { name, .. } => write!(f, "{} is defined a second time", quoted(name)),
             Fault::UnknownVersion => write!(f, "this rungate knows version 1 of the language and no other"),

@@ -11,13 +11,11 @@ use super::{
     fault::Fault,
     faults::Faults,
     headers::{is_header, next_header},
+    malformed::ECHOES,
     place::At,
     warning::Warning,
 };
 use crate::diagnostic::{Diagnostic, Severity, SourceText};
-
-/// Said of elements of a list. It is often an echo of another fault just before.
-pub(super) const MISSING_COMMA: &str = "a comma is missing between two elements";
 
 /// Everything found so far, with its place.
 #[derive(Debug, Default)]
@@ -107,7 +105,7 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
             // that is missing about the next line.
             Fault::Syntax { reason } => {
                 let before = (at.file, place.1.saturating_sub(1));
-                let is_echo = reason == MISSING_COMMA && shown_lines.contains(&before);
+                let is_echo = ECHOES.contains(&reason.as_str()) && shown_lines.contains(&before);
                 let first = !shown_lines.contains(&place) && !is_echo;
                 shown_lines.push(place);
                 first

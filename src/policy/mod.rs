@@ -29,6 +29,7 @@ mod loading;
 mod log;
 mod looked;
 mod lookups;
+mod malformed;
 mod named;
 mod opened;
 mod path_syntax;

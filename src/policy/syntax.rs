@@ -1,5 +1,5 @@
-//! From text to a tree of TOML. What is no TOML is reported in words that say what to write, where the
-//! parser's own are about its grammar; the rest is kept, so that the next fault can be found too.
+//! From text to a tree of TOML. What is no TOML is reported; the rest is kept, so that the next fault can be
+//! found too.
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use toml::de::{DeTable, Error};
 
 use super::{
     fault::Fault,
-    findings::{Findings, MISSING_COMMA},
+    findings::Findings,
     headers::{is_header, line_start, next_header},
+    malformed,
     place::At,
 };
 
@@ -20,11 +21,17 @@ pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTa
     let table = table.into_inner();
     errors.sort_by_key(|error| span(error).start);
     errors.truncate(MOST);
+    if let Some((at, reason)) = malformed::all_of(text).filter(|_| !errors.is_empty()) {
+        findings.fault(At::new(file, at..at + 1), Fault::Syntax { reason: reason.into() });
+        return table;
+    }
     let mut second_table = 0..0;
     for error in &errors {
         let span = span(error);
         if error.message() != "duplicate key" {
-            findings.fault(At::new(file, span.clone()), Fault::Syntax { reason: reason(error, text, &span) });
+            let reason = malformed::reason(error.message(), text, &span);
+            let place = malformed::place(error.message(), text, span);
+            findings.fault(At::new(file, place), Fault::Syntax { reason });
             continue;
         }
         // What stands in the second of two tables with one name is no fault of its own.
@@ -49,32 +56,6 @@ pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTa
 
 fn span(error: &Error) -> Range<usize> {
     error.span().unwrap_or(0..0)
-}
-
-fn reason(error: &Error, text: &str, span: &Range<usize>) -> String {
-    let message = error.message();
-    let found = text.get(span.start..).unwrap_or_default().trim_start_matches([' ', '\t']);
-    if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") {
-        let missing = found.is_empty() || found.starts_with(['\n', '\r', '#']);
-        let is_typographic = found.starts_with(['“', '”', '„', '‘', '’', '«', '»']);
-        return match (missing, is_typographic) {
-            (true, _) => "a value is missing",
-            (false, true) => "these are typographic quotes; a string stands in straight ones: \"",
-            (false, false) => "a string must stand in quotes",
-        }
-        .into();
-    }
-    if message.contains("non-double-quote visible characters") && !found.starts_with(['\n', '\r']) {
-        return "a control character must be written as an escape, such as \\u001B".into();
-    }
-    if message.contains("basic string, expected") {
-        return "the closing quote of a string is missing".into();
-    }
-    match message {
-        "unclosed table, expected `]`" => "the closing bracket of a header is missing".into(),
-        "missing comma between array elements, expected `,`" => MISSING_COMMA.into(),
-        message => message.replace('`', ""),
-    }
 }
 
 /// The name in the first line that opens a table as the line of this span does. The tree has only the second

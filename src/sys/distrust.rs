@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, path::PathBuf};
 
-use nix::errno::Errno;
+use nix::{errno::Errno, libc};
 
 use crate::{escape::Show, sys::accounts};
 
@@ -39,8 +39,8 @@ pub enum Reason {
     ForOthers(u32),
     /// It stands where a directory is needed.
     NotADirectory,
-    /// It is a directory, a device, a FIFO.
-    NotAFile,
+    /// It is a directory, a device, a FIFO: this kind of inode.
+    NotAFile(libc::mode_t),
     /// Following it never ends.
     TooManyLinks,
     /// It is longer than any policy.
@@ -140,10 +140,20 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::NotADirectory => f.write_str("is not a directory"),
-            Reason::NotAFile => f.write_str("is not a regular file"),
+            Reason::NotAFile(kind) => write!(f, "is not a regular file, but {}", what_it_is(*kind)),
             Reason::TooManyLinks => f.write_str("too many symbolic links"),
             Reason::TooLong => write!(f, "is longer than {LONGEST} MiB"),
         }
+    }
+}
+
+fn what_it_is(kind: libc::mode_t) -> &'static str {
+    match kind {
+        libc::S_IFDIR => "a directory",
+        libc::S_IFIFO => "a FIFO",
+        libc::S_IFSOCK => "a socket",
+        libc::S_IFLNK => "a link",
+        _ => "a device",
     }
 }
 

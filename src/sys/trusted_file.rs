@@ -49,7 +49,7 @@ impl TrustedFile {
         let Found { descriptor, path, status } = found;
         let blame = |reason| Distrust { path: path.clone(), reason };
         if kind(&status) != libc::S_IFREG {
-            return Err(blame(Reason::NotAFile));
+            return Err(blame(Reason::NotAFile(kind(&status))));
         }
         trust.judge_owner(&status).map_err(blame)?;
         // Unlike a directory, a file gains nothing from group 0: whoever is in it would be believed.
@@ -249,8 +249,8 @@ mod tests {
     fn only_regular_files_are_read_and_nothing_blocks() {
         let tree = Tree::new();
         nix::unistd::mkfifo(&tree.at("fifo"), Mode::from_bits_truncate(0o644)).expect("a FIFO");
-        assert_eq!(tree.open("fifo"), Err(Reason::NotAFile));
-        assert_eq!(tree.open("d"), Err(Reason::NotAFile));
+        assert_eq!(tree.open("fifo"), Err(Reason::NotAFile(libc::S_IFIFO)));
+        assert_eq!(tree.open("d"), Err(Reason::NotAFile(libc::S_IFDIR)));
         assert_eq!(tree.open("d/policy.toml/x"), Err(Reason::NotADirectory));
     }
 

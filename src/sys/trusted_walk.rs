@@ -129,7 +129,7 @@ impl<'j> Walk<'j> {
                 return Ok(None);
             }
         }
-        Err(Distrust { path: self.path, reason: Reason::NotAFile })
+        Err(Distrust { path: self.path, reason: Reason::NotAFile(libc::S_IFDIR) })
     }
 
     /// Goes down through all that is left, and creates what is missing with these permission bits, where

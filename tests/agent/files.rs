@@ -41,7 +41,7 @@ fn a_launch_takes_slots_of_both_keepers_or_of_none() {
     let (site, _agent) = site();
     let running = site.test().args(["run", "--", "matlab"]).spawn();
     assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]));
-    let both = "rungate: matlab: not started: all 2 limits are reached\n...\n";
+    let both = "rungate: matlab: not started: both limits are reached\n...\n";
     site.test().args(["run", "--", "matlab"]).stderr(both).status(75);
     running.kill();
     let _other = site.test().args(["run", "--", "other"]).spawn();

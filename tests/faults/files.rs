@@ -122,8 +122,8 @@ fn what_is_no_file_or_no_text_is_no_policy() {
     symlink("nowhere", site.path().join("policy.d/30.toml")).expect("a link");
     site.says(
         &site.sources(),
-        "policy.d/10.toml: is not UTF-8 text [not-utf-8]\n\n\
-         policy.d/20.toml: cannot be read: is not a regular file [unreadable-file]\n\n\
+        "policy.d/10.toml: is not UTF-8 text from line 1, column 9 on; save it as UTF-8 [not-utf-8]\n\n\
+         policy.d/20.toml: cannot be read: is not a regular file, but a directory [unreadable-file]\n\n\
          policy.d/30.toml: there is no such file [missing-file]",
     );
 }

@@ -30,7 +30,7 @@ acquire = []
 ",
         )],
         shown: r"
-/etc/rungate/policy.toml:1:8: unclosed array table, expected ] [syntax]
+/etc/rungate/policy.toml:1:8: a closing bracket of a header is missing [syntax]
   |
 1 | [[rule]
   |        ^
@@ -166,5 +166,241 @@ hold = tree
 2 | hold = tree
   |        ^^^^
 ",
+    },
+    Case {
+        about: "a closing bracket that is missing is named where the next line shows it",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = 2
+[[rule]]
+commands = ["matlab"
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:6:1: the closing bracket of a list is missing [syntax]
+  |
+6 | acquire  = ["matlab"]
+  | ^
+"#,
+    },
+    Case {
+        about: "lines of another language",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit: 2
+wait:
+[[rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:6: between a key and its value stands =, not : [syntax]
+  |
+3 | limit: 2
+  |      ^
+
+/etc/rungate/policy.toml:4:6: between a key and its value stands =, not : [syntax]
+  |
+4 | wait:
+  |      ^
+"#,
+    },
+    Case {
+        about: "a brace that is missing",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+per = "user"
+limits = { ann = 2,
+limit = 2
+[[rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:6:1: the closing brace of a table is missing [syntax]
+  |
+6 | [[rule]]
+  | ^
+"#,
+    },
+    Case {
+        about: "a key alone",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = 2
+wait
+[[rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:5: = and a value are missing behind this key [syntax]
+  |
+4 | wait
+  |     ^
+"#,
+    },
+    Case {
+        about: "a value without a key",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = 2
+= "10m"
+[[rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:1: a name is missing here [syntax]
+  |
+4 | = "10m"
+  | ^
+"#,
+    },
+    Case {
+        about: "a header with a blank in it",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = 2
+[[the rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:4:6: a name with other characters than letters, digits, "_" and "-" stands in quotes [syntax]
+  |
+4 | [[the rule]]
+  |      ^
+"#,
+    },
+    Case {
+        about: "two values",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = 2
+[[rule]]
+commands = "matlab" "mex"
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:5:21: something follows the value; several stand in brackets: [1, 2] [syntax]
+  |
+5 | commands = "matlab" "mex"
+  |                     ^
+"#,
+    },
+    Case {
+        about: "a word of another language",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = True
+[[rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:9: true and false are written in small letters [syntax]
+  |
+3 | limit = True
+  |         ^^^^
+"#,
+    },
+    Case {
+        about: "a string in single quotes that is not closed",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = 2
+[[rule]]
+commands = ['matlab]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:5:21: the closing quote of a string is missing [syntax]
+  |
+5 | commands = ['matlab]
+  |                     ^
+"#,
+    },
+    Case {
+        about: "a string over several lines that is not closed",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+version = 1
+[repository.matlab]
+limit = '''two
+[[rule]]
+commands = ["matlab"]
+acquire  = ["matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:9: the closing quotes ''' of this string are missing [syntax]
+  |
+3 | limit = '''two
+  |         ^^^
+"#,
+    },
+    Case {
+        about: "what is left of a file after a crash",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            "version = 1\n[repository.matlab]\nlimit = 2\n[[rule]]\ncommands = [\"matlab\"]\nacquire  = [\"matlab\"]\n\0\0\0\0\n",
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:7:1: NUL bytes stand here, as after a crash, or in UTF-16; restore the file, or save it as UTF-8 [syntax]
+  |
+7 | ␀␀␀␀
+  | ^
+"#,
+    },
+    Case {
+        about: "a file of an old Macintosh",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            "version = 1\r[repository.matlab]\rlimit = 2\r[[rule]]\rcommands = [\"matlab\"]\racquire  = [\"matlab\"]\r",
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:1:13: a carriage return stands here alone; lines end in a line feed [syntax]
+  |
+1 | version = 1␍[repository.matlab]␍limit = 2␍[[rule]]␍commands = ["matlab"]␍acquire  = ["matlab"]␍
+  |             ^
+"#,
     },
 ];

@@ -32,7 +32,7 @@ pub(super) fn look(examination: &Examination) -> Section {
         }
         Ok(policy) if policy.is_empty() => {
             findings.push(none());
-            "there is none, so that nothing is limited".to_owned()
+            "there is none: rungate run starts nothing without --limit".to_owned()
         }
         Ok(policy) => {
             findings.extend(of_sound(policy));
@@ -128,5 +128,5 @@ fn of_sound(policy: &Policy) -> Vec<Finding> {
 }
 
 fn warning(warning: &Diagnostic) -> Finding {
-    Finding::warning("policy-warning", warning.headline())
+    Finding::warning("policy-warning", warning.plain_headline())
 }

@@ -78,11 +78,19 @@ fn of_shim(shim: &Shim, examination: &Examination) -> Finding {
     let named = |name: &_| policy.and_then(|policy| policy.executable(name));
     match stages::find(named, &shim.name, Some(shim), &examination.situation.directory) {
         Ok(program) => Finding::fine("shim", format!("{path} starts {}", program.path.shown())),
-        Err(_) => Finding::warning(
-            "shim-without-program",
-            format!("{path}: there is no program behind it in this PATH"),
-        )
-        .mend(format!("In the policy, say where it is: [command.{}] exec = \"/path\"", shim.name.shown())),
+        Err(_) => {
+            let table = format!("[command.{}] exec", shim.name.shown());
+            let (text, mend) = match named(&shim.name) {
+                Some(program) => {
+                    (format!("{} cannot be started", program.shown()), format!("In the policy, mend {table}"))
+                }
+                None => (
+                    "there is no program behind it in this PATH".to_owned(),
+                    format!("In the policy, say where it is: {table} = \"/path\""),
+                ),
+            };
+            Finding::warning("shim-without-program", format!("{path}: {text}")).mend(mend)
+        }
     }
 }
 

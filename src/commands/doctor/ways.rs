@@ -56,27 +56,37 @@ fn missed<'a>(way: &'a WayIn, shims: &'a [Shim]) -> Option<Missed<'a>> {
     })
 }
 
-/// Ways that one command mends are told at once.
+/// Ways that one command mends are one finding, as grave as the gravest of them, even where they lead
+/// elsewhere: nobody is to type a line into a file twice.
 fn by_remedy(missed: &[Missed<'_>]) -> Vec<Finding> {
-    let mut findings: Vec<(Finding, String)> = Vec::new();
+    let mut remedies: Vec<(String, Vec<&Missed<'_>>)> = Vec::new();
     for missed in missed {
         let remedy = missed.way.way.remedy(directory_of(&missed.shim.path));
-        let (health, what) = (missed.health(), missed.what());
-        let like = |(finding, known): &&mut (Finding, String)| {
-            finding.health == health && finding.mend == [remedy.as_str()] && *known == what
-        };
-        match findings.iter_mut().find(like) {
-            Some((finding, what)) => {
-                let names = finding.text.trim_end_matches(&format!(": {what}")).to_owned();
-                finding.text = format!("{names}; {}: {what}", missed.way.way.name());
-            }
-            None => {
-                let text = format!("{}: {what}", missed.way.way.name());
-                findings.push((Finding { health, ..Finding::fine(missed.code(), text) }.mend(remedy), what));
-            }
+        match remedies.iter_mut().find(|(known, _)| *known == remedy) {
+            Some((_, alike)) => alike.push(missed),
+            None => remedies.push((remedy, vec![missed])),
         }
     }
-    findings.into_iter().map(|(finding, _)| finding).collect()
+    let finding = |(remedy, alike): (String, Vec<&Missed<'_>>)| {
+        let gravest = alike.iter().max_by_key(|missed| missed.health())?;
+        let plain = Finding::fine(gravest.code(), told(&alike));
+        Some(Finding { health: gravest.health(), ..plain }.mend(remedy))
+    };
+    remedies.into_iter().filter_map(finding).collect()
+}
+
+/// What becomes of a name on these ways: `sh, logged in; bash, logged in: matlab is not found`.
+fn told(missed: &[&Missed<'_>]) -> String {
+    let mut ends: Vec<(String, Vec<String>)> = Vec::new();
+    for missed in missed {
+        let (what, way) = (missed.what(), missed.way.way.name());
+        match ends.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, ways)) => ways.push(way),
+            None => ends.push((what, vec![way])),
+        }
+    }
+    let ends = ends.into_iter().map(|(what, ways)| format!("{}: {what}", ways.join("; ")));
+    ends.collect::<Vec<String>>().join("; ")
 }
 
 impl Missed<'_> {
@@ -104,7 +114,7 @@ impl Missed<'_> {
         match &self.reach {
             Reach::Other(program) => format!("{name} is {}, and not its shim", program.shown()),
             Reach::Nothing => format!("{name} is not found"),
-            Reach::Unknown | Reach::Shim => "only root can tell".to_owned(),
+            Reach::Unknown | Reach::Shim => self.way.way.unknown().to_owned(),
         }
     }
 }

@@ -51,7 +51,7 @@ impl Explained<'_, '_> {
             "command": command.to_string_lossy(),
             "path": visible(&self.program.path),
             "canonical": visible(&self.program.canonical),
-            "found": !self.is_missing,
+            "found": self.missing.is_none(),
             "shim": self.program.shim.as_ref().map(visible),
             "uid": credentials.uid,
             "gids": credentials.groups,

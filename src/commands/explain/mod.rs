@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         return Err(Error::new(ExitStatus::Usage, "no command"));
     };
     let found = find(|name| policy.executable(name), command, None, &situation.directory);
-    let is_missing = found.is_err();
+    let missing = found.as_ref().err().map(Error::status);
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
     let supposed = Supposed::of(arguments, &policy, &mut situation)?;
     let typed = arguments.typed_as.as_ref().unwrap_or(command);
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         situation: &situation,
         policy: &policy,
         program: &program,
-        is_missing,
+        missing,
         decision: &decision,
         now: supposed.now,
         clock: Clock::in_zone(policy.time_zone()),
@@ -117,8 +117,8 @@ struct Explained<'d, 'p> {
     situation: &'d Situation,
     policy: &'p Policy,
     program: &'d Program,
-    /// The command is not on this machine: rules are judged by its name.
-    is_missing: bool,
+    /// How a launch ends because the command is not on this machine. Rules are judged by its name.
+    missing: Option<ExitStatus>,
     decision: &'d Decision<'p>,
     now: Timestamp,
     clock: Clock,

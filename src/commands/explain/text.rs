@@ -49,7 +49,7 @@ impl Explained<'_, '_> {
             .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
             .collect();
         let zone = self.policy.time_zone_name().map_or_else(String::new, |name| format!(" {name}"));
-        let program = if self.is_missing {
+        let program = if self.missing.is_some() {
             "not found here, judged by its name".to_owned()
         } else {
             visible(&self.program.canonical)
@@ -121,10 +121,13 @@ impl Explained<'_, '_> {
 
     fn now(&self) -> String {
         let (verdict, status) = self.verdict();
-        let mut text = match status {
-            None => format!("now   {verdict}\n"),
-            Some(ExitStatus::Success) => format!("now   not started, status 0: {verdict}\n"),
-            Some(status) => format!("now   refused, status {}: {verdict}\n", status as u8),
+        let mut text = match (status, self.missing) {
+            (None, Some(missing)) => {
+                format!("now   not found here, status {}; where it is found: {verdict}\n", missing as u8)
+            }
+            (None, None) => format!("now   {verdict}\n"),
+            (Some(ExitStatus::Success), _) => format!("now   not started, status 0: {verdict}\n"),
+            (Some(status), _) => format!("now   refused, status {}: {verdict}\n", status as u8),
         };
         if let Verdict::Start(terms) = &self.decision.verdict
             && !terms.demands.is_empty()

@@ -59,6 +59,11 @@ impl Location {
         let path = path_in(&sources, &path);
         make_directory(&path, &sources, situation)?;
         let real = if is_link(&path) { canonical(&path)? } else { path.clone() };
+        if real.is_dir() {
+            let text = format!("{} is a directory, and no policy", visible(&path));
+            return Err(Error::new(ExitStatus::Usage, text)
+                .advise("Name a file in it, or move it out of the way.".to_owned()));
+        }
         Self::at(path, &real, sources, situation)
     }
 

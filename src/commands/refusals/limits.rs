@@ -81,8 +81,9 @@ fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {
 
 fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
     match (status, refused, all) {
-        (ExitStatus::Policy, _, _) => "it can never have what it needs".to_owned(),
+        (ExitStatus::Policy, ..) => "it can never have what it needs".to_owned(),
         (_, 1, 1) => "the limit is reached".to_owned(),
+        (_, 2, 2) => "both limits are reached".to_owned(),
         (_, refused, all) if refused == all => format!("all {all} limits are reached"),
         (_, 1, all) => format!("1 of {all} limits is reached"),
         (_, refused, all) => format!("{refused} of {all} limits are reached"),
@@ -92,10 +93,8 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 /// Whether there is room, and only the line of those who came before stands in the way.
 fn is_behind_others(refused: &Refused<'_>) -> bool {
     let amount = &refused.claim.amount;
-    match &refused.reason {
-        Reason::Full(full) => full.used() + amount.wanted() <= amount.reach() && full.waiting() > 0,
-        Reason::Never | Reason::TooSoon { .. } => false,
-    }
+    let has_room = |full: &Full| full.used() + amount.wanted() <= amount.reach();
+    matches!(&refused.reason, Reason::Full(full) if has_room(full) && full.waiting() > 0)
 }
 
 struct Message {

@@ -36,7 +36,7 @@ fn misses(way: &WayIn, shim: &Shim) -> bool {
 
 fn verdict(way: &WayIn, shims: &[&Shim], missed: &[&Shim]) -> String {
     if shims.iter().any(|shim| way.reach(shim) == Reach::Unknown) {
-        "only root can tell".to_owned()
+        way.way.unknown().to_owned()
     } else if missed.is_empty() {
         "work".to_owned()
     } else if missed.len() == shims.len() {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Change, SourceText},
-    policy::{delegation::Delegation, fault::Fault, layer::LayerKind},
+    policy::{delegation::Delegation, fault::Fault, layer::LayerKind, malformed},
     sys::{
         accounts, distrust::Distrust, judged_directories::JudgedDirectories,
         trusted_directory::TrustedDirectory, trusted_file::TrustedFile,
@@ -24,6 +24,7 @@ use crate::{
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Need {
     Must,
+    /// It may be missing, but a link that leads to nothing says that somebody meant to have one.
     May,
     /// It may be missing, and its directory may be closed: whoever changes the user and keeps `HOME` has
     /// somebody else's, and no policy of their own.
@@ -80,6 +81,9 @@ impl<'p> Reading<'p> {
                 self.found.stamps.push((path.to_owned(), None));
                 if need == Need::Must {
                     self.found.faults.push((path.to_owned(), Fault::Missing));
+                } else if need == Need::May && path.is_symlink() {
+                    let reason = "is a link to a file that is not there".to_owned();
+                    self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
                 }
                 Vec::new()
             }
@@ -227,11 +231,13 @@ impl<'p> Reading<'p> {
                 return None;
             }
         };
-        let text = String::from_utf8(content).ok();
-        if text.is_none() {
-            self.found.faults.push((path.to_owned(), Fault::NotText));
+        match String::from_utf8(content) {
+            Ok(text) => Some(SourceText::new(path, text).changed(change)),
+            Err(error) => {
+                self.found.faults.push((path.to_owned(), malformed::not_text(error.as_bytes())));
+                None
+            }
         }
-        text.map(|text| SourceText::new(path, text).changed(change))
     }
 
     fn distrust(&mut self, path: &Path, distrust: &Distrust) {

@@ -65,12 +65,14 @@ impl Session {
             let _ = lock.note(self.copy.path());
             let ended_well = self.editor.edit(self.copy.path(), line).map_err(|error| self.kept(error))?;
             let text = self.copy.text().map_err(|error| self.kept(error))?;
-            if self.copy.is_original(&text) {
-                return Ok(self.leave_unchanged());
-            }
+            let is_unchanged = self.copy.is_original(&text);
             if !ended_well {
                 let text = format!("{} ended as if it had failed", self.editor.shown());
-                return Err(self.kept(Error::new(ExitStatus::Failure, text)));
+                let failed = Error::new(ExitStatus::Failure, text);
+                return Err(if is_unchanged { self.left_unchanged(failed) } else { self.kept(failed) });
+            }
+            if is_unchanged {
+                return Ok(self.leave_unchanged());
             }
             let candidate =
                 Candidate::new(&self.target.location.sources, vec![self.target.proposal(text.clone())]);
@@ -135,6 +137,13 @@ impl Session {
         stream::complain(&format!("rungate: {} is unchanged", visible(self.target.path())));
         self.copy.remove();
         ExitStatus::Success as u8
+    }
+
+    /// An error by which nothing was edited.
+    fn left_unchanged(self, error: Error) -> Error {
+        let advice = format!("{} is unchanged", visible(self.target.path()));
+        self.copy.remove();
+        error.advise(advice)
     }
 
     fn keep(&self) -> u8 {

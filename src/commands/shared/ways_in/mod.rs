@@ -112,6 +112,15 @@ impl Way {
         }
     }
 
+    /// Why it is not known where this way looks.
+    pub(in crate::commands) fn unknown(self) -> &'static str {
+        match self {
+            Self::Sudo if !credentials::is_root() => "only root can tell",
+            Self::Login(_) | Self::Ssh(_) | Self::Desktop => "no answer in time",
+            Self::Su | Self::Cron | Self::Sudo | Self::UserUnit | Self::Service => "cannot be told",
+        }
+    }
+
     /// What the caller can type, or write, to have this directory of shims looked into first.
     pub(in crate::commands) fn remedy(self, shims: &Path) -> String {
         remedy::of(self, shims, credentials::is_root())

@@ -1,0 +1,167 @@
+//! Why a text is no TOML, or no text, in words that say what to write instead. The parser's own words are
+//! about its grammar; where nothing here knows better, they are said all the same.
+
+use std::ops::Range;
+
+use super::{fault::Fault, headers::line_start};
+
+const NAME_IN_QUOTES: &str =
+    "a name with other characters than letters, digits, \"_\" and \"-\" stands in quotes";
+
+const NO_EQUALS: &str = "between a key and its value stands =, not :";
+
+const MISSING_COMMA: &str = "a comma is missing between two elements";
+
+const OPEN_TABLE: &str = "the closing brace of a table is missing";
+
+const OPEN_LIST: &str = "the closing bracket of a list is missing";
+
+/// What is said of a line when something is not closed in the one before.
+pub(super) const ECHOES: [&str; 3] = [MISSING_COMMA, OPEN_LIST, OPEN_TABLE];
+
+/// What is wrong with bytes that are not UTF-8, with the place of the first of them.
+pub(super) fn not_text(bytes: &[u8]) -> Fault {
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Fault::NotText { what: "is UTF-16 text".into() };
+    }
+    let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    let before = String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default());
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    Fault::NotText { what: format!("is not UTF-8 text from line {line}, column {column} on") }
+}
+
+/// Why every line of a text is wrong, and where that shows: such a text has one fault.
+pub(super) fn all_of(text: &str) -> Option<(usize, &'static str)> {
+    let json = text.trim_start().starts_with('{').then(|| text.len() - text.trim_start().len());
+    let json = json.map(|at| (at, "this looks like JSON; a policy is TOML, and begins with: version = 1"));
+    let nul = "NUL bytes stand here, as after a crash, or in UTF-16; restore the file, or save it as UTF-8";
+    json.or_else(|| Some((text.find('\0')?, nul)))
+}
+
+/// Where something is wrong, for whoever reads it: what is not closed is shown where it begins.
+pub(super) fn place(message: &str, text: &str, span: Range<usize>) -> Range<usize> {
+    let Some(quotes) = open_quotes(message) else { return span };
+    let begin = text.get(..span.start).and_then(|before| before.rfind(quotes));
+    begin.map_or(span, |begin| begin..begin + quotes.len())
+}
+
+/// The quotes of a string over several lines that has no end.
+fn open_quotes(message: &str) -> Option<&'static str> {
+    if message.starts_with("invalid multi-line basic string, expected `\"") {
+        Some("\"\"\"")
+    } else if message.starts_with("invalid multi-line literal string, expected `'") {
+        Some("'''")
+    } else {
+        None
+    }
+}
+
+/// What is wrong at this place of the text, where the parser says this.
+pub(super) fn reason(message: &str, text: &str, span: &Range<usize>) -> String {
+    let found = text.get(span.start..).unwrap_or_default().trim_start_matches([' ', '\t']);
+    let before = text.get(line_start(text, span.start)..span.start).unwrap_or_default();
+    let plain = || message.replace('`', "").replace(", expected nothing", "");
+    known(message, before, found).map_or_else(plain, str::to_owned)
+}
+
+/// The same, of what stands before it in its line, and from there on.
+fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
+    if message.starts_with("carriage return must be followed") {
+        return Some("a carriage return stands here alone; lines end in a line feed");
+    }
+    if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") {
+        return Some(no_string(found));
+    }
+    if let Some(quotes) = open_quotes(message) {
+        return Some(match quotes {
+            "'''" => "the closing quotes ''' of this string are missing",
+            _ => r#"the closing quotes """ of this string are missing"#,
+        });
+    }
+    if message.contains("non-double-quote visible characters") && !found.starts_with(['\n', '\r']) {
+        return Some("a control character must be written as an escape, such as \\u001B");
+    }
+    if message.contains("basic string, expected") || message.contains("literal string, expected") {
+        return Some("the closing quote of a string is missing");
+    }
+    if message.starts_with("missing escaped value") {
+        return Some(
+            r"a backslash in such a string is written twice, \\, or the string stands in single quotes",
+        );
+    }
+    let line = found.lines().next().unwrap_or_default();
+    match message {
+        "unclosed table, expected `]`"
+        | "unclosed array table, expected `]`"
+        | "unclosed array table, expected `]]`"
+            if line.contains(']') =>
+        {
+            Some(NAME_IN_QUOTES)
+        }
+        "unclosed table, expected `]`" => Some("the closing bracket of a header is missing"),
+        _ if message.starts_with("unclosed array table") => Some("a closing bracket of a header is missing"),
+        "missing comma between array elements, expected `,`"
+            if before.trim().is_empty() && is_setting(line) =>
+        {
+            Some(OPEN_LIST)
+        }
+        "missing comma between array elements, expected `,`" => Some(MISSING_COMMA),
+        "unclosed array, expected `]`" => Some(OPEN_LIST),
+        "missing comma between key-value pairs, expected `,`"
+            if before.trim().is_empty() && is_setting(line) =>
+        {
+            Some(OPEN_TABLE)
+        }
+        _ if message.starts_with("missing key for inline table") && found.starts_with('[') => {
+            Some(OPEN_TABLE)
+        }
+        _ if message.starts_with("unquoted keys cannot be empty") => Some("a name is missing here"),
+        _ if message.starts_with("invalid unquoted key") && found.starts_with(':') => Some(NO_EQUALS),
+        _ if message.starts_with("invalid unquoted key") => Some(NAME_IN_QUOTES),
+        _ if message.starts_with("key with no value") && before.contains(':') => Some(NO_EQUALS),
+        _ if message.starts_with("key with no value") => Some("= and a value are missing behind this key"),
+        _ if message.starts_with("unexpected key or value") => Some(one_too_many(before, found)),
+        _ => None,
+    }
+}
+
+/// What stands for a value, and is none.
+fn no_string(found: &str) -> &'static str {
+    if found.is_empty() || found.starts_with(['\n', '\r', '#']) {
+        "a value is missing"
+    } else if found.starts_with(['“', '”', '„', '‘', '’', '«', '»']) {
+        "these are typographic quotes; a string stands in straight ones: \""
+    } else if found.starts_with(|character: char| character.is_ascii_digit()) {
+        if found.lines().next().is_some_and(|line| line.contains("//")) {
+            "a comment begins with #"
+        } else {
+            "this is no number; a string must stand in quotes"
+        }
+    } else if ["true", "false"]
+        .iter()
+        .any(|word| found.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word)))
+    {
+        "true and false are written in small letters"
+    } else {
+        "a string must stand in quotes"
+    }
+}
+
+/// What follows a value on its line, and has no place there.
+fn one_too_many(before: &str, found: &str) -> &'static str {
+    match before.trim_end().chars().next_back().filter(|_| !found.starts_with(['"', '\'', ','])) {
+        Some('\'') => "a string with ' in it stands in double quotes",
+        Some('"') => "a string with \" in it stands in single quotes",
+        _ => "something follows the value; several stand in brackets: [1, 2]",
+    }
+}
+
+/// Whether a line sets a key.
+fn is_setting(line: &str) -> bool {
+    line.split_once('=').is_some_and(|(key, _)| {
+        let key = key.trim();
+        !key.is_empty()
+            && key.chars().all(|each| each.is_ascii_alphanumeric() || ['_', '-', '.'].contains(&each))
+    })
+}
