@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How many judge at once.
-const JUDGES: usize = 4;
+pub(super) const JUDGES: usize = 4;
 
 /// A launch to be judged, and who asks.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ impl Service {
         if self.returning.is_empty() || session.place.line.number().is_some() {
             return;
         }
-        let theirs = (session.peer.process.pid(), session.peer.started, session.peer.uid);
+        let theirs = (session.peer.pid, session.peer.started, session.peer.uid);
         let is_theirs = |(_, returning): &(&u64, &Returning)| returning.saved.whose() == theirs;
         let found =
             self.returning.iter().filter(is_theirs).min_by_key(|(_, returning)| returning.saved.number);
@@ -132,7 +132,7 @@ fn place_of(session: &Session, is_shared: bool) -> Option<SavedPlace> {
     if lines.is_empty() || lines.iter().any(is_of_site) {
         return None;
     }
-    let (pid, start, uid) = (session.peer.process.pid(), session.peer.started, session.peer.uid);
+    let (pid, start, uid) = (session.peer.pid, session.peer.started, session.peer.uid);
     Some(SavedPlace { pid, start, uid, number: number.0, lines })
 }
 

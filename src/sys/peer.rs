@@ -17,8 +17,13 @@ const MOST_GROUPS: usize = 65_536;
 /// A process, and on whose behalf it connected.
 #[derive(Debug)]
 pub struct Peer {
-    /// The process.
-    pub process: PidFd,
+    /// Its number.
+    pub pid: i32,
+    /// The process itself, where the kernel cannot give it again; elsewhere [`Connection::process`] asks for
+    /// it when it is needed, so that a conversation takes one descriptor.
+    ///
+    /// [`Connection::process`]: crate::sys::local_socket::Connection::process
+    pub process: Option<PidFd>,
     /// When it started: with the number it names one process of one boot.
     pub started: u64,
     /// Its effective user when it connected.
@@ -51,7 +56,13 @@ impl Peer {
                 groups.push(group);
             }
         }
-        Ok(Self { process, started, uid, groups, challenge })
+        let process = challenge.is_some().then_some(process);
+        Ok(Self { pid, process, started, uid, groups, challenge })
+    }
+
+    /// The process at the other end of a connection.
+    pub(super) fn process_of(socket: BorrowedFd<'_>) -> Result<PidFd, Errno> {
+        opened(socket, credentials(socket)?.0)
     }
 
     /// The user alone.

@@ -95,7 +95,7 @@ fn take_for(command: &str, wait: Duration) -> Vec<u8> {
 }
 
 /// Memory that a process has, in KiB.
-fn memory_of(process: &Running) -> u64 {
+pub(super) fn memory_of(process: &Running) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")

@@ -2,6 +2,7 @@
 //! and more.
 
 mod containers;
+mod crowds;
 mod death;
 mod expiry;
 mod files;

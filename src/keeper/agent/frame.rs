@@ -104,6 +104,8 @@ impl Inbox {
         let Some(mut left) = self.0.get(LENGTH.saturating_add(1)..end) else { return Ok(None) };
         let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or(Garbage::Senseless)?;
         self.0.drain(..end);
+        // A conversation that rests keeps no room.
+        self.0.shrink_to_fit();
         Ok(Some(message))
     }
 }
