@@ -27,7 +27,7 @@ impl Session {
     pub(super) fn identified(&mut self, request: Request, size: usize) -> Result<Option<Request>, Over> {
         let Some(challenge) = self.peer.challenge else { return Ok(Some(request)) };
         if let Request::Response(number) = request {
-            let is_peer = self.sender == Some((self.peer.pid, self.peer.uid));
+            let is_peer = self.sender == Some((self.peer.pid, self.peer.own_uid));
             let has_ended = self.peer.process.as_ref().is_none_or(PidFd::has_ended);
             if number != challenge || !is_peer || has_ended {
                 return Err(Over::Stranger);

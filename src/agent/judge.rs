@@ -19,7 +19,12 @@ use crate::{
     keeper::agent::message::Take,
     launch::environment::parse_held,
     policy::{Policy, Sources},
-    sys::{failure::Failure, host, poller::Bell},
+    sys::{
+        accounts::{self, LookupFailure},
+        failure::Failure,
+        host,
+        poller::Bell,
+    },
     terms::names::Names,
 };
 
@@ -35,7 +40,8 @@ pub(super) struct Case {
     pub(super) question: u64,
     pub(super) take: Arc<Take>,
     pub(super) uid: u32,
-    pub(super) groups: Vec<u32>,
+    /// Their groups, where it is not the database that says which.
+    pub(super) groups: Option<Vec<u32>>,
 }
 
 /// What came of it.
@@ -71,7 +77,7 @@ pub(super) fn start(
             loop {
                 let case = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(Case { session, question, take, uid, groups }) = case else { return };
-                let outcome = judge.judge(&take, uid, &groups);
+                let outcome = judge.judge(&take, uid, groups);
                 if judgements.send(Judgement { session, question, outcome }).is_err() {
                     return;
                 }
@@ -100,8 +106,12 @@ impl Judge {
         self.policy.as_ref().ok_or_else(String::new)
     }
 
-    fn judge(&mut self, take: &Take, uid: u32, groups: &[u32]) -> Outcome {
+    fn judge(&mut self, take: &Take, uid: u32, groups: Option<Vec<u32>>) -> Outcome {
         let names = self.names;
+        let groups = match groups.map_or_else(|| groups_of_user(uid), Ok) {
+            Ok(groups) => groups,
+            Err(failure) => return Outcome::Failed(format!("a look-up failed: {failure}")),
+        };
         let policy = match self.policy() {
             Ok(policy) => policy,
             Err(why) => return Outcome::Failed(why),
@@ -119,7 +129,7 @@ impl Judge {
             path: Path::new(&take.path),
             canonical: Path::new(&take.canonical),
             uid,
-            gids: groups,
+            gids: &groups,
             host: &host,
             directory: Path::new(&take.directory),
             environment: &environment,
@@ -152,4 +162,9 @@ impl Judge {
         };
         Outcome::Needs(Order::of(&start.demands, about))
     }
+}
+
+/// The groups of a user by the database; none of whoever is not in it.
+fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {
+    accounts::account_of_uid(uid)?.map_or_else(|| Ok(Vec::new()), |account| accounts::groups_of(&account))
 }

@@ -13,6 +13,7 @@ mod hostility;
 mod killed;
 mod launches;
 mod listings;
+mod namespaces;
 mod older_kernel;
 mod settings;
 mod unreachable;
