@@ -14,6 +14,7 @@ use super::{
     site,
 };
 use crate::keeper::{
+    Number,
     agent::message::{Answer, Granted, Refused, Take, Unwaited, Waits},
     memory,
 };
@@ -49,11 +50,21 @@ impl Service {
             }
             _ => Vec::new(),
         };
+        let is_unused = |holding: &&Holding| !holding.saved.is_started;
+        let theirs = unused.iter().filter_map(|of| self.holdings.get(of)).filter(is_unused);
+        let served_as = theirs.filter_map(|holding| holding.saved.served_as).min();
         session.unused.extend(unused);
         session.take = Some(Arc::new(take));
         session.tried.clear();
         let uid = session.peer.uid;
         self.come_back(number);
+        // An agent that has died since had given it slots: it was its turn, and is.
+        if let Some(session) = self.sessions.get_mut(&number)
+            && session.place.line.number().is_none()
+            && let Some(served_as) = served_as
+        {
+            session.place.line.come_as(Number(served_as));
+        }
         let _ = self.recount(number);
         match self.quotas.may_ask(uid) {
             Ok(()) => self.judge(number),

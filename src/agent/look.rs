@@ -184,6 +184,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
         since: started.duration_since(UNIX_EPOCH).map_or(0, millis),
         taken: process::since_boot().map(millis),
         is_started: false,
+        served_as: session.place.line.number().map(|number| number.0),
         paced: paced.clone(),
         tables: saved_slots.collect(),
     };
