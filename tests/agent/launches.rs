@@ -132,6 +132,33 @@ fn a_listener_that_is_not_roots_is_asked_nothing() {
         .status(74);
 }
 
+/// An agent of another version is there: nothing is started without it, and both ends say what is wrong.
+#[test]
+fn a_launcher_and_an_agent_of_different_versions_say_so() {
+    needs_root!();
+    let (site, agent) = seats(1, "unreachable = \"start\"");
+    agent.kill();
+    fs::remove_file(site.agent_socket()).expect("the socket that is left");
+    // What an agent says to who speaks another version than its own.
+    let why = "it does not speak version 1";
+    let newer = format!(
+        "import os, socket, struct, sys\nl = socket.socket(socket.AF_UNIX)\n\
+         l.bind('/run/rungate-agent/socket')\nl.listen()\nprint('ready', flush=True)\n\
+         why = b'{why}'\nwhile True:\n    \
+         c = l.accept()[0]\n    c.recv(65536)\n    \
+         c.sendall(struct.pack('<IBBI', len(why) + 6, 2, 7, len(why)) + why)\n    c.close()\n"
+    );
+    let mut newer = site.test().program("/usr/bin/python3").args(["-c", &newer]).background();
+    assert_eq!(newer.read_line(), "ready\n");
+    let said = "the agent at /run/rungate-agent/socket speaks version 2 of its language\n";
+    let advice = "Both must be of one version: restart the agent after an upgrade.\n";
+    site.test()
+        .args(["run", "--", "matlab"])
+        .stderr(&format!("rungate: matlab: not started: {said}{advice}"))
+        .status(74);
+    site.test().args(["list"]).stdout(&format!("seats: {said}")).status(74);
+}
+
 /// "The agent judges it by the system policy itself": what a launcher makes of its own policy gives it
 /// nothing.
 #[test]
