@@ -7,12 +7,14 @@ use super::{
     judge::{Case, Judgement, Outcome, Question},
     look::{Looked, Stands},
     order::Order,
+    quota::Quota,
     reception::session_answer,
     service::Service,
     session::{Session, Stage},
     site,
 };
 use crate::keeper::{
+    Number,
     agent::message::{Answer, Granted, Refused, Take, Unwaited, Waits},
     memory,
 };
@@ -22,7 +24,7 @@ impl Service {
     /// was judged.
     pub(super) fn ask(&mut self, number: u64, take: Take) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let whose = (session.peer.process.pid(), session.peer.started);
+        let whose = (session.peer.pid, session.peer.started);
         let mut left = Vec::new();
         if let Some(before) = &session.take {
             // Whoever has waited for something else would come before others who wait for this.
@@ -48,18 +50,43 @@ impl Service {
             }
             _ => Vec::new(),
         };
+        let is_unused = |holding: &&Holding| !holding.saved.is_started;
+        let theirs = unused.iter().filter_map(|of| self.holdings.get(of)).filter(is_unused);
+        let served_as = theirs.filter_map(|holding| holding.saved.served_as).min();
         session.unused.extend(unused);
         session.take = Some(Arc::new(take));
         session.tried.clear();
         session.notices.clear();
         session.noticed.clear();
+        let uid = session.peer.uid;
         self.come_back(number);
-        self.judge(number);
+        // An agent that has died since had given it slots: it was its turn, and is.
+        if let Some(session) = self.sessions.get_mut(&number)
+            && session.place.line.number().is_none()
+            && let Some(served_as) = served_as
+        {
+            session.place.line.come_as(Number(served_as));
+        }
+        let _ = self.recount(number);
+        match self.quotas.may_ask(uid) {
+            Ok(()) => self.judge(number),
+            Err(quota) => self.refuse_to_judge(number, quota),
+        }
         if !left.is_empty() {
             self.write_place(number);
             self.write_tickets(number);
             self.serve(&left);
         }
+    }
+
+    /// Whoever asks for so much at once gets nothing, and what is asked is forgotten.
+    fn refuse_to_judge(&mut self, number: u64, quota: Quota) {
+        let freed = self.free_unused(number);
+        self.fail(number, quota.to_string());
+        if let Some(session) = self.sessions.get_mut(&number) {
+            session.take = None;
+        }
+        self.are_free(&freed);
     }
 
     /// Frees what a launch had got before and has not used.
@@ -73,12 +100,25 @@ impl Service {
     /// Has a launch judged, or judged again.
     fn judge(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let Some(take) = session.take.clone() else { return };
         session.question += 1;
         session.stage = Stage::Judged;
-        let Session { question, peer, .. } = session;
-        let case =
-            Case { session: number, question: *question, take, uid: peer.uid, groups: peer.groups.clone() };
+        self.turns.wait(session.peer.uid, number);
+        self.have_judged();
+    }
+
+    /// Gives the judges as much as they can do.
+    pub(super) fn have_judged(&mut self) {
+        while let Some(number) = self.turns.next() {
+            self.give_to_judges(number);
+        }
+    }
+
+    fn give_to_judges(&mut self, number: u64) {
+        let Some(Session { take: Some(take), question, peer, .. }) = self.sessions.get(&number) else {
+            return self.turns.is_judged();
+        };
+        let (take, groups) = (Arc::clone(take), peer.groups.clone());
+        let case = Case { session: number, question: *question, take, uid: peer.uid, groups };
         if self.cases.send(Question::Launch(case)).is_err() {
             session_answer(&mut self.sessions, number, &Answer::Failed("its judges are gone".to_owned()));
         }

@@ -28,7 +28,7 @@ impl Service {
     /// Counts what a conversation has now.
     pub(super) fn recount(&mut self, number: u64) -> Result<(), Quota> {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
-        let now = (session.place.line.places(), session.size());
+        let now = session.count();
         let before = std::mem::replace(&mut session.counted, now);
         self.quotas.recount(session.peer.uid, before, now)
     }

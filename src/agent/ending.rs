@@ -15,7 +15,7 @@ use crate::{
         table::TableId,
     },
     protocol,
-    sys::{failure::Errno, file_id::FileId, pidfd::PidFd, process, signal::Signal},
+    sys::{failure::Errno, file_id::FileId, pidfd::PidFd, process, signal::Signal, user_namespace},
     terms::{hold::Hold, location::Location, pace::Expiry},
 };
 
@@ -113,7 +113,7 @@ impl Ending {
             hold: holding.saved.hold,
             kill: self.expiry.kill,
             spares_others: true,
-            may_signal: &move |users| users == [user, user],
+            may_signal: &move |process, users| users == [user, user] || is_within(process, user),
         };
         match holding.process.as_ref().filter(|process| !process.has_ended()) {
             Some(process) => whom.signal(process, signal),
@@ -124,6 +124,11 @@ impl Ending {
 
 /// Signals that follow each other at once would leave nobody the time to end.
 const SHORTEST_GRACE: Duration = Duration::from_millis(10);
+
+/// Whether a process is in a user namespace of this user's, where all users are theirs.
+fn is_within(process: &PidFd, user: u32) -> bool {
+    user != 0 && user_namespace::owner_of_foreign(process.pid()) == Ok(Some(user))
+}
 
 /// Why nobody may be ended for what a process holds.
 fn doubt(process: &PidFd) -> Option<Doubt> {

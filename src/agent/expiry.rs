@@ -185,7 +185,7 @@ impl Service {
 impl Session {
     /// Of those who are overdue the ones that may be ended on its behalf; it hears of the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
-        let lineage: Vec<i32> = process::lineage(self.peer.process.pid()).collect();
+        let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
         let others = overdue.into_iter().filter(|overdue| !lineage.contains(&overdue.pid));
         let uid = self.peer.uid;
         let (own, strange): (Vec<_>, Vec<_>) =

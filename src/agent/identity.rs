@@ -10,7 +10,7 @@ use crate::{
         frame::Garbage,
         message::{Answer, Request},
     },
-    sys::failure::Errno,
+    sys::{failure::Errno, pidfd::PidFd},
 };
 
 impl Session {
@@ -27,9 +27,9 @@ impl Session {
     pub(super) fn identified(&mut self, request: Request, size: usize) -> Result<Option<Request>, Over> {
         let Some(challenge) = self.peer.challenge else { return Ok(Some(request)) };
         if let Request::Response(number) = request {
-            let process = &self.peer.process;
-            let is_peer = self.sender == Some((process.pid(), self.peer.uid));
-            if number != challenge || !is_peer || process.has_ended() {
+            let is_peer = self.sender == Some((self.peer.pid, self.peer.own_uid));
+            let has_ended = self.peer.process.as_ref().is_none_or(PidFd::has_ended);
+            if number != challenge || !is_peer || has_ended {
                 return Err(Over::Stranger);
             }
             self.peer.challenge = None;

@@ -19,7 +19,12 @@ use crate::{
     keeper::agent::message::Take,
     launch::environment::parse_held,
     policy::{Policy, Repository, Sources},
-    sys::{failure::Failure, host, poller::Bell},
+    sys::{
+        accounts::{self, LookupFailure},
+        failure::Failure,
+        host,
+        poller::Bell,
+    },
     terms::{keeper::Keeper, names::Names, pace::Expiry},
 };
 
@@ -27,7 +32,7 @@ use crate::{
 const RUNTIME: &str = "/run/rungate-agent";
 
 /// How many judge at once.
-const JUDGES: usize = 4;
+pub(super) const JUDGES: usize = 4;
 
 /// What judges are asked.
 #[derive(Debug)]
@@ -55,7 +60,8 @@ pub(super) struct Case {
     pub(super) question: u64,
     pub(super) take: Arc<Take>,
     pub(super) uid: u32,
-    pub(super) groups: Vec<u32>,
+    /// Their groups, where it is not the database that says which.
+    pub(super) groups: Option<Vec<u32>>,
 }
 
 /// What came of it.
@@ -93,7 +99,7 @@ pub(super) fn start(
                 let Ok(case) = case else { return };
                 let answer = match case {
                     Question::Launch(Case { session, question, take, uid, groups }) => {
-                        let outcome = judge.judge(&take, uid, &groups);
+                        let outcome = judge.judge(&take, uid, groups);
                         Answered::Launch(Judgement { session, question, outcome })
                     }
                     Question::Expiry(holding, table) => {
@@ -144,8 +150,12 @@ impl Judge {
         found?.into_iter().max_by_key(|expiry| expiry.after)
     }
 
-    fn judge(&mut self, take: &Take, uid: u32, groups: &[u32]) -> Outcome {
+    fn judge(&mut self, take: &Take, uid: u32, groups: Option<Vec<u32>>) -> Outcome {
         let names = self.names;
+        let groups = match groups.map_or_else(|| groups_of_user(uid), Ok) {
+            Ok(groups) => groups,
+            Err(failure) => return Outcome::Failed(format!("a look-up failed: {failure}")),
+        };
         let policy = match self.policy() {
             Ok(policy) => policy,
             Err(why) => return Outcome::Failed(why),
@@ -163,7 +173,7 @@ impl Judge {
             path: Path::new(&take.path),
             canonical: Path::new(&take.canonical),
             uid,
-            gids: groups,
+            gids: &groups,
             host: &host,
             directory: Path::new(&take.directory),
             environment: &environment,
@@ -196,4 +206,9 @@ impl Judge {
         };
         Outcome::Needs(Order::of(&start.demands, about))
     }
+}
+
+/// The groups of a user by the database; none of whoever is not in it.
+fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {
+    accounts::account_of_uid(uid)?.map_or_else(|| Ok(Vec::new()), |account| accounts::groups_of(&account))
 }

@@ -100,7 +100,7 @@ impl Service {
 
     /// What can be proved of a launch that says that ancestors of it have slots.
     fn kin(&self, session: &Session, order: &Order) -> Kin {
-        let (pid, uid) = (session.peer.process.pid(), session.peer.uid);
+        let (pid, uid) = (session.peer.pid, session.peer.uid);
         if order.ancestors.is_empty() {
             return Kin { pid: Some(pid), uid: Some(uid), slots: Vec::new() };
         }
@@ -117,7 +117,7 @@ impl Service {
 /// What there is to do about a launch that got nothing.
 fn stands(session: &mut Session, order: &Order, standing: &Standing<'_>) -> Result<Stands, KeeperError> {
     let Standing { refusal, waits, next, .. } = standing;
-    let (pid, line) = (session.peer.process.pid(), &mut session.place.line);
+    let (pid, line) = (session.peer.pid, &mut session.place.line);
     let ahead = if *waits {
         line.belongs_to(pid, session.peer.uid);
         u32::try_from(refusal.ahead(line.number())).unwrap_or(u32::MAX)
@@ -131,7 +131,7 @@ fn stands(session: &mut Session, order: &Order, standing: &Standing<'_>) -> Resu
 
 /// Who is to be ended, besides those who are already. Nobody ends the job that started them.
 fn to_end(session: &Session, standing: &Standing<'_>) -> Result<Vec<ToEnd>, KeeperError> {
-    let lineage = process::lineage(session.peer.process.pid());
+    let lineage = process::lineage(session.peer.pid);
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
     let was_tried = |overdue: &Overdue| match overdue.elsewhere {
         None => tried.contains(&overdue.pid),
@@ -181,7 +181,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
     let (paced_at_site, paced): (Vec<String>, Vec<String>) =
         order.paced().map(str::to_owned).partition(is_of_site);
     let saved = SavedHolding {
-        pid: session.peer.process.pid(),
+        pid: session.peer.pid,
         start: session.peer.started,
         uid: session.peer.uid,
         hold: order.hold,
@@ -190,6 +190,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
         since: started.duration_since(UNIX_EPOCH).map_or(0, millis),
         taken: process::since_boot().map(millis),
         is_started: false,
+        served_as: session.place.line.number().map(|number| number.0),
         paced: paced.clone(),
         tables: saved_slots.collect(),
     };
@@ -197,8 +198,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
         order.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.table().describe(held.slots(), saved.holder(&slots.rule));
     }
-    let process = session.peer.process.try_clone().map_err(Failure::of("fcntl"))?;
-    let process = Some(process);
+    let process = Some(session.process()?);
     let of_site = None;
     Ok(Holding { saved, process, fifo: None, held, started, before, paced, without, paced_at_site, of_site })
 }

@@ -25,6 +25,7 @@ mod service;
 mod session;
 mod settings;
 mod site;
+mod turns;
 
 use std::{fmt, path::PathBuf};
 

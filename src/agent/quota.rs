@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::holding::Holding;
-use crate::policy::AgentLimits;
+use crate::{policy::AgentLimits, terms::hold::Hold};
 
 /// What there is no more of for a user.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,18 +14,28 @@ pub(super) enum Quota {
     Slots,
     Places,
     Members,
+    Descriptors,
+    Memory,
 }
 
 impl fmt::Display for Quota {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, key) = match self {
-            Self::Connections => ("too many launches of this user ask at once", "connections"),
-            Self::Launches => ("too many launches of this user have slots", "launches"),
-            Self::Slots => ("this user would have too many slots", "slots"),
-            Self::Places => ("this user would have too many places in lines", "places"),
-            Self::Members => ("this user would have too many tables", "members"),
+        let (what, where_from) = match self {
+            Self::Connections => ("too many launches of this user ask at once", "[agent] connections"),
+            Self::Launches => ("too many launches of this user have slots", "[agent] launches"),
+            Self::Slots => ("this user would have too many slots", "[agent] slots"),
+            Self::Places => ("this user would have too many places in lines", "[agent] places"),
+            Self::Members => ("this user would have too many tables", "[agent] members"),
+            Self::Descriptors => {
+                return formatter.write_str(
+                    "too many launches of this user ask or have slots for the descriptors that it may open (LimitNOFILE)",
+                );
+            }
+            Self::Memory => {
+                return formatter.write_str("what launches of this user ask at once takes too much memory");
+            }
         };
-        write!(formatter, "{what} ([agent] {key} in /etc/rungate/agent.toml)")
+        write!(formatter, "{what} ({where_from} in /etc/rungate/agent.toml)")
     }
 }
 
@@ -35,24 +45,83 @@ struct Share {
     connections: usize,
     launches: usize,
     slots: usize,
-    places: usize,
+    descriptors: usize,
+    counted: Counted,
+}
+
+/// What a conversation has, as it was counted last.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Counted {
+    /// Places in lines.
+    pub(super) places: usize,
     /// Bytes that were said and are not yet answered, or answered and not yet read.
-    bytes: usize,
+    pub(super) bytes: usize,
+    /// Bytes of memory that a question takes as long as it may have to be judged again.
+    pub(super) question: usize,
+}
+
+impl Counted {
+    /// Instead of what was counted before there is this now.
+    fn change(&mut self, before: Self, now: Self) {
+        let Self { places, bytes, question } = self;
+        *places = places.saturating_sub(before.places).saturating_add(now.places);
+        *bytes = bytes.saturating_sub(before.bytes).saturating_add(now.bytes);
+        *question = question.saturating_sub(before.question).saturating_add(now.question);
+    }
+
+    fn memory(self) -> usize {
+        self.bytes.saturating_add(self.question)
+    }
 }
 
 /// All users.
 #[derive(Debug)]
 pub(super) struct Quotas {
     pub(super) limits: AgentLimits,
+    /// How many descriptors there may be.
+    descriptors: usize,
     users: BTreeMap<u32, Share>,
+    /// What all of them have together.
+    all: Share,
 }
 
 /// How many messages of full length may be kept for the conversations of one user.
 const MOST_MESSAGES: usize = 16;
 
+/// Bytes that may be kept for the conversations of all users.
+const MEMORY: usize = 48 * 1024 * 1024;
+
+/// Of what all users share nobody has more than this part of what is left, so that something is left for
+/// everybody else: after one user has as much as they may have, four fifths of it.
+const PART: usize = 4;
+
+/// Descriptors that are not given to conversations and holders: for files, judges and the site.
+const OWN_DESCRIPTORS: usize = 64;
+
 impl Quotas {
-    pub(super) fn new(limits: AgentLimits) -> Self {
-        Self { limits, users: BTreeMap::new() }
+    /// For a process that may have so many descriptors.
+    pub(super) fn new(limits: AgentLimits, descriptors: usize) -> Self {
+        // Where there are very few, it keeps fewer for itself.
+        let own = OWN_DESCRIPTORS.min(descriptors / 2);
+        Self {
+            limits,
+            descriptors: descriptors.saturating_sub(own),
+            users: BTreeMap::new(),
+            all: Share::default(),
+        }
+    }
+
+    /// Whether a user has less than they may of what there is so much of for all.
+    fn check_part(
+        &self,
+        uid: u32,
+        of: usize,
+        has: impl Fn(&Share) -> usize,
+        quota: Quota,
+    ) -> Result<(), Quota> {
+        let left = of.saturating_sub(has(&self.all));
+        let is_over = uid != 0 && self.users.get(&uid).map_or(0, has) >= left / PART;
+        if is_over { Err(quota) } else { Ok(()) }
     }
 
     fn check(
@@ -69,7 +138,8 @@ impl Quotas {
     }
 
     /// Changes what a user has; of whoever has nothing nothing is remembered.
-    fn change(&mut self, uid: u32, change: impl FnOnce(&mut Share)) {
+    fn change(&mut self, uid: u32, change: impl Fn(&mut Share)) {
+        change(&mut self.all);
         let share = self.users.entry(uid).or_default();
         change(share);
         if *share == Share::default() {
@@ -77,24 +147,23 @@ impl Quotas {
         }
     }
 
-    /// Somebody connects.
-    pub(super) fn connect(&mut self, uid: u32) -> Result<(), Quota> {
+    /// Somebody connects, which takes so many descriptors.
+    pub(super) fn connect(&mut self, uid: u32, descriptors: usize) -> Result<(), Quota> {
         self.check(uid, |share| share.connections, 1, self.limits.connections, Quota::Connections)?;
-        self.change(uid, |share| share.connections += 1);
+        self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)?;
+        self.change(uid, |share| {
+            share.connections += 1;
+            share.descriptors += descriptors;
+        });
         Ok(())
     }
 
     /// Somebody has hung up, and left so much.
-    pub(super) fn disconnect(&mut self, uid: u32, counted: (usize, usize)) {
-        self.change(uid, |share| share.connections = share.connections.saturating_sub(1));
-        self.count_again(uid, counted, (0, 0));
-    }
-
-    /// Instead of so many places and bytes a conversation has so many others.
-    fn count_again(&mut self, uid: u32, before: (usize, usize), now: (usize, usize)) {
+    pub(super) fn disconnect(&mut self, uid: u32, descriptors: usize, counted: Counted) {
         self.change(uid, |share| {
-            share.places = share.places.saturating_sub(before.0).saturating_add(now.0);
-            share.bytes = share.bytes.saturating_sub(before.1).saturating_add(now.1);
+            share.connections = share.connections.saturating_sub(1);
+            share.descriptors = share.descriptors.saturating_sub(descriptors);
+            share.counted.change(counted, Counted::default());
         });
     }
 
@@ -103,6 +172,7 @@ impl Quotas {
         self.change(holding.saved.uid, |share| {
             share.launches += 1;
             share.slots += slots(holding);
+            share.descriptors += descriptors(holding);
         });
     }
 
@@ -111,6 +181,7 @@ impl Quotas {
         self.change(holding.saved.uid, |share| {
             share.launches = share.launches.saturating_sub(1);
             share.slots = share.slots.saturating_sub(slots(holding));
+            share.descriptors = share.descriptors.saturating_sub(descriptors(holding));
         });
     }
 
@@ -122,7 +193,8 @@ impl Quotas {
 
     /// Whether a user may have one more launch with slots.
     pub(super) fn may_launch(&self, uid: u32) -> Result<(), Quota> {
-        self.check(uid, |share| share.launches, 1, self.limits.launches, Quota::Launches)
+        self.check(uid, |share| share.launches, 1, self.limits.launches, Quota::Launches)?;
+        self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
     }
 
     /// Whether a user who has so many tables may have so many more.
@@ -136,28 +208,33 @@ impl Quotas {
         more > 0 && has.saturating_add(more) > count(self.limits.members)
     }
 
-    /// A conversation of a user has so many places and bytes now, instead of those before.
-    pub(super) fn recount(
-        &mut self,
-        uid: u32,
-        before: (usize, usize),
-        now: (usize, usize),
-    ) -> Result<(), Quota> {
+    /// A conversation of a user has this now, instead of what it had before.
+    pub(super) fn recount(&mut self, uid: u32, before: Counted, now: Counted) -> Result<(), Quota> {
         if before != now {
-            self.count_again(uid, before, now);
+            self.change(uid, |share| share.counted.change(before, now));
         }
-        self.check(uid, |share| share.places, 0, self.limits.places, Quota::Places)
+        self.check(uid, |share| share.counted.places, 0, self.limits.places, Quota::Places)
     }
 
     /// Whether a user has said so much at once that others could be short of memory.
     pub(super) fn has_said_too_much(&self, uid: u32) -> bool {
-        let bytes = self.users.get(&uid).map_or(0, |share| share.bytes);
+        let bytes = self.users.get(&uid).map_or(0, |share| share.counted.bytes);
         uid != 0 && bytes > MOST_MESSAGES * count(self.limits.message)
+    }
+
+    /// Whether the questions of a user may be kept until they are answered.
+    pub(super) fn may_ask(&self, uid: u32) -> Result<(), Quota> {
+        self.check_part(uid, MEMORY, |share| share.counted.memory(), Quota::Memory)
     }
 }
 
 fn slots(holding: &Holding) -> usize {
     holding.saved.tables.iter().filter(|table| !table.is_shared).map(|table| table.slots.len()).sum()
+}
+
+/// A process, and a FIFO where it has one.
+fn descriptors(holding: &Holding) -> usize {
+    1 + usize::from(holding.saved.hold > Hold::Process)
 }
 
 /// As a number of things in memory.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, os::fd::AsFd};
 
 use super::{
-    quota::count,
+    quota::{Counted, count},
     service::{KINDS, LISTENER, SESSION, Service},
     session::{Over, Session, Stage},
     site::Site,
@@ -18,17 +18,25 @@ use crate::{
         },
         memory,
     },
-    sys::{failure::Errno, local_socket::Connection, poller::Interest, user_namespace},
+    sys::{failure::Errno, local_socket::Connection, poller::Interest},
 };
+
+/// For whoever is in a user namespace of root's making: none of those in there has a share of their own, and
+/// root has no end of it.
+const OF_ROOT: &str =
+    "from within a user namespace that root has made it cannot be told on whose behalf a launch is";
+
+/// How many are answered before it looks what others want.
+const CALLERS_AT_ONCE: usize = 64;
 
 /// For whoever cannot be seen: without its process nothing tells when its slots are free.
 const OUT_OF_SIGHT: &str =
     "it does not see the process that asks: the agent has to run in the PID namespace of the host";
 
 impl Service {
-    /// Answers everybody who calls.
+    /// Answers those who call; who calls again and again holds up nobody who has called before.
     pub(super) fn accept(&mut self) {
-        loop {
+        for _ in 0..CALLERS_AT_ONCE {
             match self.listener.accept() {
                 Ok(Some(connection)) => self.welcome(connection),
                 Ok(None) => return,
@@ -50,14 +58,15 @@ impl Service {
                 return refuse(&connection, &format!("it cannot be seen who asks: {}", errno.desc()));
             }
         };
-        if !user_namespace::is_ours(peer.process.pid()) {
-            return refuse(&connection, "it does not yet serve launches from within another user namespace");
-        }
-        if let Err(quota) = self.quotas.connect(peer.uid) {
-            return refuse(&connection, &quota.to_string());
+        if peer.uid == 0 && peer.own_uid != 0 {
+            return refuse(&connection, OF_ROOT);
         }
         let (number, uid) = (self.number(), peer.uid);
         let mut session = Session::new(connection, peer);
+        let descriptors = session.descriptors();
+        if let Err(quota) = self.quotas.connect(uid, descriptors) {
+            return refuse(&session.connection, &quota.to_string());
+        }
         let is_heard = session.challenge().and_then(|()| {
             self.poller.add(session.connection.as_fd(), number * KINDS + SESSION, Interest::Read)
         });
@@ -69,7 +78,7 @@ impl Service {
                     self.flush(number);
                 }
             }
-            Err(_) => self.quotas.disconnect(uid, (0, 0)),
+            Err(_) => self.quotas.disconnect(uid, descriptors, Counted::default()),
         }
     }
 
@@ -203,9 +212,10 @@ impl Service {
     pub(super) fn hang_up(&mut self, number: u64) {
         let Some(mut session) = self.sessions.remove(&number) else { return };
         let _ = self.poller.remove(session.connection.as_fd());
-        self.quotas.disconnect(session.peer.uid, session.counted);
+        self.quotas.disconnect(session.peer.uid, session.descriptors(), session.counted);
         session.due.map(|due| self.dues.remove(&(due, number)));
         self.ending.remove(&number);
+        self.turns.give_up(session.peer.uid, number);
         let tables = session.place.line.tables();
         session.place.line.give_up();
         if let Some((file, _)) = session.place.written.take() {

@@ -77,7 +77,7 @@ impl Service {
         if self.returning.is_empty() || session.place.line.number().is_some() {
             return;
         }
-        let theirs = (session.peer.process.pid(), session.peer.started, session.peer.uid);
+        let theirs = (session.peer.pid, session.peer.started, session.peer.uid);
         let is_theirs = |(_, returning): &(&u64, &Returning)| returning.saved.whose() == theirs;
         let found =
             self.returning.iter().filter(is_theirs).min_by_key(|(_, returning)| returning.saved.number);
@@ -139,7 +139,7 @@ fn place_of(session: &Session, is_shared: bool) -> Option<SavedPlace> {
     if lines.is_empty() || lines.iter().any(is_of_site) {
         return None;
     }
-    let (pid, start, uid) = (session.peer.process.pid(), session.peer.started, session.peer.uid);
+    let (pid, start, uid) = (session.peer.pid, session.peer.started, session.peer.uid);
     let salt = RandomState::new().hash_one(number.0);
     let launch = (salt, session.take.as_ref()?.fingerprint(salt));
     Some(SavedPlace { pid, start, uid, number: number.0, launch, lines })

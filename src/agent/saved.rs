@@ -52,6 +52,10 @@ pub(super) struct SavedHolding {
     pub(super) taken: Option<u64>,
     /// Whether its program has started: from then on nothing but its end frees the slots.
     pub(super) is_started: bool,
+    /// The number under which it stood in line, if it did: until its launch was told of its slots, others
+    /// must not come before it.
+    #[serde(default)]
+    pub(super) served_as: Option<u64>,
     /// The tables whose last use is to be remembered.
     #[serde(default)]
     pub(super) paced: Vec<String>,

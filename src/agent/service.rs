@@ -23,6 +23,7 @@ use super::{
     saved::{SavedHolding, SavedStamps, State},
     session::Session,
     site::Site,
+    turns::Turns,
 };
 use crate::{
     keeper::memory::{Kin, Store},
@@ -55,6 +56,8 @@ pub(super) struct Service {
     bell: Arc<Bell>,
     pub(super) cases: Sender<Question>,
     judged: Receiver<Answered>,
+    /// Those whose questions the judges do not have yet.
+    pub(super) turns: Turns,
     pub(super) store: Store,
     pub(super) state: State,
     pub(super) sessions: BTreeMap<u64, Session>,
@@ -89,7 +92,7 @@ impl Service {
         settings: &AgentFile,
         names: &'static (dyn Names + Sync),
     ) -> Result<Self, Fatal> {
-        descriptor::raise_limit();
+        let descriptors = descriptor::raise_limit();
         let state = State::open(state)?;
         let call = |call: &'static str| move |errno: Errno| Fatal::Call(Failure { call, errno });
         let poller = Poller::new().map_err(call("epoll_create1"))?;
@@ -103,12 +106,13 @@ impl Service {
             bell,
             cases,
             judged,
+            turns: Turns::default(),
             store: Store::default(),
             state,
             sessions: BTreeMap::new(),
             holdings: BTreeMap::new(),
             returning: BTreeMap::new(),
-            quotas: Quotas::new(settings.limits),
+            quotas: Quotas::new(settings.limits, descriptors),
             ending: BTreeSet::new(),
             dues: BTreeSet::new(),
             site: None,
@@ -192,7 +196,11 @@ impl Service {
         self.bell.hush();
         while let Ok(judgement) = self.judged.try_recv() {
             match judgement {
-                Answered::Launch(judgement) => self.judged(judgement),
+                Answered::Launch(judgement) => {
+                    self.turns.is_judged();
+                    self.have_judged();
+                    self.judged(judgement);
+                }
                 Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),
             }
         }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{ending::Ending, order::Order, saved::SavedPlace, site::notice::Notice};
+use super::{ending::Ending, order::Order, quota::Counted, saved::SavedPlace, site::notice::Notice};
 use crate::{
     keeper::agent::{
         frame::{Garbage, Inbox},
@@ -16,7 +16,13 @@ use crate::{
     },
     keeper::{Overdue, line::Number},
     protocol::place_in_line::PlaceInLine,
-    sys::{failure::Errno, local_socket::Connection, peer::Peer, process::Process},
+    sys::{
+        failure::{Errno, Failure},
+        local_socket::Connection,
+        peer::Peer,
+        pidfd::PidFd,
+        process::Process,
+    },
 };
 
 /// Bytes that are read at once.
@@ -55,8 +61,8 @@ pub(super) struct Session {
     pub(super) noticed: Vec<Overdue>,
     /// When it is to be looked at though nothing is said.
     pub(super) due: Option<Instant>,
-    /// Its places in lines and its bytes, as they were counted.
-    pub(super) counted: (usize, usize),
+    /// What it has, as it was counted.
+    pub(super) counted: Counted,
 }
 
 /// What it is about.
@@ -155,7 +161,7 @@ impl Session {
             notices: Vec::new(),
             noticed: Vec::new(),
             due: None,
-            counted: (0, 0),
+            counted: Counted::default(),
         }
     }
 
@@ -197,20 +203,38 @@ impl Session {
         }
     }
 
+    /// The process at the other end, open.
+    pub(super) fn process(&self) -> Result<PidFd, Failure> {
+        match &self.peer.process {
+            Some(process) => process.try_clone().map_err(Failure::of("fcntl")),
+            None => self.connection.process().map_err(Failure::of("getsockopt")),
+        }
+    }
+
     /// The command that it is to start, as others see it.
     pub(super) fn command(&self) -> String {
         let typed = self.take.as_ref().map(|take| Path::new(&take.typed));
         typed.and_then(Path::file_name).map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// How many bytes are kept for it.
-    pub(super) fn size(&self) -> usize {
-        self.inbox.len() + self.outbox.len() + self.early.as_ref().map_or(0, |(_, size)| *size)
+    /// What is kept for it.
+    pub(super) fn count(&self) -> Counted {
+        let early = self.early.as_ref().map_or(0, |(_, size)| *size);
+        Counted {
+            places: self.place.line.places(),
+            bytes: self.inbox.len() + self.outbox.len() + early,
+            question: self.take.as_ref().map_or(0, |take| take.size()),
+        }
+    }
+
+    /// How many descriptors are open for it.
+    pub(super) fn descriptors(&self) -> usize {
+        1 + usize::from(self.peer.process.is_some())
     }
 
     /// Sees whether its launch answers now, and says so in the lines in which it stands.
     pub(super) fn see_whether_away(&mut self) -> bool {
-        let process = Process::find(self.peer.process.pid());
+        let process = Process::find(self.peer.pid);
         let is_away = self.place.is_away() || process.is_none_or(|process| process.is_stopped());
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
@@ -244,6 +268,7 @@ impl Session {
                 Ok(count) => {
                     self.beside = None;
                     self.outbox.drain(..count);
+                    self.outbox.shrink_to_fit();
                 }
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(Errno::EINTR) => {}

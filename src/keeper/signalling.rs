@@ -34,7 +34,7 @@ pub struct Whom<'w> {
     /// Whether there may be some who are not to be signalled.
     pub spares_others: bool,
     /// Whether a process with these users, the real and the saved one, is to be signalled.
-    pub may_signal: &'w dyn Fn([u32; 2]) -> bool,
+    pub may_signal: &'w dyn Fn(&PidFd, [u32; 2]) -> bool,
 }
 
 impl Whom<'_> {
@@ -78,7 +78,8 @@ impl Whom<'_> {
     }
 
     fn signal_one(&self, process: &PidFd, signal: Signal) -> Result<(), Errno> {
-        let is_meant = !self.spares_others || process::users(process.pid()).is_some_and(self.may_signal);
+        let is_meant = !self.spares_others
+            || process::users(process.pid()).is_some_and(|users| (self.may_signal)(process, users));
         // Its users were those of this very process if it is still there.
         if is_meant { process.signal(signal) } else { Err(Errno::EPERM) }
     }

@@ -121,11 +121,12 @@ fn soft_limit() -> RawFd {
         .unwrap_or(RawFd::MAX)
 }
 
-/// Lets this process have as many descriptors as it may have at all.
-pub fn raise_limit() {
+/// Lets this process have as many descriptors as it may have at all, and says how many.
+pub fn raise_limit() -> usize {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+    usize::try_from(soft_limit()).unwrap_or(usize::MAX)
 }
 
 /// Moves a descriptor that carries no lock yet to the lowest free number at or above `floor`, or as high as

@@ -14,16 +14,17 @@ use std::{
         },
     },
     path::Path,
-    thread,
     time::{Duration, Instant},
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::{
+    io::ioctl_fionbio,
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred, connect, recvmsg,
-        sendmsg, socket_with, sockopt::set_socket_passcred,
+        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred, connect, listen,
+        recvmsg, sendmsg, socket_with,
+        sockopt::{Timeout, set_socket_passcred, set_socket_timeout},
     },
     process::{getegid, geteuid, getpid},
 };
@@ -31,11 +32,13 @@ use rustix::{
 use crate::sys::{
     failure::{Errno, errno_of},
     peer::Peer,
+    pidfd::PidFd,
     process, unsafe_calls,
 };
 
-/// How long a listener with too many callers is left alone before it is called again.
-const PAUSE: Duration = Duration::from_millis(10);
+/// How many callers stand before the listener. There are always more of those who call again and again: who
+/// waits to stand there comes in the order in which they called.
+const CALLERS: i32 = 128;
 
 /// The first descriptor that `systemd` hands over (`sd_listen_fds(3)`).
 const FIRST_HANDED_OVER: RawFd = 3;
@@ -70,6 +73,7 @@ impl Listener {
         let listener = UnixListener::bind(path).map_err(|error| errno_of(&error))?;
         let for_all = fs::set_permissions(path, Permissions::from_mode(0o666));
         for_all.and_then(|()| listener.set_nonblocking(true)).map_err(|error| errno_of(&error))?;
+        listen(&listener, CALLERS).map_err(errno)?;
         Ok(Self(listener))
     }
 
@@ -100,18 +104,29 @@ impl AsFd for Listener {
 pub struct Connection(UnixStream);
 
 impl Connection {
-    /// Connects, within this time: also where the listener's queue is full, because nobody accepts.
+    /// Connects, within this time: also where the listener's queue is full, because nobody accepts or too
+    /// many call. Who then only tried again would come after all who wait for room.
     pub fn to(path: &Path, longest: Duration) -> Result<Self, Errno> {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(errno)?;
-        let begun = Instant::now();
+        let (mut waits, until) = (false, Instant::now() + longest);
         loop {
             match connect(&socket, &address).map_err(errno) {
+                Ok(()) if waits => {
+                    ioctl_fionbio(&socket, true).map_err(errno)?;
+                    return Ok(Self(UnixStream::from(socket)));
+                }
                 Ok(()) => return Ok(Self(UnixStream::from(socket))),
-                Err(Errno::EAGAIN) if begun.elapsed() < longest => thread::sleep(PAUSE),
-                Err(Errno::EAGAIN) => return Err(Errno::ETIMEDOUT),
-                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN | Errno::EINTR) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(Errno::ETIMEDOUT);
+                    }
+                    ioctl_fionbio(&socket, false).map_err(errno)?;
+                    set_socket_timeout(&socket, Timeout::Send, Some(left)).map_err(errno)?;
+                    waits = true;
+                }
                 Err(errno) => return Err(errno),
             }
         }
@@ -120,6 +135,11 @@ impl Connection {
     /// Who is at the other end.
     pub fn peer(&self) -> Result<Peer, Errno> {
         Peer::of(self.as_fd())
+    }
+
+    /// The process at the other end, from the kernel (Linux 6.5 and newer).
+    pub fn process(&self) -> Result<PidFd, Errno> {
+        Peer::process_of(self.as_fd())
     }
 
     /// The user of whoever opened the listener.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use nix::libc;
 
-use crate::sys::{failure::Errno, pidfd::PidFd, process::Process, unsafe_calls};
+use crate::sys::{failure::Errno, pidfd::PidFd, process::Process, unsafe_calls, user_namespace};
 
 /// The option of Linux 6.5 that gives the process itself, and not its number. The C library does not name it
 /// yet.
@@ -17,14 +17,23 @@ const MOST_GROUPS: usize = 65_536;
 /// A process, and on whose behalf it connected.
 #[derive(Debug)]
 pub struct Peer {
-    /// The process.
-    pub process: PidFd,
+    /// Its number.
+    pub pid: i32,
+    /// The process itself, where the kernel cannot give it again; elsewhere [`Connection::process`] asks for
+    /// it when it is needed, so that a conversation takes one descriptor.
+    ///
+    /// [`Connection::process`]: crate::sys::local_socket::Connection::process
+    pub process: Option<PidFd>,
     /// When it started: with the number it names one process of one boot.
     pub started: u64,
-    /// Its effective user when it connected.
+    /// On whose behalf: its effective user when it connected; from within another user namespace the one to
+    /// whom that belongs, because there one user may be many.
     pub uid: u32,
-    /// Its effective group and its supplementary groups, each once.
-    pub groups: Vec<u32>,
+    /// Its effective user in any case.
+    pub own_uid: u32,
+    /// Its effective group and its supplementary groups, each once; none from within another user namespace,
+    /// where they are no groups of its user's.
+    pub groups: Option<Vec<u32>>,
     /// A number that the process has to send itself, where the kernel could not give it: who connected may
     /// have ended since, and its number be somebody else's, while a child of its still has the socket.
     pub challenge: Option<u128>,
@@ -41,17 +50,19 @@ impl Peer {
             Err(errno) => return Err(errno),
         };
         let started = Process::find(pid).ok_or(Errno::ESRCH)?.started;
+        let owner = user_namespace::owner_of_foreign(pid)?;
         // What /proc said was of this very process if that is still there, unreaped.
         if process.has_ended() {
             return Err(Errno::ESRCH);
         }
-        let mut groups = vec![gid];
-        for group in supplementary(socket)? {
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        Ok(Self { process, started, uid, groups, challenge })
+        let process = challenge.is_some().then_some(process);
+        let groups = if owner.is_none() { Some(groups_of(socket, gid)?) } else { None };
+        Ok(Self { pid, process, started, uid: owner.unwrap_or(uid), own_uid: uid, groups, challenge })
+    }
+
+    /// The process at the other end of a connection.
+    pub(super) fn process_of(socket: BorrowedFd<'_>) -> Result<PidFd, Errno> {
+        opened(socket, credentials(socket)?.0)
     }
 
     /// The user alone.
@@ -68,6 +79,17 @@ fn credentials(socket: BorrowedFd<'_>) -> Result<(i32, u32, u32), Errno> {
     }
     let [pid, uid, gid] = words.as_chunks().0 else { return Err(Errno::EINVAL) };
     Ok((i32::from_ne_bytes(*pid), u32::from_ne_bytes(*uid), u32::from_ne_bytes(*gid)))
+}
+
+/// This one and the supplementary ones, each once.
+fn groups_of(socket: BorrowedFd<'_>, gid: u32) -> Result<Vec<u32>, Errno> {
+    let mut groups = vec![gid];
+    for group in supplementary(socket)? {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    Ok(groups)
 }
 
 fn supplementary(socket: BorrowedFd<'_>) -> Result<Vec<u32>, Errno> {

@@ -232,6 +232,26 @@ pub(super) fn receive_with_sender(
     Ok((count, sender.filter(|sender| sender.pid > 0).map(|sender| (sender.pid, sender.uid))))
 }
 
+/// The user namespace in which another one was made; `EPERM` where that is out of sight
+/// (`ioctl_ns(2)`).
+pub(super) fn parent_of_namespace(namespace: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    // SAFETY: this request takes no argument, and answers with a new descriptor.
+    let answered = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_PARENT) };
+    owned(Errno::result(answered)?).ok_or(Errno::EBADF)
+}
+
+/// The user who made a user namespace, as it is called here.
+pub(super) fn owner_of_namespace(namespace: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let mut uid: libc::uid_t = 0;
+    // SAFETY: this request writes one user to where it is told.
+    let answered = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_OWNER_UID, &raw mut uid) };
+    Errno::result(answered).map(|_| uid)
+}
+
+/// `_IO(0xb7, 2)` and `_IO(0xb7, 4)` of `linux/nsfs.h`.
+const NS_GET_PARENT: libc::Ioctl = 0xb702;
+const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
+
 /// A number that nobody can guess.
 pub(super) fn random() -> Result<u128, Errno> {
     let mut bytes = [0; size_of::<u128>()];

@@ -5,11 +5,18 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::Read,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use crate::sys::failure::{Errno, Failure};
+use nix::sys::stat::fstat;
+
+use crate::sys::{
+    failure::{Errno, Failure, errno_of},
+    file_id::FileId,
+    unsafe_calls,
+};
 
 /// The user that stands for those who are not mapped, unless `/proc/sys/kernel/overflowuid` says otherwise.
 const OVERFLOW_UID: u32 = 65534;
@@ -28,11 +35,25 @@ pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
     Ok(!maps_everybody(&map))
 }
 
-/// Whether a process is in the user namespace of this one: in any other its number as a user says little.
-pub(crate) fn is_ours(pid: i32) -> bool {
-    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/user")).ok();
-    let ours = namespace("self");
-    ours.is_some() && ours == namespace(&pid.to_string())
+/// The user to whom the user namespace of a process belongs, as they are called here; none where it is that
+/// of this process. A namespace that was made within another one belongs to whoever made the outermost: what
+/// they let in is theirs. `EPERM` where it was not made within that of this process.
+pub(crate) fn owner_of_foreign(pid: i32) -> Result<Option<u32>, Errno> {
+    let open = |of: &str| File::open(format!("/proc/{of}/ns/user")).map_err(|error| errno_of(&error));
+    let id = |namespace: BorrowedFd<'_>| fstat(namespace).map(|status| FileId::from(&status));
+    let ours = id(open("self")?.as_fd())?;
+    let mut namespace = OwnedFd::from(open(&pid.to_string())?);
+    if id(namespace.as_fd())? == ours {
+        return Ok(None);
+    }
+    // The kernel allows for 32, one within the other.
+    loop {
+        let outer = unsafe_calls::parent_of_namespace(namespace.as_fd())?;
+        if id(outer.as_fd())? == ours {
+            return unsafe_calls::owner_of_namespace(namespace.as_fd()).map(Some);
+        }
+        namespace = outer;
+    }
 }
 
 /// Lines of first user inside, first user outside, and how many. No user can be mapped whom the namespace

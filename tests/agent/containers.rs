@@ -1,6 +1,6 @@
 //! "Containers: peers from other PID and user namespaces are who the host says they are."
 
-use std::fs::{self, create_dir_all};
+use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -100,34 +100,6 @@ fn a_users_own_user_namespace_is_refused_by_the_launcher() {
             .status(78);
     }
     assert_eq!(held(&site), []);
-}
-
-/// What a client of their own is told by the agent before it has said anything.
-const ASK: &str = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect('/run/rungate-agent/socket')\n\
-                   sys.stdout.write(s.recv(4096)[10:].decode())\n";
-
-#[test]
-fn a_client_in_a_user_namespace_is_refused_by_the_agent() {
-    needs_root!();
-    for is_older in [false, true] {
-        let (site, mut agent) = seats(1, "");
-        if is_older {
-            agent.kill();
-            agent = older_agent(&site);
-        }
-        create_dir_all(site.path("work")).expect("the working directory");
-        for user in ["games", "root"] {
-            site.test()
-                .user(user)
-                .program("/usr/bin/python3")
-                .through(["unshare", "--user", "--map-root-user"])
-                .args(["-c", ASK])
-                .stdout("it does not yet serve launches from within another user namespace")
-                .status(0);
-        }
-        assert_eq!(held(&site), []);
-        agent.kill();
-    }
 }
 
 /// An agent that does not see who asks says so: it is there, so that `unreachable = "start"` starts nothing.

@@ -3,7 +3,9 @@
 use std::fs;
 
 use nix::sys::signal::Signal;
+use rungate::keeper::agent::message::{Request, Take};
 
+use super::hostility::{LONG, request};
 use super::{REFUSED, held, seats, waiter, waiting};
 use crate::support::{Ending, Running, eventually, needs_root, set_mode};
 
@@ -276,4 +278,45 @@ fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing(
         eventually("all slots are free", || held(&site).is_empty().then_some(()));
         assert_eq!(waiting(&site), 0);
     }
+}
+
+/// Asks what stands in each file, over a connection of its own, says which kind of answer comes, and goes on at
+/// a line.
+const ASKS: &str = "import socket, struct, sys\n\
+    for path in sys.argv[1:]:\n    \
+    c = socket.socket(socket.AF_UNIX)\n    \
+    c.connect('/run/rungate-agent/socket')\n    \
+    c.sendall(open(path, 'rb').read())\n    \
+    size = struct.unpack('<I', c.recv(4, socket.MSG_WAITALL))[0]\n    \
+    print(c.recv(size, socket.MSG_WAITALL)[1], flush=True)\n    \
+    sys.stdin.readline()\n";
+
+/// "Each waiter is served in their order": also one whose slots were written down by an agent that died before
+/// it could tell them.
+#[test]
+fn who_was_not_told_of_their_slots_keeps_their_turn() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let question = |name: &str, is_again: bool| {
+        let take = Take { is_again, ..request("matlab", LONG * 10) };
+        fs::write(site.path(name), Request::Take(take).frame().expect("it is not too long"))
+            .expect("write it");
+        site.path(name)
+    };
+    let questions = [question("once", false), question("again", true)];
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let first = site.test().user("games").program("/usr/bin/python3").args(["-c", ASKS]).args(questions);
+    let mut first = first.background();
+    assert_eq!(first.read_line(), "3\n", "it waits");
+    let mut second = waiter(&site, "games", 2);
+    holder.kill();
+    eventually("the first has the slot", || (held(&site) == [(1, first.pid().into())]).then_some(()));
+    agent.kill();
+    let _agent = site.agent();
+    eventually("the second stands in line again", || (waiting(&site) == 1).then_some(()));
+    first.write_line("");
+    assert_eq!(first.read_line(), "1\n", "it has them");
+    assert_eq!((held(&site), waiting(&site)), (vec![(1, first.pid().into())], 1));
+    first.kill();
+    assert_eq!(second.read_line(), "it runs\n");
 }

@@ -77,8 +77,13 @@ pub(super) fn take(wait: Duration) -> Vec<u8> {
 
 /// The same for a launch of this command.
 fn take_for(command: &str, wait: Duration) -> Vec<u8> {
+    Request::Take(request(command, wait)).frame().expect("it is not too long")
+}
+
+/// What is asked.
+pub(super) fn request(command: &str, wait: Duration) -> Take {
     let path = format!("/usr/bin/{command}");
-    let take = Take {
+    Take {
         typed: command.into(),
         path: path.clone().into(),
         canonical: path.into(),
@@ -90,12 +95,11 @@ fn take_for(command: &str, wait: Duration) -> Vec<u8> {
         wait: Some(Wait::For(wait)),
         may_end: true,
         is_again: false,
-    };
-    Request::Take(take).frame().expect("it is not too long")
+    }
 }
 
 /// Memory that a process has, in KiB.
-fn memory_of(process: &Running) -> u64 {
+pub(super) fn memory_of(process: &Running) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")

@@ -153,9 +153,15 @@ fn play_line(site: &Site, fault: Fault) -> usize {
     let calls = sabotage.calls_so_far();
     let _agent = ended(sabotage, site);
     let what = format!("{fault:?}");
+    eventually(&format!("the first has the slot after {what}"), || {
+        has_the_slot(site, first.pid()).then_some(())
+    });
     assert_eq!(first.read_line(), "it runs\n", "{what}");
     assert_eq!((held(site), waiting(site)), (vec![(1, first.pid().into())], 1), "{what}");
     first.kill();
+    eventually(&format!("the second has the slot after {what}"), || {
+        has_the_slot(site, second.pid()).then_some(())
+    });
     assert_eq!(second.read_line(), "it runs\n", "{what}");
     second.kill();
     all_is_free(site, &what);

@@ -1,6 +1,6 @@
 //! Launches over the agent: limits, refusals, and an agent that is not there.
 
-use std::fs::{self, create_dir_all};
+use std::fs;
 
 use nix::sys::signal::Signal;
 
@@ -132,6 +132,33 @@ fn a_listener_that_is_not_roots_is_asked_nothing() {
         .status(74);
 }
 
+/// An agent of another version is there: nothing is started without it, and both ends say what is wrong.
+#[test]
+fn a_launcher_and_an_agent_of_different_versions_say_so() {
+    needs_root!();
+    let (site, agent) = seats(1, "unreachable = \"start\"");
+    agent.kill();
+    fs::remove_file(site.agent_socket()).expect("the socket that is left");
+    // What an agent says to who speaks another version than its own.
+    let why = "it does not speak version 1";
+    let newer = format!(
+        "import os, socket, struct, sys\nl = socket.socket(socket.AF_UNIX)\n\
+         l.bind('/run/rungate-agent/socket')\nl.listen()\nprint('ready', flush=True)\n\
+         why = b'{why}'\nwhile True:\n    \
+         c = l.accept()[0]\n    c.recv(65536)\n    \
+         c.sendall(struct.pack('<IBBI', len(why) + 6, 2, 7, len(why)) + why)\n    c.close()\n"
+    );
+    let mut newer = site.test().program("/usr/bin/python3").args(["-c", &newer]).background();
+    assert_eq!(newer.read_line(), "ready\n");
+    let said = "the agent at /run/rungate-agent/socket speaks version 2 of its language\n";
+    let advice = "Both must be of one version: restart the agent after an upgrade.\n";
+    site.test()
+        .args(["run", "--", "matlab"])
+        .stderr(&format!("rungate: matlab: not started: {said}{advice}"))
+        .status(74);
+    site.test().args(["list"]).stdout(&format!("seats: {said}")).status(74);
+}
+
 /// "The agent judges it by the system policy itself": what a launcher makes of its own policy gives it
 /// nothing.
 #[test]
@@ -202,17 +229,13 @@ fn a_forged_environment_joins_nothing() {
     forged.args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }
 
-/// "A peer in a foreign user namespace" would be 65,536 users at once: not yet served, and told so.
+/// Root in a namespace of its own is root, for the launcher and for the agent.
 #[test]
-fn launches_from_another_user_namespace_are_refused() {
+fn root_may_launch_from_another_user_namespace() {
     needs_root!();
-    let (site, _agent) = seats(1, "unreachable = \"start\"");
-    create_dir_all(site.path("work")).expect("the working directory");
-    site.test()
-        .through(["unshare", "--user", "--map-root-user"])
-        .args(["run", "--", "matlab"])
-        .stderr(
-            "rungate: matlab: not started: the agent refuses: it does not yet serve [..] user namespace\n",
-        )
-        .status(74);
+    let (site, _agent) = seats(1, "");
+    let running =
+        site.test().through(["unshare", "--user", "--map-root-user"]).args(["run", "--", "matlab"]).spawn();
+    assert_eq!(held(&site), [(1, running.pid().into())]);
+    site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }

@@ -2,6 +2,7 @@
 //! and more.
 
 mod containers;
+mod crowds;
 mod death;
 mod expiry;
 mod files;
@@ -12,6 +13,7 @@ mod hostility;
 mod killed;
 mod launches;
 mod listings;
+mod namespaces;
 mod older_kernel;
 mod settings;
 mod unreachable;

@@ -181,7 +181,7 @@ fn wanted(session: &Session, host: &str, boot: &str) -> BTreeMap<String, TicketR
         let record = TicketRecord {
             host: host.to_owned(),
             boot: boot.to_owned(),
-            pid: session.peer.process.pid(),
+            pid: session.peer.pid,
             uid: session.peer.uid,
             command: session.command(),
             classes: classes.into_iter().map(|class| (class.generation, class.reach)).collect(),

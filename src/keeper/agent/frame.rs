@@ -94,16 +94,21 @@ impl Inbox {
         if end > longest {
             return Err(Garbage::TooLong);
         }
+        // What comes after it is another message's.
+        if length == 0 {
+            return Err(Garbage::Senseless);
+        }
         // Another version is told at once: the rest of its message may never come.
         match self.0.get(LENGTH) {
             Some(&VERSION) => {}
             Some(&version) => return Err(Garbage::OtherVersion(version)),
-            None if length == 0 => return Err(Garbage::Senseless),
             None => return Ok(None),
         }
         let Some(mut left) = self.0.get(LENGTH.saturating_add(1)..end) else { return Ok(None) };
         let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or(Garbage::Senseless)?;
         self.0.drain(..end);
+        // A conversation that rests keeps no room.
+        self.0.shrink_to_fit();
         Ok(Some(message))
     }
 }
@@ -158,6 +163,7 @@ mod tests {
         assert_eq!(inbox.request(LONG), Err(Garbage::TooLong));
         for (bytes, garbage) in [
             (&[0, 0, 0, 0][..], Garbage::Senseless),
+            (&[0, 0, 0, 0, 7], Garbage::Senseless),
             (&[9, 0, 0, 0, 2], Garbage::OtherVersion(2)),
             (&[2, 0, 0, 0, 1, 99], Garbage::Senseless),
             (&[3, 0, 0, 0, 1, 2, 0], Garbage::Senseless),

@@ -87,6 +87,19 @@ impl Take {
         (salt, typed, path, canonical, directory, arguments, environment, held).hash(&mut hasher);
         hasher.finish()
     }
+
+    /// About how much memory it takes: a list of short texts takes many times what it took on the wire.
+    pub fn size(&self) -> usize {
+        let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
+        // Where a text is, and where it lies: memory is given in pieces.
+        let text = |length: usize| size_of::<OsString>().saturating_add(length.next_multiple_of(32));
+        let texts = [typed, path, canonical, directory, held].into_iter().chain(arguments);
+        let variable = |(name, value): &(String, Option<OsString>)| {
+            text(name.len()).saturating_add(text(value.as_ref().map_or(0, |value| value.len())))
+        };
+        let sizes = texts.map(|one| text(one.len())).chain(environment.iter().map(variable));
+        sizes.fold(size_of::<Self>(), usize::saturating_add)
+    }
 }
 
 wire! {

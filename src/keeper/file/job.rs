@@ -87,7 +87,7 @@ impl Job {
     /// service, say, that the job started by way of a set-id program.
     pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {
         let spares_others = credentials::is_root() && self.user != 0;
-        let may_signal = |users: [u32; 2]| !spares_others || users.contains(&self.user);
+        let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
         let whom = Whom { hold: self.guardian.hold, kill, spares_others, may_signal: &may_signal };
         whom.signal(&self.process, signal)
     }

@@ -1,0 +1,213 @@
+//! "Ten thousand connections, half messages, slow readers": from several users at once. Each of them is cut off
+//! at what one user may have, the agent stays below 100 MB, and the launches of others go on.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rungate::{
+    keeper::agent::message::{Request, Take},
+    terms::{hold::Hold, span_of_time::Wait},
+};
+
+use super::hostility::memory_of;
+use crate::support::{LOOK, Running, Site, eventually, needs_root};
+
+const USERS: [&str; 5] = ["bin", "lp", "mail", "news", "uucp"];
+
+/// More than one user may have.
+const CALLS: usize = 2100;
+
+/// "connections = 2048".
+const MOST: usize = 2048;
+
+/// Calls so often, says the same each time, and tells how many were answered and how many refused, and why.
+/// Then it says half of a message over some connections, over others it asks and never reads.
+const CROWD: &str = r#"
+import resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+said = open(sys.argv[2], "rb").read()
+held, refused = [], {}
+for _ in range(int(sys.argv[1])):
+    c = socket.socket(socket.AF_UNIX)
+    c.connect("/run/rungate-agent/socket")
+    try:
+        c.sendall(said)
+    except OSError:
+        pass
+    answer = c.recv(65536)
+    if b"too m" in answer:
+        why = answer[answer.index(b"too m"):].split(b" (")[0].decode()
+        refused[why] = refused.get(why, 0) + 1
+        c.close()
+    else:
+        held.append(c)
+print(len(held), sum(refused.values()), ", ".join(refused), flush=True)
+look = bytes([6, 0, 0, 0, 1, 6, 0, 0, 0, 0])
+for number, c in enumerate(held):
+    c.setblocking(False)
+    try:
+        if number % 3 == 0:
+            c.send(bytes([200, 0, 3, 0, 1, 1, 50, 0]))
+        if number % 3 == 1:
+            for _ in range(2000):
+                c.send(look)
+    except OSError:
+        pass
+print("done", flush=True)
+sys.stdin.read()
+"#;
+
+/// A crowd: the process that it is, how many conversations it has, how many were refused, and why.
+struct Crowd {
+    _process: Running,
+    has: usize,
+    refused: usize,
+    why: String,
+}
+
+/// A site where others launch `matlab`, and there is one `other` to wait for.
+fn site() -> (Site, Running) {
+    let of = |name: &str, command: &str, limit: u32| {
+        format!(
+            "[repository.{name}]\nkeeper = \"agent\"\nlimit = {limit}\n\
+             [[rule]]\nname = \"{name}\"\ncommands = [\"{command}\"]\nacquire = [\"{name}\"]\n"
+        )
+    };
+    let (site, agent) = Site::with_agent(&(of("seats", "matlab", 1) + &of("one", "other", 1)));
+    for name in ["matlab", "other"] {
+        site.program(name);
+    }
+    (site, agent)
+}
+
+#[track_caller]
+fn crowd(site: &Site, user: &str, calls: usize, said: &Path) -> Crowd {
+    let test = site.test().user(user).program("/usr/bin/python3").args(["-c", CROWD, &calls.to_string()]);
+    let mut process = test.args([said]).background();
+    let line = process.read_line();
+    let mut words = line.trim_end().splitn(3, ' ');
+    let mut number = || words.next().and_then(|word| word.parse().ok()).expect(&line);
+    let (has, refused) = (number(), number());
+    let why = words.next().unwrap_or_default().to_owned();
+    assert_eq!(process.read_line(), "done\n");
+    Crowd { _process: process, has, refused, why }
+}
+
+/// How many descriptors a process has, and how many it may have.
+fn descriptors(process: &Running) -> (usize, usize) {
+    let count = fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("it runs").count();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", process.pid())).expect("it runs");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    (count, line.split_ascii_whitespace().nth(3).and_then(|most| most.parse().ok()).expect("a number"))
+}
+
+#[track_caller]
+fn others_launch(site: &Site) {
+    for user in ["games", "root"] {
+        site.test().user(user).args(["run", "--", "matlab"]).status(0);
+    }
+}
+
+/// Where the agent may open fewer descriptors than the users may have connections, each gets its part.
+#[test]
+fn ten_thousand_connections_of_five_users_keep_nobody_else_out() {
+    needs_root!();
+    let (site, agent) = site();
+    let (before, most) = descriptors(&agent);
+    let look = site.path("look");
+    fs::write(&look, LOOK).expect("write what is said");
+    for _ in 0..2 {
+        let crowds = USERS.map(|user| crowd(&site, user, CALLS, &look));
+        for crowd in &crowds {
+            assert!(
+                crowd.has <= MOST && crowd.has + crowd.refused == CALLS,
+                "{} {}",
+                crowd.has,
+                crowd.refused
+            );
+            assert!(crowd.why.starts_with("too many launches of this user ask"), "{}", crowd.why);
+        }
+        let all: usize = crowds.iter().map(|crowd| crowd.has).sum();
+        assert!(most < 16_000 || all == USERS.len() * MOST, "{all}");
+        others_launch(&site);
+        assert!(memory_of(&agent) < 100 * 1024, "{} KiB", memory_of(&agent));
+        drop(crowds);
+        eventually("they are forgotten", || (descriptors(&agent).0 <= before).then_some(()));
+    }
+    others_launch(&site);
+}
+
+/// Where it may open few, one user cannot have all of them.
+#[test]
+fn who_calls_again_and_again_leaves_descriptors_to_others() {
+    needs_root!();
+    let (site, agent) = site();
+    agent.kill();
+    let agent = site.agent_through(["prlimit", "--nofile=600:600"]);
+    let look = site.path("look");
+    fs::write(&look, LOOK).expect("write what is said");
+    let crowds = USERS.map(|user| crowd(&site, user, 300, &look));
+    let mut before = usize::MAX;
+    for Crowd { has, why, .. } in &crowds {
+        assert!((1..before).contains(has), "{has}");
+        assert_eq!(
+            why,
+            "too many launches of this user ask or have slots for the descriptors that it may open"
+        );
+        before = *has;
+    }
+    others_launch(&site);
+    assert!(descriptors(&agent).0 < 500);
+}
+
+/// A question is kept until it is answered: a list of short texts takes many times what it took on the wire.
+#[test]
+fn long_questions_of_several_users_take_little_memory() {
+    needs_root!();
+    let (site, agent) = site();
+    let take = Take {
+        typed: "other".into(),
+        path: "/usr/bin/other".into(),
+        canonical: "/usr/bin/other".into(),
+        directory: "/".into(),
+        arguments: vec!["x".into(); 50_000],
+        environment: Vec::new(),
+        held: "".into(),
+        hold: Hold::Process,
+        wait: Some(Wait::For(Duration::from_secs(600))),
+        may_end: false,
+        is_again: false,
+    };
+    let long = site.path("long");
+    fs::write(&long, Request::Take(take).frame().expect("it is not too long")).expect("write what is said");
+    let _holder = site.test().args(["run", "--", "other"]).spawn();
+    let crowds = USERS.map(|user| crowd(&site, user, 100, &long));
+    for Crowd { has, why, .. } in &crowds {
+        assert!((1..100).contains(has), "{has}");
+        assert_eq!(why, "too much memory");
+    }
+    others_launch(&site);
+    assert!(memory_of(&agent) < 100 * 1024, "{} KiB", memory_of(&agent));
+}
+
+/// Several users, each calling from several processes at once.
+#[test]
+fn who_connects_without_end_is_not_served_alone() {
+    needs_root!();
+    let (site, _agent) = site();
+    let calls = "import os, socket\n\
+                 first = os.getpid()\n\
+                 os.fork()\n\
+                 print('calls', flush=True)\n\
+                 while first in (os.getpid(), os.getppid()):\n    \
+                 c = socket.socket(socket.AF_UNIX)\n    c.connect('/run/rungate-agent/socket')\n    c.close()\n";
+    let crowds = ["bin", "lp"].map(|user| {
+        let mut running = site.test().user(user).program("/usr/bin/python3").args(["-c", calls]).background();
+        assert_eq!(running.read_line(), "calls\n");
+        running
+    });
+    others_launch(&site);
+    drop(crowds);
+}
