@@ -11,6 +11,7 @@ pub mod frame;
 pub mod granted;
 pub mod message;
 pub mod picture;
+mod take;
 pub mod wire;
 
 use self::{about::About, client::Client, error::AgentError};
