@@ -65,6 +65,13 @@ impl Site {
         self.path(name)
     }
 
+    /// The agent, for those who need one.
+    #[allow(dead_code, reason = "not every benchmark does")]
+    pub(crate) fn agent(&self) -> PathBuf {
+        build(&["--bin", "rungate-agent"]);
+        self.installed(&Path::new(env!("CARGO_BIN_EXE_rungate")).with_file_name("rungate-agent"))
+    }
+
     /// A policy with so many rules, of which the first is for true(1) and takes a slot in so many
     /// repositories. Each of the others has three patterns.
     pub(crate) fn policy(&self, rules: usize, repositories: usize) -> PathBuf {
@@ -75,19 +82,26 @@ impl Site {
         }
         let all: Vec<String> = (0..repositories).map(|number| format!("\"r{number}\"")).collect();
         let _ = writeln!(text, "[[rule]]\ncommands = [\"true\"]\nacquire = [{}]", all.join(", "));
-        for number in 1..rules {
-            let _ = writeln!(
-                text,
-                "[[rule]]\nname = \"rule {number}\"\n\
-                 commands = [\"cmd{number}\", \"tool{number}-*\", \"/opt/x{number}/*/bin/y\"]\n\
-                 groups = [\"games\"]\nacquire = [\"r0\"]"
-            );
-        }
+        text.push_str(&others(rules));
         let path = self.path(&format!("{rules}-{repositories}.toml"));
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("chmod");
         path
     }
+}
+
+/// Rules of which none is for true(1), one less than so many: each has three patterns.
+pub(crate) fn others(rules: usize) -> String {
+    let mut text = String::new();
+    for number in 1..rules {
+        let _ = writeln!(
+            text,
+            "[[rule]]\nname = \"rule {number}\"\n\
+             commands = [\"cmd{number}\", \"tool{number}-*\", \"/opt/x{number}/*/bin/y\"]\n\
+             groups = [\"games\"]\nacquire = [\"r0\"]"
+        );
+    }
+    text
 }
 
 fn build(what: &[&str]) {

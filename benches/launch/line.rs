@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::row::{Row, Side};
 use super::site::{Site, rungate};
 
-const HAND_OVERS: usize = 60;
+pub(crate) const HAND_OVERS: usize = 60;
 const LAUNCHES: u32 = 1000;
 const LIMIT: u32 = 8;
 const RUN_TIME: Duration = Duration::from_millis(50);
@@ -45,10 +45,10 @@ pub(crate) fn rows(site: &Site) -> Vec<Row> {
 }
 
 /// One that runs, and one that waits for it to end.
-struct Waiters {
+pub(crate) struct Waiters {
     command: Command,
     running: Option<Waiter>,
-    times: Vec<Duration>,
+    pub(crate) times: Vec<Duration>,
 }
 
 struct Waiter {
@@ -57,7 +57,7 @@ struct Waiter {
 }
 
 impl Waiters {
-    fn new(mut command: Command) -> Self {
+    pub(crate) fn new(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self { command, running: None, times: Vec::new() }
     }
@@ -70,7 +70,7 @@ impl Waiters {
         Waiter { child, output }
     }
 
-    fn hand_over(&mut self) {
+    pub(crate) fn hand_over(&mut self) {
         let mut before = self.running.take().unwrap_or_else(|| {
             let mut first = self.start();
             first.answer();

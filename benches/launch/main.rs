@@ -1,7 +1,7 @@
 //! `cargo bench --bench launch`: what a launch costs, beside what it stands in for. Both sides of a row take
 //! turns within one run, so that whatever else the machine does falls on both; what counts is the ratio of
 //! their medians. The table can be pasted into the README. With `-- whole`, `throughput`, `admission`,
-//! `refusals`, `line` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against
+//! `refusals`, `line`, `agent` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against
 //! the number of held slots is drawn. As a package has it, with its text in the order of its use:
 //! `packaging/order-text cargo bench --bench launch`.
 #![allow(clippy::print_stdout, reason = "it is a report")]
@@ -10,6 +10,7 @@
 
 mod admission;
 mod admit;
+mod agent;
 #[path = "../callgrind.rs"]
 mod callgrind;
 mod crowd;
@@ -50,12 +51,13 @@ fn main() {
         return plot::draw(&site, &path);
     }
     println!("{}", Row::HEAD);
-    let groups: [(&str, Rows); 6] = [
+    let groups: [(&str, Rows); 7] = [
         ("whole", whole::rows),
         ("throughput", throughput::rows),
         ("admission", admission::rows),
         ("refusals", refusals::rows),
         ("line", line::rows),
+        ("agent", agent::rows),
         ("sizes", whole::sizes),
     ];
     for (name, rows) in groups {

@@ -1,0 +1,210 @@
+//! Launches whose slots the agent keeps, beside the same ones over lock files. Each side is in a mount
+//! namespace of its own, with an `/etc` and a `/run` of its own, because agent and launcher go by the
+//! system's policy and by nothing else. Only root can do that.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::libc;
+
+use super::line::{HAND_OVERS, Waiters};
+use super::processor::OneProcessor;
+use super::row::{Row, Side, in_turn, timed};
+use super::site::{Site, others, rungate};
+
+const ROUNDS: usize = 400;
+
+/// How many slots are held, and how many launches wait, where that is much.
+const HELD: u32 = 10_000;
+const WAITING: usize = 1000;
+
+/// One launch holds so many.
+const EACH: u32 = 500;
+
+pub(crate) fn rows(site: &Site) -> Vec<Row> {
+    if !nix::unistd::Uid::effective().is_root() {
+        println!("| only root can measure the agent |");
+        return Vec::new();
+    }
+    let files = World::begin(site, "files", "file", 10);
+    let agent = World::begin(site, "agent", "agent", 10);
+    let long = World::begin(site, "long", "agent", 1000);
+    let full = World::begin(site, "full", "agent", 10);
+    let _few = [agent.hold("held", 10), files.hold("held", 10)];
+    let _many: Vec<Launch> = (0..HELD / EACH).map(|_| full.hold("held", EACH)).collect();
+    let _first = full.hold("line", 1);
+    let _line: Vec<Launch> = (0..WAITING).map(|_| full.wait()).collect();
+    let mut rows = {
+        let _pinned = OneProcessor::alone();
+        let [mut by_files, mut by_agent, mut by_rules, mut by_holders] =
+            [&files, &agent, &long, &full].map(|world| world.launch(&["--", "true"]));
+        let sides = in_turn(
+            ROUNDS,
+            [
+                ("two lock files", &mut || run(&mut by_files)),
+                ("the agent", &mut || run(&mut by_agent)),
+                ("the agent, 1,000 rules", &mut || run(&mut by_rules)),
+                ("the agent, 10,000 held, 1,000 waiting", &mut || run(&mut by_holders)),
+            ],
+        );
+        let [files, agent, rules, holders] = sides;
+        vec![
+            Row::new("10 rules, two repositories of the agent's".into(), &agent, &files, 1.0),
+            Row::new("1,000 rules, two repositories of the agent's".into(), &rules, &agent, 1.05),
+            Row::new("10,000 slots held and 1,000 waiting, by the agent".into(), &holders, &agent, 1.1),
+        ]
+    };
+    let mut ours = Waiters::new(agent.launch(&["-q", "-w", "forever", "--as", "line", "--", "cat"]));
+    let mut theirs = Waiters::new({
+        let mut command = Command::new("/usr/bin/flock");
+        command.arg("--no-fork").arg(site.path("agent.flock")).arg("cat");
+        command
+    });
+    for _ in 0..HAND_OVERS {
+        ours.hand_over();
+        theirs.hand_over();
+    }
+    rows.push(Row {
+        what: "hand-over of a freed slot of the agent's to the head of the line".into(),
+        ours: Side::of_times("the agent", std::mem::take(&mut ours.times)),
+        against: Side::of_times("`flock`, waiting", std::mem::take(&mut theirs.times)),
+        reach: 1.2,
+    });
+    rows
+}
+
+/// A mount namespace, with whatever keeps the slots there.
+struct World {
+    /// Whose namespace it is.
+    process: Child,
+    namespace: fs::File,
+}
+
+/// A launch that holds slots or waits for them. It ends with this.
+struct Launch(Child);
+
+impl World {
+    /// One in which this keeps the slots of a policy with so many rules.
+    fn begin(site: &Site, name: &str, keeper: &str, rules: usize) -> Self {
+        let [etc, run] = ["etc", "run"].map(|what| site.path(&format!("{name}-{what}")));
+        for directory in [&etc.join("rungate"), &run.join("rungate"), &run.join("rungate-agent")] {
+            fs::create_dir_all(directory).expect("a directory");
+        }
+        for file in ["passwd", "group", "nsswitch.conf", "ld.so.cache", "hosts", "hostname", "localtime"] {
+            let _ = fs::copy(Path::new("/etc").join(file), etc.join(file));
+        }
+        write(&etc.join("rungate/policy.toml"), &policy(keeper, rules));
+        let mount = "mount --bind \"$0\" /etc && mount --bind \"$1\" /run && shift && exec \"$@\"";
+        let program = if keeper == "agent" { vec![site.agent()] } else { forever() };
+        let process = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", mount])
+            .args([&etc, &run])
+            .args(program)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("unshare(1)");
+        let socket = run.join("rungate-agent/socket");
+        let is_ready = || keeper != "agent" || std::os::unix::net::UnixStream::connect(&socket).is_ok();
+        let is_there =
+            || fs::read_link(format!("/proc/{}/exe", process.id())).is_ok_and(|exe| !is_on_its_way(&exe));
+        while !(is_there() && is_ready()) {
+            sleep(Duration::from_millis(10));
+        }
+        let namespace = fs::File::open(format!("/proc/{}/ns/mnt", process.id())).expect("its namespace");
+        Self { process, namespace }
+    }
+
+    /// A launch in this world.
+    fn launch(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(rungate());
+        command.arg("run").args(words).env("LC_ALL", "C.UTF-8").env_remove("RUNGATE_POLICY");
+        let namespace = self.namespace.as_raw_fd();
+        // SAFETY: one system call, on a descriptor that outlives this.
+        unsafe {
+            command.pre_exec(move || {
+                if libc::setns(namespace, libc::CLONE_NEWNS) == 0 {
+                    Ok(())
+                } else {
+                    Err(std::io::Error::last_os_error())
+                }
+            });
+        }
+        command
+    }
+
+    /// Somebody who holds so many slots of a repository.
+    fn hold(&self, repository: &str, slots: u32) -> Launch {
+        let name = if slots == EACH { "many".to_owned() } else { repository.to_owned() };
+        let mut command =
+            self.launch(&["-q", "-w", "forever", "--as", &name, "--", "sh", "-c", "echo; exec cat"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = [0];
+        child.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it holds its slots");
+        Launch(child)
+    }
+
+    /// Somebody who waits, and has said so.
+    fn wait(&self) -> Launch {
+        let mut command = self.launch(&["-v", "-w", "forever", "--as", "line", "--", "true"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stderr.as_mut().expect("a pipe")).read_line(&mut line).expect("it waits");
+        Launch(child)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two repositories for what is measured, and others that are held and waited for.
+fn policy(keeper: &str, count: usize) -> String {
+    let held = format!("limit = {}", 2 * HELD);
+    format!(
+        "version = 1\ndefaults.keeper = \"{keeper}\"\n\
+         repository.r0 = {{ limit = 50 }}\nrepository.r1 = {{ limit = 50 }}\n\
+         repository.held = {{ {held} }}\nrepository.line = {{ limit = 1 }}\n\
+         [[rule]]\ncommands = [\"true\"]\nacquire = [\"r0\", \"r1\"]\n\
+         [[rule]]\ncommands = [\"held\"]\nacquire = [{{ repository = \"held\", slots = 10 }}]\n\
+         [[rule]]\ncommands = [\"many\"]\nacquire = [{{ repository = \"held\", slots = {EACH} }}]\n\
+         [[rule]]\ncommands = [\"line\"]\nacquire = [\"line\"]\n{}",
+        others(count)
+    )
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).expect("a file");
+    fs::set_permissions(path, PermissionsExt::from_mode(0o644)).expect("chmod");
+}
+
+fn forever() -> Vec<PathBuf> {
+    vec!["sleep".into(), "infinity".into()]
+}
+
+/// Whether it has not become yet what it is to be.
+fn is_on_its_way(executable: &Path) -> bool {
+    let name = executable.file_name().unwrap_or_default();
+    name != "rungate-agent" && name != "sleep" && name != "coreutils"
+}
+
+fn run(command: &mut Command) -> Duration {
+    command.stdin(Stdio::null());
+    timed(|| assert!(command.status().expect("it starts").success()))
+}
