@@ -33,10 +33,11 @@ pub(crate) fn rows(site: &Site) -> Vec<Row> {
         println!("| only root can measure the agent |");
         return Vec::new();
     }
-    let files = World::begin(site, "files", "file", 10);
-    let agent = World::begin(site, "agent", "agent", 10);
-    let long = World::begin(site, "long", "agent", 1000);
-    let full = World::begin(site, "full", "agent", 10);
+    let agent = [site.agent()];
+    let files = World::begin(site, "files", "file", 10, &["sleep".into(), "infinity".into()]);
+    let long = World::begin(site, "long", "agent", 1000, &agent);
+    let full = World::begin(site, "full", "agent", 10, &agent);
+    let agent = World::begin(site, "agent", "agent", 10, &agent);
     let _few = [agent.hold("held", 10), files.hold("held", 10)];
     let _many: Vec<Launch> = (0..HELD / EACH).map(|_| full.hold("held", EACH)).collect();
     let _first = full.hold("line", 1);
@@ -92,7 +93,7 @@ struct Launch(Child);
 
 impl World {
     /// One in which this keeps the slots of a policy with so many rules.
-    fn begin(site: &Site, name: &str, keeper: &str, rules: usize) -> Self {
+    fn begin(site: &Site, name: &str, keeper: &str, rules: usize, program: &[PathBuf]) -> Self {
         let [etc, run] = ["etc", "run"].map(|what| site.path(&format!("{name}-{what}")));
         for directory in [&etc.join("rungate"), &run.join("rungate"), &run.join("rungate-agent")] {
             fs::create_dir_all(directory).expect("a directory");
@@ -102,7 +103,6 @@ impl World {
         }
         write(&etc.join("rungate/policy.toml"), &policy(keeper, rules));
         let mount = "mount --bind \"$0\" /etc && mount --bind \"$1\" /run && shift && exec \"$@\"";
-        let program = if keeper == "agent" { vec![site.agent()] } else { forever() };
         let process = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", mount])
             .args([&etc, &run])
@@ -192,10 +192,6 @@ fn policy(keeper: &str, count: usize) -> String {
 fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("a file");
     fs::set_permissions(path, PermissionsExt::from_mode(0o644)).expect("chmod");
-}
-
-fn forever() -> Vec<PathBuf> {
-    vec!["sleep".into(), "infinity".into()]
 }
 
 /// Whether it has not become yet what it is to be.
