@@ -8,9 +8,10 @@ fn read(path: &str) -> String {
 }
 
 /// The names of tests in a document, in backquotes: of the file, which may be in a folder, and of the
-/// function.
+/// function. What has blanks is a command.
 fn named(text: &str) -> Vec<(&str, &str)> {
-    text.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::")).collect()
+    let quoted = text.split('`').skip(1).step_by(2).filter(|word| !word.contains(' '));
+    quoted.filter_map(|word| word.split_once("::")).collect()
 }
 
 #[test]
