@@ -94,27 +94,27 @@ struct Launch(Child);
 impl World {
     /// One in which this keeps the slots of a policy with so many rules.
     fn begin(site: &Site, name: &str, keeper: &str, rules: usize, program: &[PathBuf]) -> Self {
-        let [etc, run] = ["etc", "run"].map(|what| site.path(&format!("{name}-{what}")));
-        for directory in [&etc.join("rungate"), &run.join("rungate"), &run.join("rungate-agent")] {
-            fs::create_dir_all(directory).expect("a directory");
-        }
+        let etc = site.path(&format!("{name}-etc"));
+        fs::create_dir_all(etc.join("rungate")).expect("a directory");
         for file in ["passwd", "group", "nsswitch.conf", "ld.so.cache", "hosts", "hostname", "localtime"] {
             let _ = fs::copy(Path::new("/etc").join(file), etc.join(file));
         }
         write(&etc.join("rungate/policy.toml"), &policy(keeper, rules));
-        let mount = "mount --bind \"$0\" /etc && mount --bind \"$1\" /run && shift && exec \"$@\"";
-        let process = Command::new("unshare")
+        // As on any system `/run` is in memory.
+        let mount = "mount --bind \"$0\" /etc && mount -t tmpfs none /run && mkdir /run/rungate /run/rungate-agent && exec \"$@\"";
+        let mut process = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", mount])
-            .args([&etc, &run])
+            .arg(&etc)
             .args(program)
             .stdin(Stdio::null())
             .spawn()
             .expect("unshare(1)");
-        let socket = run.join("rungate-agent/socket");
+        let socket = format!("/proc/{}/root/run/rungate-agent/socket", process.id());
         let is_ready = || keeper != "agent" || std::os::unix::net::UnixStream::connect(&socket).is_ok();
-        let is_there =
-            || fs::read_link(format!("/proc/{}/exe", process.id())).is_ok_and(|exe| !is_on_its_way(&exe));
+        let executable = format!("/proc/{}/exe", process.id());
+        let is_there = || fs::read_link(&executable).is_ok_and(|exe| !is_on_its_way(&exe));
         while !(is_there() && is_ready()) {
+            assert!(process.try_wait().is_ok_and(|ended| ended.is_none()), "it has ended");
             sleep(Duration::from_millis(10));
         }
         let namespace = fs::File::open(format!("/proc/{}/ns/mnt", process.id())).expect("its namespace");

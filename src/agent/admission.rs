@@ -52,7 +52,9 @@ impl Service {
         };
         let is_unused = |holding: &&Holding| !holding.saved.is_started;
         let theirs = unused.iter().filter_map(|of| self.holdings.get(of)).filter(is_unused);
-        let served_as = theirs.filter_map(|holding| holding.saved.served_as).min();
+        let numbers = theirs.filter_map(|holding| holding.saved.served_as);
+        // As with a place, it is worth nothing for another launch.
+        let served_as = numbers.filter(|number| number.is_for(&take)).map(|served| served.number).min();
         session.unused.extend(unused);
         session.take = Some(Arc::new(take));
         session.tried.clear();
@@ -103,14 +105,31 @@ impl Service {
         session.question += 1;
         session.stage = Stage::Judged;
         self.turns.wait(session.peer.uid, number);
-        self.have_judged();
     }
 
-    /// Gives the judges as much as they can do.
+    /// Gives the judges as much as they can do. Where they do nothing, one is judged here, if that takes no
+    /// waiting: to wake a judge, and to be woken, takes longer than to judge.
     pub(super) fn have_judged(&mut self) {
+        if self.turns.are_at_rest()
+            && let Some(number) = self.turns.next()
+        {
+            match self.judge_at_once(number) {
+                Some(judgement) => {
+                    self.turns.is_judged();
+                    self.judged(judgement);
+                }
+                None => self.give_to_judges(number),
+            }
+        }
         while let Some(number) = self.turns.next() {
             self.give_to_judges(number);
         }
+    }
+
+    fn judge_at_once(&self, number: u64) -> Option<Judgement> {
+        let Session { take, question, peer, .. } = self.sessions.get(&number)?;
+        let outcome = self.judge.judge_at_once(take.as_ref()?, peer.uid, peer.groups.as_ref()?)?;
+        Some(Judgement { session: number, question: *question, outcome })
     }
 
     fn give_to_judges(&mut self, number: u64) {

@@ -47,7 +47,7 @@ impl Service {
         let end = match written {
             Ok(end) => end,
             Err(failure) => {
-                self.state.forget(number);
+                self.state.forget(number, holding.saved.hold);
                 holding.withdraw_stamps();
                 self.free_at_site(holding, false);
                 let why = format!("it cannot write down what it gives: {failure}");
@@ -126,8 +126,9 @@ impl Service {
         }
         // A pause that was not written down ends with the agent, and not sooner.
         let _ = self.write_stamps(&holding);
+        let hold = holding.saved.hold;
         self.free_at_site(holding, has_run);
-        self.state.forget(number);
+        self.state.forget(number, hold);
         tables
     }
 

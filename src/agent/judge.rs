@@ -13,7 +13,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::order::{About, Order};
+use super::{
+    order::{About, Order},
+    unasked::Unasked,
+};
 use crate::{
     decision::{Request, Verdict, decide},
     keeper::agent::message::Take,
@@ -30,6 +33,9 @@ use crate::{
 
 /// Where lock files of the caller's would be.
 const RUNTIME: &str = "/run/rungate-agent";
+
+/// A question of so many bytes is judged in no time.
+const SMALL: usize = 64 * 1024;
 
 /// How many judge at once.
 pub(super) const JUDGES: usize = 4;
@@ -82,24 +88,26 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// Starts the judges: cases go in, judgements come out, and the bell rings for each.
+/// Starts the judges: cases go in, judgements come out, and the bell rings for each. One more is for whoever
+/// must not wait.
 pub(super) fn start(
     names: &'static (dyn Names + Sync),
     bell: &Arc<Bell>,
-) -> Result<(Sender<Question>, Receiver<Answered>), Failure> {
+) -> Result<(Sender<Question>, Receiver<Answered>, Judge), Failure> {
     let (cases, to_judge) = channel::<Question>();
     let (judgements, judged) = channel();
     let to_judge = Arc::new(Mutex::new(to_judge));
+    let one_more = Judge { last: Arc::default() };
     for _ in 0..JUDGES {
         let (to_judge, judgements, bell) = (Arc::clone(&to_judge), judgements.clone(), Arc::clone(bell));
+        let judge = one_more.clone();
         let judge = move || {
-            let mut judge = Judge { names, policy: None };
             loop {
                 let case = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(case) = case else { return };
                 let answer = match case {
                     Question::Launch(Case { session, question, take, uid, groups }) => {
-                        let outcome = judge.judge(&take, uid, groups);
+                        let outcome = judge.judge(names, &take, uid, groups);
                         Answered::Launch(Judgement { session, question, outcome })
                     }
                     Question::Expiry(holding, table) => {
@@ -115,29 +123,33 @@ pub(super) fn start(
         };
         thread::Builder::new().name("judge".to_owned()).spawn(judge).map_err(Failure::of_io("clone"))?;
     }
-    Ok((cases, judged))
+    Ok((cases, judged, one_more))
 }
 
-struct Judge {
-    names: &'static (dyn Names + Sync),
-    policy: Option<Policy>,
+/// One of those who judge.
+#[derive(Clone, Debug)]
+pub(super) struct Judge {
+    /// The policy as one of them has read it last.
+    last: Arc<Mutex<Option<Arc<Policy>>>>,
 }
 
 impl Judge {
     /// The policy as it is now.
-    fn policy(&mut self) -> Result<&Policy, String> {
-        if self.policy.as_ref().is_none_or(Policy::is_stale) {
-            let sources = Sources::system(0);
-            self.policy = None;
-            let loaded = Policy::load(&sources);
-            self.policy = Some(loaded.map_err(|faults| format!("the system's policy has faults\n{faults}"))?);
+    fn policy(&self) -> Result<Arc<Policy>, String> {
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last().clone();
+        if let Some(known) = known.filter(|known| !known.is_stale()) {
+            return Ok(known);
         }
-        self.policy.as_ref().ok_or_else(String::new)
+        // Not under the lock: the disk may be slow.
+        let loaded = Policy::load(&Sources::system(0)).map(Arc::new);
+        *last() = loaded.as_ref().ok().map(Arc::clone);
+        loaded.map_err(|faults| format!("the system's policy has faults\n{faults}"))
     }
 
     /// When holders of a table of the site are overdue. Where its name could be that of several
     /// repositories' the most patient one counts.
-    fn expiry(&mut self, table: &str) -> Option<Expiry> {
+    fn expiry(&self, table: &str) -> Option<Expiry> {
         let policy = self.policy().ok()?;
         let file = format!("{table}.lock");
         let is_theirs = |known: &&Repository| {
@@ -150,16 +162,31 @@ impl Judge {
         found?.into_iter().max_by_key(|expiry| expiry.after)
     }
 
-    fn judge(&mut self, take: &Take, uid: u32, groups: Option<Vec<u32>>) -> Outcome {
-        let names = self.names;
+    fn judge(&self, names: &dyn Names, take: &Take, uid: u32, groups: Option<Vec<u32>>) -> Outcome {
         let groups = match groups.map_or_else(|| groups_of_user(uid), Ok) {
             Ok(groups) => groups,
             Err(failure) => return Outcome::Failed(format!("a look-up failed: {failure}")),
         };
-        let policy = match self.policy() {
-            Ok(policy) => policy,
-            Err(why) => return Outcome::Failed(why),
-        };
+        match self.policy() {
+            Ok(policy) => Self::judge_by(&policy, names, take, uid, &groups),
+            Err(why) => Outcome::Failed(why),
+        }
+    }
+
+    /// Judges for whoever must not wait for a disk or a name service; none where that takes either, or would
+    /// take long.
+    pub(super) fn judge_at_once(&self, take: &Take, uid: u32, groups: &[u32]) -> Option<Outcome> {
+        if take.size() > SMALL {
+            return None;
+        }
+        let known = self.last.try_lock().ok()?.clone()?;
+        let unasked = Unasked::default();
+        let is_fresh = known.is_surely_fresh();
+        let outcome = is_fresh.then(|| Self::judge_by(&known, &unasked, take, uid, groups));
+        outcome.filter(|_| !unasked.was_asked())
+    }
+
+    fn judge_by(policy: &Policy, names: &dyn Names, take: &Take, uid: u32, groups: &[u32]) -> Outcome {
         let host = match host::name() {
             Ok(host) => host,
             Err(errno) => return Outcome::Failed(format!("gethostname: {}", errno.desc())),
@@ -173,7 +200,7 @@ impl Judge {
             path: Path::new(&take.path),
             canonical: Path::new(&take.canonical),
             uid,
-            gids: &groups,
+            gids: groups,
             host: &host,
             directory: Path::new(&take.directory),
             environment: &environment,

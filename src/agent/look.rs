@@ -9,7 +9,7 @@ use super::{
     ending::{ToEnd, fifos_of},
     holding::{Holding, in_memory},
     order::{Order, asker},
-    saved::{SavedHolding, SavedSlots},
+    saved::{SavedHolding, SavedNumber, SavedSlots},
     service::Service,
     session::Session,
 };
@@ -180,6 +180,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
     let is_of_site = |table: &String| is_shared && name_on_site(table).is_some();
     let (paced_at_site, paced): (Vec<String>, Vec<String>) =
         order.paced().map(str::to_owned).partition(is_of_site);
+    let numbered = session.place.line.number().zip(session.take.as_deref());
     let saved = SavedHolding {
         pid: session.peer.pid,
         start: session.peer.started,
@@ -190,7 +191,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
         since: started.duration_since(UNIX_EPOCH).map_or(0, millis),
         taken: process::since_boot().map(millis),
         is_started: false,
-        served_as: session.place.line.number().map(|number| number.0),
+        served_as: numbered.map(|(number, take)| SavedNumber::of(number, take)),
         paced: paced.clone(),
         tables: saved_slots.collect(),
     };

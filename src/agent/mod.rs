@@ -1,9 +1,10 @@
 //! The agent: the process of root's that keeps slots which no user can take, forge, keep or delete. One
 //! thread owns the tables and the conversations (`service`), and waits for nobody: no name service, no policy
 //! on a slow disk, no client. Judges (`judge`) load the system's policy and say what a launch needs by it;
-//! what they say goes back as an `order`, and is carried out with the same protocol that serves lock files.
-//! Whoever has slots is a `holding`, written down in the state directory (`saved`) before its launch is told,
-//! so that the agent's own death loses nothing.
+//! where that needs no look at a disk or a name service, the one thread judges itself by what they have
+//! read. What they say goes back as an `order`, and is carried out with the same protocol that serves lock
+//! files. Whoever has slots is a `holding`, written down (`saved`) in the state directory (`state`) before
+//! its launch is told, so that the agent's own death loses nothing.
 
 mod admission;
 mod allowance;
@@ -18,6 +19,7 @@ mod judge;
 mod look;
 mod order;
 mod quota;
+mod rate;
 mod reception;
 mod returning;
 mod saved;
@@ -25,7 +27,9 @@ mod service;
 mod session;
 mod settings;
 mod site;
+mod state;
 mod turns;
+mod unasked;
 
 use std::{fmt, path::PathBuf};
 

@@ -1,9 +1,9 @@
 //! How much each user has of the agent, counted as it comes and goes, so that nobody has to count when
 //! somebody asks. Root has as much as it wants.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Instant};
 
-use super::holding::Holding;
+use super::{holding::Holding, rate::Rate};
 use crate::{policy::AgentLimits, terms::hold::Hold};
 
 /// What there is no more of for a user.
@@ -214,6 +214,12 @@ impl Quotas {
             self.change(uid, |share| share.counted.change(before, now));
         }
         self.check(uid, |share| share.counted.places, 0, self.limits.places, Quota::Places)
+    }
+
+    /// Until when nothing more is heard in a conversation of a user that went so fast; none where it may go
+    /// on.
+    pub(super) fn pause(&self, uid: u32, rate: Rate) -> Option<Instant> {
+        if uid == 0 { None } else { rate.pause(self.limits.rate) }
     }
 
     /// Whether a user has said so much at once that others could be short of memory.

@@ -1,7 +1,7 @@
 //! Conversations: who calls is welcome or not, what is said is heard and answered, and who hangs up is
 //! forgotten.
 
-use std::{collections::BTreeMap, os::fd::AsFd};
+use std::{collections::BTreeMap, os::fd::AsFd, time::Instant};
 
 use super::{
     quota::{Counted, count},
@@ -95,16 +95,31 @@ impl Service {
 
     /// Goes on with a conversation as far as it goes now.
     pub(super) fn go_on(&mut self, number: u64, mut over: Result<(), Over>) {
+        let mut has_heard = false;
         while over.is_ok() {
             let Some(session) = self.sessions.get_mut(&number) else { return };
+            if let Some(until) = self.quotas.pause(session.peer.uid, session.rate) {
+                self.pauses.insert((until, number));
+                break;
+            }
             match session.request(count(self.quotas.limits.message)) {
-                Ok(Some(request)) => over = self.answer(number, request),
+                Ok(Some(request)) => {
+                    has_heard = true;
+                    session.rate.say(self.quotas.limits.rate);
+                    over = self.answer(number, request);
+                }
                 Ok(None) => break,
                 Err(garbage) => over = Err(garbage),
             }
         }
         match over {
-            Ok(()) => self.flush(number),
+            Ok(()) => {
+                self.flush(number);
+                // What was said beside it is heard when others have been.
+                if has_heard && self.sessions.get(&number).is_some_and(Session::has_more_to_say) {
+                    self.pauses.insert((Instant::now(), number));
+                }
+            }
             Err(Over::HungUp) => self.hang_up(number),
             Err(Over::Stranger) => {
                 let why = "whoever asks is not the process that has connected".to_owned();
@@ -128,12 +143,31 @@ impl Service {
         }
     }
 
+    /// Hears those again who have said too much at once.
+    pub(super) fn hear_again(&mut self) {
+        let now = Instant::now();
+        let later = self.pauses.split_off(&(now, u64::MAX));
+        for (_, number) in std::mem::replace(&mut self.pauses, later) {
+            self.go_on(number, Ok(()));
+        }
+    }
+
     /// Sends what is to be sent, and waits for room where there is none.
     pub(super) fn flush(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let written = session.write();
-        let interest = if session.has_to_write() { Interest::ReadAndWrite } else { Interest::Read };
-        let changed = self.poller.change(session.connection.as_fd(), number * KINDS + SESSION, interest);
+        let interest = match (session.has_to_write(), self.quotas.pause(session.peer.uid, session.rate)) {
+            (false, None) => Interest::Read,
+            (true, None) => Interest::ReadAndWrite,
+            (false, Some(_)) => Interest::End,
+            (true, Some(_)) => Interest::Write,
+        };
+        let changed = if session.interest == interest {
+            Ok(())
+        } else {
+            self.poller.change(session.connection.as_fd(), number * KINDS + SESSION, interest)
+        };
+        session.interest = interest;
         let _ = self.recount(number);
         if written.is_err() || changed.is_err() {
             self.hang_up(number);
@@ -150,7 +184,7 @@ impl Service {
                 {
                     holding.saved.is_started = true;
                     // That it could not be written down costs at most a slot that is given back later.
-                    let _ = self.state.write(of, &holding.saved);
+                    let _ = self.state.write_start(of);
                 }
             }
             Request::GiveBack(has_run) => self.take_back(number, has_run),

@@ -2,20 +2,17 @@
 //! then nobody comes before it who came later. One that does not call is passed over like any launch that
 //! does not answer, and is gone when its process has ended or would no longer look for an agent.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use super::{
     Fatal,
     awaited::Returning,
-    saved::{SavedLine, SavedPlace},
+    saved::{SavedLine, SavedNumber, SavedPlace},
     service::{KINDS, RETURNING, Service},
     session::{AWAY, Session},
 };
 use crate::{
-    keeper::{Class, Number, agent::message::Take, memory},
+    keeper::{Class, Number, memory},
     protocol::{conversation::LONGEST_ABSENCE, place_in_line::PlaceInLine, returning::Stood},
     sys::{
         failure::{Errno, Failure},
@@ -62,7 +59,7 @@ impl Service {
         };
         let store = self.store_of(Some(saved.uid));
         let stood: Vec<Stood> = saved.lines.iter().map(|line| line.stood(store.table(&line.table))).collect();
-        let mut line = PlaceInLine::again(Number(saved.number), &stood);
+        let mut line = PlaceInLine::again(Number(saved.number.number), &stood);
         line.belongs_to(saved.pid, saved.uid);
         self.poller.add(&process, number * KINDS + RETURNING, Interest::Read).map_err(call("epoll_ctl"))?;
         let due = Instant::now() + AWAY;
@@ -79,11 +76,14 @@ impl Service {
         }
         let theirs = (session.peer.pid, session.peer.started, session.peer.uid);
         let is_theirs = |(_, returning): &(&u64, &Returning)| returning.saved.whose() == theirs;
-        let found =
-            self.returning.iter().filter(is_theirs).min_by_key(|(_, returning)| returning.saved.number);
+        let found = self
+            .returning
+            .iter()
+            .filter(is_theirs)
+            .min_by_key(|(_, returning)| returning.saved.number.number);
         let Some((file, place)) = found.map(|(file, returning)| (*file, &returning.saved)) else { return };
         // To have stood in line for one launch is worth nothing for another.
-        if session.take.as_ref().is_none_or(|take| !place.is_for(take)) {
+        if session.take.as_ref().is_none_or(|take| !place.number.is_for(take)) {
             return self.is_gone(file);
         }
         let Some(Returning { saved, line, .. }) = self.no_longer_returning(file) else { return };
@@ -140,9 +140,8 @@ fn place_of(session: &Session, is_shared: bool) -> Option<SavedPlace> {
         return None;
     }
     let (pid, start, uid) = (session.peer.pid, session.peer.started, session.peer.uid);
-    let salt = RandomState::new().hash_one(number.0);
-    let launch = (salt, session.take.as_ref()?.fingerprint(salt));
-    Some(SavedPlace { pid, start, uid, number: number.0, launch, lines })
+    let number = SavedNumber::of(number, session.take.as_ref()?);
+    Some(SavedPlace { pid, start, uid, number, lines })
 }
 
 impl SavedPlace {
@@ -150,18 +149,12 @@ impl SavedPlace {
         (self.pid, self.start, self.uid)
     }
 
-    /// Whether this is what it stood in line for.
-    fn is_for(&self, take: &Take) -> bool {
-        let (salt, fingerprint) = self.launch;
-        take.fingerprint(salt) == fingerprint
-    }
-
     /// Whether both are the same place, whenever they were written down.
     fn is_where(&self, other: &Self) -> bool {
         let lines = |place: &Self| -> Vec<_> {
             place.lines.iter().map(|line| (line.table.clone(), line.classes.clone())).collect()
         };
-        self.number == other.number && lines(self) == lines(other)
+        self.number.number == other.number.number && lines(self) == lines(other)
     }
 }
 

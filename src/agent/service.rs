@@ -18,11 +18,12 @@ use super::{
     awaited::Returning,
     ends::Ends,
     holding::Holding,
-    judge::{self, Answered, Question},
+    judge::{self, Answered, Judge, Question},
     quota::Quotas,
-    saved::{SavedHolding, SavedStamps, State},
+    saved::{SavedHolding, SavedStamps},
     session::Session,
     site::Site,
+    state::State,
     turns::Turns,
 };
 use crate::{
@@ -56,6 +57,8 @@ pub(super) struct Service {
     bell: Arc<Bell>,
     pub(super) cases: Sender<Question>,
     judged: Receiver<Answered>,
+    /// Judges what takes no waiting.
+    pub(super) judge: Judge,
     /// Those whose questions the judges do not have yet.
     pub(super) turns: Turns,
     pub(super) store: Store,
@@ -70,6 +73,8 @@ pub(super) struct Service {
     pub(super) ending: BTreeSet<u64>,
     /// When conversations are to be looked at though nothing is said in them.
     pub(super) dues: BTreeSet<(Instant, u64)>,
+    /// Until when nothing more is heard in conversations in which too much was said at once.
+    pub(super) pauses: BTreeSet<(Instant, u64)>,
     /// What the agents of all hosts keep together; none where this one keeps it alone.
     pub(super) site: Option<Site>,
     /// Programs of late.
@@ -99,13 +104,14 @@ impl Service {
         let bell = Arc::new(Bell::new().map_err(call("eventfd"))?);
         poller.add(&listener, LISTENER, Interest::Read).map_err(call("epoll_ctl"))?;
         poller.add(bell.as_fd(), BELL, Interest::Read).map_err(call("epoll_ctl"))?;
-        let (cases, judged) = judge::start(names, &bell).map_err(Fatal::Call)?;
+        let (cases, judged, judge) = judge::start(names, &bell).map_err(Fatal::Call)?;
         let mut service = Self {
             poller,
             listener,
             bell,
             cases,
             judged,
+            judge,
             turns: Turns::default(),
             store: Store::default(),
             state,
@@ -115,6 +121,7 @@ impl Service {
             quotas: Quotas::new(settings.limits, descriptors),
             ending: BTreeSet::new(),
             dues: BTreeSet::new(),
+            pauses: BTreeSet::new(),
             site: None,
             ends: Ends::default(),
             has_said_alone: false,
@@ -161,7 +168,7 @@ impl Service {
                 let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
-        self.state.forget(number);
+        self.state.forget(number, saved.hold);
     }
 
     /// The tables, for somebody on whose account new ones are made.
@@ -172,7 +179,8 @@ impl Service {
     /// Serves for ever.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         loop {
-            let longest = self.dues.first().map(|(due, _)| due.saturating_duration_since(Instant::now()));
+            let next = self.dues.first().into_iter().chain(self.pauses.first()).map(|(due, _)| *due).min();
+            let longest = next.map(|due| due.saturating_duration_since(Instant::now()));
             for number in self.poller.wait(longest).map_err(Failure::of("epoll_wait"))? {
                 match (number, number / KINDS, number % KINDS) {
                     (LISTENER, ..) => self.accept(),
@@ -183,6 +191,8 @@ impl Service {
                 }
             }
             self.do_what_is_due();
+            self.hear_again();
+            self.have_judged();
         }
     }
 
@@ -198,7 +208,6 @@ impl Service {
             match judgement {
                 Answered::Launch(judgement) => {
                     self.turns.is_judged();
-                    self.have_judged();
                     self.judged(judgement);
                 }
                 Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),
@@ -217,7 +226,7 @@ impl Service {
         let of_fifo = holding.fifo.as_ref().map(|fifo| add(fifo.as_fd(), FIFO, Interest::End));
         if let Some(Err(failure)) = [of_process, of_fifo].into_iter().flatten().find(Result::is_err) {
             self.forget(&holding);
-            self.state.forget(number);
+            self.state.forget(number, holding.saved.hold);
             holding.withdraw_stamps();
             self.free_at_site(holding, false);
             return Err(failure);

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{ending::Ending, order::Order, quota::Counted, saved::SavedPlace, site::notice::Notice};
+use super::{
+    ending::Ending, order::Order, quota::Counted, rate::Rate, saved::SavedPlace, site::notice::Notice,
+};
 use crate::{
     keeper::agent::{
         frame::{Garbage, Inbox},
@@ -21,6 +23,7 @@ use crate::{
         local_socket::Connection,
         peer::Peer,
         pidfd::PidFd,
+        poller::Interest,
         process::Process,
     },
 };
@@ -42,6 +45,9 @@ pub(super) struct Session {
     pub(super) sender: Option<(i32, u32)>,
     /// What was asked before that was certain, and how long it was.
     pub(super) early: Option<(Request, usize)>,
+    pub(super) rate: Rate,
+    /// What the poller looks for.
+    pub(super) interest: Interest,
     /// Goes out with the first byte of the outbox.
     beside: Option<OwnedFd>,
     /// The number of the last question that was given to the judges.
@@ -150,6 +156,8 @@ impl Session {
             outbox: Vec::new(),
             sender: None,
             early: None,
+            rate: Rate::new(),
+            interest: Interest::Read,
             beside: None,
             question: 0,
             stage: Stage::Idle,
@@ -201,6 +209,11 @@ impl Session {
                 return Ok(request);
             }
         }
+    }
+
+    /// Whether it was answered, and more has come than that.
+    pub(super) fn has_more_to_say(&self) -> bool {
+        !self.has_to_write() && !self.inbox.is_empty()
     }
 
     /// The process at the other end, open.

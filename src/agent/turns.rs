@@ -37,6 +37,11 @@ impl Turns {
         }
     }
 
+    /// Whether the judges have no question.
+    pub(super) fn are_at_rest(&self) -> bool {
+        self.judged == 0
+    }
+
     /// One question was judged.
     pub(super) fn is_judged(&mut self) {
         self.judged = self.judged.saturating_sub(1);

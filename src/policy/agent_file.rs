@@ -35,6 +35,7 @@ const LIMITS: &[Key] = &[
         Shape::Number { least: LEAST_MESSAGE as i64, most: LONGEST_MESSAGE as i64 },
         "How long a request may be, in bytes: the command line and what rules ask about.",
     ),
+    key("rate", COUNT, "How many messages a second are heard of one connection, after the first fifty."),
     key("connections", COUNT, "How many connections one user may have at a time."),
     key("launches", COUNT, "How many launches of one user may have slots at a time."),
     key("slots", COUNT, "How many slots one user may have at a time."),
@@ -66,6 +67,8 @@ pub struct AgentFile {
 pub struct AgentLimits {
     /// The length of a request in bytes.
     pub message: u32,
+    /// Messages a second of one connection, when it has said what it may at once.
+    pub rate: u32,
     /// Connections.
     pub connections: u32,
     /// Launches with slots.
@@ -82,6 +85,7 @@ impl Default for AgentLimits {
     fn default() -> Self {
         Self {
             message: 256 * 1024,
+            rate: 5,
             connections: 2048,
             launches: 4096,
             slots: 65_536,
@@ -131,6 +135,7 @@ impl AgentLimits {
         let message = section.count("message", LEAST_MESSAGE, LONGEST_MESSAGE);
         Self {
             message: message.map_or(default.message, |message| message.value),
+            rate: count("rate", default.rate),
             connections: count("connections", default.connections),
             launches: count("launches", default.launches),
             slots: count("slots", default.slots),

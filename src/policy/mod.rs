@@ -308,6 +308,12 @@ impl Policy {
         self.stamps.are_stale()
     }
 
+    /// Whether it is known that none did, by what the kernel has in memory: no disk is waited for. Where it
+    /// is not known, [`is_stale`](Self::is_stale) tells.
+    pub(crate) fn is_surely_fresh(&self) -> bool {
+        self.stamps.are_surely_fresh()
+    }
+
     pub(crate) fn sequence(&self) -> &[usize] {
         &self.sequence
     }

@@ -20,7 +20,9 @@ pub enum Interest {
     End,
     /// Something to read, or the end.
     Read,
-    /// That, or room to write.
+    /// Room to write, or the end.
+    Write,
+    /// Any of these.
     ReadAndWrite,
 }
 
@@ -29,6 +31,7 @@ impl Interest {
         match self {
             Self::End => EpollFlags::empty(),
             Self::Read => EpollFlags::EPOLLIN,
+            Self::Write => EpollFlags::EPOLLOUT,
             Self::ReadAndWrite => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
         }
     }

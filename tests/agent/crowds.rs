@@ -211,3 +211,34 @@ fn who_connects_without_end_is_not_served_alone() {
     others_launch(&site);
     drop(crowds);
 }
+
+/// Asks so often without waiting for an answer, and tells how long it took until all were there.
+const TALK: &str = r#"
+import socket, sys, time
+begun = time.monotonic()
+c = socket.socket(socket.AF_UNIX)
+c.connect("/run/rungate-agent/socket")
+count = int(sys.argv[1])
+c.sendall(bytes([6, 0, 0, 0, 1, 6, 0, 0, 0, 0]) * count)
+answers = c.makefile("rb")
+for _ in range(count):
+    answers.read(int.from_bytes(answers.read(4), "little"))
+print(int(1000 * (time.monotonic() - begun)), flush=True)
+"#;
+
+/// "A connection a rate": fifty at once, five a second, and nothing that was said is lost.
+#[test]
+fn who_says_more_than_one_may_is_heard_later() {
+    needs_root!();
+    let (site, _agent) = site();
+    let talk = |user: &str, count: u32| {
+        let test = site.test().user(user).program("/usr/bin/python3");
+        let told = test.args(["-c", TALK, &count.to_string()]).background().read_line();
+        Duration::from_millis(told.trim().parse().expect("a time"))
+    };
+    // The first 51 are heard at once, and each of the others a fifth of a second later.
+    assert!(talk("bin", 65) >= Duration::from_millis(2800));
+    // "Root may have more of everything": this would take 200 seconds.
+    assert!(talk("root", 1050) < Duration::from_secs(180));
+    others_launch(&site);
+}

@@ -72,12 +72,7 @@ fn who_says_what_makes_no_sense_is_told_so_and_hung_up_on() {
 
 /// A question for the judges.
 pub(super) fn take(wait: Duration) -> Vec<u8> {
-    take_for("matlab", wait)
-}
-
-/// The same for a launch of this command.
-fn take_for(command: &str, wait: Duration) -> Vec<u8> {
-    Request::Take(request(command, wait)).frame().expect("it is not too long")
+    Request::Take(request("matlab", wait)).frame().expect("it is not too long")
 }
 
 /// What is asked.
@@ -183,40 +178,12 @@ fn first_and_second() -> (Site, Running) {
     (site, agent)
 }
 
-/// "Nobody is overtaken": to have stood in one line is worth nothing in another.
-#[test]
-fn who_waits_for_something_else_comes_last() {
-    needs_root!();
-    let (site, _agent) = first_and_second();
-    let _of_first = site.test().args(["run", "--", "matlab"]).spawn();
-    let of_second = site.test().args(["run", "--", "other"]).spawn();
-    let mut changes = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
-    changes.set_read_timeout(Some(LONG)).expect("a time");
-    let mut inbox = Inbox::default();
-    changes.write_all(&take(LONG * 10)).expect("the agent reads");
-    assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
-    let wait = ["run", "-q", "--wait", "forever", "--", "other"];
-    let stands = |count: usize| eventually("it stands in line", || (waiting(&site) == count).then_some(()));
-    let before = site.test().args(wait).background();
-    stands(2);
-    let mut waits = site.test().args(wait).background();
-    stands(3);
-    before.kill();
-    stands(2);
-    changes.write_all(&take_for("other", LONG * 10)).expect("the agent reads");
-    assert_eq!(answer(&mut changes, &mut inbox), Answer::Anew);
-    assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
-    of_second.kill();
-    assert!(waits.answers());
-    assert_eq!(waiting(&site), 1);
-}
-
-/// Nor is it while the agent is gone in between.
-#[test]
-fn who_comes_back_for_something_else_comes_last() {
+/// Stands in line for one program, and then asks for another: comes last there. Meanwhile it may get what it
+/// stood in line for, and does not use it; and the agent may die.
+fn comes_last_for_something_else(is_granted: bool, agent_dies: bool) {
     needs_root!();
     let (site, agent) = first_and_second();
-    let _of_first = site.test().args(["run", "--", "matlab"]).spawn();
+    let of_first = site.test().args(["run", "--", "matlab"]).spawn();
     let of_second = site.test().args(["run", "--", "other"]).spawn();
     let calls = || {
         let changes = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
@@ -236,15 +203,47 @@ fn who_comes_back_for_something_else_comes_last() {
     stands(3);
     before.kill();
     stands(2);
-    agent.kill();
-    let _agent = site.agent();
-    let (mut changes, mut inbox) = calls();
-    changes.write_all(&take_for("other", LONG * 10)).expect("the agent reads");
+    if is_granted {
+        of_first.kill();
+        assert!(matches!(answer(&mut changes, &mut inbox), Answer::Granted(_)));
+    }
+    let _agent = if agent_dies {
+        agent.kill();
+        let next = site.agent();
+        (changes, inbox) = calls();
+        next
+    } else {
+        agent
+    };
+    let other = Take { is_again: agent_dies, ..request("other", LONG * 10) };
+    changes.write_all(&Request::Take(other).frame().expect("it is short")).expect("the agent reads");
+    if !agent_dies {
+        assert_eq!(answer(&mut changes, &mut inbox), Answer::Anew);
+    }
     assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
     stands(2);
     of_second.kill();
     assert!(waits.answers());
     assert_eq!(waiting(&site), 1);
+}
+
+/// "Nobody is overtaken": to have stood in one line is worth nothing in another.
+#[test]
+fn who_waits_for_something_else_comes_last() {
+    comes_last_for_something_else(false, false);
+}
+
+/// Nor is it while the agent is gone in between.
+#[test]
+fn who_comes_back_for_something_else_comes_last() {
+    comes_last_for_something_else(false, true);
+}
+
+/// Nor is it to have got there what one does not use.
+#[test]
+fn who_has_something_and_wants_something_else_comes_last() {
+    comes_last_for_something_else(true, false);
+    comes_last_for_something_else(true, true);
 }
 
 /// Out of descriptors, it answers those who call later, and uses no processor meanwhile.

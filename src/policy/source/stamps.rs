@@ -19,6 +19,11 @@ impl Stamps {
         self.all().any(|(path, stamp)| Stamp::of(path) != *stamp)
     }
 
+    /// Whether it is known without waiting for a disk that none of them did.
+    pub(in crate::policy) fn are_surely_fresh(&self) -> bool {
+        self.all().all(|(path, stamp)| Stamp::is_surely_still(path, *stamp))
+    }
+
     /// What stays the same for everybody, whatever is delegated to whom, as long as the system's policy does,
     /// which is in this directory; without one, for everybody who reads these files.
     pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {

@@ -1,0 +1,242 @@
+//! The state directory: a file for each holding, for each place in line, and for each table whose last use
+//! counts. It belongs to one boot; what another boot left is thrown away. It should be in memory (`/run`): a
+//! launch is told of its slots after they were written down.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{
+    Fatal,
+    saved::{SavedHolding, SavedPlace, SavedStamps},
+};
+use crate::{
+    output::json,
+    sys::{
+        failure::{Errno, Failure, errno_of},
+        fifo::Fifo,
+        process, replaced_file,
+    },
+    terms::{
+        hold::Hold,
+        location::{name_on_site, table_of_site},
+    },
+};
+
+/// For root alone.
+const MODE: u32 = 0o600;
+
+/// Where the last uses of its own tables are, and of those of the site that it keeps alone: their names have
+/// a slash.
+const TABLES: &str = "tables";
+const TABLES_OF_SITE: &str = "tables-of-site";
+
+/// The directory.
+#[derive(Debug)]
+pub(super) struct State {
+    directory: PathBuf,
+}
+
+/// What was found in it.
+pub(super) struct Found {
+    pub(super) holdings: BTreeMap<u64, SavedHolding>,
+    pub(super) places: BTreeMap<u64, SavedPlace>,
+    pub(super) stamps: Vec<(String, SavedStamps)>,
+}
+
+/// What is there says nothing that could be believed.
+const DAMAGED: Failure = Failure { call: "read", errno: Errno::EUCLEAN };
+
+/// How the files of holdings end, whose program is still to start or has.
+const GIVEN: &str = "json";
+const STARTED: &str = "started";
+
+/// What is written down, in a folder each.
+const FOLDERS: [&str; 4] = ["holdings", "places", TABLES, TABLES_OF_SITE];
+
+impl State {
+    /// Opens it, makes it where it is missing, and empties it where it is another boot's.
+    pub(super) fn open(directory: &Path) -> Result<Self, Fatal> {
+        let failed = |call: &'static str| {
+            move |error: std::io::Error| Fatal::State(directory.to_owned(), Failure::of_io(call)(error))
+        };
+        fs::create_dir_all(directory).map_err(failed("mkdir"))?;
+        fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed("chmod"))?;
+        let state = Self { directory: directory.to_owned() };
+        let boot = process::boot_id().unwrap_or_default();
+        let file = directory.join("boot");
+        let written = match fs::read_to_string(&file) {
+            Ok(written) => written,
+            Err(error) if errno_of(&error) == Errno::ENOENT => String::new(),
+            Err(error) => return Err(Fatal::State(file, Failure::of_io("read")(error))),
+        };
+        if written != boot {
+            if !is_boot_id(&written) && state.has_holdings() {
+                return Err(Fatal::State(file, DAMAGED));
+            }
+            for name in FOLDERS {
+                match fs::remove_dir_all(directory.join(name)) {
+                    Err(error) if errno_of(&error) != Errno::ENOENT => return Err(failed("unlink")(error)),
+                    _ => {}
+                }
+            }
+            let written = replaced_file::replace(&file, boot.as_bytes(), MODE);
+            written.map_err(|failure| Fatal::State(directory.to_owned(), failure))?;
+        }
+        for name in FOLDERS {
+            fs::create_dir_all(directory.join(name)).map_err(failed("mkdir"))?;
+        }
+        Ok(state)
+    }
+
+    fn has_holdings(&self) -> bool {
+        self.names("holdings").is_ok_and(|names| !names.is_empty())
+    }
+
+    /// Everything in it. A file that cannot be read is left where it is, and said.
+    pub(super) fn read(&self) -> Result<Found, Fatal> {
+        let mut found = Found { holdings: BTreeMap::new(), places: BTreeMap::new(), stamps: Vec::new() };
+        for (number, path) in self.numbered("holdings")? {
+            let is_started = path.extension().is_some_and(|ending| ending == STARTED);
+            found.holdings.insert(number, SavedHolding { is_started, ..read(&path)? });
+        }
+        for (number, path) in self.numbered("places")? {
+            found.places.insert(number, read(&path)?);
+        }
+        for (directory, table_of) in
+            [(TABLES, str::to_owned as fn(&str) -> String), (TABLES_OF_SITE, table_of_site)]
+        {
+            for (name, path) in self.names(directory)? {
+                match name.to_str().and_then(|name| name.strip_suffix(".json")) {
+                    Some(name) => found.stamps.push((table_of(name), read(&path)?)),
+                    None => remove(&path)?,
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Everything that has a number for its name; of two the one that has started. What else is there was
+    /// left half done, and nobody was ever told of it.
+    fn numbered(&self, directory: &str) -> Result<BTreeMap<u64, PathBuf>, Fatal> {
+        let mut found = BTreeMap::new();
+        let mut rest = Vec::new();
+        let mut names = self.names(directory)?;
+        names.sort_unstable();
+        for (name, path) in names {
+            let number = name.to_str().and_then(|name| name.split_once('.'));
+            let number = number.filter(|(_, ending)| [GIVEN, STARTED].contains(ending));
+            match number.and_then(|(number, _)| number.parse().ok()) {
+                Some(number) => drop(found.insert(number, path)),
+                None => rest.push(path),
+            }
+        }
+        let is_of_one = |path: &PathBuf| {
+            let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            number.is_some_and(|number: u64| found.contains_key(&number))
+        };
+        for path in rest.into_iter().filter(|path| !is_of_one(path)) {
+            remove(&path)?;
+        }
+        Ok(found)
+    }
+
+    fn names(&self, directory: &str) -> Result<Vec<(OsString, PathBuf)>, Fatal> {
+        let directory = self.directory.join(directory);
+        let entries = fs::read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let entries = entries.map_err(|error| Fatal::State(directory, Failure::of_io("readdir")(error)))?;
+        Ok(entries.into_iter().map(|entry| (entry.file_name(), entry.path())).collect())
+    }
+
+    /// Writes a holding down.
+    pub(super) fn write(&self, number: u64, holding: &SavedHolding) -> Result<(), Failure> {
+        put(&self.holding(number, holding.is_started), holding)
+    }
+
+    /// Writes down that its program has started.
+    pub(super) fn write_start(&self, number: u64) -> Result<(), Failure> {
+        let renamed = fs::rename(self.holding(number, false), self.holding(number, true));
+        renamed.map_err(Failure::of_io("rename"))
+    }
+
+    /// Forgets it.
+    pub(super) fn forget(&self, number: u64, hold: Hold) {
+        if fs::remove_file(self.holding(number, true)).is_err() {
+            let _ = fs::remove_file(self.holding(number, false));
+        }
+        if hold > Hold::Process {
+            let _ = fs::remove_file(self.fifo(number));
+        }
+    }
+
+    /// Writes down where a launch stands.
+    pub(super) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
+        put(&self.place(number), place)
+    }
+
+    /// Forgets it.
+    pub(super) fn forget_place(&self, number: u64) {
+        let _ = fs::remove_file(self.place(number));
+    }
+
+    /// Writes down when a table was last used.
+    pub(super) fn write_stamps(&self, table: &str, stamps: &SavedStamps) -> Result<(), Failure> {
+        put(&self.stamps(table), stamps)
+    }
+
+    /// Forgets that.
+    pub(super) fn forget_stamps(&self, table: &str) {
+        let _ = fs::remove_file(self.stamps(table));
+    }
+
+    fn stamps(&self, table: &str) -> PathBuf {
+        let (directory, name) = name_on_site(table).map_or((TABLES, table), |name| (TABLES_OF_SITE, name));
+        self.directory.join(directory).join(format!("{name}.json"))
+    }
+
+    /// A new FIFO for a holding.
+    pub(super) fn new_fifo(&self, number: u64) -> Result<Fifo, Failure> {
+        Fifo::create(&self.fifo(number)).map_err(Failure::of("mkfifo"))
+    }
+
+    /// Where it is.
+    pub(super) fn fifo(&self, number: u64) -> PathBuf {
+        self.directory.join("holdings").join(format!("{number}.fifo"))
+    }
+
+    fn place(&self, number: u64) -> PathBuf {
+        self.directory.join("places").join(format!("{number}.json"))
+    }
+
+    fn holding(&self, number: u64, is_started: bool) -> PathBuf {
+        let ending = if is_started { STARTED } else { GIVEN };
+        self.directory.join("holdings").join(format!("{number}.{ending}"))
+    }
+}
+
+/// Whether this could be the id of another boot.
+fn is_boot_id(text: &str) -> bool {
+    text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+}
+
+fn put(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let text = json::line(value).map_err(|_| Failure { call: "write", errno: Errno::EINVAL })?;
+    replaced_file::replace(path, text.as_bytes(), MODE)
+}
+
+fn remove(path: &Path) -> Result<(), Fatal> {
+    fs::remove_file(path).map_err(|error| Fatal::State(path.to_owned(), Failure::of_io("unlink")(error)))
+}
+
+/// A file that says nothing must not be taken for one that is not there: its slots would be given to others.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Fatal> {
+    let failed = |failure| Fatal::State(path.to_owned(), failure);
+    let bytes = fs::read(path).map_err(|error| failed(Failure::of_io("read")(error)))?;
+    serde_json::from_slice(&bytes).map_err(|_| failed(DAMAGED))
+}
