@@ -77,7 +77,7 @@ fn lines_that_are_no_events_are_counted() {
     let said = "rungate: $DIR/work/log.jsonl: 2 lines are no events of rungate\n";
     history(&site, &[]).stdout("TIME[..]\n[time] started root   7 sync[..]\n").stderr(said).status(0);
     site.write("work/log.jsonl", "");
-    history(&site, &[]).status(0);
+    history(&site, &[]).stderr("rungate: the log has no events\n").status(0);
     let said = "rungate: the log $DIR/work/none cannot be read: No such file or directory\n";
     site.test().args(["history", "$DIR/work/none"]).stderr(said).status(71);
 }
@@ -309,6 +309,9 @@ fn what_is_asked_for_is_what_is_shown() {
     case(&["--until", "2026-09-21T14:13:22Z"], &[7, 7]);
     case(&["--since", "2026-09-20", "--until", "2026-09-21T14:13:21Z"], &[7]);
     case(&["--user", "root", "--repository", "matlab"], &[]);
+    history(&site, &["--user", "root", "--repository", "matlab"])
+        .stderr("rungate: the log has no event of those that were asked for\n")
+        .status(0);
     site.test()
         .args(["history", "--user", "nobody-here"])
         .stderr("rungate: there is no user \"nobody-here\"\n")

@@ -50,6 +50,12 @@ impl Filter {
         })
     }
 
+    /// Whether every event counts.
+    pub(super) fn is_open(&self) -> bool {
+        let Self { since, until, uid, command, about } = self;
+        since.is_none() && until.is_none() && uid.is_none() && command.is_none() && about.is_none()
+    }
+
     /// In milliseconds since 1970.
     pub(super) fn since(&self) -> Option<u64> {
         self.since

@@ -53,11 +53,16 @@ pub(super) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
     match (arguments.json, arguments.summary) {
         (true, false) => print_lines(sources, filter),
         (false, false) => {
+            let is_open = filter.is_open();
             let mut events = Vec::new();
             each(sources, filter, |event| {
                 events.push(event);
                 Ok(None)
             })?;
+            if events.is_empty() {
+                let what = if is_open { "no events" } else { "no event of those that were asked for" };
+                stream::complain(&format!("rungate: the log has {what}"));
+            }
             print(&table(&events))
         }
         (is_json, true) => {
