@@ -35,7 +35,7 @@ use crate::{
 const RUNTIME: &str = "/run/rungate-agent";
 
 /// A question of so many bytes is judged in no time.
-const SMALL: usize = 64 * 1024;
+const SMALL: usize = 8 * 1024;
 
 /// How many judge at once.
 pub(super) const JUDGES: usize = 4;
