@@ -24,25 +24,35 @@ pub(crate) struct Site {
 static INSTALLED: OnceLock<String> = OnceLock::new();
 
 impl Site {
-    /// A new one. The small programs are built first, and then rungate once more: as it is installed, without
-    /// what its tests ask of the crates that both use. What is measured is a copy, as an installation makes
-    /// one: the file that the linker wrote lies otherwise in the page cache, and costs a launch up to a tenth
-    /// more.
+    /// A new one, with everything that can be measured.
+    #[allow(dead_code, reason = "not every benchmark needs all of it")]
     pub(crate) fn new() -> Self {
-        build(&PROGRAMS.map(|program| ["--example", program]).concat());
         build(&["--example", CLOCK[0]]);
-        build(&["--bin", "rungate", "--bin", "rungate-tools"]);
+        let site = Self::with(&PROGRAMS, &["rungate", "rungate-tools"]);
+        site.installed(&built("examples").join(CLOCK[1]));
+        site
+    }
+
+    /// One with these small programs, and these of rungate's. The small ones are built first, and then rungate
+    /// once more: as it is installed, without what its tests ask of the crates that both use. What is measured
+    /// is a copy, as an installation makes one: the file that the linker wrote lies otherwise in the page
+    /// cache, and costs a launch up to a tenth more.
+    pub(crate) fn with(programs: &[&'static str], bins: &[&'static str]) -> Self {
+        let options = |option, names: &[&'static str]| -> Vec<&str> {
+            names.iter().flat_map(|name| [option, *name]).collect()
+        };
+        build(&options("--example", programs));
+        build(&options("--bin", bins));
         // Not where the environment says: each directory on the way to a policy is looked at, and has its
         // price.
         let folder = TempDir::new_in("/tmp").expect("a temporary directory");
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("chmod");
         let site = Self { folder };
-        let built = Path::new(env!("CARGO_BIN_EXE_rungate"));
-        let programs = PROGRAMS.map(|program| built.with_file_name("examples").join(program));
-        let bins = ["rungate", "rungate-tools"].map(|program| built.with_file_name(program));
-        let clock = [built.with_file_name("examples").join(CLOCK[1])];
-        for program in bins.iter().chain(&programs).chain(&clock) {
-            site.installed(program);
+        for program in programs {
+            site.installed(&built("examples").join(program));
+        }
+        for program in bins {
+            site.installed(&built(program));
         }
         INSTALLED.get_or_init(|| site.path("rungate").display().to_string());
         site
@@ -69,7 +79,7 @@ impl Site {
     #[allow(dead_code, reason = "not every benchmark does")]
     pub(crate) fn agent(&self) -> PathBuf {
         build(&["--bin", "rungate-agent"]);
-        self.installed(&Path::new(env!("CARGO_BIN_EXE_rungate")).with_file_name("rungate-agent"))
+        self.installed(&built("rungate-agent"))
     }
 
     /// A policy with so many rules, of which the first is for true(1) and takes a slot in so many
@@ -102,6 +112,11 @@ pub(crate) fn others(rules: usize) -> String {
         );
     }
     text
+}
+
+/// Where something of this name is built.
+fn built(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_rungate")).with_file_name(name)
 }
 
 fn build(what: &[&str]) {
