@@ -11,8 +11,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Ending, Running, Site, Terminal, Test, Trace, eventually, given_time, is_over_the_agent, needs_root,
-    needs_strace, needs_tmux, state_of,
+    Ending, Running, Site, Terminal, Test, Trace, eventually, given_time, is_over_the_agent, listing,
+    needs_root, needs_strace, needs_tmux, state_of,
 };
 
 /// A repository with this limit, and more of its keys; `job` wants one slot of it, `large` wants two.
@@ -89,8 +89,12 @@ fn signals(site: &Site) -> Vec<String> {
 #[track_caller]
 fn command_of(site: &Site, launch: &Running) -> i32 {
     if is_over_the_agent() {
-        // It knows the launcher.
-        return launch.pid();
+        return eventually("the command is listed", || {
+            let holder = &listing(&site.test())[0]["holders"][0];
+            let pid = i32::try_from(holder["pid"].as_i64()?).ok()?;
+            let is_a_child = matches!(holder["hold"].as_str(), Some("supervisor" | "tree"));
+            (is_a_child == (pid != launch.pid())).then_some(pid)
+        });
     }
     eventually("the record names the command", || {
         let record = record(site);

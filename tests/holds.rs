@@ -20,7 +20,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
-use crate::support::{Ending, Running, Site, eventually, state_of};
+use crate::support::{Ending, Running, Site, eventually, listing, state_of};
 
 const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
 
@@ -296,6 +296,10 @@ pub(crate) fn a_holder_whose_lock_has_no_process_is_listed_all_the_same() {
         let mut running = matlab(&site);
         assert_eq!(site.held("seats.lock")[0].pid, -1, "the kernel names nobody");
         let program = program(&mut running);
+        eventually("the program is written down", || {
+            let listed = listing(&site.test());
+            (listed[0]["holders"][0]["pid"].as_i64() == Some(program.as_raw().into())).then_some(())
+        });
         site.test()
             .args(["list", "seats"])
             .stdout(&format!(

@@ -44,7 +44,7 @@ impl Service {
         let found =
             holdings.find(|(_, holding)| holding.held.iter().any(|held| !held.is_shared() && holds(held)));
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        session.tried.push(overdue.pid);
+        session.tried.push(overdue.process());
         if let Some((holding, _)) = found {
             session.endings.push(Ending::of(*holding, to_end, overdue.clone()));
         }
@@ -186,7 +186,7 @@ impl Session {
     /// Of those who are overdue the ones that may be ended on its behalf; it hears of the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
         let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
-        let others = overdue.into_iter().filter(|overdue| !lineage.contains(&overdue.pid));
+        let others = overdue.into_iter().filter(|overdue| !lineage.contains(&overdue.process()));
         let uid = self.peer.uid;
         let (own, strange): (Vec<_>, Vec<_>) =
             others.partition(|overdue| uid == 0 || overdue.holder.uid == Some(uid));

@@ -60,6 +60,24 @@ impl Holding {
         }
     }
 
+    /// Notes which process its program is, if that is a child of the one that has asked. Others show what
+    /// the site keeps by the process that has asked.
+    pub(super) fn runs_as(&mut self, program: i32) -> bool {
+        let is_child = Process::find(program).is_some_and(|child| child.parent == self.saved.pid);
+        if self.saved.hold < Hold::Supervisor || !is_child {
+            return false;
+        }
+        self.saved.program = Some(program);
+        for held in self.held.iter().filter(|held| !held.is_shared()) {
+            let name = held.table().name();
+            let of = self.saved.tables.iter().find(|of| of.table == name && name_on_site(name).is_none());
+            if let Some(of) = of {
+                held.table().describe(held.slots(), self.saved.holder(&of.rule));
+            }
+        }
+        true
+    }
+
     /// Whether it has slots of the site that are not an ancestor's.
     pub(super) fn is_of_site(&self) -> bool {
         self.held.iter().any(|held| !held.is_shared() && name_on_site(held.table().name()).is_some())

@@ -134,7 +134,7 @@ fn to_end(session: &Session, standing: &Standing<'_>) -> Result<Vec<ToEnd>, Keep
     let lineage = process::lineage(session.peer.pid);
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
     let was_tried = |overdue: &Overdue| match overdue.elsewhere {
-        None => tried.contains(&overdue.pid),
+        None => tried.contains(&overdue.process()),
         Some(_) => session.has_given_notice_of(overdue),
     };
     let coming = |table: TableId| {
@@ -184,6 +184,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
     let saved = SavedHolding {
         pid: session.peer.pid,
         start: session.peer.started,
+        program: None,
         uid: session.peer.uid,
         hold: order.hold,
         host: order.host.clone(),

@@ -187,6 +187,15 @@ impl Service {
                     let _ = self.state.write_start(of);
                 }
             }
+            Request::RunsAs(program) => {
+                if let Stage::Has(of) = session.stage
+                    && let Some(holding) = self.holdings.get_mut(&of)
+                    && holding.runs_as(program)
+                {
+                    // That is for people, and is not missed.
+                    let _ = self.state.write(of, &holding.saved);
+                }
+            }
             Request::GiveBack(has_run) => self.take_back(number, has_run),
             Request::Beat => self.beat(number),
             Request::Leave => self.leave(number),

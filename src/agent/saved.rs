@@ -19,6 +19,9 @@ pub(super) struct SavedHolding {
     pub(super) pid: i32,
     /// When the process started: clock ticks since boot.
     pub(super) start: u64,
+    /// The program, where it is a child of that process.
+    #[serde(default)]
+    pub(super) program: Option<i32>,
     pub(super) uid: u32,
     pub(super) hold: Hold,
     pub(super) host: String,
@@ -45,7 +48,7 @@ impl SavedHolding {
     pub(super) fn holder(&self, rule: &str) -> Holder {
         Holder {
             slots: (0, 0),
-            pid: Some(self.pid),
+            pid: self.program.or(Some(self.pid)),
             keeper: Some(self.pid),
             uid: Some(self.uid),
             host: Some(self.host.clone()),

@@ -56,8 +56,8 @@ impl Held {
                     record::amend(held.file(), *run.end(), pid, started)?;
                 }
             }
-            // The agent sees for itself whose child it is.
-            Self::Agent(_) | Self::Memory(_) => {}
+            Self::Agent(granted) => granted.runs_as(pid),
+            Self::Memory(_) => {}
         }
         Ok(())
     }

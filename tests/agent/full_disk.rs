@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-use super::{REFUSED, held, seats, waiter, waiting};
+use super::{REFUSED, held, is_held_by, seats, waiter, waiting};
 use crate::support::{Ending, Running, Site, eventually, needs_root};
 
 /// The agent's state on a disk of its own, in a mount namespace that outlives the agent.
@@ -84,21 +84,21 @@ fn a_full_disk_refuses_launches_and_loses_and_doubles_nothing() {
         // What is held is counted as ever.
         launch.clone().stderr(REFUSED).status(75);
         goes.kill();
-        eventually("its slot is free", || (held(&site) == [(1, stays.pid().into())]).then_some(()));
+        eventually("its slot is free", || is_held_by(&site, &[&stays]).then_some(()));
         disk.fill();
         for _ in 0..3 {
             launch.clone().stderr(FULL).status(74);
         }
-        assert_eq!(held(&site), [(1, stays.pid().into())], "{hold}");
+        assert!(is_held_by(&site, &[&stays]), "{hold}");
         // An agent that dies meanwhile comes back with what it has.
         agent.kill();
         let _agent = disk.agent(&site);
         launch.clone().stderr(FULL).status(74);
-        assert_eq!(held(&site), [(1, stays.pid().into())], "{hold}");
+        assert!(is_held_by(&site, &[&stays]), "{hold}");
         assert_eq!(disk.files("holdings").len(), 1, "{hold}");
         disk.empty();
         let next = launch.spawn();
-        assert_eq!(held(&site), [(1, stays.pid().into()), (2, next.pid().into())], "{hold}");
+        assert!(is_held_by(&site, &[&stays, &next]), "{hold}");
         launch.clone().stderr(REFUSED).status(75);
     }
 }

@@ -1,7 +1,7 @@
 //! "What keeps a slot": the process, a descriptor, or the tree, and nothing that a program does to its
 //! descriptors by accident.
 
-use super::{REFUSED, held, seats};
+use super::{REFUSED, held, listing, seats};
 use crate::support::{eventually, needs_root};
 
 /// "Closing descriptors loses nothing."
@@ -59,4 +59,24 @@ fn a_supervisor_that_is_killed_leaves_the_slot_to_its_program() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(program), nix::sys::signal::Signal::SIGKILL)
         .expect("the program is there");
     eventually("the slot is free", || held(&site).is_empty().then_some(()));
+}
+
+/// As over lock files: the program is listed, and not the launcher that stays as its parent.
+#[test]
+fn who_stays_as_a_parent_is_listed_as_its_program() {
+    needs_root!();
+    for hold in ["supervisor", "tree"] {
+        let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
+        site.script("matlab", "#!/bin/sh\necho $$\nexec cat\n");
+        let mut launcher = site.test().user("games").args(["run", "--", "matlab"]).background();
+        let program: i64 = launcher.read_line().trim().parse().expect("a process id");
+        let is_listed = || {
+            let holder = &listing(&site.test())[0]["holders"][0];
+            holder["pid"].as_i64() == Some(program)
+        };
+        eventually("the program is listed", || is_listed().then_some(()));
+        agent.kill();
+        let _agent = site.agent();
+        assert!(is_listed());
+    }
 }

@@ -281,3 +281,22 @@ fn who_asks_and_does_not_read_the_answers_delays_nobody() {
     }
     still_serves(&site);
 }
+
+/// Nobody has a slot in somebody else's name.
+#[test]
+fn who_calls_a_process_of_others_its_program_is_not_believed() {
+    needs_root!();
+    let (site, _agent) = seats(1, "hold = \"tree\"");
+    let mut lies = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+    lies.set_read_timeout(Some(LONG)).expect("a time");
+    let mut inbox = Inbox::default();
+    lies.write_all(&take(LONG)).expect("the agent reads");
+    assert!(matches!(answer(&mut lies, &mut inbox), Answer::Granted(_)));
+    for pid in [1, 0, -1, i32::MAX, std::os::unix::process::parent_id().cast_signed()] {
+        lies.write_all(&Request::RunsAs(pid).frame().expect("it is short")).expect("the agent reads");
+    }
+    // The answer comes when all of that was heard.
+    lies.write_all(&Request::About.frame().expect("it is short")).expect("the agent reads");
+    assert!(matches!(answer(&mut lies, &mut inbox), Answer::About(_)));
+    assert_eq!(held(&site), [(1, std::process::id().into())]);
+}

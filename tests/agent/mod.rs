@@ -19,6 +19,8 @@ mod settings;
 mod unreachable;
 mod waiting;
 
+use std::fs;
+
 use crate::support::{Running, Site, eventually, listing};
 
 /// Seats that the agent keeps, for `matlab`; `more` goes into the repository.
@@ -48,6 +50,26 @@ fn held(site: &Site) -> Vec<(u64, i64)> {
     holders
         .map(|holder| (holder["slot"].as_u64().expect("a slot"), holder["pid"].as_i64().unwrap_or(0)))
         .collect()
+}
+
+/// Whether these launches have the slots, the first of them the first slot: `list` names a launch by its
+/// program, also where the launcher stays as its parent, once that is told.
+#[track_caller]
+fn is_held_by(site: &Site, launches: &[&Running]) -> bool {
+    let names = |pid: i64, launch: &Running| {
+        let launcher = i64::from(launch.pid());
+        pid == launcher || parent(pid) == Some(launcher)
+    };
+    let held = held(site);
+    let has = |((slot, pid), (launch, expected)): (&(u64, i64), (&&Running, u64))| {
+        *slot == expected && names(*pid, launch)
+    };
+    held.len() == launches.len() && held.iter().zip(launches.iter().zip(1..)).all(has)
+}
+
+fn parent(pid: i64) -> Option<i64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
 /// How many wait.

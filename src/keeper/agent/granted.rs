@@ -43,6 +43,11 @@ impl Granted {
         Ok(())
     }
 
+    /// Says which child of this process the program is. That is for people: this process has the slots.
+    pub fn runs_as(&self, program: i32) {
+        let _ = self.client.borrow_mut().say(&Request::RunsAs(program));
+    }
+
     /// Gives the slots back, and is answered; `has_run` where a program had them until now. An agent that has
     /// ended meanwhile finds out by itself.
     pub fn give_back(&mut self, has_run: bool) -> Result<(), AgentError> {

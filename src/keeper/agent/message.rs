@@ -38,6 +38,8 @@ wire! {
         Response(u128) = 10,
         /// Which programs with slots it has seen end of late.
         Ends = 11,
+        /// The program is this child of the process.
+        RunsAs(i32) = 12,
     }
 }
 

@@ -68,6 +68,11 @@ impl Overdue {
         }
     }
 
+    /// The process that tells it from others: the one that is proved, if there is one.
+    pub fn process(&self) -> i32 {
+        self.job.unwrap_or(self.pid)
+    }
+
     /// Whether it will be tried to end it.
     pub fn can_be_ended(&self) -> bool {
         self.job.is_ok() && self.may_be_signalled

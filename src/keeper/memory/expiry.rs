@@ -22,17 +22,18 @@ pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {
             }
             (None, ..) => continue,
         };
-        let (Some(pid), Some(by)) = (holder.pid, age.checked_sub(expiry.after)) else { continue };
+        let (Some(shown), Some(by)) = (holder.pid, age.checked_sub(expiry.after)) else { continue };
+        let process = holder.keeper.unwrap_or(shown);
         let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
         let is_same = |other: &&mut Overdue| {
-            other.pid == pid
+            other.process() == process
                 && other.elsewhere == elsewhere
                 && (elsewhere.is_none() || other.holder.since == holder.since)
         };
         match overdue.iter_mut().find(is_same) {
             Some(same) => same.slots = same.slots.saturating_add(slots),
             None => {
-                let (holder, job) = (holder.clone(), Ok(pid));
+                let (holder, pid, job) = (holder.clone(), shown, Ok(process));
                 overdue.push(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled: true });
             }
         }
