@@ -167,8 +167,9 @@ impl State {
 
     /// Forgets it.
     pub(super) fn forget(&self, number: u64, hold: Hold) {
-        if fs::remove_file(self.holding(number, true)).is_err() {
-            let _ = fs::remove_file(self.holding(number, false));
+        // Both are there where its start could not be told by the name.
+        for is_started in [true, false] {
+            let _ = fs::remove_file(self.holding(number, is_started));
         }
         if hold > Hold::Process {
             let _ = fs::remove_file(self.fifo(number));
@@ -239,4 +240,24 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Fatal> {
     let failed = |failure| Fatal::State(path.to_owned(), failure);
     let bytes = fs::read(path).map_err(|error| failed(Failure::of_io("read")(error)))?;
     serde_json::from_slice(&bytes).map_err(|_| failed(DAMAGED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is left would be a holding again for the next agent.
+    #[test]
+    fn nothing_is_left_of_a_holding_that_is_forgotten() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        for starts in [vec![false], vec![true], vec![true, false]] {
+            for is_started in starts {
+                fs::write(state.holding(7, is_started), "{}").expect("there is room");
+            }
+            fs::write(state.fifo(7), "").expect("there is room");
+            state.forget(7, Hold::Descriptor);
+            assert_eq!(state.names("holdings").expect("it is there"), []);
+        }
+    }
 }
