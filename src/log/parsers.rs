@@ -246,8 +246,15 @@ mod tests {
                 Err(io::Error::other("broken"))
             }
         }
-        let (parsers, text) = (Parsers::start(1), line("a"));
+        let (parsers, text) = (Parsers::start(1), line("a") + &line("b") + "{\"time\"");
         let mut log = Log::new(text.as_bytes().chain(Broken));
-        assert!(log.time(&parsers).is_err_and(|error| error.to_string() == "broken"));
+        let mut commands = Vec::new();
+        let error = loop {
+            match log.time(&parsers) {
+                Ok(time) => commands.push(time.and_then(|_| log.take()).expect("it is not over").command),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((commands, error.to_string().as_str()), (vec!["a".to_owned(), "b".to_owned()], "broken"));
     }
 }

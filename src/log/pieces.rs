@@ -20,6 +20,8 @@ pub(super) struct Pieces<R> {
     rest: Vec<u8>,
     /// Whether what comes belongs to a line that is left out.
     is_skipping: bool,
+    /// Why nothing comes any more.
+    failed: Option<io::Error>,
 }
 
 /// Some lines.
@@ -34,15 +36,16 @@ pub(super) struct Piece {
 impl<R: Read> Pieces<R> {
     /// Of a log from here on.
     pub(super) fn of(log: R) -> Self {
-        Self { log, rest: Vec::new(), is_skipping: false }
+        Self { log, rest: Vec::new(), is_skipping: false, failed: None }
     }
 
-    /// The next lines, in the memory of others that are no longer needed; none at the end.
+    /// The next lines, in the memory of others that are no longer needed; none at the end. Where the log
+    /// breaks off, the lines before that come first.
     pub(super) fn next_piece(&mut self, spent: Vec<u8>) -> io::Result<Option<Piece>> {
         let mut piece = Piece { text: spent, too_long: 0 };
         piece.text.clear();
         piece.text.append(&mut self.rest);
-        while self.log.by_ref().take(PIECE).read_to_end(&mut piece.text)? > 0 {
+        while self.read_on(&mut piece)? {
             self.skip(&mut piece);
             if self.split(&mut piece) {
                 return Ok(Some(piece));
@@ -54,6 +57,16 @@ impl<R: Read> Pieces<R> {
             }
         }
         Ok(Some(piece).filter(|piece| !piece.text.is_empty() || piece.too_long > 0))
+    }
+
+    /// Whether there is more of it.
+    fn read_on(&mut self, piece: &mut Piece) -> io::Result<bool> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let before = piece.text.len();
+        self.failed = self.log.by_ref().take(PIECE).read_to_end(&mut piece.text).err();
+        Ok(piece.text.len() > before || self.failed.is_some())
     }
 
     /// Forgets what belongs to a line that is left out.
