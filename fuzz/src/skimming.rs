@@ -40,15 +40,18 @@ pub fn judge(data: &[u8]) {
     compare(text, (0..64).step_by(11), &mut Tally::default());
 }
 
-/// The files of a text: the system's with a drop-in, a given one, the caller's own.
+/// The files of a text: the system's with a drop-in, which is delegated where the first says so of any; a
+/// given one, the caller's own.
 fn layers(text: &str) -> Vec<LayerText> {
-    let paths = ["/etc/rungate/policy.toml", "/etc/rungate/policy.d/1.toml", "/given.toml", "/own.toml"];
+    let paths = ["/etc/rungate/policy.toml", "/etc/rungate/policy.d/20-cad.toml", "/given.toml", "/own.toml"];
     let mut files = text.split(NEXT_FILE).zip(paths).map(|(text, path)| SourceText::new(path, text));
-    let system: Vec<SourceText> = files.by_ref().take(2).collect();
-    let mut layers = vec![LayerText { kind: LayerKind::System, files: system }];
-    let added = files.zip([LayerKind::Given, LayerKind::Own]);
-    layers.extend(added.map(|(file, kind)| LayerText { kind, files: vec![file] }));
-    layers
+    let mut system: Vec<SourceText> = files.by_ref().take(2).collect();
+    let delegates = system.first().is_some_and(|main| main.text().contains("[delegate."));
+    let delegated = if delegates { system.split_off(1) } else { Vec::new() };
+    let delegated = delegated.into_iter().map(|file| (file, LayerKind::Delegated));
+    let added = delegated.chain(files.zip([LayerKind::Given, LayerKind::Own]));
+    let added = added.map(|(file, kind)| LayerText { kind, files: vec![file] });
+    std::iter::once(LayerText { kind: LayerKind::System, files: system }).chain(added).collect()
 }
 
 /// The same for launches that begin with certain words of the text.

@@ -85,8 +85,10 @@ impl Policy {
                 }
             })
             .collect();
-        let kept =
-            skim.map(|skim| skim.rules(&written, &layer_of_file, &files, &findings)).unwrap_or_default();
+        let is_private = |file: usize| kinds[layer_of_file[file]] == LayerKind::Delegated;
+        let kept = skim
+            .map(|skim| skim.rules(&written, &layer_of_file, is_private, &files, &findings))
+            .unwrap_or_default();
         let trees = parse(kept.iter().map(|kept| kept.extract.text.as_str()), &findings);
         for ((index, file), tree) in written.iter_mut().enumerate().zip(&trees) {
             file.written.read_rules(&Section::new(tree, At::whole(index), &FILE, &findings));
@@ -149,11 +151,13 @@ impl Skim<'_> {
         &'o self,
         written: &[LayerFile<'_>],
         layer_of_file: &[usize],
+        is_private: impl Fn(usize) -> bool,
         files: &'o [Arc<SourceText>],
         findings: &Findings,
     ) -> Vec<KeptRules<'o>> {
         let aliases = written.iter().flat_map(|file| &file.written.aliases);
-        let aliases = Aliases::new(aliases, layer_of_file, findings, None);
+        let mut aliases = Aliases::new(aliases, layer_of_file, findings, None);
+        aliases.keep_private(is_private);
         let mut choice = Choice::new(self.command, &aliases);
         let rules_of = |(index, (outline, file)): (usize, (&'o Outline, &'o Arc<SourceText>))| {
             choice.rules_of(outline, index, file.text())

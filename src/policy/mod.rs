@@ -167,10 +167,11 @@ impl Policy {
     }
 
     /// The same, save all that is delegated and not for this launch: that is not even opened.
-    pub(crate) fn load_for(sources: &Sources, request: &Request<'_>) -> Result<Policy, Faults> {
-        let facts = Facts::new(request, []);
-        let is_wanted = |delegation: &Delegation| delegation.may_be_for(&facts);
-        Self::of_found(sources.read(&is_wanted), sources.caller == 0, None, None)
+    pub(crate) fn load_for(
+        sources: &Sources,
+        is_wanted: &dyn Fn(&Delegation) -> bool,
+    ) -> Result<Policy, Faults> {
+        Self::of_found(sources.read(is_wanted), sources.caller == 0, None, None)
     }
 
     /// The same, save all that is delegated.

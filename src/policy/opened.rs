@@ -14,11 +14,10 @@ use super::{
     facts::Facts,
     faults::Faults,
     invocation::Invocation,
-    layer::LayerKind,
     loading::Skim,
     request::Request,
     skim::Outline,
-    source::{Found, LayerText, Sources},
+    source::{Found, LayerText, Sources, Stamps},
 };
 use crate::diagnostic::{Diagnostic, SourceText};
 
@@ -75,19 +74,27 @@ impl<'s> Opened<'s> {
     ) -> Result<Option<Policy>, Faults> {
         let sources = self.sources;
         let facts = Facts::new(request, []);
-        let (is_delegated, stamps) = match &self.state {
-            State::Whole(policy) => (may_be_for(&policy.delegations, &facts), &policy.stamps),
-            State::Outlined { found, .. } => (may_be_for(&found.delegations, &facts), &found.stamps),
+        let is_delegated = match &self.state {
+            State::Whole(policy) => may_be_for(&policy.delegations, &facts),
+            State::Outlined { found, .. } => may_be_for(&found.delegations, &facts),
         };
         if !is_delegated {
             return self.undelegated(command);
         }
-        let stamps = stamps.clone();
-        let faults = match Policy::load_for(sources, request) {
-            Ok(policy) => {
-                return Ok(Some(policy).filter(|policy| policy.stamps.are_those_of_everybody(&stamps)));
-            }
-            Err(faults) => faults,
+        let is_wanted = |delegation: &Delegation| delegation.may_be_for(&facts);
+        let found = sources.read(&is_wanted);
+        if !found.stamps.are_those_of_everybody(self.stamps()) {
+            return Ok(None);
+        }
+        let faults = match skimmed(found, sources.caller == 0, command) {
+            Some(policy) => return Ok(Some(policy)),
+            None => match Policy::load_for(sources, &is_wanted) {
+                Ok(policy) => {
+                    let is_same = policy.stamps.are_those_of_everybody(self.stamps());
+                    return Ok(Some(policy).filter(|_| is_same));
+                }
+                Err(faults) => faults,
+            },
         };
         // What is not delegated has none, or those are everybody's.
         let Some(policy) = self.undelegated(command)? else { return Ok(None) };
@@ -96,6 +103,13 @@ impl<'s> Opened<'s> {
                 && policy.delegations.iter().any(|delegation| delegation.is_of(&fault.path))
         };
         Err(faults.of_delegated(is_delegated))
+    }
+
+    fn stamps(&self) -> &Stamps {
+        match &self.state {
+            State::Whole(policy) => &policy.stamps,
+            State::Outlined { found, .. } => &found.stamps,
+        }
     }
 
     fn undelegated(self, command: &Invocation<'_>) -> Result<Option<Policy>, Faults> {
@@ -126,11 +140,14 @@ impl<'s> Opened<'s> {
 impl Policy {
     /// Text in memory, read as far as it can matter to a command; `None` where the whole has to be read.
     pub fn skimmed(layers: Vec<LayerText>, caller_is_root: bool, command: &Invocation<'_>) -> Option<Policy> {
-        let found = Found { layers, ..Found::default() };
-        let (outlines, _) = outlines(&found)?;
-        let skim = Skim { outlines: &outlines, command };
-        Policy::of_found(found, caller_is_root, None, Some(&skim)).ok()
+        skimmed(Found { layers, ..Found::default() }, caller_is_root, command)
     }
+}
+
+fn skimmed(found: Found, caller_is_root: bool, command: &Invocation<'_>) -> Option<Policy> {
+    let (outlines, _) = outlines(&found)?;
+    let skim = Skim { outlines: &outlines, command };
+    Policy::of_found(found, caller_is_root, None, Some(&skim)).ok()
 }
 
 /// Whether something is delegated that can be for a launch.
@@ -141,8 +158,7 @@ fn may_be_for<D: Borrow<Delegation>>(delegations: &[D], facts: &Facts<'_>) -> bo
 /// The outlines of all files, and the programs behind commands, of which the last counts. `None` where the
 /// whole has to be read.
 fn outlines(found: &Found) -> Option<(Vec<Outline>, HashMap<String, PathBuf>)> {
-    let is_known = |kind| matches!(kind, LayerKind::System | LayerKind::Given | LayerKind::Own);
-    if !found.faults.is_empty() || !found.layers.iter().all(|layer| is_known(layer.kind)) {
+    if !found.faults.is_empty() {
         return None;
     }
     let mut programs = HashMap::new();

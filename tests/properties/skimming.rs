@@ -122,11 +122,67 @@ commands = ["*"]
 acquire = ["each"]
 "#;
 
-/// The policies that come with rungate, each with all of its files, and two in which every form stands.
+/// A main file with a department's: aliases and repositories of the same names, and rules that take what is
+/// the department's own and lower what is the site's.
+const DELEGATED: &str = r#"version = 1
+[alias]
+tools = ["mex"]
+[delegate."20-cad.toml"]
+owner = 1
+users = ["%cad", "ann", 2000]
+commands = ["ma*", "@tools", "tool*"]
+[repository.a]
+limit = 5
+[repository.each]
+per = "user"
+limit = 2
+[[rule]]
+name = "one"
+commands = ["@tools", "matlab", "zip"]
+acquire = ["a", "each"]
+[[rule]]
+name = "two"
+commands = ["solver"]
+acquire = [{ repository = "a", ceiling = 3 }]
+# next file
+[alias]
+tools = ["matlab"]
+[repository.own]
+limit = 2
+[repository.each]
+per = "user"
+limit = 1
+[[rule]]
+name = "one"
+commands = ["@tools"]
+acquire = [{ repository = "a", ceiling = 4 }]
+[[rule]]
+commands = ["mex", "zip"]
+acquire = ["own", "each", { repository = "a", leave = 1 }]
+when = ["22:00-06:00"]
+[[rule]]
+commands = ["tool-?"]
+users = ["ann"]
+action = "deny"
+[[test]]
+name = "t"
+command = "mex"
+user = "ann"
+groups = ["cad"]
+time = "2026-11-20 23:00"
+expect = "start"
+# next file
+[[rule]]
+commands = ["zip", "@tools"]
+acquire = ["a"]
+"#;
+
+/// The policies that come with rungate, each with all of its files, and those in which every form stands.
 fn texts() -> Vec<String> {
     let read = |path| fs::read_to_string(path).expect("a policy");
     let of_files = |files: Vec<_>| files.into_iter().map(read).collect::<Vec<_>>().join(NEXT_FILE);
-    policies().into_iter().map(of_files).chain([PLAIN.to_owned(), EVERYTHING.to_owned()]).collect()
+    let ours = [PLAIN, DELEGATED, EVERYTHING].map(str::to_owned);
+    policies().into_iter().map(of_files).chain(ours).collect()
 }
 
 /// For every word that stands in them, be it a command or not.
@@ -168,6 +224,31 @@ fn no_fault_is_left_unread() {
     for fault in faults {
         let mut tally = Tally::default();
         compare(&PLAIN.replacen(NEXT_FILE, &format!("{fault}{NEXT_FILE}"), 1), 0..3, &mut tally);
+        assert!(tally.skimmed == 0 && tally.plain == 0, "{tally:?} {fault}");
+    }
+}
+
+/// Nor is what a department may not say.
+#[test]
+fn no_fault_of_a_department_is_left_unread() {
+    let faults = [
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"own\", { repository = \"a\", slots = 1 }]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [{ repository = \"a\" }]\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"own\"]\nenforce = false\n",
+        "[[rule]]\ncommands = [\"q\"]\nacquire = [\"of nobody\"]\n",
+        "[[rule]]\ncommands = [\"@others\"]\nacquire = [\"own\"]\n",
+        "[command.q]\nexec = \"/opt/q\"\n",
+        "[log]\nto = \"off\"\n",
+        "[defaults]\nwait = \"1m\"\n",
+    ];
+    for fault in faults {
+        let mut tally = Tally::default();
+        let [main, cad, given] = DELEGATED.splitn(3, NEXT_FILE).collect::<Vec<_>>()[..] else {
+            panic!("three files")
+        };
+        let text = [main, &format!("{cad}{fault}"), given].join(NEXT_FILE);
+        compare(&text, 0..3, &mut tally);
         assert!(tally.skimmed == 0 && tally.plain == 0, "{tally:?} {fault}");
     }
 }

@@ -10,6 +10,9 @@ pub(super) const SLASH: u8 = 8;
 /// What no comment goes over.
 pub(super) const ENDS_COMMENT: u8 = 16;
 
+/// What a claim says beside the name of a repository: no byte is of this kind.
+pub(super) const LOWERS: u8 = 32;
+
 /// Of what kinds each byte is.
 pub(super) static KINDS: [u8; 256] = kinds();
 

@@ -3,7 +3,7 @@
 //! gets it leaves the text to the parser. What is plain here is TOML to the last byte, so that text which was
 //! read to its end needs no parser.
 
-use super::byte_kinds::{ENDS_COMMENT, ENDS_STRING, KINDS, OF_KEYS, SLASH, SPECIAL};
+use super::byte_kinds::{ENDS_COMMENT, ENDS_STRING, KINDS, LOWERS, OF_KEYS, SLASH, SPECIAL};
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,6 +27,15 @@ impl Piece {
 
     pub(super) fn has_slash(self) -> bool {
         self.has & SLASH != 0
+    }
+
+    /// The same as the name of a repository of which less is to be had.
+    pub(super) fn lowering(self) -> Self {
+        Self { has: self.has | LOWERS, ..self }
+    }
+
+    pub(super) fn lowers(self) -> bool {
+        self.has & LOWERS != 0
     }
 }
 

@@ -164,10 +164,10 @@ impl<'o> KeptRules<'o> {
         self.are_kept.iter().enumerate().filter(|(_, is_kept)| **is_kept).map(|(number, _)| number)
     }
 
-    /// The repositories that a rule acquires.
-    pub(in crate::policy) fn claims(&self, rule: &PlainRule) -> impl Iterator<Item = &'o str> {
+    /// The repositories that a rule acquires, each with whether it wants to have less of it.
+    pub(in crate::policy) fn claims(&self, rule: &PlainRule) -> impl Iterator<Item = (&'o str, bool)> {
         let claims = self.outline.mentions.claims.get(rule.claims()).unwrap_or_default();
-        claims.iter().map(|piece| piece.of(self.text))
+        claims.iter().map(|piece| (piece.of(self.text), piece.lowers()))
     }
 
     /// The aliases of all rules that could be left out, each with the selector in which it stands.

@@ -164,12 +164,12 @@ fn claim(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
         mentions.claims.push(cursor.string()?);
         return Some(());
     }
-    let (mut names, mut bounds) = (0, 0);
+    let (mut claimed, mut names, mut bounds) = (None, 0, 0);
     cursor.table(|cursor, key| {
         match key.of(cursor.text) {
             "repository" => {
                 names += 1;
-                mentions.claims.push(cursor.string()?);
+                claimed = Some(cursor.string()?);
             }
             "ceiling" | "leave" => {
                 bounds += 1;
@@ -179,5 +179,8 @@ fn claim(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
         }
         Some(())
     })?;
-    (names == 1 && bounds <= 1).then_some(())
+    (names == 1 && bounds <= 1).then_some(())?;
+    let name = claimed?;
+    mentions.claims.push(if bounds == 1 { name.lowering() } else { name });
+    Some(())
 }

@@ -9,6 +9,7 @@ use crate::policy::{
     layer::{Layer, LayerKind},
     names::Names,
     place::{At, Written},
+    repository::Repository,
     warning::Warning,
     written::WrittenRepository,
 };
@@ -70,6 +71,11 @@ impl<'w> Book<'w> {
         };
         self.findings.fault(name.at, fault);
         None
+    }
+
+    /// Whether a delegated file, of this layer, would speak of a repository that is not its own.
+    pub(super) fn is_of_others(&self, layer: usize, repository: &Repository) -> bool {
+        self.layers[layer].kind == LayerKind::Delegated && repository.layer != layer
     }
 
     /// Whether a rule that was left out is called so.

@@ -8,7 +8,6 @@ use crate::{
     policy::{
         acquisition::{ClaimTerms, Slots, SlotsFrom},
         fault::Fault,
-        layer::LayerKind,
         limit::Limit,
         repository::{Charge, Repository, keeping::MOST_AT_SITE},
         rule::Admission,
@@ -28,7 +27,7 @@ impl<'w> Reading<'_, 'w> {
         captures: &Captures,
     ) -> Option<ClaimTerms> {
         let repository = self.book.repository(claim.repository)?;
-        if self.is_of_others(repository) {
+        if self.book.is_of_others(self.file.layer, &self.repositories[repository]) {
             return Some(self.lowered(claim, repository));
         }
         self.missing.borrow_mut().claim(claim, repository, &self.repositories[repository], captures);
@@ -70,12 +69,6 @@ impl<'w> Reading<'_, 'w> {
         if repository.keeper() == Keeper::Site && most.is_some_and(|most| most > MOST_AT_SITE) {
             self.fault(claim.at, Fault::TooManyForSite { most: MOST_AT_SITE });
         }
-    }
-
-    /// Whether a delegated file speaks of a repository that is not its own.
-    fn is_of_others(&self, repository: usize) -> bool {
-        let layer = self.file.layer;
-        self.book.layers[layer].kind == LayerKind::Delegated && self.repositories[repository].layer != layer
     }
 
     fn lowered(&self, claim: &WrittenClaim<'_>, repository: usize) -> ClaimTerms {

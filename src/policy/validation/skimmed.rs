@@ -40,11 +40,11 @@ impl Reading<'_, '_> {
         self.check_aliases();
         let mut known = None;
         for (_, rule) in self.kept.omitted() {
-            for name in self.kept.claims(rule) {
+            for claim in self.kept.claims(rule) {
                 // Many rules in a row take the same.
-                if known != Some((name, rule.has_groups)) {
-                    self.check_claim(name, rule);
-                    known = Some((name, rule.has_groups));
+                if known != Some((claim, rule.has_groups)) {
+                    self.check_claim(claim, rule);
+                    known = Some((claim, rule.has_groups));
                 }
             }
         }
@@ -78,8 +78,11 @@ impl Reading<'_, '_> {
         self.expect(self.book.aliases.captures.take().is_empty());
     }
 
-    fn check_claim(&self, name: &str, rule: &PlainRule) {
+    fn check_claim(&self, (name, lowers): (&str, bool), rule: &PlainRule) {
         let Some(index) = self.book.repository(Written { value: name, at: self.at }) else { return };
+        if self.book.is_of_others(self.file.layer, &self.repositories[index]) {
+            return self.expect(lowers);
+        }
         // What a file is by can be more than a plain rule knows of.
         let has = |placeholder: &Placeholder| match placeholder {
             Placeholder::Group | Placeholder::Gid => rule.has_groups,
