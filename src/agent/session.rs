@@ -12,11 +12,11 @@ use super::{
     ending::Ending, order::Order, quota::Counted, rate::Rate, saved::SavedPlace, site::notice::Notice,
 };
 use crate::{
+    keeper::Overdue,
     keeper::agent::{
         frame::{Garbage, Inbox},
         message::{Answer, Request, Take, Waits},
     },
-    keeper::{Overdue, line::Number},
     protocol::place_in_line::PlaceInLine,
     sys::{
         failure::{Errno, Failure},
@@ -101,8 +101,6 @@ pub(super) struct Waiting {
     pub(super) was_away: bool,
     /// When the time of one of its claims is over.
     pub(super) next: Option<Instant>,
-    /// The number under which it got what it has.
-    pub(super) served_as: Option<Number>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
     /// How it begins to wait at the site, where a line ends.

@@ -14,6 +14,7 @@ mod killed;
 mod launches;
 mod listings;
 mod namespaces;
+mod numbers;
 mod older_kernel;
 mod settings;
 mod unreachable;
