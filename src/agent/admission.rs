@@ -71,24 +71,24 @@ impl Service {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.question += 1;
         session.stage = Stage::Judged;
-        self.turns.wait(session.peer.uid, number);
+        self.questions.wait(session.peer.uid, number);
     }
 
     /// Gives the judges as much as they can do. Where they do nothing, one is judged here, if that takes no
     /// waiting: to wake a judge, and to be woken, takes longer than to judge.
     pub(super) fn have_judged(&mut self) {
-        if self.turns.are_at_rest()
-            && let Some(number) = self.turns.next()
+        if self.questions.are_at_rest()
+            && let Some(number) = self.questions.next()
         {
             match self.judge_at_once(number) {
                 Some(judgement) => {
-                    self.turns.is_judged();
+                    self.questions.is_judged();
                     self.judged(judgement);
                 }
                 None => self.give_to_judges(number),
             }
         }
-        while let Some(number) = self.turns.next() {
+        while let Some(number) = self.questions.next() {
             self.give_to_judges(number);
         }
     }
@@ -101,7 +101,7 @@ impl Service {
 
     fn give_to_judges(&mut self, number: u64) {
         let Some(Session { take: Some(take), question, peer, .. }) = self.sessions.get(&number) else {
-            return self.turns.is_judged();
+            return self.questions.is_judged();
         };
         let (take, groups) = (Arc::clone(take), peer.groups.clone());
         let case = Case { session: number, question: *question, take, uid: peer.uid, groups };
@@ -125,7 +125,9 @@ impl Service {
         self.are_free(&freed);
         self.flush(number);
         // What was said meanwhile has waited for this.
-        self.go_on(number, Ok(()));
+        if self.sessions.get(&number).is_some_and(Session::has_more_to_say) {
+            self.has_to_be_heard(number);
+        }
     }
 
     /// Answers that there is nothing, and lets others go on who stood behind this launch.

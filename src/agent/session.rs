@@ -46,6 +46,8 @@ pub(super) struct Session {
     /// What was asked before that was certain, and how long it was.
     pub(super) early: Option<(Request, usize)>,
     pub(super) rate: Rate,
+    /// Whether it waits for its turn to be heard.
+    pub(super) has_to_be_heard: bool,
     /// What the poller looks for.
     pub(super) interest: Interest,
     /// Goes out with the first byte of the outbox.
@@ -155,6 +157,7 @@ impl Session {
             sender: None,
             early: None,
             rate: Rate::new(),
+            has_to_be_heard: false,
             interest: Interest::Read,
             beside: None,
             question: 0,
@@ -196,7 +199,7 @@ impl Session {
 
     /// The next request, once everything that was asked before has its answer, and that has gone out.
     pub(super) fn request(&mut self, longest: usize) -> Result<Option<Request>, Over> {
-        if self.has_to_write() || matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_)) {
+        if !self.is_heard() {
             return Ok(None);
         }
         loop {
@@ -209,9 +212,14 @@ impl Session {
         }
     }
 
-    /// Whether it was answered, and more has come than that.
+    /// Whether everything that was asked has its answer, and that has gone out.
+    fn is_heard(&self) -> bool {
+        !self.has_to_write() && !matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
+    }
+
+    /// Whether something that has come can be heard now.
     pub(super) fn has_more_to_say(&self) -> bool {
-        !self.has_to_write() && !self.inbox.is_empty()
+        self.is_heard() && self.inbox.has_message()
     }
 
     /// The process at the other end, open.

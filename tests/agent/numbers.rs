@@ -70,6 +70,12 @@ fn served_first() -> (Site, Running, Caller, Running, Running) {
     (site, agent, caller, behind, of_second)
 }
 
+/// Stops it once it has nothing left to do: what is said then it hears in that order.
+fn stop(agent: &Running) {
+    eventually("it rests", || (agent.state() == 'S').then_some(()));
+    agent.signal(Signal::SIGSTOP);
+}
+
 /// The next seat is for whoever stood behind.
 #[track_caller]
 fn comes_next(site: &Site, mut behind: Running, holder: Running) {
@@ -112,13 +118,16 @@ fn no_number_is_used_in_two_conversations_at_once() {
     needs_root!();
     let (site, agent, _caller, behind, holder) = served_first();
     let mut others = [Caller::new(&site), Caller::new(&site)];
-    agent.signal(Signal::SIGSTOP);
-    others.iter_mut().for_each(|other| other.takes(true));
+    stop(&agent);
+    for other in &mut others {
+        other.takes(true);
+    }
     agent.signal(Signal::SIGCONT);
-    // Who asks last has it.
-    others[1].is_granted();
-    others[1].says(&Request::Started);
-    others[0].waits();
+    // Who asks last has it, and the other one comes last.
+    let answers = others.each_mut().map(Caller::hears);
+    let granted = answers.iter().position(|answer| matches!(answer, Answer::Granted(_))).expect("a seat");
+    assert!(matches!(answers[1 - granted], Answer::Waits(_)), "{answers:?}");
+    others[granted].says(&Request::Started);
     comes_next(&site, behind, holder);
 }
 
@@ -128,7 +137,7 @@ fn what_is_asked_for_again_is_not_used() {
     needs_root!();
     let (site, agent, mut caller, behind, holder) = served_first();
     let mut other = Caller::new(&site);
-    agent.signal(Signal::SIGSTOP);
+    stop(&agent);
     other.takes(true);
     caller.says(&Request::Started);
     agent.signal(Signal::SIGCONT);
