@@ -70,6 +70,7 @@ impl Service {
     fn judge(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.question += 1;
+        session.fifos = None;
         session.stage = Stage::Judged;
         self.questions.wait(session.peer.uid, number);
     }

@@ -20,6 +20,7 @@ use crate::{
     protocol::place_in_line::PlaceInLine,
     sys::{
         failure::{Errno, Failure},
+        file_id::FileId,
         local_socket::Connection,
         peer::Peer,
         pidfd::PidFd,
@@ -57,6 +58,8 @@ pub(super) struct Session {
     pub(super) stage: Stage,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
+    /// The FIFOs of other launches that its process has open, once somebody has looked.
+    pub(super) fifos: Option<Vec<FileId>>,
     /// What it got for a question before this one, and has not used.
     pub(super) unused: Vec<u64>,
     /// Overdue holders that are being ended for it.
@@ -164,6 +167,7 @@ impl Session {
             stage: Stage::Idle,
             take: None,
             place: Waiting::default(),
+            fifos: None,
             unused: Vec::new(),
             endings: Vec::new(),
             tried: Vec::new(),

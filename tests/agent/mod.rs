@@ -16,6 +16,7 @@ mod listings;
 mod namespaces;
 mod numbers;
 mod older_kernel;
+mod remote;
 mod settings;
 mod unreachable;
 mod waiting;

@@ -24,6 +24,12 @@ impl Stamps {
         self.all().all(|(path, stamp)| Stamp::is_surely_still(path, *stamp))
     }
 
+    /// Whether that can be known, because no file is anywhere but on this host. A file that is not there is
+    /// as much as known wherever it is not.
+    pub(in crate::policy) fn are_local(&self) -> bool {
+        self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
+    }
+
     /// What stays the same for everybody, whatever is delegated to whom, as long as the system's policy does,
     /// which is in this directory; without one, for everybody who reads these files.
     pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
