@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Instant};
 
 use super::{
-    holding::Holding,
     judge::{Case, Judgement, Outcome, Question},
     look::{Looked, Stands},
     order::Order,
@@ -14,7 +13,6 @@ use super::{
     site,
 };
 use crate::keeper::{
-    Number,
     agent::message::{Answer, Granted, Refused, Take, Unwaited, Waits},
     memory,
 };
@@ -23,51 +21,28 @@ impl Service {
     /// A launch asks for slots. What it got before and has not used goes back, but to nobody else before it
     /// was judged.
     pub(super) fn ask(&mut self, number: u64, take: Take) {
+        let served_as = self.take_up_unused(number, &take);
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let whose = (session.peer.pid, session.peer.started);
         let mut left = Vec::new();
         if let Some(before) = &session.take {
             // Whoever has waited for something else would come before others who wait for this.
             if !take.is_of_same_launch(before) {
                 left = session.place.line.tables();
                 session.place.line.give_up();
-                session.place.served_as = None;
             }
             session.answer(&Answer::Anew, None);
         }
-        let unused = match session.stage {
-            Stage::Has(holding) => {
-                // It was its turn, and is.
-                if let Some(number) = session.place.served_as {
-                    session.place.line.come_as(number);
-                }
-                vec![holding]
-            }
-            _ if take.is_again => {
-                let is_theirs =
-                    |(_, holding): &(&u64, &Holding)| (holding.saved.pid, holding.saved.start) == whose;
-                self.holdings.iter().filter(is_theirs).map(|(number, _)| *number).collect()
-            }
-            _ => Vec::new(),
-        };
-        let is_unused = |holding: &&Holding| !holding.saved.is_started;
-        let theirs = unused.iter().filter_map(|of| self.holdings.get(of)).filter(is_unused);
-        let numbers = theirs.filter_map(|holding| holding.saved.served_as);
-        // As with a place, it is worth nothing for another launch.
-        let served_as = numbers.filter(|number| number.is_for(&take)).map(|served| served.number).min();
-        session.unused.extend(unused);
         session.take = Some(Arc::new(take));
         session.tried.clear();
         session.notices.clear();
         session.noticed.clear();
         let uid = session.peer.uid;
         self.come_back(number);
-        // An agent that has died since had given it slots: it was its turn, and is.
+        // It was its turn, and is.
         if let Some(session) = self.sessions.get_mut(&number)
-            && session.place.line.number().is_none()
             && let Some(served_as) = served_as
         {
-            session.place.line.come_as(Number(served_as));
+            session.place.line.come_as(served_as);
         }
         let _ = self.recount(number);
         match self.quotas.may_ask(uid) {
@@ -91,37 +66,30 @@ impl Service {
         self.are_free(&freed);
     }
 
-    /// Frees what a launch had got before and has not used.
-    fn free_unused(&mut self, number: u64) -> Vec<memory::Table> {
-        let unused = self.sessions.get_mut(&number).map(|session| std::mem::take(&mut session.unused));
-        let mut unused = unused.unwrap_or_default();
-        unused.retain(|of| self.holdings.get(of).is_some_and(|holding| !holding.saved.is_started));
-        unused.into_iter().flat_map(|holding| self.free(holding, false)).collect()
-    }
-
     /// Has a launch judged, or judged again.
     fn judge(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.question += 1;
+        session.fifos = None;
         session.stage = Stage::Judged;
-        self.turns.wait(session.peer.uid, number);
+        self.questions.wait(session.peer.uid, number);
     }
 
     /// Gives the judges as much as they can do. Where they do nothing, one is judged here, if that takes no
     /// waiting: to wake a judge, and to be woken, takes longer than to judge.
     pub(super) fn have_judged(&mut self) {
-        if self.turns.are_at_rest()
-            && let Some(number) = self.turns.next()
+        if self.questions.are_at_rest()
+            && let Some(number) = self.questions.next()
         {
             match self.judge_at_once(number) {
                 Some(judgement) => {
-                    self.turns.is_judged();
+                    self.questions.is_judged();
                     self.judged(judgement);
                 }
                 None => self.give_to_judges(number),
             }
         }
-        while let Some(number) = self.turns.next() {
+        while let Some(number) = self.questions.next() {
             self.give_to_judges(number);
         }
     }
@@ -134,7 +102,7 @@ impl Service {
 
     fn give_to_judges(&mut self, number: u64) {
         let Some(Session { take: Some(take), question, peer, .. }) = self.sessions.get(&number) else {
-            return self.turns.is_judged();
+            return self.questions.is_judged();
         };
         let (take, groups) = (Arc::clone(take), peer.groups.clone());
         let case = Case { session: number, question: *question, take, uid: peer.uid, groups };
@@ -158,7 +126,9 @@ impl Service {
         self.are_free(&freed);
         self.flush(number);
         // What was said meanwhile has waited for this.
-        self.go_on(number, Ok(()));
+        if self.sessions.get(&number).is_some_and(Session::has_more_to_say) {
+            self.has_to_be_heard(number);
+        }
     }
 
     /// Answers that there is nothing, and lets others go on who stood behind this launch.
@@ -166,11 +136,18 @@ impl Service {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.stage = Stage::Idle;
         session.answer(answer, None);
+        session.endings.clear();
+        session.notices.clear();
+        self.stand_down(number);
+    }
+
+    /// A launch that wants nothing now stands in no line: it would keep those behind it from what it does not
+    /// take.
+    pub(super) fn stand_down(&mut self, number: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
         let tables = session.place.line.tables();
         session.place.line.give_up();
         session.place.begun = None;
-        session.endings.clear();
-        session.notices.clear();
         session.place.resting = None;
         session.place.begins.answer = None;
         self.write_place(number);
@@ -191,7 +168,8 @@ impl Service {
             let without = order.without.clone();
             let granted = Granted { slots: Vec::new(), without, hold: order.hold, has_waited: false };
             session.stage = Stage::Idle;
-            return session.answer(&Answer::Granted(granted), None);
+            session.answer(&Answer::Granted(granted), None);
+            return self.stand_down(number);
         }
         if let Err(quota) = self.has_quota_for(number, &order) {
             return self.refuse(number, &Answer::Failed(quota.to_string()));

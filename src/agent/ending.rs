@@ -2,10 +2,7 @@
 //! keeps its slots, so that nothing has to be proved but that who gets a signal is the holder's user, and
 //! nobody else's program.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use super::holding::Holding;
 use crate::{
@@ -15,7 +12,7 @@ use crate::{
         table::TableId,
     },
     protocol,
-    sys::{failure::Errno, file_id::FileId, pidfd::PidFd, process, signal::Signal, user_namespace},
+    sys::{failure::Errno, fifo, pidfd::PidFd, process, signal::Signal, user_namespace},
     terms::{hold::Hold, location::Location, pace::Expiry},
 };
 
@@ -147,14 +144,8 @@ fn heirs(holding: &Holding) -> Vec<PidFd> {
     else {
         return Vec::new();
     };
-    let has_it = |pid: i32| fifos_of(pid).contains(&fifo.id());
+    let has_it = |pid: i32| fifo::of_process(pid).contains(&fifo.id());
     let own = process::own_pid();
     let others = process::all().into_iter().filter(|process| process.pid != own && has_it(process.pid));
     others.filter_map(|heir| open_unchanged(&heir).filter(|open| has_it(open.pid()))).collect()
-}
-
-/// The FIFOs that a process has open.
-pub(super) fn fifos_of(pid: i32) -> Vec<FileId> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    entries.filter_map(|entry| FileId::of_target(&entry.ok()?.path())).collect()
 }

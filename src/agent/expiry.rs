@@ -164,6 +164,8 @@ impl Service {
 
     /// Ends all who are overdue in a table: for root everybody, for others what is their own.
     pub(super) fn sweep(&mut self, number: u64, sweep: &Sweep) {
+        // Whatever it asked before, it asks something else now.
+        self.stand_down(number);
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.tried.clear();
         session.stage = Stage::Sweeps(true);

@@ -29,7 +29,6 @@ impl Service {
         }
         let number = self.number();
         if let Some(session) = self.sessions.get_mut(&session_number) {
-            session.place.served_as = session.place.line.number();
             session.place.line.give_up();
             session.place.resting = None;
             session.place.begins.answer = None;
@@ -87,19 +86,14 @@ impl Service {
     /// A launch gives back what it has.
     pub(super) fn take_back(&mut self, number: u64, has_run: bool) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let given = match std::mem::replace(&mut session.stage, Stage::Idle) {
-            Stage::Has(holding) => {
-                self.release(holding, has_run);
-                true
-            }
-            Stage::Idle
-            | Stage::Judged
-            | Stage::Proved
-            | Stage::Waits(_)
-            | Stage::Ends(_)
-            | Stage::Sweeps(_) => false,
-        };
-        session_answer(&mut self.sessions, number, &Answer::Done(given));
+        if let Stage::Has(holding) = session.stage {
+            session.stage = Stage::Idle;
+            self.release(holding, has_run);
+            session_answer(&mut self.sessions, number, &Answer::Done(true));
+        } else {
+            // What it waits for it does not want either.
+            self.refuse(number, &Answer::Done(false));
+        }
     }
 
     /// Frees slots, and gives them to those who wait; `has_run` where a program had them until now.

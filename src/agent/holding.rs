@@ -1,14 +1,14 @@
 //! Whoever has slots, and what keeps them: the process that asked, a FIFO whose write end it and what it
 //! starts inherit, or both.
 
-use std::{fs, os::fd::OwnedFd, time::SystemTime};
+use std::{os::fd::OwnedFd, time::SystemTime};
 
 use super::saved::{SavedHolding, SavedSlots};
 use crate::{
     keeper::{held::Held, memory},
     sys::{
         failure::{Errno, Failure},
-        fifo::Fifo,
+        fifo::{self, Fifo},
         file_id::FileId,
         pidfd::PidFd,
         process::{self, Process},
@@ -146,7 +146,7 @@ impl Holding {
         let is_below = |process: &Process| {
             process.pid != self.saved.pid
                 && (process::lineage(process.pid).any(|above| above == self.saved.pid)
-                    || fifo.is_some_and(|fifo| fifos_of(process.pid).contains(&fifo)))
+                    || fifo.is_some_and(|fifo| fifo::of_process(process.pid).contains(&fifo)))
         };
         let of = |process: &Process| {
             let opened = PidFd::open(process.pid).ok()?;
@@ -225,12 +225,6 @@ pub(super) fn in_memory(held: Vec<Held>) -> Vec<memory::Held> {
         Held::File(_) | Held::Agent(_) => None,
     };
     held.into_iter().filter_map(in_memory).collect()
-}
-
-/// The FIFOs that a process has open.
-pub(super) fn fifos_of(pid: i32) -> Vec<FileId> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    entries.filter_map(|entry| FileId::of_target(&entry.ok()?.path())).collect()
 }
 
 /// Another write end of a FIFO, for a launch.

@@ -126,11 +126,19 @@ pub(super) fn start(
     Ok((cases, judged, one_more))
 }
 
+/// A policy that was read.
+#[derive(Clone, Debug)]
+struct Read {
+    policy: Arc<Policy>,
+    /// Whether the kernel can tell without asking anybody that it is the same still.
+    is_local: bool,
+}
+
 /// One of those who judge.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
     /// The policy as one of them has read it last.
-    last: Arc<Mutex<Option<Arc<Policy>>>>,
+    last: Arc<Mutex<Option<Read>>>,
 }
 
 impl Judge {
@@ -138,12 +146,16 @@ impl Judge {
     fn policy(&self) -> Result<Arc<Policy>, String> {
         let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last().clone();
-        if let Some(known) = known.filter(|known| !known.is_stale()) {
-            return Ok(known);
+        if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
+            return Ok(known.policy);
         }
         // Not under the lock: the disk may be slow.
         let loaded = Policy::load(&Sources::system(0)).map(Arc::new);
-        *last() = loaded.as_ref().ok().map(Arc::clone);
+        let read = loaded
+            .as_ref()
+            .ok()
+            .map(|policy| Read { policy: Arc::clone(policy), is_local: policy.is_local() });
+        *last() = read;
         loaded.map_err(|faults| format!("the system's policy has faults\n{faults}"))
     }
 
@@ -179,10 +191,10 @@ impl Judge {
         if take.size() > SMALL {
             return None;
         }
-        let known = self.last.try_lock().ok()?.clone()?;
+        let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
         let unasked = Unasked::default();
-        let is_fresh = known.is_surely_fresh();
-        let outcome = is_fresh.then(|| Self::judge_by(&known, &unasked, take, uid, groups));
+        let is_fresh = is_local && policy.is_surely_fresh();
+        let outcome = is_fresh.then(|| Self::judge_by(&policy, &unasked, take, uid, groups));
         outcome.filter(|_| !unasked.was_asked())
     }
 

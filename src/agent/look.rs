@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    ending::{ToEnd, fifos_of},
+    ending::ToEnd,
     holding::{Holding, in_memory},
     order::{Order, asker},
     saved::{SavedHolding, SavedNumber, SavedSlots},
@@ -28,7 +28,7 @@ use crate::{
         refusal::{self, Refusal},
         too_late::Known,
     },
-    sys::{descriptor::DEFAULT_FLOOR, failure::Failure, process},
+    sys::{descriptor::DEFAULT_FLOOR, failure::Failure, fifo, process},
     terms::location::{Location, name_on_site},
 };
 
@@ -74,11 +74,9 @@ impl Service {
             Some(Wait::For(longest)) => begun.checked_add(longest),
             Some(Wait::Forever) | None => None,
         };
-        let keepers = Keepers {
-            inherited: &self.inherited,
-            floor: DEFAULT_FLOOR,
-            memory: self.store.for_asker(self.kin(session, order)),
-        };
+        let kin = self.kin(session, order);
+        let keepers =
+            Keepers { inherited: &self.inherited, floor: DEFAULT_FLOOR, memory: self.store.for_asker(kin) };
         let (demands, asker) = (order.demands(), asker(order, keepers));
         let line = &mut session.place.line;
         match at_once(&demands, &asker, line, deadline) {
@@ -99,13 +97,14 @@ impl Service {
     }
 
     /// What can be proved of a launch that says that ancestors of it have slots.
-    fn kin(&self, session: &Session, order: &Order) -> Kin {
+    fn kin(&self, session: &mut Session, order: &Order) -> Kin {
         let (pid, uid) = (session.peer.pid, session.peer.uid);
         if order.ancestors.is_empty() {
             return Kin { pid: Some(pid), uid: Some(uid), slots: Vec::new() };
         }
-        let fifos = fifos_of(pid);
-        let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, &fifos));
+        // Once for each question: a process can have many descriptors, and whoever waits looks often.
+        let fifos = session.fifos.get_or_insert_with(|| fifo::of_process(pid));
+        let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
         let slots = joinable.flat_map(|holding| &holding.held).flat_map(|held| {
             let number = held.table().number();
             held.slots().iter().map(move |slot| (number, *slot))

@@ -30,6 +30,7 @@ mod site;
 mod state;
 mod turns;
 mod unasked;
+mod unused;
 
 use std::{fmt, path::PathBuf};
 

@@ -1,7 +1,11 @@
 //! Conversations: who calls is welcome or not, what is said is heard and answered, and who hangs up is
 //! forgotten.
 
-use std::{collections::BTreeMap, os::fd::AsFd, time::Instant};
+use std::{
+    collections::BTreeMap,
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
 
 use super::{
     quota::{Counted, count},
@@ -28,6 +32,9 @@ const OF_ROOT: &str =
 
 /// How many are answered before it looks what others want.
 const CALLERS_AT_ONCE: usize = 64;
+
+/// So long it hears before it looks what others want.
+const LONGEST_ROUND: Duration = Duration::from_millis(2);
 
 /// For whoever cannot be seen: without its process nothing tells when its slots are free.
 const OUT_OF_SIGHT: &str =
@@ -82,10 +89,36 @@ impl Service {
         }
     }
 
+    /// Somebody has said something, or was not heard to the end.
+    pub(super) fn has_to_be_heard(&mut self, number: u64) {
+        if let Some(session) = self.sessions.get_mut(&number)
+            && !std::mem::replace(&mut session.has_to_be_heard, true)
+        {
+            self.speakers.wait(session.peer.uid, number);
+        }
+    }
+
+    /// Hears those who have something to say, of all users one after the other: each at least once, and as
+    /// many as there is time for before it is seen who else has something to say.
+    pub(super) fn hear_in_turn(&mut self) {
+        let (mut first, begun) = (self.speakers.users(), Instant::now());
+        while first > 0 || begun.elapsed() < LONGEST_ROUND {
+            let Some(number) = self.speakers.next() else { return };
+            self.converse(number);
+            first = first.saturating_sub(1);
+        }
+    }
+
     /// Hears what somebody says.
-    pub(super) fn converse(&mut self, number: u64) {
+    fn converse(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let mut over = session.write().and_then(|()| session.read());
+        session.has_to_be_heard = false;
+        let mut over = session.write();
+        // What has come is heard before more of it is read.
+        let is_paused = self.quotas.pause(session.peer.uid, session.rate).is_some();
+        if over.is_ok() && (is_paused || !session.has_more_to_say()) {
+            over = session.read();
+        }
         let _ = self.recount(number);
         if over.is_ok() && self.is_too_much(number) {
             over = Err(Over::HungUp);
@@ -117,7 +150,7 @@ impl Service {
                 self.flush(number);
                 // What was said beside it is heard when others have been.
                 if has_heard && self.sessions.get(&number).is_some_and(Session::has_more_to_say) {
-                    self.pauses.insert((Instant::now(), number));
+                    self.has_to_be_heard(number);
                 }
             }
             Err(Over::HungUp) => self.hang_up(number),
@@ -143,12 +176,12 @@ impl Service {
         }
     }
 
-    /// Hears those again who have said too much at once.
+    /// Those who have said too much at once are heard again.
     pub(super) fn hear_again(&mut self) {
         let now = Instant::now();
         let later = self.pauses.split_off(&(now, u64::MAX));
         for (_, number) in std::mem::replace(&mut self.pauses, later) {
-            self.go_on(number, Ok(()));
+            self.has_to_be_heard(number);
         }
     }
 
@@ -258,7 +291,7 @@ impl Service {
         self.quotas.disconnect(session.peer.uid, session.descriptors(), session.counted);
         session.due.map(|due| self.dues.remove(&(due, number)));
         self.ending.remove(&number);
-        self.turns.give_up(session.peer.uid, number);
+        self.questions.give_up(session.peer.uid, number);
         let tables = session.place.line.tables();
         session.place.line.give_up();
         if let Some((file, _)) = session.place.written.take() {

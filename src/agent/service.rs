@@ -10,7 +10,7 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender},
     },
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::{
@@ -24,7 +24,7 @@ use super::{
     session::Session,
     site::Site,
     state::State,
-    turns::Turns,
+    turns::{Questions, Turns},
 };
 use crate::{
     keeper::memory::{Kin, Store},
@@ -60,7 +60,9 @@ pub(super) struct Service {
     /// Judges what takes no waiting.
     pub(super) judge: Judge,
     /// Those whose questions the judges do not have yet.
-    pub(super) turns: Turns,
+    pub(super) questions: Questions,
+    /// Those who have said something, or were not heard to the end.
+    pub(super) speakers: Turns,
     pub(super) store: Store,
     pub(super) state: State,
     pub(super) sessions: BTreeMap<u64, Session>,
@@ -112,7 +114,8 @@ impl Service {
             cases,
             judged,
             judge,
-            turns: Turns::default(),
+            questions: Questions::default(),
+            speakers: Turns::default(),
             store: Store::default(),
             state,
             sessions: BTreeMap::new(),
@@ -181,17 +184,19 @@ impl Service {
         loop {
             let next = self.dues.first().into_iter().chain(self.pauses.first()).map(|(due, _)| *due).min();
             let longest = next.map(|due| due.saturating_duration_since(Instant::now()));
+            let longest = if self.speakers.users() > 0 { Some(Duration::ZERO) } else { longest };
             for number in self.poller.wait(longest).map_err(Failure::of("epoll_wait"))? {
                 match (number, number / KINDS, number % KINDS) {
                     (LISTENER, ..) => self.accept(),
                     (BELL, ..) => self.hear_judges(),
-                    (_, session, SESSION) => self.converse(session),
+                    (_, session, SESSION) => self.has_to_be_heard(session),
                     (_, place, RETURNING) => self.is_gone(place),
                     (_, holding, kind) => self.look_at(holding, kind == FIFO),
                 }
             }
             self.do_what_is_due();
             self.hear_again();
+            self.hear_in_turn();
             self.have_judged();
         }
     }
@@ -207,7 +212,7 @@ impl Service {
         while let Ok(judgement) = self.judged.try_recv() {
             match judgement {
                 Answered::Launch(judgement) => {
-                    self.turns.is_judged();
+                    self.questions.is_judged();
                     self.judged(judgement);
                 }
                 Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),

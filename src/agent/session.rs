@@ -12,14 +12,15 @@ use super::{
     ending::Ending, order::Order, quota::Counted, rate::Rate, saved::SavedPlace, site::notice::Notice,
 };
 use crate::{
+    keeper::Overdue,
     keeper::agent::{
         frame::{Garbage, Inbox},
         message::{Answer, Request, Take, Waits},
     },
-    keeper::{Overdue, line::Number},
     protocol::place_in_line::PlaceInLine,
     sys::{
         failure::{Errno, Failure},
+        file_id::FileId,
         local_socket::Connection,
         peer::Peer,
         pidfd::PidFd,
@@ -46,6 +47,8 @@ pub(super) struct Session {
     /// What was asked before that was certain, and how long it was.
     pub(super) early: Option<(Request, usize)>,
     pub(super) rate: Rate,
+    /// Whether it waits for its turn to be heard.
+    pub(super) has_to_be_heard: bool,
     /// What the poller looks for.
     pub(super) interest: Interest,
     /// Goes out with the first byte of the outbox.
@@ -55,6 +58,8 @@ pub(super) struct Session {
     pub(super) stage: Stage,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
+    /// The FIFOs of other launches that its process has open, once somebody has looked.
+    pub(super) fifos: Option<Vec<FileId>>,
     /// What it got for a question before this one, and has not used.
     pub(super) unused: Vec<u64>,
     /// Overdue holders that are being ended for it.
@@ -101,8 +106,6 @@ pub(super) struct Waiting {
     pub(super) was_away: bool,
     /// When the time of one of its claims is over.
     pub(super) next: Option<Instant>,
-    /// The number under which it got what it has.
-    pub(super) served_as: Option<Number>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
     /// How it begins to wait at the site, where a line ends.
@@ -157,12 +160,14 @@ impl Session {
             sender: None,
             early: None,
             rate: Rate::new(),
+            has_to_be_heard: false,
             interest: Interest::Read,
             beside: None,
             question: 0,
             stage: Stage::Idle,
             take: None,
             place: Waiting::default(),
+            fifos: None,
             unused: Vec::new(),
             endings: Vec::new(),
             tried: Vec::new(),
@@ -198,7 +203,7 @@ impl Session {
 
     /// The next request, once everything that was asked before has its answer, and that has gone out.
     pub(super) fn request(&mut self, longest: usize) -> Result<Option<Request>, Over> {
-        if self.has_to_write() || matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_)) {
+        if !self.is_heard() {
             return Ok(None);
         }
         loop {
@@ -211,9 +216,14 @@ impl Session {
         }
     }
 
-    /// Whether it was answered, and more has come than that.
+    /// Whether everything that was asked has its answer, and that has gone out.
+    fn is_heard(&self) -> bool {
+        !self.has_to_write() && !matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
+    }
+
+    /// Whether something that has come can be heard now.
     pub(super) fn has_more_to_say(&self) -> bool {
-        !self.has_to_write() && !self.inbox.is_empty()
+        self.is_heard() && self.inbox.has_message()
     }
 
     /// The process at the other end, open.

@@ -24,6 +24,7 @@ use super::{
     validation::{self, LayerFile},
     warning::Warning,
     written::WrittenFile,
+    zone::file_of_zone,
 };
 use crate::diagnostic::SourceText;
 
@@ -101,7 +102,11 @@ impl Policy {
         let idle = idle(&written);
         let warnings = findings.close(&files)?;
         files.truncate(read);
-        Ok(Policy { files, warnings, idle, stamps: found.stamps, ..policy })
+        let mut stamps = found.stamps;
+        for layer in policy.layers.iter().filter(|layer| layer.zone.is_some()) {
+            stamps.see_zone(file_of_zone(layer.zone_name.as_deref()));
+        }
+        Ok(Policy { files, warnings, stamps, idle, ..policy })
     }
 }
 

@@ -309,6 +309,12 @@ impl Policy {
         self.stamps.are_stale()
     }
 
+    /// Whether [`is_surely_fresh`](Self::is_surely_fresh) may be asked: it is on file systems of this host
+    /// alone. May have to wait for them.
+    pub(crate) fn is_local(&self) -> bool {
+        self.stamps.are_local()
+    }
+
     /// Whether it is known that none did, by what the kernel has in memory: no disk is waited for. Where it
     /// is not known, [`is_stale`](Self::is_stale) tells.
     pub(crate) fn is_surely_fresh(&self) -> bool {

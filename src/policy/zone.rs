@@ -2,7 +2,10 @@
 //! caller could choose a zone in which it is night. Read when the policy is, and only where a rule asks for
 //! the time.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
@@ -21,6 +24,11 @@ pub fn named_zone(name: &str) -> Option<TimeZone> {
     }
     let data = fs::read(Path::new(ZONES).join(name)).ok()?;
     TimeZone::tzif(name, &data).ok()
+}
+
+/// Where the zone with a name is, or the system's.
+pub(super) fn file_of_zone(name: Option<&str>) -> PathBuf {
+    name.map_or_else(|| LOCAL.into(), |name| Path::new(ZONES).join(name))
 }
 
 /// Reads a moment: local time of the zone (`2026-11-20 14:02`), or with an offset of its own

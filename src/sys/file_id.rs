@@ -1,8 +1,9 @@
 //! Which file it is, whatever path or descriptor leads to it.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::path::Path;
 
-use nix::sys::stat::FileStat;
+use nix::sys::stat::{FileStat, makedev};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 /// A file's identity: two paths that lead to the same are one file.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -14,9 +15,11 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Of the file that a path leads to, if it leads anywhere.
-    pub(crate) fn of_target(path: &Path) -> Option<Self> {
-        fs::metadata(path).ok().map(|status| Self { device: status.dev(), inode: status.ino() })
+    /// Of the file that a path leads to, as the kernel has it in memory, if it leads anywhere.
+    pub(crate) fn in_memory(path: &Path) -> Option<Self> {
+        let status = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+        let device = makedev(status.stx_dev_major.into(), status.stx_dev_minor.into());
+        Some(Self { device, inode: status.stx_ino })
     }
 }
 

@@ -11,7 +11,7 @@ use nix::sys::{
 use crate::sys::failure::Errno;
 
 /// How many are reported at once.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 1024;
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

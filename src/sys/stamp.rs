@@ -2,11 +2,18 @@
 
 use std::path::Path;
 
-use nix::sys::stat::{FileStat, fstat, stat};
+use nix::sys::{
+    stat::{FileStat, makedev, stat},
+    statfs::{BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs},
+};
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx},
     io::Errno,
 };
+
+/// File systems that have in memory what they say of a file that is open, and nobody but this host to change
+/// it. Elsewhere a server or a daemon may be asked, or should be.
+const LOCAL: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
 /// What tells one state of a file from the next, as cheaply as one `stat`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -25,15 +32,27 @@ impl Stamp {
     }
 
     /// Whether the state of whatever stands at a path is known to be this one still, or that nothing stands
-    /// there: by what the kernel has in memory, so that no disk is waited for.
+    /// there: by what the kernel has in memory, so that no disk is waited for. The file system was seen to
+    /// [be local](Self::is_local).
     pub fn is_surely_still(path: &Path, stamp: Option<Stamp>) -> bool {
         let opened = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::CACHED);
         match (opened, stamp) {
-            (Ok(file), Some(stamp)) => fstat(file).is_ok_and(|status| Stamp::from(&status) == stamp),
+            (Ok(file), Some(stamp)) => {
+                // Whatever has come to stand there meanwhile, no server is asked.
+                let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+                let status = statx(file, "", flags, StatxFlags::BASIC_STATS);
+                status.is_ok_and(|status| Stamp::from(&status) == stamp)
+            }
             (Err(error), None) => error == Errno::NOENT,
             // `AGAIN` where the kernel would have to ask a disk.
             _ => false,
         }
+    }
+
+    /// Whether what stands at a path is on a file system of which [`Self::is_surely_still`] can be asked. May
+    /// have to wait for the disk, or the server.
+    pub fn is_local(path: &Path) -> bool {
+        statfs(path).is_ok_and(|found| LOCAL.contains(&found.filesystem_type()))
     }
 
     /// Whether it is of the same file, changed or not.
@@ -50,6 +69,19 @@ impl From<&FileStat> for Stamp {
             size: status.st_size,
             modified: (status.st_mtime, status.st_mtime_nsec),
             changed: (status.st_ctime, status.st_ctime_nsec),
+        }
+    }
+}
+
+impl From<&Statx> for Stamp {
+    fn from(status: &Statx) -> Self {
+        let at = |time: rustix::fs::StatxTimestamp| (time.tv_sec, i64::from(time.tv_nsec));
+        Stamp {
+            device: makedev(status.stx_dev_major.into(), status.stx_dev_minor.into()),
+            inode: status.stx_ino,
+            size: i64::try_from(status.stx_size).unwrap_or(i64::MAX),
+            modified: at(status.stx_mtime),
+            changed: at(status.stx_ctime),
         }
     }
 }
@@ -72,5 +104,11 @@ mod tests {
         assert!(!Stamp::is_surely_still(&path, stamp));
         fs::remove_file(&path).expect("a file");
         assert!(!Stamp::is_surely_still(&path, stamp));
+    }
+
+    #[test]
+    fn what_is_made_up_when_it_is_read_is_not_local() {
+        assert!(!Stamp::is_local(Path::new("/proc/self/status")));
+        assert!(!Stamp::is_local(Path::new("/nowhere")));
     }
 }

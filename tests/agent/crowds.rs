@@ -2,15 +2,22 @@
 //! at what one user may have, the agent stays below 100 MB, and the launches of others go on.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use rungate::{
-    keeper::agent::message::{Request, Take},
+    keeper::agent::{
+        frame::Inbox,
+        message::{Request, Take},
+    },
     terms::{hold::Hold, span_of_time::Wait},
 };
 
-use super::hostility::memory_of;
+use super::hostility::{answer, memory_of};
+use super::settings::seats_with;
 use crate::support::{LOOK, Running, Site, eventually, needs_root};
 
 const USERS: [&str; 5] = ["bin", "lp", "mail", "news", "uucp"];
@@ -241,4 +248,61 @@ fn who_says_more_than_one_may_is_heard_later() {
     // "Root may have more of everything": this would take 200 seconds.
     assert!(talk("root", 1050) < Duration::from_secs(180));
     others_launch(&site);
+}
+
+/// Calls so often, and then says something over each connection; tells how many were answered when it is asked.
+const CHORUS: &str = r#"
+import select, socket, sys
+calls = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[1]))]
+for c in calls:
+    c.connect("/run/rungate-agent/socket")
+look = bytes([6, 0, 0, 0, 1, 6, 0, 0, 0, 0])
+for c in calls:
+    c.sendall(look)
+    c.recv(65536)
+print("called", flush=True)
+for line in sys.stdin:
+    if line == "say\n":
+        for c in calls:
+            c.sendall(look)
+        print("said", flush=True)
+    else:
+        print(len(select.select(calls, [], [], 0)[0]), flush=True)
+        for c in calls:
+            c.recv(65536)
+"#;
+
+const VOICES: usize = 700;
+
+/// "None of them delays anybody else": of users who speak at the same time each is heard in turn, however many
+/// connections somebody has.
+#[test]
+fn who_speaks_over_many_connections_is_heard_no_sooner_than_others() {
+    needs_root!();
+    // As often as it takes until this test is scheduled in time; by default they would soon be paused.
+    let (site, agent) = seats_with("version = 1\n[agent]\nrate = 1000000\n");
+    let test = site.test().user("bin").program("/usr/bin/python3");
+    let mut chorus = test.args(["-c", CHORUS, &VOICES.to_string()]).background();
+    assert_eq!(chorus.read_line(), "called\n");
+    let mut other = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+    let mut inbox = Inbox::default();
+    other.write_all(&LOOK).expect("the agent reads");
+    answer(&mut other, &mut inbox);
+    // Fewer than all, unless this test was not scheduled for as long as it takes to answer them.
+    eventually("it is heard before others have been heard to the end", || {
+        // It has nothing left to look at: from then on it hears in the order in which they speak, or by turns.
+        eventually("it rests", || (agent.state() == 'S').then_some(()));
+        agent.signal(Signal::SIGSTOP);
+        chorus.write_line("say");
+        assert_eq!(chorus.read_line(), "said\n");
+        other.write_all(&LOOK).expect("the agent reads");
+        agent.signal(Signal::SIGCONT);
+        answer(&mut other, &mut inbox);
+        agent.signal(Signal::SIGSTOP);
+        eventually("it is stopped", || (agent.state() == 'T').then_some(()));
+        chorus.write_line("tell");
+        let answered: usize = chorus.read_line().trim().parse().expect("a number");
+        agent.signal(Signal::SIGCONT);
+        (answered < VOICES).then_some(())
+    });
 }

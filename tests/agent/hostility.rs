@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rungate::{
     keeper::agent::{
@@ -159,6 +159,52 @@ fn who_stands_in_line_gets_nothing_by_an_old_policy() {
     waits.write_all(&Request::Beat.frame().expect("it is short")).expect("the agent reads");
     assert!(matches!(answer(&mut waits, &mut inbox), Answer::Waits(_)));
     assert_eq!(held(&site), []);
+}
+
+/// Makes local time so many hours later than UTC, at once: a zone of one type of local time.
+fn set_clock(site: &Site, hours: i32) {
+    let mut zone = b"TZif".to_vec();
+    zone.extend([0; 16]);
+    for count in [0, 0, 0, 0, 1, 4_u32] {
+        zone.extend(count.to_be_bytes());
+    }
+    zone.extend((hours * 3600).to_be_bytes());
+    zone.extend(*b"\0\0XXX\0");
+    fs::write(site.path("etc/zone.new"), zone).expect("a zone");
+    fs::rename(site.path("etc/zone.new"), site.path("etc/localtime")).expect("a zone");
+}
+
+/// The same policy by another clock is another one.
+#[test]
+fn who_asks_gets_nothing_by_the_time_of_another_zone() {
+    needs_root!();
+    let (site, _agent) = Site::with_agent(
+        "
+        [repository.seats]
+        keeper = \"agent\"
+        limit  = 1
+        [[rule]]
+        name     = \"by day\"
+        commands = [\"matlab\"]
+        when     = [\"06:00-18:00\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let hour = i32::try_from(since.as_secs() / 3600 % 24).expect("an hour");
+    let asks = || {
+        let mut asks = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+        asks.set_read_timeout(Some(LONG)).expect("a time");
+        asks.write_all(&take(Duration::ZERO)).expect("the agent reads");
+        match answer(&mut asks, &mut Inbox::default()) {
+            Answer::Granted(granted) => granted.slots.len(),
+            answer => panic!("{answer:?}"),
+        }
+    };
+    set_clock(&site, 0 - hour);
+    assert_eq!(asks(), 0, "it is just after midnight");
+    set_clock(&site, 12 - hour);
+    assert_eq!(asks(), 1, "it is noon");
 }
 
 /// One slot for `matlab`, and another for `other`.

@@ -14,7 +14,7 @@ fn write(site: &Site, text: &str) {
 }
 
 /// Seats under an agent with these settings.
-fn seats_with(settings: &str) -> (Site, Running) {
+pub(super) fn seats_with(settings: &str) -> (Site, Running) {
     let (site, agent) = seats(2, "");
     agent.kill();
     write(&site, settings);

@@ -77,6 +77,13 @@ impl Inbox {
         self.0.is_empty()
     }
 
+    /// Whether there is something to make a message of, or to see that it is none.
+    pub fn has_message(&self) -> bool {
+        let Some(length) = self.0.first_chunk::<LENGTH>() else { return false };
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        self.0.len() >= length.saturating_add(LENGTH)
+    }
+
     /// The next request, if all of it has come; none may be longer than this.
     pub fn request(&mut self, longest: usize) -> Result<Option<Request>, Garbage> {
         self.next(longest)
@@ -147,8 +154,9 @@ mod tests {
         for at in 0..frame.len() {
             let mut inbox = Inbox::default();
             inbox.add(&frame[..at]);
-            assert_eq!(inbox.request(LONG), Ok(None), "cut at {at}");
+            assert_eq!((inbox.has_message(), inbox.request(LONG)), (false, Ok(None)), "cut at {at}");
             inbox.add(&frame[at..]);
+            assert!(inbox.has_message());
             inbox.add(&Request::Beat.frame().expect("it is short"));
             assert_eq!(inbox.request(LONG), Ok(Some(take())));
             assert_eq!(inbox.request(LONG), Ok(Some(Request::Beat)));

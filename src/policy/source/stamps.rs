@@ -11,6 +11,8 @@ pub(in crate::policy) struct Stamps {
     files: Vec<(PathBuf, Option<Stamp>)>,
     /// Those of delegated files, which are not for everybody.
     delegated: Vec<(PathBuf, Option<Stamp>)>,
+    /// Those of time zones, which are the same policy in another place.
+    zones: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 impl Stamps {
@@ -22,6 +24,12 @@ impl Stamps {
     /// Whether it is known without waiting for a disk that none of them did.
     pub(in crate::policy) fn are_surely_fresh(&self) -> bool {
         self.all().all(|(path, stamp)| Stamp::is_surely_still(path, *stamp))
+    }
+
+    /// Whether that can be known, because no file is anywhere but on this host. A file that is not there is
+    /// as much as known wherever it is not.
+    pub(in crate::policy) fn are_local(&self) -> bool {
+        self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
     }
 
     /// What stays the same for everybody, whatever is delegated to whom, as long as the system's policy does,
@@ -43,11 +51,17 @@ impl Stamps {
     }
 
     fn all(&self) -> impl Iterator<Item = &(PathBuf, Option<Stamp>)> {
-        self.files.iter().chain(&self.delegated)
+        self.files.iter().chain(&self.delegated).chain(&self.zones)
     }
 
     pub(super) fn push(&mut self, stamp: (PathBuf, Option<Stamp>)) {
         self.files.push(stamp);
+    }
+
+    /// Notes the file of a time zone as it is now.
+    pub(in crate::policy) fn see_zone(&mut self, path: PathBuf) {
+        let stamp = Stamp::of(&path);
+        self.zones.push((path, stamp));
     }
 
     /// Says that the last file is delegated.

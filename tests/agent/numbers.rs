@@ -1,0 +1,170 @@
+//! "Nobody is overtaken": a number is good for one start, and a place in line for somebody who takes what comes
+//! up.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::signal::Signal;
+use rungate::keeper::agent::{
+    frame::Inbox,
+    message::{Answer, Request, Sweep, Take},
+};
+use rungate::terms::pace::ExpireKill;
+
+use super::hostility::{LONG, answer, request};
+use super::{held, seats, waiter, waiting};
+use crate::support::{Running, Site, eventually, needs_root};
+
+/// A conversation of the test's own process.
+struct Caller(UnixStream, Inbox);
+
+impl Caller {
+    fn new(site: &Site) -> Self {
+        let connection = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+        connection.set_read_timeout(Some(LONG)).expect("a time");
+        let mut caller = Self(connection, Inbox::default());
+        // From then on it is heard in the order in which it speaks.
+        caller.says(&Request::About);
+        assert!(matches!(caller.hears(), Answer::About(_)));
+        caller
+    }
+
+    fn says(&mut self, request: &Request) {
+        self.0.write_all(&request.frame().expect("it is short")).expect("the agent reads");
+    }
+
+    /// Asks for a seat.
+    fn takes(&mut self, is_again: bool) {
+        self.says(&Request::Take(Take { is_again, ..request("matlab", LONG * 10) }));
+    }
+
+    #[track_caller]
+    fn hears(&mut self) -> Answer {
+        answer(&mut self.0, &mut self.1)
+    }
+
+    #[track_caller]
+    fn is_granted(&mut self) {
+        let answer = self.hears();
+        assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
+    }
+
+    #[track_caller]
+    fn waits(&mut self) {
+        let answer = self.hears();
+        assert!(matches!(answer, Answer::Waits(_)), "{answer:?}");
+    }
+}
+
+/// Two seats, both taken; the caller stands in line, and behind it somebody else. Then the caller gets one.
+fn served_first() -> (Site, Running, Caller, Running, Running) {
+    let (site, agent) = seats(2, "");
+    let of_first = site.test().args(["run", "--", "matlab"]).spawn();
+    let of_second = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut caller = Caller::new(&site);
+    caller.takes(false);
+    caller.waits();
+    let behind = waiter(&site, "games", 2);
+    of_first.kill();
+    caller.is_granted();
+    (site, agent, caller, behind, of_second)
+}
+
+/// Stops it once it has nothing left to do: what is said then it hears in that order.
+fn stop(agent: &Running) {
+    eventually("it rests", || (agent.state() == 'S').then_some(()));
+    agent.signal(Signal::SIGSTOP);
+}
+
+/// The next seat is for whoever stood behind.
+#[track_caller]
+fn comes_next(site: &Site, mut behind: Running, holder: Running) {
+    holder.kill();
+    assert_eq!(behind.read_line(), "it runs\n");
+    eventually("it has a seat", || {
+        held(site).iter().any(|(_, pid)| *pid == i64::from(behind.pid())).then_some(())
+    });
+}
+
+#[test]
+fn who_has_used_a_number_gets_another_one() {
+    needs_root!();
+    let (site, _agent, mut caller, behind, holder) = served_first();
+    caller.says(&Request::Started);
+    caller.takes(false);
+    assert_eq!(caller.hears(), Answer::Anew);
+    caller.waits();
+    comes_next(&site, behind, holder);
+}
+
+/// A launch whose conversation broke off has its number in the next one, and in no other.
+#[test]
+fn no_number_is_used_in_two_conversations() {
+    needs_root!();
+    let (site, _agent, mut caller, behind, holder) = served_first();
+    let mut other = Caller::new(&site);
+    other.takes(true);
+    other.is_granted();
+    other.says(&Request::Started);
+    caller.takes(false);
+    assert_eq!(caller.hears(), Answer::Anew);
+    caller.waits();
+    comes_next(&site, behind, holder);
+}
+
+/// Not even at the same moment.
+#[test]
+fn no_number_is_used_in_two_conversations_at_once() {
+    needs_root!();
+    let (site, agent, _caller, behind, holder) = served_first();
+    let mut others = [Caller::new(&site), Caller::new(&site)];
+    stop(&agent);
+    for other in &mut others {
+        other.takes(true);
+    }
+    agent.signal(Signal::SIGCONT);
+    // Who asks last has it, and the other one comes last.
+    let answers = others.each_mut().map(Caller::hears);
+    let granted = answers.iter().position(|answer| matches!(answer, Answer::Granted(_))).expect("a seat");
+    assert!(matches!(answers[1 - granted], Answer::Waits(_)), "{answers:?}");
+    others[granted].says(&Request::Started);
+    comes_next(&site, behind, holder);
+}
+
+/// What goes back because it is asked for again is not used any more: its number would be, twice.
+#[test]
+fn what_is_asked_for_again_is_not_used() {
+    needs_root!();
+    let (site, agent, mut caller, behind, holder) = served_first();
+    let mut other = Caller::new(&site);
+    stop(&agent);
+    other.takes(true);
+    caller.says(&Request::Started);
+    agent.signal(Signal::SIGCONT);
+    other.is_granted();
+    other.says(&Request::Started);
+    assert_eq!(held(&site).len(), 2);
+    comes_next(&site, behind, holder);
+}
+
+/// Who says something that is not for somebody in line stands there no longer: nobody behind it would get
+/// what it does not take.
+#[test]
+fn who_does_something_else_than_to_wait_keeps_no_place() {
+    needs_root!();
+    let sweep = Sweep { table: "seats".to_owned(), after: LONG, grace: LONG, kill: ExpireKill::Process };
+    for instead in [Request::GiveBack(false), Request::Expire(sweep)] {
+        let (site, _agent) = seats(1, "");
+        let holder = site.test().args(["run", "--", "matlab"]).spawn();
+        let mut caller = Caller::new(&site);
+        caller.takes(false);
+        caller.waits();
+        let mut behind = waiter(&site, "games", 2);
+        caller.says(&instead);
+        let answer = caller.hears();
+        assert!(matches!(answer, Answer::Done(_)), "{answer:?}");
+        assert_eq!(waiting(&site), 1);
+        holder.kill();
+        assert_eq!(behind.read_line(), "it runs\n");
+    }
+}
