@@ -134,8 +134,6 @@ impl Message {
 
     fn claim(&mut self, refused: &Refused<'_>) {
         let Refused { claim, reason, .. } = refused;
-        let member = claim.member_name(&SystemNames);
-        let member = member.map_or_else(String::new, |member| format!(" [{}]", visible(member)));
         let limit = claim.amount.effective_limit();
         let wanted = claim.amount.wanted();
         let why = claim.reason_of_limit().map_or_else(String::new, |why| format!(" ({why})"));
@@ -156,7 +154,7 @@ impl Message {
                 format!("{least}{} of {limit} used{why}{more}{line}", full.used())
             }
         };
-        self.lines.push(format!("  {}{member}  {numbers}", visible(claim.repository.as_ref())));
+        self.lines.push(format!("  {}  {numbers}", visible(claim.title(&SystemNames))));
         self.reasons(claim);
         if let Reason::Full(full) = reason {
             self.holders(full.known_holders(), &claim.repository);
