@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     commands::{
-        refusals::{ancestors::among_ancestors, waits},
+        refusals::{ancestors::among_ancestors, forced::is_forced, waits},
         run::wanted::{Wanted, quoted, rules},
         shared::names::SystemNames,
     },
@@ -305,7 +305,7 @@ fn advice(command: &OsStr, wanted: &Wanted<'_>, refusal: &Refusal<'_>) -> String
     let is_mine = |holder: &Holder| holder.uid.is_some() && holder.uid == me;
     let mine = full.iter().any(|(_, full)| full.known_holders().holders.iter().any(is_mine));
     let first = if mine { "Close one of yours" } else { "Try again later" };
-    let next = match waits::longest_wait(refusal) {
+    let next = match waits::longest_wait(refusal).filter(|_| !is_forced(wanted)) {
         Some(_) if refusal.waited.is_some() && waits::could_wait_longer(refusal) => {
             ", or wait longer".to_owned()
         }
