@@ -11,15 +11,15 @@ use super::{
     template::{Name, Placeholder},
 };
 
-/// How many sets of values are tried for one name.
-const MOST_TRIES: usize = 4096;
+/// How many sets of values are tried for one name: others can leave many that nobody can guess.
+const MOST_TRIES: usize = 1024;
 
 /// What stands in for many a `_`; a path has the first alone.
 const CHANGED: &[u8] = b"/ @\\#+:=";
 
 impl Repository {
     /// What a name says of the member, with each value as it was before it was changed to be safe, where that
-    /// is proved. It is guessed, also among `known`.
+    /// is proved. It is one of what is `known`; where nothing is, it is guessed.
     pub fn recall_name(&self, depth: usize, name: &str, known: &BTreeSet<Vec<u8>>) -> Option<Vec<Member>> {
         self.path.names.get(depth)?.recall(name, known)
     }
@@ -34,8 +34,9 @@ impl Name {
                 let safe = self.made_safe(value);
                 safe == *text || is_cut && safe.starts_with(text.trim_end_matches('_'))
             };
+            let guesses = if known.is_empty() { guesses(placeholder, text) } else { Vec::new() };
             let known = known.iter().map(Vec::as_slice).filter(is_it).map(Cow::Borrowed);
-            known.chain([Cow::Borrowed(text.as_bytes())]).chain(guesses(placeholder, text)).collect()
+            known.chain([Cow::Borrowed(text.as_bytes())]).chain(guesses).collect()
         });
         let mut search = Search { hash: hash_in(hash)?, options: options.collect(), tries: MOST_TRIES };
         let values = search.find(&mut Vec::new())?;
