@@ -222,10 +222,10 @@ fn each_entry_of_all_and_each_pattern_of_exactly_captures() {
     };
     let _night = run(&["simulate", "--job=7", "-v", "--queue", "night"]).spawn();
     assert_eq!(site.held_numbers("job.night,7.lock"), [1]);
-    full(&["push", "night", "now", "--force", "7"], "night 7");
-    full(&["push", "night", "7"], "night 7");
+    full(&["push", "night", "now", "--force", "7"], "night, 7");
+    full(&["push", "night", "7"], "night, 7");
     let _day = run(&["push", "day", "7"]).spawn();
-    full(&["simulate", "--queue", "day", "--job=7"], "day 7");
+    full(&["simulate", "--queue", "day", "--job=7"], "day, 7");
     // What one entry does not find, or what is one argument short, is no job.
     for none in [&["simulate", "--queue", "night"][..], &["simulate", "--job=7"], &["push", "night"]] {
         run(none).status(0);
@@ -233,7 +233,7 @@ fn each_entry_of_all_and_each_pattern_of_exactly_captures() {
     site.test()
         .args(["explain", "--", "push", "day", "x", "7"])
         .stdout(
-            "...\nexactly these[gap][..][gap]counts, queue = day, job = 7\n...\njob [day 7][gap][..]\n...\n",
+            "...\nexactly these[gap][..][gap]counts, queue = day, job = 7\n...\njob [day, 7][gap][..]\n...\n",
         )
         .status(0);
 }

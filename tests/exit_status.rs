@@ -1,5 +1,7 @@
 //! "rungate's own statuses", each of them, and the command's own.
 
+use std::fs;
+
 use crate::support::{Site, Test, needs_root, set_mode};
 
 const POLICY: &str = r#"
@@ -125,6 +127,30 @@ pub(crate) fn not_executable_and_not_found() {
         .status(126);
     site.test().args(["run", "--", "$DIR/bin"]).stderr("rungate: [..]\n...\n").status(126);
     assert_eq!(site.held("seats.lock"), []);
+}
+
+/// Where a directory of `PATH` is somebody else's the status is that of execvp, and no file is named that
+/// nobody has seen.
+#[test]
+fn not_found_where_a_directory_cannot_be_looked_into() {
+    needs_root!();
+    let site = site();
+    site.account("ann", &[]);
+    fs::create_dir(site.path("private")).expect("a directory");
+    set_mode(&site.path("private"), 0o700);
+    let run = |command| {
+        let test = site.test().user("ann").env("PATH", "$DIR/private:$DIR/bin:/usr/bin");
+        test.args(["run", "--", command])
+    };
+    run("missing")
+        .stderr(
+            "rungate: missing: not found in PATH, of which $DIR/private cannot be looked into: Permission denied\n",
+        )
+        .status(126);
+    run("true").status(0);
+    run("$DIR/private/missing")
+        .stderr("rungate: $DIR/private/missing: cannot be executed: [..]\n")
+        .status(126);
 }
 
 /// "71: a system call or a look-up of a user or group failed." And: "A look-up that *fails* refuses the

@@ -1,6 +1,8 @@
 //! `status`, `list` and `explain`: what is used, by whom, and why a command would or would not start. They
 //! take nothing.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::support::{Account, Ending, Site, Test, needs_root};
@@ -206,8 +208,8 @@ fn explain_answers_for_another_user() {
     explain("nobody-knows").stderr("rungate: [..]nobody-knows[..]\n...\n").status(64);
 }
 
-/// A member that is a directory is shown by its path as long as somebody is in it; scripts get the name of
-/// the file.
+/// "`shown_member` (for people ...)": a directory is shown by its path, whether anybody is in it or not,
+/// alone and beside others; scripts get what the name of the file tells.
 #[test]
 fn a_directory_is_shown_by_its_path() {
     let site = Site::with_policy(
@@ -215,22 +217,100 @@ fn a_directory_is_shown_by_its_path() {
         [repository.tree]
         per   = \"directory\"
         limit = 1
+        [repository.first]
+        per   = [\"directory\", \"user\"]
+        limit = 1
+        [repository.last]
+        per   = [\"user\", \"directory\"]
+        limits = [{ directories = [\"$DIR/work\"], limit = 1 }]
+        limit = 2
         [[rule]]
         commands = [\"make\"]
-        acquire  = [\"tree\"]
+        acquire  = [\"tree\", \"first\", \"last\"]
         ",
     );
     site.program("make");
+    let own = Account::own().name;
     let running = site.test().args(["run", "--", "make"]).spawn();
     let work = site.path("work").canonicalize().expect("where commands start");
-    let title = format!("tree [{}]: 1 of 1 used", work.display());
-    let listed = site.test().args(["list"]).directory("/").outcome().stdout;
-    assert!(listed.starts_with(&title), "{listed}");
-    let json = site.test().args(["list", "--json"]).directory("/").outcome().stdout;
-    assert!(!json.contains(&format!("\"member\": \"{}", work.display())), "{json}");
+    let work = work.display();
+    let titles =
+        [format!("tree [{work}]"), format!("first [{work}, {own}]"), format!("last [{own}, {work}]")];
+    let refused = site.test().args(["run", "--", "make"]).outcome().stderr;
+    let explained = site.test().args(["explain", "--", "make"]).outcome().stdout;
+    let shown = |used| {
+        let listed = site.test().args(["list"]).directory("/").outcome().stdout;
+        let status = site.test().args(["status"]).directory("/").outcome().stdout;
+        for title in &titles {
+            assert!(listed.contains(&format!("{title}: {used} of 1 used")), "{listed}");
+            let member = title.split(['[', ']']).nth(1).expect("the member");
+            assert!(status.lines().any(|line| line.starts_with(&format!("  {member} "))), "{status}");
+        }
+    };
+    for title in &titles {
+        assert!(
+            refused.contains(title.as_str()) && explained.contains(title.as_str()),
+            "{refused}{explained}"
+        );
+    }
+    shown(1);
+    let listed = json(&site.test().args(["list", "--json"]).directory("/"));
+    let again = json(&site.test().args(["status", "--json"]));
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    for (index, title) in titles.iter().enumerate() {
+        let (member, shown) = (&listed[index]["member"], listed[index]["shown_member"].as_str());
+        assert_eq!(again[index]["member"], *member);
+        let member = member.as_str().expect("a name");
+        assert!(
+            !member.contains('/') && title.ends_with(&format!(" [{}]", shown.expect("a name"))),
+            "{listed}"
+        );
+        let labels =
+            format!("repository=\"{}\",member=\"{member}\"", title.split(' ').next().expect("its name"));
+        assert!(metrics.contains(&format!("rungate_slots_used{{{labels}}} 1\n")), "{metrics}");
+        let known =
+            format!("rungate_member_info{{{labels},shown_member=\"{}\"}} 1\n", shown.expect("a name"));
+        assert!(metrics.contains(&known), "{metrics}");
+    }
     drop(running);
-    let listed = site.test().args(["list"]).directory("/").outcome().stdout;
-    assert!(!listed.contains(&title), "{listed}");
+    shown(0);
+}
+
+/// What nobody can guess is shown as it was made safe, unless somebody is there or the policy names it: a
+/// hash is the only proof, and what looks alike has another one.
+#[test]
+fn a_directory_that_cannot_be_guessed_is_shown_while_somebody_is_in_it() {
+    let site = Site::with_policy(
+        "
+        [repository.tree]
+        per   = [\"directory\", \"user\"]
+        limit = 1
+        [[rule]]
+        commands = [\"make\"]
+        acquire  = [\"tree\"]
+        [[rule]]
+        commands    = [\"other\"]
+        directories = [\"$DIR/work/named by it/**\"]
+        acquire     = [\"tree\"]
+        ",
+    );
+    site.program("make");
+    for name in ["a b", "named by it"] {
+        fs::create_dir(site.path("work").join(name)).expect("a directory");
+    }
+    let work = site.path("work").canonicalize().expect("where commands start");
+    let listed = || site.test().args(["list"]).directory("/").outcome().stdout;
+    let shown = |name: &str| listed().contains(&format!("tree [{}/{name}, ", work.display()));
+    let running = site.test().directory("work/a b").args(["run", "--", "make"]).spawn();
+    assert!(shown("a b"), "{}", listed());
+    // It is made safe in the same way.
+    fs::create_dir(work.join("a\tb")).expect("a directory");
+    let alike = site.test().directory("work/a\tb").args(["list"]).outcome().stdout;
+    assert!(!alike.contains("\\t"), "{alike}");
+    drop(running);
+    assert!(!shown("a b") && listed().contains("work_a_b-"), "{}", listed());
+    drop(site.test().directory("work/named by it").args(["run", "--", "make"]).spawn());
+    assert!(shown("named by it"), "{}", listed());
 }
 
 /// Somebody asks what another user would meet with a policy of their own: the file is theirs, and they can be

@@ -161,12 +161,12 @@ pub(crate) fn a_list_says_it_for_users_and_hosts_together() {
     ] {
         let test = viewer(&site, user).host(host);
         running.extend((0..limit).map(|_| test.spawn()));
-        full_for(&test, &format!("seats [{user} {host}]  {limit} of {limit} used{why}\n"));
+        full_for(&test, &format!("seats [{user}, {host}]  {limit} of {limit} used{why}\n"));
     }
     let status = site.test().args(["status"]).outcome().stdout;
     for line in [
-        "pia build1.example.org 3 3 0 0 [..] limit of %power on build*",
-        "bob build2 2 2 0 0 [..] limit of BUILD2",
+        "pia, build1.example.org 3 3 0 0 [..] limit of %power on build*",
+        "bob, build2 2 2 0 0 [..] limit of BUILD2",
     ] {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let expected = words(line);

@@ -1,10 +1,12 @@
 //! "Every fault of every file is reported at once as `path:line:col: message` with the line, a caret and,
 //! where there is one, the nearest valid spelling; then nothing is applied (78)."
 
+use std::fs;
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::{Ending, Site, Test, storm_size};
+use crate::support::{Ending, Site, Terminal, Test, needs_tmux, storm_size};
 
 /// Ten mistakes, of ten kinds, the line of each told by its comment.
 const TEN_MISTAKES: &str = r#"version = 1
@@ -360,4 +362,23 @@ fn judge(run: &Test, check: &Test) -> Result<(), TestCaseError> {
         prop_assert_eq!(checked.ending, Ending::Status(0), "{:?}", checked);
     }
     Ok(())
+}
+
+/// On a terminal a long line is broken between words, and what is to be copied is not; whatever reads what
+/// was redirected gets each fault as one line.
+#[test]
+fn on_a_terminal_lines_are_broken_between_words() {
+    needs_tmux!();
+    let site = Site::new();
+    site.write("work/p.toml", "[repository.a]\nper = [\"user\", \"machine\"]\nlimit = 1\n");
+    let check = format!("{} policy check --policy p.toml", site.rungate().display());
+    let terminal = Terminal::open_for(site.test(), (72, 20));
+    terminal.command(&format!("{check} 2>redirected; clear; {check}"));
+    let screen = terminal.shows("rungate: 1 fault");
+    let said: Vec<&str> = screen.lines().take_while(|line| line.trim() != "|").collect();
+    let redirected = fs::read_to_string(site.path("work/redirected")).expect("what was redirected");
+    let whole = redirected.lines().next().expect("a fault");
+    assert!(said.len() > 1 && said.iter().skip(1).all(|line| line.starts_with("  ")), "{screen}");
+    let joined = said.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    assert_eq!(joined, whole, "{screen}");
 }

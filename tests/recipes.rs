@@ -406,6 +406,8 @@ fn pam() {
     let open = site.test().program(site.path("bin/rungate-session"));
     let (printed, _) = said(&open.env("PAM_TYPE", "open_session").env("PAM_USER", "ann"));
     assert!(printed.contains("You have three sessions. Close one of them first."), "{printed}");
+    assert!(printed.contains("ry again later\n"), "{printed}");
+    assert!(!printed.contains("--wait"), "nobody can give it there: {printed}");
     drop(session("bob").spawn());
     // The slot is free once the session has ended.
     let mut first = sessions.remove(0);

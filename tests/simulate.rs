@@ -377,6 +377,16 @@ fn what_cannot_be_played_is_said() {
             ",
         )
         .status(64);
+    // No command is suggested that would mend a log as if it were a policy.
+    site.test()
+        .args(["simulate", "log.jsonl"])
+        .stderr(
+            "
+            rungate: log.jsonl is called as a log is, and the policy to try comes first
+            rungate simulate /etc/rungate/policy.toml log.jsonl
+            ",
+        )
+        .status(64);
     let wrong = |limit: &str, said: &str| simulate(&site, SEATS, &["--limit", limit]).stderr(said).status(64);
     wrong("matlab", "rungate: --limit takes a repository and its limits, as matlab=8..16, not \"matlab\"\n");
     wrong(

@@ -154,7 +154,15 @@ impl Missing {
     fn of(self, command: &OsStr, search: &Search) -> ProgramError {
         let search = search.text().to_owned();
         match self {
-            Self { unusable: Some((file, errno)), .. } => ProgramError::of(file, errno),
+            Self { unusable: Some((file, errno)), .. } => match file.parent() {
+                Some(directory)
+                    if !command.as_bytes().contains(&b'/') && executable::is_out_of_sight(&file) =>
+                {
+                    let (command, directory) = (command.to_owned(), directory.to_owned());
+                    ProgramError::OutOfSight { command, directory, errno }
+                }
+                _ => ProgramError::of(file, errno),
+            },
             Self { shim: Some(path), .. } => {
                 let is_copy = path.symlink_metadata().is_ok_and(|found| found.is_file());
                 ProgramError::NotBehind { shim: Shim { name: command.to_owned(), path }, search, is_copy }

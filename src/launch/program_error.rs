@@ -28,6 +28,15 @@ pub enum ProgramError {
         /// The path.
         path: PathBuf,
     },
+    /// No directory of `PATH` is seen to have it, and one cannot be looked into.
+    OutOfSight {
+        /// The command.
+        command: OsString,
+        /// The first such directory.
+        directory: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
     /// It is there and cannot be executed.
     CannotExecute {
         /// The file.
@@ -50,9 +59,10 @@ impl ProgramError {
         }
     }
 
-    /// Whether it is there at all: the difference between the statuses 126 and 127.
+    /// Whether it is there at all, as far as `execvp` would tell: the difference between the statuses 126 and
+    /// 127.
     pub fn was_found(&self) -> bool {
-        matches!(self, Self::CannotExecute { .. } | Self::IsRungate { .. })
+        matches!(self, Self::CannotExecute { .. } | Self::OutOfSight { .. } | Self::IsRungate { .. })
     }
 
     /// What to do about it, where that is not plain.
@@ -90,6 +100,13 @@ impl fmt::Display for ProgramError {
                 visible(search)
             ),
             Self::NotFound { path } => write!(formatter, "{}: not found", visible(path)),
+            Self::OutOfSight { command, directory, errno } => write!(
+                formatter,
+                "{}: not found in PATH, of which {} cannot be looked into: {}",
+                visible(command),
+                visible(directory),
+                errno.desc()
+            ),
             Self::CannotExecute { path, errno } => {
                 write!(formatter, "{}: cannot be executed: {}", visible(path), errno.desc())
             }

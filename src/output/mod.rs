@@ -11,3 +11,4 @@ pub(crate) mod json;
 pub(crate) mod living_line;
 pub(crate) mod stream;
 pub(crate) mod table;
+pub(crate) mod wrapped;

@@ -126,6 +126,13 @@ impl fmt::Display for Fault {
             Fault::BadPattern { reason } => write!(f, "this is no pattern: {}", reason.shown()),
             Fault::IdTooLarge => write!(f, "no user or group can have this number"),
             Fault::EmptyRange => write!(f, "the range is empty: its end is below its start"),
+            Fault::RelativeCommand { entry } if entry.starts_with(['~', '$']) => write!(
+                f,
+                "{} can match no path, because nothing is put in for \"{}\" here; write the name alone, or {}",
+                quoted(entry),
+                entry.split('/').next().unwrap_or_default().shown(),
+                quoted(&format!("/home/*/{}", entry.split_once('/').map_or("", |(_, rest)| rest)))
+            ),
             Fault::RelativeCommand { entry } => write!(
                 f,
                 "{} can match no path, because paths begin with \"/\"; write the name alone, or {}",

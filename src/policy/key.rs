@@ -153,3 +153,20 @@ pub(super) enum Shape {
 pub(super) const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key { name, shape, about, is_required: false, is_filled: false }
 }
+
+/// How the tables of a list are written.
+pub(super) fn tables_of(key: &str) -> &'static str {
+    match key {
+        "rule" => "a list of tables, each under [[rule]]",
+        "test" => "a list of tables, each under [[test]]",
+        _ => "a list of tables",
+    }
+}
+
+/// How a table is written whose keys are names.
+pub(super) fn table_of(key: &str) -> &'static str {
+    match key {
+        "repository" => "a table for each, under [repository.NAME]",
+        _ => "a table",
+    }
+}

@@ -9,7 +9,7 @@ use super::{
     choice::Choice,
     fault::Fault,
     findings::Findings,
-    key::Keys,
+    key::{Keys, table_of, tables_of},
     limit::HIGHEST_LIMIT,
     place::{At, Written},
     share::Share,
@@ -115,12 +115,7 @@ impl<'a> Section<'a> {
 
     /// The tables of a list, as under `[[key]]`.
     pub(super) fn tables(&self, key: &'static str, keys: &'static Keys) -> Vec<Section<'a>> {
-        let expected = match key {
-            "rule" => "a list of tables, each under [[rule]]",
-            "test" => "a list of tables, each under [[test]]",
-            _ => "a list of tables",
-        };
-        let list = self.get(key).and_then(|value| value.list(expected));
+        let list = self.get(key).and_then(|value| value.list(tables_of(key)));
         list.map_or_else(Vec::new, |list| list.value.iter().filter_map(|value| value.section(keys)).collect())
     }
 
@@ -332,7 +327,7 @@ impl<'a> Value<'a> {
     /// The names of a table with their values, in the order in which they were written.
     pub(super) fn by_name(&self) -> Option<Vec<(Written<&'a str>, Value<'a>)>> {
         let Some(table) = self.tree.as_table() else {
-            self.wrong("a table");
+            self.wrong(table_of(self.key));
             return None;
         };
         let mut named: Vec<_> = table

@@ -2,8 +2,13 @@
 //! nothing that depends on the request; whether it counts is for the evaluator to say.
 
 use super::{
-    acquisition::Acquisition, choice::Choice, hold::Hold, place::Place, repository::Charge,
-    selector::Selectors, span_of_time::Wait,
+    acquisition::Acquisition,
+    choice::Choice,
+    hold::Hold,
+    place::Place,
+    repository::Charge,
+    selector::{Selector, Selectors},
+    span_of_time::Wait,
 };
 use crate::terms::origin::{Origin, rule_title};
 
@@ -126,5 +131,10 @@ impl Rule {
     /// stand for.
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
+    }
+
+    /// The working directories it is written for, as far as it names any; among them are patterns.
+    pub fn named_directories(&self) -> Vec<String> {
+        self.selectors.shown(Selector::Directories)
     }
 }

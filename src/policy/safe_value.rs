@@ -7,6 +7,9 @@ use std::fmt::Write;
 /// The digits of a hash in a file name.
 const HASH_DIGITS: usize = 16;
 
+/// How long a hash is with the dash before it.
+pub(super) const HASH_LENGTH: usize = HASH_DIGITS + 1;
+
 /// The longest name, so that what others append to it still fits into the 255 bytes of a file system.
 pub(super) const LONGEST_NAME: usize = 200;
 
@@ -36,6 +39,14 @@ pub(super) fn sanitized(value: &[u8], reserved: &[u8]) -> String {
 
 /// What is appended to a name that was changed: a hash of the original, the parts told apart.
 pub(super) fn hash_suffix<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut suffix = String::with_capacity(HASH_LENGTH);
+    // Writing to a string cannot fail.
+    let _ = write!(suffix, "-{:016x}", hash(parts));
+    suffix
+}
+
+/// The hash itself.
+pub(super) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     // FNV-1a with 64 bits. Its own few lines rather than the standard library's hasher, whose result may
     // change from one version to the next: these names must outlive an update.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -45,24 +56,21 @@ pub(super) fn hash_suffix<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Stri
         // No value holds a NUL: the system passes none.
         feed(0);
     }
-    let mut suffix = String::with_capacity(HASH_DIGITS + 1);
-    // Writing to a string cannot fail.
-    let _ = write!(suffix, "-{hash:016x}");
-    suffix
+    hash
 }
 
-/// Whether a name is that of this value, changed to be safe.
-pub(crate) fn is_name_of(name: &str, value: &[u8]) -> bool {
-    sanitized(value, &[]) + &hash_suffix([value]) == name
+/// The hash that was appended.
+pub(super) fn hash_in(suffix: &str) -> Option<u64> {
+    u64::from_str_radix(suffix.strip_prefix('-')?, 16).ok()
 }
 
 /// Whether a name looks as if a value had been changed for it.
-pub(crate) fn is_changed(name: &str) -> bool {
+pub(super) fn is_changed(name: &str) -> bool {
     ends_in_hash(name.as_bytes())
 }
 
 fn ends_in_hash(value: &[u8]) -> bool {
-    let Some(dash) = value.len().checked_sub(HASH_DIGITS + 1) else { return false };
+    let Some(dash) = value.len().checked_sub(HASH_LENGTH) else { return false };
     value[dash] == b'-' && value[dash + 1..].iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
@@ -91,7 +99,7 @@ mod tests {
     fn changed_values_hold_only_safe_characters() {
         assert_eq!(sanitized(b"../a b\xff", b""), "_._a_b_");
         assert_eq!(sanitized(b"a.b", b"."), "a_b");
-        assert_eq!(hash_suffix([b"".as_slice()]).len(), HASH_DIGITS + 1);
+        assert_eq!(hash_suffix([b"".as_slice()]).len(), HASH_LENGTH);
         assert!(ends_in_hash(format!("ann{}", hash_suffix([b"x".as_slice()])).as_bytes()));
     }
 

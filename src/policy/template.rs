@@ -101,7 +101,7 @@ impl Name {
         Name { pieces, reserved, touching }
     }
 
-    fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+    pub(super) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Value(placeholder) => Some(placeholder),
             Piece::Literal(_) => None,
@@ -116,7 +116,15 @@ impl Name {
         }
     }
 
-    fn expand<E>(&self, value: &mut impl FnMut(&Placeholder) -> Result<Vec<u8>, E>) -> Result<String, E> {
+    /// A value with every character that may not stand in this name replaced.
+    pub(super) fn made_safe(&self, value: &[u8]) -> String {
+        sanitized(value, &self.reserved)
+    }
+
+    pub(super) fn expand<E>(
+        &self,
+        value: &mut impl FnMut(&Placeholder) -> Result<Vec<u8>, E>,
+    ) -> Result<String, E> {
         if let Some(text) = self.literal() {
             return Ok(text.to_owned());
         }
@@ -130,7 +138,7 @@ impl Name {
                 Piece::Literal(text) => name.push_str(text),
                 Piece::Value(_) => {
                     let value = left.next().map_or(&[][..], Vec::as_slice);
-                    name.push_str(&sanitized(value, &self.reserved));
+                    name.push_str(&self.made_safe(value));
                     // One hash for all values, after the last of them.
                     if !plain && left.len() == 0 {
                         name.push_str(&hash());
@@ -141,12 +149,17 @@ impl Name {
         Ok(if name.len() < LONGEST_NAME { name } else { self.shortened(&name, &hash()) })
     }
 
-    /// A name that is too long, cut to exactly the longest length, which no other name has.
-    fn shortened(&self, name: &str, hash: &str) -> String {
-        let ending = match self.pieces.last() {
+    /// What stands at the end of a name even where it is shortened.
+    pub(super) fn kept_ending(&self) -> &str {
+        match self.pieces.last() {
             Some(Piece::Literal(text)) if text.len() <= LONGEST_NAME / 4 => text.as_str(),
             _ => "",
-        };
+        }
+    }
+
+    /// A name that is too long, cut to exactly the longest length, which no other name has.
+    fn shortened(&self, name: &str, hash: &str) -> String {
+        let ending = self.kept_ending();
         let mut kept = LONGEST_NAME - hash.len() - ending.len();
         let mut padding = 0;
         while !name.is_char_boundary(kept) {

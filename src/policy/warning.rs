@@ -14,6 +14,7 @@ coded! {
         UnusedAlias { name: String } = "unused-alias",
         OrderAlone = "order-without-first-of",
         FamilyOfOne { family: String } = "family-of-one",
+        NoMembers { repository: String } = "no-members",
         NeverBinds { ceiling: Share, limit: u32 } = "never-binds",
         NeverReached { before: String } = "never-reached",
         NeverMatches { because: String } = "never-matches",
@@ -47,6 +48,11 @@ impl fmt::Display for Warning {
                     family.shown()
                 )
             }
+            Warning::NoMembers { repository } => write!(
+                f,
+                "repository \"{}\" is one for all and has no members, so that this counts for nothing",
+                repository.shown()
+            ),
             Warning::NeverBinds { ceiling, limit } => {
                 write!(f, "a ceiling of {ceiling} says nothing beside a limit of {limit}")
             }

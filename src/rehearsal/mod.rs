@@ -50,6 +50,9 @@ pub struct Rehearsal<'p> {
     pub got: String,
     /// What became of every rule.
     pub trace: Vec<TraceEntry<'p>>,
+    /// What the test has others use of tables that the launch does not ask for: `seats [anm]`. Often that is
+    /// meant, to show that it does not count; in a test that fails it may be misspelled.
+    pub beside: Vec<String>,
 }
 
 /// Plays every test; `now` is the time for those that do not say.
@@ -62,8 +65,12 @@ fn play(stage: Stage<'_>) -> Rehearsal<'_> {
     let Stage { policy, scenario, .. } = stage;
     let cast = Cast::new(&scenario.person);
     let decision = stage.decide(&cast);
+    let mut beside = Vec::new();
     let (actual, intended) = match decision.verdict {
-        Verdict::Start(start) => launch(stage, &cast, &start),
+        Verdict::Start(start) => {
+            beside = stage.not_asked_for(&start.demands, &cast);
+            launch(stage, &cast, &start)
+        }
         Verdict::Denied { rule, matches } => {
             let why = format!("refused by \"{}\", which matches {matches}", rule.shown_name());
             (Ending::Refuse(vec![rule.shown_name().into()], why), None)
@@ -81,6 +88,7 @@ fn play(stage: Stage<'_>) -> Rehearsal<'_> {
         expected: critic.show_expected(),
         got: critic.show(&actual, intended.as_ref()),
         trace: decision.trace,
+        beside,
     }
 }
 

@@ -105,6 +105,22 @@ impl<'p> Stage<'p> {
         Ok(others)
     }
 
+    /// What others use of tables that these demands are not about.
+    pub(super) fn not_asked_for(&self, demands: &[Demand<'_>], cast: &Cast<'_>) -> Vec<String> {
+        let held = self.scenario.held.iter().map(|held| (held.repository, held.member.as_deref()));
+        let waiting = self.scenario.waiting.iter().map(|one| (one.repository, one.member.as_deref()));
+        let is_asked_for = |(repository, member): (usize, Option<&str>)| {
+            demands
+                .iter()
+                .flat_map(Demand::claims)
+                .any(|claim| self.is_about(repository, member, claim, cast))
+        };
+        let name = |(repository, member): (usize, Option<&str>)| {
+            Some(named(self.policy.repositories().get(repository)?.shown_name(), member))
+        };
+        held.chain(waiting).filter(|entry| !is_asked_for(*entry)).filter_map(name).collect()
+    }
+
     /// What somebody else who starts the command wants of a table; none where it is another member's.
     fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
         let cast = Cast::new(person);

@@ -41,6 +41,11 @@ pub fn check(path: &Path) -> Result<FileId, Errno> {
     }
 }
 
+/// Whether nobody can tell from here if there is such a file.
+pub fn is_out_of_sight(path: &Path) -> bool {
+    stat(path) == Err(Errno::EACCES)
+}
+
 /// The file or directory that a path leads to.
 pub fn identity(path: &Path) -> Option<FileId> {
     stat(path).ok().map(|status| FileId::from(&status))

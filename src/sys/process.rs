@@ -207,6 +207,13 @@ pub fn own_lineage() -> impl Iterator<Item = i32> {
     lineage(own_pid())
 }
 
+/// The name of the process that started this one, as the kernel shows it: any that it likes.
+pub fn parent_name() -> Option<String> {
+    let parent = own_lineage().nth(1)?;
+    let name = fs::read(format!("/proc/{parent}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
 /// A process and its ancestors, as far as they can be seen, the process first.
 pub fn lineage(pid: i32) -> impl Iterator<Item = i32> {
     std::iter::successors(Some(pid), |pid| {

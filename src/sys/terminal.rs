@@ -55,6 +55,11 @@ pub(crate) fn columns() -> Option<u16> {
     tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns >= 20)
 }
 
+/// The same of the one behind standard error.
+pub(crate) fn error_columns() -> Option<u16> {
+    tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col).filter(|columns| *columns >= 20)
+}
+
 /// How many columns and rows the one behind standard output has; 80 and 24 where it does not say.
 pub(crate) fn size() -> (u16, u16) {
     match tcgetwinsize(io::stdout()) {

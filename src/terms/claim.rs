@@ -8,7 +8,7 @@ use super::{
     amount::Amount,
     because::{self, Because, Kept},
     location::{FileLocation, Location},
-    member::Member,
+    member::{self, Member},
     names::Names,
     nested::Nested,
     origin::Origin,
@@ -82,8 +82,16 @@ impl<'p> Claim<'p> {
         }
     }
 
-    /// Whose table it is, for people: `ann`, `cad`, `ann ws17`. Names that cannot be found are shown as
-    /// numbers.
+    /// `seats-per-user [ann]`, `cache [ann, /opt/matlab/bin]`: for people.
+    pub fn title(&self, names: &dyn Names) -> String {
+        if self.member.is_empty() {
+            return self.repository.clone().into_owned();
+        }
+        format!("{} [{}]", self.repository, member::shown(&self.member, names))
+    }
+
+    /// Whose table it is, as tests and programs write it: `ann`, `cad`, `ann ws17`. Names that cannot be
+    /// found are numbers.
     pub fn member_name(&self, names: &dyn Names) -> Option<String> {
         if self.member.is_empty() {
             return None;

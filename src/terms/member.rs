@@ -2,6 +2,11 @@
 
 use super::names::Names;
 
+/// Several of them, for people: `ann, /opt/matlab/bin`.
+pub fn shown(members: &[Member], names: &dyn Names) -> String {
+    members.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(", ")
+}
+
 /// Whose file of a `per` repository it is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Member {

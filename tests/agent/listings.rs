@@ -45,6 +45,22 @@ fn everything_that_shows_repositories_shows_the_agents() {
     assert!(status.stdout.contains("the agent cannot be reached"), "{}", status.stdout);
 }
 
+/// A table is called as a lock file would be, and shown as people know it, to whoever asks.
+#[test]
+fn a_directory_is_shown_by_its_path() {
+    needs_root!();
+    let (site, _agent) = seats(1, "per = [\"directory\", \"user\"]");
+    let _running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let work = site.path("work").canonicalize().expect("where commands start");
+    let title = format!("seats [{}, games]", work.display());
+    for user in ["root", "nobody"] {
+        let listed = site.test().user(user).directory("/").args(["list"]).outcome().stdout;
+        assert!(listed.starts_with(&format!("{title}: 1 of 1 used\n")), "{listed}");
+    }
+    let refused = site.test().user("games").args(["run", "--", "matlab"]).outcome().stderr;
+    assert!(refused.contains(&format!("\n  {title}  1 of 1 used\n")), "{refused}");
+}
+
 /// What is printed decides as the original does: `per` and `keeper`, and no path.
 #[test]
 fn the_policy_is_shown_as_it_is() {

@@ -280,6 +280,23 @@ enabled = "no"
 "#,
     },
     Case {
+        about: "a list of tables where each has its name in the heading",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[[repository]]
+name = "a"
+limit = 5
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:1:1: "repository" is a list; it must be a table for each, under [repository.NAME] [wrong-type]
+  |
+1 | [[repository]]
+  | ^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
         about: "a table where a list of tables is needed",
         files: &[(
             "/etc/rungate/policy.toml",

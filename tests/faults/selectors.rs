@@ -175,6 +175,25 @@ commands = ["bin/matlab"]
 "#,
     },
     Case {
+        about: "a path that a shell would make of it",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
+acquire = ["a"]
+commands = ["$HOME/bin/matlab"]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:5:13: "$HOME/bin/matlab" can match no path, because nothing is put in for "$HOME" here; write the name alone, or "/home/*/bin/matlab" [relative-command]
+  |
+5 | commands = ["$HOME/bin/matlab"]
+  |             ^^^^^^^^^^^^^^^^^^
+"#,
+    },
+    Case {
         about: "a directory that does not begin at the root",
         files: &[(
             "/etc/rungate/policy.toml",

@@ -107,6 +107,29 @@ first_of = "f"
 "#,
     },
     Case {
+        about: "a member of what has none",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+[[rule]]
+acquire = ["a"]
+[[test]]
+name = "full"
+command = "vi"
+expect = "start"
+use = { "a [ann]" = 5 }
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:9:9: warning: repository "a" is one for all and has no members, so that this counts for nothing [no-members]
+  |
+9 | use = { "a [ann]" = 5 }
+  |         ^^^^^^^^^
+"#,
+    },
+    Case {
         about: "a ceiling that says nothing",
         files: &[(
             "/etc/rungate/policy.toml",

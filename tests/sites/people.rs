@@ -137,6 +137,17 @@ fn ssh_sessions() {
             ",
         )
         .status(75);
+    // Nobody can type anything there, save what they ask sshd for by another name.
+    let sshd = |line: &str| {
+        site.script("sshd", &format!("#!/bin/sh\n{line}\nexit $?\n"));
+        let outcome = site.test().program(site.path("bin/sshd")).user("ann").outcome();
+        assert!(outcome.stderr.contains("\nClose one of yours, or "), "{outcome:?}");
+        outcome.stderr.contains("--wait")
+    };
+    let rungate = site.rungate().display().to_string();
+    assert!(!sshd(&format!("{rungate} {line}")), "it suggests what nobody can give");
+    site.program("ssh-session");
+    assert!(sshd(&format!("{rungate} run -- ssh-session")), "it suggests nothing to whoever can type");
     // "Three for each user, ten for the account that copies the backups, and no limit for root."
     let _others = [spawn(&session("bob", None), 3), spawn(&session("backup", Some("cat")), 10)];
     for user in ["bob", "backup"] {

@@ -83,9 +83,12 @@ pub(super) fn to_json(rehearsal: &Rehearsal<'_>) -> Value {
 
 /// What was expected, what came out, and what became of every rule.
 pub(super) fn describe(policy: &Policy, rehearsal: &Rehearsal<'_>) -> String {
-    let Rehearsal { scenario, expected, got, trace, .. } = rehearsal;
+    let Rehearsal { scenario, expected, got, trace, beside, passed: _ } = rehearsal;
     let mut text = format!("{}: test \"{}\" failed", scenario.place, visible(&scenario.name));
     let _ = write!(text, "\n  expected  {}\n  got       {}", visible(expected), visible(got));
+    for table in beside {
+        let _ = write!(text, "\n  use       {}: the launch does not ask for it", visible(table));
+    }
     for entry in trace {
         let _ =
             write!(text, "\n  rule      {}: {}", visible(entry.rule.shown_name()), entry.describe(policy));

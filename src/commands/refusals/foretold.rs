@@ -143,6 +143,5 @@ fn pids(found: &Found) -> String {
 
 /// `seats-per-user [ann]`
 pub(in crate::commands) fn title(claim: &Claim<'_>) -> String {
-    let member = claim.member_name(&SystemNames).map(|member| format!(" [{member}]"));
-    visible(format!("{}{}", claim.repository, member.unwrap_or_default()))
+    visible(claim.title(&SystemNames))
 }

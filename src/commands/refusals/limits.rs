@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     commands::{
-        refusals::{ancestors::among_ancestors, waits},
+        refusals::{ancestors::among_ancestors, forced::is_forced, waits},
         run::wanted::{Wanted, quoted, rules},
         shared::names::SystemNames,
     },
@@ -134,8 +134,6 @@ impl Message {
 
     fn claim(&mut self, refused: &Refused<'_>) {
         let Refused { claim, reason, .. } = refused;
-        let member = claim.member_name(&SystemNames);
-        let member = member.map_or_else(String::new, |member| format!(" [{}]", visible(member)));
         let limit = claim.amount.effective_limit();
         let wanted = claim.amount.wanted();
         let why = claim.reason_of_limit().map_or_else(String::new, |why| format!(" ({why})"));
@@ -156,7 +154,7 @@ impl Message {
                 format!("{least}{} of {limit} used{why}{more}{line}", full.used())
             }
         };
-        self.lines.push(format!("  {}{member}  {numbers}", visible(claim.repository.as_ref())));
+        self.lines.push(format!("  {}  {numbers}", visible(claim.title(&SystemNames))));
         self.reasons(claim);
         if let Reason::Full(full) = reason {
             self.holders(full.known_holders(), &claim.repository);
@@ -307,7 +305,7 @@ fn advice(command: &OsStr, wanted: &Wanted<'_>, refusal: &Refusal<'_>) -> String
     let is_mine = |holder: &Holder| holder.uid.is_some() && holder.uid == me;
     let mine = full.iter().any(|(_, full)| full.known_holders().holders.iter().any(is_mine));
     let first = if mine { "Close one of yours" } else { "Try again later" };
-    let next = match waits::longest_wait(refusal) {
+    let next = match waits::longest_wait(refusal).filter(|_| !is_forced(wanted)) {
         Some(_) if refusal.waited.is_some() && waits::could_wait_longer(refusal) => {
             ", or wait longer".to_owned()
         }

@@ -4,6 +4,7 @@
 
 mod ancestors;
 pub(super) mod exectimes;
+mod forced;
 pub(super) mod foretold;
 pub(super) mod limits;
 pub(super) mod waits;

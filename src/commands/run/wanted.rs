@@ -28,6 +28,8 @@ pub(in crate::commands) struct Wanted<'p> {
     pub(in crate::commands) longest: Option<Wait>,
     /// Options to repeat in a suggested `run`, each with a blank in front.
     pub(in crate::commands) run_options: String,
+    /// Whether `--as` gives it another name.
+    pub(in crate::commands) is_renamed: bool,
     /// `--policy`, to repeat with any command.
     pub(in crate::commands) policy_option: String,
     /// The same for `explain`, which knows nothing of `--limit`.
@@ -63,6 +65,7 @@ impl<'p> Wanted<'p> {
             hold: start.hold.with(options.hold).resolve(),
             longest: options.wait,
             run_options,
+            is_renamed: options.typed_as.is_some(),
             policy_option,
             explain_options,
         }

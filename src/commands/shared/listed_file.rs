@@ -4,13 +4,12 @@
 use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
-    rc::Rc,
 };
 
 use serde_json::{Value, json};
 
 use crate::{
-    commands::shared::{inhabited::Inhabited, owner::Terms, situation::Situation},
+    commands::shared::{owner::Terms, situation::Situation},
     escape::visible,
     keeper::{
         agent::{self, client::Client},
@@ -25,11 +24,12 @@ use crate::{
 pub(in crate::commands) struct ListedFile {
     /// The repository's name.
     pub(in crate::commands) name: String,
-    /// Whose it is, where there is one for each.
+    /// Whose it is, where there is one for each, as its name tells: always the same.
     pub(in crate::commands) member: Option<String>,
+    /// The same for people: values that were changed for the name as they are, where that is known.
+    pub(in crate::commands) shown_member: Option<String>,
     /// Where its line ends.
     pub(in crate::commands) queue: Queue,
-    pub(super) inhabited: Rc<Inhabited>,
     pub(super) kept_at: KeptAt,
     /// What the policy says of it, as far as the names that this takes could be looked up.
     pub(super) terms: Result<Terms, LookupError>,
@@ -187,15 +187,10 @@ impl ListedFile {
 
     /// `seats-per-user [ann]`
     pub(in crate::commands) fn title(&self) -> String {
-        match self.shown_member() {
+        match &self.shown_member {
             Some(member) => format!("{} [{member}]", self.name),
             None => self.name.clone(),
         }
-    }
-
-    /// The member for people: a directory by its path, where somebody is in it.
-    pub(in crate::commands) fn shown_member(&self) -> Option<String> {
-        Some(self.inhabited.shown(self.member.as_deref()?))
     }
 
     /// What every listing says of it, whatever was found there.
@@ -203,6 +198,7 @@ impl ListedFile {
         json!({
             "repository": self.name,
             "member": self.member,
+            "shown_member": self.shown_member,
             "path": self.path().map(visible),
             "limit": self.limit(),
             "limit_of": self.limit_of(),

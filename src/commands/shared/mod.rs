@@ -4,8 +4,8 @@
 pub(super) mod brought_accounts;
 pub(super) mod differences;
 pub(super) mod expired;
-mod inhabited;
 pub(super) mod journal;
+mod known_values;
 pub(super) mod listed_file;
 pub(super) mod names;
 mod owner;

@@ -2,10 +2,10 @@
 //! file for each member is a family of files; the ones that exist are found by their names.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    rc::Rc,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     commands::{
         refusals,
         shared::{
+            known_values::KnownValues,
             listed_file::{KeptAt, ListedFile, Way},
             names::SystemNames,
             owner::{Owner, Terms},
@@ -27,7 +28,7 @@ use crate::{
     terms::{
         keeper::Keeper,
         location::{name_on_site, table_of_site},
-        member::Member,
+        member::{self, Member},
         names::LookupError,
         queue::Queue,
     },
@@ -86,11 +87,10 @@ fn files_of(known: &policy::Repository, policy: &Policy, situation: &Situation) 
         return tables_of(known, name, policy, situation);
     }
     let way = Way::to(known, policy, situation);
-    let inhabited = Rc::default();
-    let file = |member: Option<String>, path, terms: Result<Terms, LookupError>| ListedFile {
-        inhabited: Rc::clone(&inhabited),
+    let file = |whose: Option<&Whose>, path, terms: Result<Terms, LookupError>| ListedFile {
         name: name.clone(),
-        member,
+        member: whose.map(Whose::stable),
+        shown_member: whose.map(Whose::shown),
         queue: known.queue(),
         kept_at: KeptAt::File(path, way.clone()),
         terms,
@@ -101,14 +101,14 @@ fn files_of(known: &policy::Repository, policy: &Policy, situation: &Situation) 
         return RepositoryFiles { limit: files[0].limit(), name, of_members: false, files };
     }
     let mut found = Vec::new();
-    search(known, &way, &way.base, 0, &[], &mut found);
-    let mut files: Vec<ListedFile> = found
-        .into_iter()
-        .map(|(path, members)| {
-            let member: Vec<String> = members.iter().map(|member| member.name(&SystemNames)).collect();
-            file(Some(member.join(" ")), path, of.terms(&members))
-        })
-        .collect();
+    Search { known, values: KnownValues::of(policy), way: &way }.below(
+        &way.base,
+        0,
+        &Whose::default(),
+        &mut found,
+    );
+    let mut files: Vec<ListedFile> =
+        found.into_iter().map(|(path, whose)| file(Some(&whose), path, of.terms(&whose.known))).collect();
     files.sort_by(|one, other| one.member.cmp(&other.member));
     RepositoryFiles { limit: Some(of.limit_of_most()), name, of_members: true, files }
 }
@@ -122,12 +122,12 @@ fn tables_of(
     situation: &Situation,
 ) -> RepositoryFiles {
     let of = Owner { policy, known, situation };
-    let inhabited = Rc::default();
-    let table = |table: String, member: Option<String>, terms| ListedFile {
-        inhabited: Rc::clone(&inhabited),
+    let values = KnownValues::of(policy);
+    let table = |table: String, whose: Option<&Whose>, terms| ListedFile {
         name: name.clone(),
         queue: known.queue(),
-        member,
+        member: whose.map(Whose::stable),
+        shown_member: whose.map(Whose::shown),
         kept_at: KeptAt::Agent(table),
         terms,
     };
@@ -145,10 +145,8 @@ fn tables_of(
                     continue;
                 }
                 let name = name.unwrap_or(&found);
-                if let Some(members) = known.read_name(0, &format!("{name}.lock")) {
-                    let member: Vec<String> =
-                        members.iter().map(|member| member.name(&SystemNames)).collect();
-                    files.push(table(found, Some(member.join(" ")), of.terms(&members)));
+                if let Some(whose) = Whose::read(known, 0, &format!("{name}.lock"), &values) {
+                    files.push(table(found, Some(&whose), of.terms(&whose.known)));
                 }
             }
             files.sort_by(|one, other| one.member.cmp(&other.member));
@@ -158,25 +156,64 @@ fn tables_of(
     RepositoryFiles { name, limit, of_members, files }
 }
 
-/// Every file below `directory` whose names are those of the repository, with whose it is. A directory that
-/// cannot be read or may not be used, has none to show.
-fn search(
-    known: &policy::Repository,
-    way: &Way,
-    directory: &Path,
-    depth: usize,
-    above: &[Member],
-    found: &mut Vec<(PathBuf, Vec<Member>)>,
-) {
-    for name in way.place(directory).names_in(directory) {
-        let Some(read) = name.to_str().and_then(|name| known.read_name(depth, name)) else {
-            continue;
-        };
-        let (path, members) = (directory.join(&name), [above, &read].concat());
-        if depth + 1 == known.depth() {
-            found.push((path, members));
-        } else {
-            search(known, way, &path, depth + 1, &members, found);
+/// Whose file it is.
+#[derive(Clone, Default)]
+struct Whose {
+    /// As its names tell.
+    read: Vec<Member>,
+    /// The same with the values that are known as they were before they were changed for a name.
+    known: Vec<Member>,
+}
+
+impl Whose {
+    fn read(known: &policy::Repository, depth: usize, name: &str, values: &KnownValues<'_>) -> Option<Self> {
+        let read = known.read_name(depth, name)?;
+        let is_changed = known.is_changed(depth, name);
+        let (none, recall) = (BTreeSet::new(), |values| known.recall_name(depth, name, values));
+        let recalled = is_changed.then(|| recall(&none).or_else(|| recall(values.all()))).flatten();
+        Some(Self { known: recalled.unwrap_or_else(|| read.clone()), read })
+    }
+
+    fn below(&self, deeper: &Self) -> Self {
+        Self {
+            read: [&self.read[..], &deeper.read].concat(),
+            known: [&self.known[..], &deeper.known].concat(),
+        }
+    }
+
+    /// For programs: whatever is found out about it, it stays the same.
+    fn stable(&self) -> String {
+        self.read.iter().map(|member| member.name(&SystemNames)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// For people.
+    fn shown(&self) -> String {
+        member::shown(&self.known, &SystemNames)
+    }
+}
+
+/// A search for the files of a repository.
+struct Search<'a> {
+    known: &'a policy::Repository,
+    values: KnownValues<'a>,
+    way: &'a Way,
+}
+
+impl Search<'_> {
+    /// Every file below `directory` whose names are those of the repository, with whose it is. A directory
+    /// that cannot be read or may not be used, has none to show.
+    fn below(&self, directory: &Path, depth: usize, above: &Whose, found: &mut Vec<(PathBuf, Whose)>) {
+        for name in self.way.place(directory).names_in(directory) {
+            let read = |name| Whose::read(self.known, depth, name, &self.values);
+            let Some(whose) = name.to_str().and_then(read) else {
+                continue;
+            };
+            let (path, whose) = (directory.join(&name), above.below(&whose));
+            if depth + 1 == self.known.depth() {
+                found.push((path, whose));
+            } else {
+                self.below(&path, depth + 1, &whose, found);
+            }
         }
     }
 }
@@ -198,8 +235,8 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
         let file = ListedFile {
             name: name.clone(),
             member: None,
+            shown_member: None,
             queue: Queue::default(),
-            inhabited: Rc::default(),
             kept_at: KeptAt::Named(path),
             terms: Ok(Terms::default()),
         };

@@ -25,9 +25,25 @@ use crate::{
     },
 };
 
+/// Whether a file has the name of a log, rotated and compressed as it may be.
+fn is_named_as_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.ends_with(".toml") && name.split('.').skip(1).any(|part| matches!(part, "jsonl" | "log"))
+}
+
+/// A log stands where the policy should.
+fn log_for_policy(path: &Path) -> Error {
+    let text = format!("{} is called as a log is, and the policy to try comes first", path.shown());
+    let advice = format!("rungate simulate /etc/rungate/policy.toml {}", path.shown());
+    Error::new(ExitStatus::Usage, text).advise(advice)
+}
+
 /// Plays what the logs tell of under a policy, and says what would have come of it.
 pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
+    if is_named_as_log(&arguments.tried) {
+        return Err(log_for_policy(&arguments.tried));
+    }
     let files = files_of(&situation.directory.join(&arguments.tried));
     let load = || situation.load_files(&files).map_err(|faults| situation.faulty_files(&faults, &files));
     let policy = load()?;

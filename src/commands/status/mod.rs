@@ -76,7 +76,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
             table.row(only_shown(summary(repository)));
         }
         for (survey, file) in &repository.files {
-            let title = match file.shown_member() {
+            let title = match &file.shown_member {
                 Some(member) => format!("  {}", visible(member)),
                 None => visible(&repository.name),
             };

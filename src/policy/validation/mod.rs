@@ -105,7 +105,7 @@ pub(super) fn validate(
             findings.warning(at, warning);
         }
     }
-    let scenarios = scenarios::validate(&book, &rules);
+    let scenarios = scenarios::validate(&book, &rules, &repositories);
     Policy { layers, rules, repositories, executables, sequence, scenarios, delegations, ..Policy::default() }
 }
 

@@ -10,18 +10,20 @@ use crate::policy::{
     fault::Fault,
     layer::Layer,
     place::{Place, Written},
+    repository::Repository,
     rule::Rule,
     scenario::{Expectation, ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     spelling::nearest,
+    warning::Warning,
     written::{WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario},
     zone::parse_time,
 };
 
-pub(super) fn validate(book: &Book<'_>, rules: &[Rule]) -> Vec<Scenario> {
+pub(super) fn validate(book: &Book<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for file in book.files {
         for written in &file.written.scenarios {
-            let reading = Reading { book, rules, written, layer: &book.layers[file.layer] };
+            let reading = Reading { book, rules, repositories, written, layer: &book.layers[file.layer] };
             scenarios.extend(reading.scenario(file.place(written.at)));
         }
     }
@@ -31,6 +33,7 @@ pub(super) fn validate(book: &Book<'_>, rules: &[Rule]) -> Vec<Scenario> {
 struct Reading<'b, 'w> {
     book: &'b Book<'w>,
     rules: &'b [Rule],
+    repositories: &'b [Repository],
     written: &'w WrittenScenario<'w>,
     layer: &'b Layer,
 }
@@ -133,7 +136,12 @@ impl Reading<'_, '_> {
             None => (name.value, None),
         };
         let index = self.book.mentioned(Written { value: repository, at: name.at })?;
-        Some((index, in_brackets.or(member).map(str::to_owned)))
+        let member = in_brackets.or(member);
+        let is_one = self.repositories.get(index).is_some_and(|known| known.placeholders().next().is_none());
+        if member.is_some() && is_one {
+            self.book.warn(name.at, || Warning::NoMembers { repository: repository.to_owned() });
+        }
+        Some((index, member.map(str::to_owned)))
     }
 }
 
