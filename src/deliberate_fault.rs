@@ -41,6 +41,8 @@ pub(crate) enum DeliberateFault {
     NoLineProof,
     /// The mirror of the site is never told of changes.
     StaleMirror,
+    /// The keys of the mirror are counted, and not compared.
+    CountedMirror,
     /// A transaction of which nobody knows whether it was done is taken for one that was not.
     BlindRetry,
 }
@@ -67,6 +69,7 @@ impl DeliberateFault {
             Self::NoProof => "no-proof",
             Self::NoLineProof => "no-line-proof",
             Self::StaleMirror => "stale-mirror",
+            Self::CountedMirror => "counted-mirror",
             Self::BlindRetry => "blind-retry",
         }
     }

@@ -12,6 +12,7 @@ mod launches;
 mod limits;
 mod lines;
 mod loss;
+mod mirror;
 mod page;
 mod restore;
 mod scenes;

@@ -32,22 +32,27 @@ impl Scene {
         Self { ttl, ..self }
     }
 
-    fn host(&self, name: &str) -> (Host, Ways) {
+    pub(super) fn host(&self, name: &str) -> (Host, Ways) {
         let ways = Ways::to(&self.etcd);
         let settings = ways.settings(&self.prefix, self.ttl);
         (Host::with_fault(name, &self.policy, &settings, self.fault), ways)
     }
 
     /// Returns when each of them knows all of them.
-    fn meet(hosts: &[&Host]) {
+    pub(super) fn meet(hosts: &[&Host]) {
         eventually("all hosts know each other", || {
             hosts.iter().all(|host| known(host) == hosts.len()).then_some(())
         });
     }
 
     /// How a question about the first slot names it.
-    fn first_slot(&self) -> String {
-        STANDARD.encode(format!("{}s/seats/0000001", self.prefix))
+    pub(super) fn first_slot(&self) -> String {
+        self.slot(1)
+    }
+
+    /// How watches name this one.
+    pub(super) fn slot(&self, number: u64) -> String {
+        STANDARD.encode(format!("{}s/seats/{number:07}", self.prefix))
     }
 
     /// What etcd says of the slots, at this revision or now.

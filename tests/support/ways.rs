@@ -1,11 +1,11 @@
 //! The way of one host to the members of an etcd: a relay for each. It can be cut as a network is, so that
-//! nothing is refused and nothing comes through; watches can become silent; and single questions can be lost
+//! nothing is refused and nothing comes through; watches can become silent, or tell what is not so; and single questions can be lost
 //! on their way, or their answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ struct Weather {
     next: Mutex<Option<(Vec<u8>, Mishap)>>,
     /// Whether late questions go on their way.
     is_late_over: AtomicBool,
+    /// What is told over watches as something else, once; of the same length.
+    misquoted: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
 }
 
 /// One connection.
@@ -77,6 +79,17 @@ impl Ways {
     /// Nothing is told over watches, until it is said otherwise.
     pub(crate) fn deafen(&self, is_deaf: bool) {
         self.weather.is_deaf.store(is_deaf, Ordering::SeqCst);
+    }
+
+    /// The next time that one of these is told over a watch the other is told, which is as long.
+    pub(crate) fn misquote(&self, said: &str, heard: &str) {
+        assert_eq!(said.len(), heard.len());
+        *self.weather.misquoted() = Some((said.as_bytes().to_vec(), heard.as_bytes().to_vec()));
+    }
+
+    /// Whether that was told.
+    pub(crate) fn has_misquoted(&self) -> bool {
+        self.weather.misquoted().is_none()
     }
 
     /// This happens to the next question that has these bytes in it.
@@ -153,6 +166,9 @@ fn answer(mut member: &TcpStream, mut host: &TcpStream, talk: &Talk, weather: &W
         if talk.stays_unanswered.load(Ordering::SeqCst) {
             continue;
         }
+        if talk.watches.load(Ordering::SeqCst) {
+            weather.misquote(&mut bytes[..count]);
+        }
         if host.write_all(&bytes[..count]).is_err() {
             return;
         }
@@ -172,6 +188,19 @@ impl Weather {
             Some((_, Mishap::Late)) => talk.comes_late.store(true, Ordering::SeqCst),
             Some((_, Mishap::Asked)) | None => {}
         }
+    }
+
+    fn misquoted(&self) -> MutexGuard<'_, Option<(Vec<u8>, Vec<u8>)>> {
+        self.misquoted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on what is told, or something else.
+    fn misquote(&self, told: &mut [u8]) {
+        let mut misquoted = self.misquoted();
+        let Some((said, heard)) = misquoted.as_ref() else { return };
+        let Some(at) = told.windows(said.len()).position(|window| window == said) else { return };
+        told[at..at + heard.len()].copy_from_slice(heard);
+        *misquoted = None;
     }
 
     fn wait_while(&self, is_held_up: impl Fn() -> bool) {

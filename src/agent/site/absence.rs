@@ -7,7 +7,7 @@ use super::{
     Site,
     etcd::{Compare, Operation, Transaction},
     key::Key,
-    mirror::At,
+    table_of_site::At,
     work::Work,
 };
 use crate::sys::process;

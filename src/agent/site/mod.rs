@@ -33,6 +33,7 @@ mod resting;
 mod restored;
 mod shown;
 mod surveyor;
+mod table_of_site;
 mod ticket_keys;
 mod tickets;
 mod watcher;

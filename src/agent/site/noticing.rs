@@ -8,9 +8,9 @@ use super::{
     Site,
     etcd::{Compare, Operation, Transaction},
     key::Key,
-    mirror::At,
     notice::Notice,
     record::{NoticeRecord, Reply, SlotRecord, bytes},
+    table_of_site::At,
     work::Work,
 };
 use crate::{
