@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::scenes::Scene;
+use super::scene::Scene;
 use super::{held, listed};
 use crate::support::{Host, eventually, needs_etcd};
 

@@ -15,9 +15,11 @@ mod loss;
 mod mirror;
 mod page;
 mod restore;
+mod scene;
 mod scenes;
 mod settings;
 mod storm;
+mod unclear;
 mod unreachable;
 mod upkeep;
 

@@ -2,6 +2,7 @@
 //! nothing is refused and nothing comes through; watches can become silent, or tell what is not so; and single questions can be lost
 //! on their way, or their answers.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,8 @@ pub(crate) enum Mishap {
     Asked,
     /// It is asked, and the answer does not come back.
     Unanswered,
+    /// It is asked, and the connection ends where the answer should come.
+    Broken,
     /// It is asked when the way is told to, and that is too late for the answer.
     Late,
 }
@@ -33,8 +36,8 @@ struct Weather {
     is_cut: AtomicBool,
     is_deaf: AtomicBool,
     is_over: AtomicBool,
-    /// What the next question that has these bytes in it meets with.
-    next: Mutex<Option<(Vec<u8>, Mishap)>>,
+    /// What the next question that has these bytes in it meets with, and then the next one.
+    next: Mutex<VecDeque<(Vec<u8>, Mishap)>>,
     /// Whether late questions go on their way.
     is_late_over: AtomicBool,
     /// What is told over watches as something else, once; of the same length.
@@ -47,6 +50,7 @@ struct Talk {
     watches: AtomicBool,
     comes_late: AtomicBool,
     stays_unanswered: AtomicBool,
+    breaks: AtomicBool,
 }
 
 impl Ways {
@@ -92,14 +96,29 @@ impl Ways {
         self.weather.misquoted().is_none()
     }
 
-    /// This happens to the next question that has these bytes in it.
+    /// This happens to the next question that has these bytes in it, and nothing else.
     pub(crate) fn befall(&self, question: impl Into<Vec<u8>>, mishap: Mishap) {
-        *self.weather.next.lock().unwrap_or_else(PoisonError::into_inner) = Some((question.into(), mishap));
+        self.befall_each(question, [mishap]);
+    }
+
+    /// The same, one after the other, to the next ones.
+    pub(crate) fn befall_each(
+        &self,
+        question: impl Into<Vec<u8>>,
+        mishaps: impl IntoIterator<Item = Mishap>,
+    ) {
+        let question = question.into();
+        *self.weather.next() = mishaps.into_iter().map(|mishap| (question.clone(), mishap)).collect();
     }
 
     /// Whether that has happened.
     pub(crate) fn has_befallen(&self) -> bool {
-        self.weather.next.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.is_to_befall() == 0
+    }
+
+    /// How much of it is still to happen.
+    pub(crate) fn is_to_befall(&self) -> usize {
+        self.weather.next().len()
     }
 
     /// Late questions are asked now.
@@ -163,6 +182,9 @@ fn answer(mut member: &TcpStream, mut host: &TcpStream, talk: &Talk, weather: &W
     while let Some(count) = member.read(&mut bytes).ok().filter(|count| *count > 0) {
         let is_silent = || talk.watches.load(Ordering::SeqCst) && weather.is_deaf.load(Ordering::SeqCst);
         weather.wait_while(|| weather.is_cut.load(Ordering::SeqCst) || is_silent());
+        if talk.breaks.load(Ordering::SeqCst) {
+            return;
+        }
         if talk.stays_unanswered.load(Ordering::SeqCst) {
             continue;
         }
@@ -182,12 +204,18 @@ impl Weather {
         if has(b"POST ") {
             talk.watches.store(has(b"/v3/watch"), Ordering::SeqCst);
         }
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        match next.take_if(|(part, _)| has(part)) {
+        let mut next = self.next();
+        let is_met = next.front().is_some_and(|(part, _)| has(part));
+        match if is_met { next.pop_front() } else { None } {
+            Some((_, Mishap::Broken)) => talk.breaks.store(true, Ordering::SeqCst),
             Some((_, Mishap::Unanswered)) => talk.stays_unanswered.store(true, Ordering::SeqCst),
             Some((_, Mishap::Late)) => talk.comes_late.store(true, Ordering::SeqCst),
             Some((_, Mishap::Asked)) | None => {}
         }
+    }
+
+    fn next(&self) -> MutexGuard<'_, VecDeque<(Vec<u8>, Mishap)>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn misquoted(&self) -> MutexGuard<'_, Option<(Vec<u8>, Vec<u8>)>> {
