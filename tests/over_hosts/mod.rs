@@ -13,6 +13,7 @@ mod limits;
 mod lines;
 mod loss;
 mod mirror;
+mod notices;
 mod page;
 mod restore;
 mod scene;

@@ -28,14 +28,19 @@ impl Service {
     /// Looks at the notices of holders of this host.
     pub(super) fn heed_notices(&mut self) {
         let Some(site) = &mut self.site else { return };
-        let mut noticed = std::mem::take(&mut site.noticed);
+        let (mut noticed, ttl) = (std::mem::take(&mut site.noticed), site.ttl);
         let standing = self.standing_notices();
-        noticed.retain(|(holding, table), _| {
-            standing.iter().any(|(number, of, ..)| number == holding && of == table)
+        // Who was asked to end is not asked again because another launch wants the same now, or because the
+        // host that gave notice was away: it is remembered for a while, though nothing more is done.
+        let is_remembered = |of: &mut Noticed| {
+            of.ending.is_some() && of.withdrawn.get_or_insert_with(Instant::now).elapsed() < ttl
+        };
+        noticed.retain(|(holding, table), of| {
+            standing.iter().any(|(number, of, ..)| number == holding && of == table) || is_remembered(of)
         });
         for (number, table, slot, host) in standing {
             let of = noticed.entry((number, table.clone())).or_default();
-            (of.slot, of.host) = (slot, host);
+            (of.slot, of.host, of.withdrawn) = (slot, host, None);
             self.heed(number, &table, of);
         }
         if let Some(site) = &mut self.site {
@@ -101,7 +106,7 @@ impl Service {
         let (Some(site), Some(holding)) = (&mut self.site, self.holdings.get(&number)) else { return };
         let of_holding = site.noticed.iter().filter(|((other, _), _)| *other == number);
         // Signals go out once, for however many tables.
-        let is_ending = of_holding.filter(|(_, of)| of.ending.is_some()).find_map(|(_, of)| of.reply);
+        let is_ending = of_holding.filter(|(_, of)| of.is_ending()).find_map(|(_, of)| of.reply);
         let Some(of) = site.noticed.get_mut(&(number, name.to_owned())) else { return };
         let local = table_of_site(name);
         let (None, Some(table)) = (&of.ending, self.store.known(&local)) else { return };
@@ -130,8 +135,8 @@ impl Service {
             std::mem::take(&mut site.noticed).into_iter().partition(|((other, _), _)| *other == number);
         site.noticed = others;
         let of_holding: BTreeMap<(u64, String), Noticed> = of_holding;
-        let mut endings =
-            of_holding.into_iter().filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
+        let endings = of_holding.into_iter().filter(|(_, of)| of.is_ending());
+        let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
         let Some((table, host, ending)) = endings.next() else { return };
         if let Fate::Ended(signal, _) = ending.when_free() {
             log(&format!(

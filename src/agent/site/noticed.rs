@@ -14,6 +14,15 @@ pub(super) struct Noticed {
     /// When it was asked last whether it is overdue.
     pub(super) asked: Option<Instant>,
     pub(super) ending: Option<Ending>,
+    /// Since when nobody gives notice of it any more.
+    pub(super) withdrawn: Option<Instant>,
     /// What is to be told.
     pub(super) reply: Option<Reply>,
+}
+
+impl Noticed {
+    /// Whether it is being ended, and somebody wants that still.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.is_some() && self.withdrawn.is_none()
+    }
 }

@@ -113,8 +113,10 @@ impl Site {
         notice.reply = self.notice_on(notice).map_or(notice.reply, |record| record.reply);
         let of = self.mirror.table(&notice.table).and_then(|of| of.slots.get(&notice.slot));
         let is_there = of.is_some_and(|at| at.record.as_ref().is_some_and(|now| now.is_same(&notice.holder)));
+        // The slots of a host that is gone are free, whatever has become of their holders.
+        let has_gone = || !self.mirror.hosts.contains_key(&notice.holder.host);
         match notice.reply {
-            Some(Reply::Ending(signal)) if !is_there => {
+            Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
                 let signal = Signal::try_from(signal).ok();
                 Some(signal.map_or(Fate::HadLeft, |signal| Fate::Ended(signal, Reach::Full)))
             }
