@@ -43,6 +43,8 @@ pub(crate) enum DeliberateFault {
     StaleMirror,
     /// The keys of the mirror are counted, and not compared.
     CountedMirror,
+    /// What a host that is gone had is deleted, whosever it is by now.
+    WhoeversSlot,
     /// A transaction of which nobody knows whether it was done is taken for one that was not.
     BlindRetry,
 }
@@ -70,6 +72,7 @@ impl DeliberateFault {
             Self::NoLineProof => "no-line-proof",
             Self::StaleMirror => "stale-mirror",
             Self::CountedMirror => "counted-mirror",
+            Self::WhoeversSlot => "whoevers-slot",
             Self::BlindRetry => "blind-retry",
         }
     }

@@ -35,8 +35,13 @@ impl Scene {
     }
 
     pub(super) fn host(&self, name: &str) -> (Host, Ways) {
+        self.host_at(name, self.ttl)
+    }
+
+    /// With a ttl of its own.
+    pub(super) fn host_at(&self, name: &str, ttl: &str) -> (Host, Ways) {
         let ways = Ways::to(&self.etcd);
-        let settings = ways.settings(&self.prefix, self.ttl);
+        let settings = ways.settings(&self.prefix, ttl);
         (Host::with_fault(name, &self.policy, &settings, self.fault), ways)
     }
 

@@ -40,6 +40,8 @@ struct Weather {
     next: Mutex<VecDeque<(Vec<u8>, Mishap)>>,
     /// Whether late questions go on their way.
     is_late_over: AtomicBool,
+    /// Whether one of them was answered.
+    is_late_answered: AtomicBool,
     /// What is told over watches as something else, once; of the same length.
     misquoted: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
 }
@@ -125,6 +127,11 @@ impl Ways {
     pub(crate) fn ask_late(&self) {
         self.weather.is_late_over.store(true, Ordering::SeqCst);
     }
+
+    /// Whether a late question was answered, be it to nobody.
+    pub(crate) fn has_been_asked_late(&self) -> bool {
+        self.weather.is_late_answered.load(Ordering::SeqCst)
+    }
 }
 
 impl Drop for Ways {
@@ -180,6 +187,9 @@ fn ask(mut host: &TcpStream, mut member: &TcpStream, talk: &Talk, weather: &Weat
 fn answer(mut member: &TcpStream, mut host: &TcpStream, talk: &Talk, weather: &Weather) {
     let mut bytes = vec![0; 64 * 1024];
     while let Some(count) = member.read(&mut bytes).ok().filter(|count| *count > 0) {
+        if talk.comes_late.load(Ordering::SeqCst) {
+            weather.is_late_answered.store(true, Ordering::SeqCst);
+        }
         let is_silent = || talk.watches.load(Ordering::SeqCst) && weather.is_deaf.load(Ordering::SeqCst);
         weather.wait_while(|| weather.is_cut.load(Ordering::SeqCst) || is_silent());
         if talk.breaks.load(Ordering::SeqCst) {
