@@ -65,12 +65,14 @@ impl Site {
     /// Everybody who has a key.
     pub(super) fn hosts_with_keys(&self) -> BTreeSet<String> {
         let of_slots = self.mirror.tables().flat_map(|(_, table)| table.slots.values());
-        let of_slots = of_slots.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
+        let of_slots = of_slots.filter_map(|at| Some(&at.record.as_ref()?.host));
         let of_tickets = self.mirror.tables().flat_map(|(_, table)| table.tickets.values());
-        let of_tickets = of_tickets.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
-        let of_notices = self.mirror.tables().flat_map(|(_, table)| table.notices.values());
-        let of_notices = of_notices.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
-        of_slots.chain(of_tickets).chain(of_notices).chain(self.mirror.written.keys().cloned()).collect()
+        let of_tickets = of_tickets.filter_map(|at| Some(&at.record.as_ref()?.host));
+        let of_notices = self.mirror.tables_with_notices().flat_map(|(_, table)| table.notices.values());
+        let of_notices = of_notices.filter_map(|at| Some(&at.record.as_ref()?.host));
+        let all = of_slots.chain(of_tickets).chain(of_notices).chain(self.mirror.written.keys());
+        // Few hosts have many keys: only their names are copied.
+        all.collect::<BTreeSet<_>>().into_iter().cloned().collect()
     }
 
     /// How long a host may be silent: as long as it said itself, and as long as this one.

@@ -53,7 +53,7 @@ impl Service {
     fn standing_notices(&self) -> Vec<(u64, String, u64, String)> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut standing = Vec::new();
-        for (table, of) in site.mirror.tables() {
+        for (table, of) in site.mirror.tables_with_notices() {
             for (slot, notice) in &of.notices {
                 let held = of.slots.get(slot).and_then(|at| at.record.as_ref());
                 let (Some(notice), Some(held)) = (&notice.record, held) else { continue };

@@ -34,6 +34,8 @@ pub(super) struct Mirror {
     revision: i64,
     is_known: bool,
     tables: BTreeMap<String, TableOfSite>,
+    /// The tables that have notices: few, if any.
+    noticed: BTreeSet<String>,
     pub(super) hosts: BTreeMap<String, At<HostRecord>>,
     pub(super) written: BTreeMap<String, At<HostRecord>>,
     pub(super) cluster: Option<At<ClusterRecord>>,
@@ -51,6 +53,7 @@ impl Mirror {
             revision: 0,
             is_known: false,
             tables: BTreeMap::new(),
+            noticed: BTreeSet::new(),
             hosts: BTreeMap::new(),
             written: BTreeMap::new(),
             cluster: None,
@@ -77,6 +80,11 @@ impl Mirror {
     /// Every table of which there is anything to know.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&String, &TableOfSite)> {
         self.tables.iter()
+    }
+
+    /// Those of them that have notices.
+    pub(super) fn tables_with_notices(&self) -> impl Iterator<Item = (&String, &TableOfSite)> {
+        self.noticed.iter().filter_map(|name| self.tables.get_key_value(name))
     }
 
     /// Whether it is another than it should be: if every change up to the revision of this inventory is
@@ -184,6 +192,11 @@ impl Mirror {
             Key::Notice(table, slot) => {
                 let of = self.table_of(changed, &table);
                 put(&mut of.notices, slot, is_there.then(|| At { revision, record: read(&value) }));
+                if of.notices.is_empty() {
+                    self.noticed.remove(&table);
+                } else {
+                    self.noticed.insert(table.clone());
+                }
                 self.forget_if_empty(&table);
             }
             Key::Stamps(table) => {
@@ -265,6 +278,16 @@ mod tests {
         let changed = mirror.replace(5, Vec::new());
         assert_eq!((mirror.revision(), mirror.count()), (5, 0));
         assert!(changed.tables.contains("a") && changed.hosts.contains("lab"));
+    }
+
+    #[test]
+    fn only_tables_that_have_notices_are_looked_through_for_them() {
+        let mut mirror = mirror();
+        let count = |mirror: &Mirror| mirror.tables_with_notices().count();
+        mirror.apply(vec![(pair("/r/e/a/0000001", 12), true), (pair("/r/e/b/0000001", 13), true)]);
+        assert_eq!(count(&mirror), 2);
+        mirror.apply(vec![(pair("/r/e/b/0000001", 14), false)]);
+        assert_eq!(count(&mirror), 1);
     }
 
     /// A slot whose record nobody can read is held all the same.
