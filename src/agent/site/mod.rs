@@ -70,6 +70,7 @@ use self::{
     work::Work,
 };
 use crate::{
+    agent::judge::Judge,
     escape::visible,
     policy::SiteSettings,
     sys::{host, poller::Bell, process},
@@ -137,7 +138,7 @@ pub(super) struct Site {
 
 impl Site {
     /// Begins to talk to etcd; or says what is wrong with the settings.
-    pub(super) fn start(settings: &SiteSettings, bell: &Arc<Bell>) -> Result<Self, String> {
+    pub(super) fn start(settings: &SiteSettings, bell: &Arc<Bell>, judge: Judge) -> Result<Self, String> {
         let host = host::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let host = host.to_string_lossy().into_owned();
         let boot = process::boot_id().unwrap_or_default().to_owned();
@@ -174,7 +175,7 @@ impl Site {
             is_doubted: Arc::clone(&is_doubted),
         }
         .start();
-        publisher::start(commands.clone(), *ttl);
+        publisher::start(commands.clone(), *ttl, judge);
         let moves = mover::start(&client, &reporter);
         surveyor::start(client, keys.clone(), *ttl, reporter.clone());
         tick(reporter);
