@@ -169,7 +169,7 @@ impl Service {
         let to_look = self.see_notices();
         self.look_again_after(to_look);
         self.write_notices();
-        self.heed_notices();
+        self.answer_notices();
         self.clear_leftovers();
         self.write_all_tickets();
     }

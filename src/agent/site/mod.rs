@@ -11,16 +11,13 @@ mod announcement;
 mod etcd;
 mod freeing;
 mod hearing;
-mod heeding;
 mod key;
 mod lag;
 mod leftovers;
 mod loss;
 mod mirror;
 mod mover;
-pub(in crate::agent) mod notice;
-mod noticed;
-mod noticing;
+pub(in crate::agent) mod notices;
 mod number;
 mod origin;
 mod patience;
@@ -57,7 +54,7 @@ use self::{
     lag::Lag,
     mirror::Mirror,
     mover::Move,
-    noticed::Noticed,
+    notices::received::ReceivedNotice,
     number::Numbers,
     origin::Origin,
     record::HostRecord,
@@ -131,7 +128,7 @@ pub(super) struct Site {
     /// Holdings that are being ended because the site is lost, and whether they were killed.
     ended: BTreeMap<u64, bool>,
     /// Holdings of which other hosts have given notice, each with the table.
-    noticed: BTreeMap<(u64, String), Noticed>,
+    received: BTreeMap<(u64, String), ReceivedNotice>,
     /// Tables in which somebody has to look again.
     stirred: BTreeSet<String>,
 }
@@ -211,7 +208,7 @@ impl Site {
             resting: BTreeMap::new(),
             absences: BTreeMap::new(),
             ended: BTreeMap::new(),
-            noticed: BTreeMap::new(),
+            received: BTreeMap::new(),
             stirred: BTreeSet::new(),
         })
     }

@@ -2,12 +2,11 @@
 
 use std::time::Instant;
 
-use super::record::Reply;
-use crate::agent::ending::Ending;
+use crate::agent::{ending::Ending, site::record::Reply};
 
 /// The holder.
 #[derive(Debug, Default)]
-pub(super) struct Noticed {
+pub(in crate::agent::site) struct ReceivedNotice {
     pub(super) slot: u64,
     /// Who gave notice.
     pub(super) host: String,
@@ -20,7 +19,7 @@ pub(super) struct Noticed {
     pub(super) reply: Option<Reply>,
 }
 
-impl Noticed {
+impl ReceivedNotice {
     /// Whether it is being ended, and somebody wants that still.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some() && self.withdrawn.is_none()
