@@ -12,7 +12,7 @@ use super::{REFUSED, held, hosts, hosts_with, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, Running, Test, copy_program, eventually, needs_etcd, state_of};
 
 /// Overdue at once. Who dies of the first signal has all the time that a slow machine takes for that.
-const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
+pub(super) const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
 
 /// So long may a host be silent in tests whose agents are away: none of them is taken for gone.
 pub(super) const SILENT: &str = "10m";

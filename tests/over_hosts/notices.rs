@@ -2,9 +2,9 @@
 
 use nix::sys::signal::Signal;
 
-use super::expiry::{SILENT, has_its_turn, keys, matlab, waits};
-use super::{MISSED, held, hosts_with, seats, waiting};
-use crate::support::{Etcd, Host, Running, eventually, needs_etcd};
+use super::expiry::{OVERDUE, SILENT, has_its_turn, keys, matlab, waits};
+use super::{MISSED, held, hosts, hosts_with, seats, waiting};
+use crate::support::{Ending, Etcd, Host, Running, eventually, needs_etcd};
 
 /// A program that says when it is asked to end, and goes on.
 fn stubborn(host: &Host) -> Running {
@@ -95,4 +95,21 @@ fn a_holder_of_a_host_that_is_gone_was_not_ended() {
     let said = has_its_turn(next);
     assert!(!said.contains("ended PID"), "{said}");
     overdue.wait_for_echo();
+}
+
+/// The policy of the holder's host is asked for the member's table, whatever members there are.
+#[test]
+fn notice_is_given_of_a_member_of_a_repository_too() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    for per in ["user", "directory", "command"] {
+        let policy = seats(1, &format!("{OVERDUE}\nper = \"{per}\""));
+        let [one, two] = hosts(&etcd, &policy, ["lab1", "lab2"]);
+        let mut overdue = matlab(&one, "games").directory("/tmp").spawn();
+        eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+        let next =
+            two.test().user("games").directory("/tmp").args(["run", "--wait", "forever", "--", "matlab"]);
+        has_its_turn(next.background());
+        assert_eq!(overdue.end().ending, Ending::Signal(2), "{per}");
+    }
 }
