@@ -41,6 +41,10 @@ pub(crate) enum DeliberateFault {
     NoLineProof,
     /// The mirror of the site is never told of changes.
     StaleMirror,
+    /// The keys of the mirror are counted, and not compared.
+    CountedMirror,
+    /// What a host that is gone had is deleted, whosever it is by now.
+    WhoeversSlot,
     /// A transaction of which nobody knows whether it was done is taken for one that was not.
     BlindRetry,
 }
@@ -67,6 +71,8 @@ impl DeliberateFault {
             Self::NoProof => "no-proof",
             Self::NoLineProof => "no-line-proof",
             Self::StaleMirror => "stale-mirror",
+            Self::CountedMirror => "counted-mirror",
+            Self::WhoeversSlot => "whoevers-slot",
             Self::BlindRetry => "blind-retry",
         }
     }

@@ -108,7 +108,7 @@ impl Service {
         self.quotas.give_back(&holding);
         self.forget(&holding);
         self.has_let_go(number);
-        self.has_heeded(number, &holding);
+        self.has_ended_by_notice(number, &holding);
         let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
         if has_run {
             self.ends.see(&holding.saved);

@@ -143,7 +143,7 @@ pub(super) struct Judge {
 
 impl Judge {
     /// The policy as it is now.
-    fn policy(&self) -> Result<Arc<Policy>, String> {
+    pub(super) fn policy(&self) -> Result<Arc<Policy>, String> {
         let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last().clone();
         if let Some(known) = known.filter(|known| !known.policy.is_stale()) {

@@ -134,7 +134,8 @@ impl Service {
         };
         service.restore()?;
         if let Some(site) = &settings.site {
-            service.site = Some(Site::start(site, &service.bell).map_err(Fatal::Site)?);
+            service.site =
+                Some(Site::start(site, &service.bell, service.judge.clone()).map_err(Fatal::Site)?);
         }
         Ok(service)
     }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use super::{
-    ending::Ending, order::Order, quota::Counted, rate::Rate, saved::SavedPlace, site::notice::Notice,
+    ending::Ending, order::Order, quota::Counted, rate::Rate, saved::SavedPlace,
+    site::notices::given::GivenNotice,
 };
 use crate::{
     keeper::Overdue,
@@ -67,7 +68,7 @@ pub(super) struct Session {
     /// Nobody is sent signals again and again.
     pub(super) tried: Vec<i32>,
     /// Overdue holders on other hosts, of which notice was given for it.
-    pub(super) notices: Vec<Notice>,
+    pub(super) notices: Vec<GivenNotice>,
     /// The same with those of whom everything was told: notice is given of nobody again and again.
     pub(super) noticed: Vec<Overdue>,
     /// When it is to be looked at though nothing is said.

@@ -34,6 +34,9 @@ enum Without {
     /// Whoever deletes does not ask whether the host is absent since it was seen to be (`absence.rs`). That
     /// it is absent now follows from that, because both keys are only ever written together.
     SameAbsence,
+    /// Nor whether the slot is still that of the other one: somebody else may have deleted it before, and a
+    /// third one taken it (`absence.rs`).
+    SameSlot,
     /// Whoever takes the slot does not ask whether it is free (`proof.rs`).
     Free,
     /// Nor whether the host's key is as it was written (`admission.rs`).
@@ -102,6 +105,8 @@ struct State {
 enum Broken {
     TwoPrograms,
     SlotLost,
+    /// The slot of a host that is there was deleted while its program runs.
+    SlotDeleted,
 }
 
 impl State {
@@ -133,8 +138,9 @@ impl State {
                     && (self.keys[host] == Some(own) || without == Without::OwnKey)
             }
             Sent::Delete { written } => {
-                without == Without::SameAbsence
-                    || self.keys[other].is_none() && self.written[other] == written
+                let is_absent = without == Without::SameAbsence
+                    || self.keys[other].is_none() && self.written[other] == written;
+                is_absent && (self.slot == Some(other) || without == Without::SameSlot)
             }
         };
         if holds {
@@ -145,11 +151,7 @@ impl State {
                     self.written[host] = self.revision;
                 }
                 Sent::Take { .. } => self.slot = Some(host),
-                Sent::Delete { .. } => {
-                    if self.slot == Some(other) {
-                        self.slot = None;
-                    }
-                }
+                Sent::Delete { .. } => self.slot = None,
             }
         }
         holds
@@ -303,6 +305,13 @@ impl State {
         if self.agents.iter().all(|agent| agent.runs) {
             return Some(Broken::TwoPrograms);
         }
+        let is_deleted = |host: usize| {
+            let was_held = before.slot == Some(host) && before.keys[host].is_some();
+            was_held && before.agents[host].runs && self.slot != Some(host)
+        };
+        if (0..2).any(is_deleted) {
+            return Some(Broken::SlotDeleted);
+        }
         // Only a restart forgets what is on its way; then it is found in the mirror, and deleted.
         let lost = |host: usize| {
             let was_known = before.agents[host].gave_up && before.agents[host].late.is_some();
@@ -352,7 +361,8 @@ fn each_condition_of_the_site_is_missed() {
     let [vanishings, mishaps] = PLANS;
     let vanishing = Plan { vanishings: 1, ..vanishings };
     for (without, plan, expected) in [
-        (Without::SameAbsence, vanishings, Broken::TwoPrograms),
+        (Without::SameAbsence, vanishings, Broken::SlotDeleted),
+        (Without::SameSlot, Plan { vanishings: 1, ..mishaps }, Broken::SlotDeleted),
         (Without::Free, Plan { mishaps: 0, ..mishaps }, Broken::TwoPrograms),
         (Without::OwnKey, mishaps, Broken::SlotLost),
         (Without::Anew, mishaps, Broken::SlotLost),

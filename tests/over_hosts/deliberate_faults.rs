@@ -5,6 +5,8 @@
 //! cargo test --features deliberate-faults --test tests deliberate_faults
 //! ```
 
+use super::death::keeps_what_another_one_left;
+use super::mirror::is_put_right;
 use super::scenes::{both_run, has_its_turn, is_overtaken, joins_a_full_line, takes, two_at_once};
 use crate::support::needs_etcd;
 
@@ -30,6 +32,18 @@ fn an_agent_that_does_not_prove_the_end_of_the_line_is_caught() {
 fn an_agent_with_a_stale_mirror_is_caught() {
     needs_etcd!();
     assert!(!has_its_turn(Some("stale-mirror")));
+}
+
+#[test]
+fn an_agent_that_only_counts_keys_is_caught() {
+    needs_etcd!();
+    assert!(!is_put_right(Some("counted-mirror")));
+}
+
+#[test]
+fn an_agent_that_deletes_whosever_slot_it_is_is_caught() {
+    needs_etcd!();
+    assert!(!keeps_what_another_one_left(Some("whoevers-slot")));
 }
 
 #[test]

@@ -12,17 +12,17 @@ use super::{REFUSED, held, hosts, hosts_with, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, Running, Test, copy_program, eventually, needs_etcd, state_of};
 
 /// Overdue at once. Who dies of the first signal has all the time that a slow machine takes for that.
-const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
+pub(super) const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
 
 /// So long may a host be silent in tests whose agents are away: none of them is taken for gone.
-const SILENT: &str = "10m";
+pub(super) const SILENT: &str = "10m";
 
-fn matlab(host: &Host, user: &str) -> Test {
+pub(super) fn matlab(host: &Host, user: &str) -> Test {
     host.test().user(user).args(["run", "--", "matlab"]).through(["env", "--default-signal"])
 }
 
 /// A launch that waits, as long as it takes.
-fn waits(host: &Host, user: &str) -> Running {
+pub(super) fn waits(host: &Host, user: &str) -> Running {
     host.test().user(user).args(["run", "--wait", "forever", "--", "matlab"]).background()
 }
 
@@ -34,14 +34,14 @@ fn holder(host: &Host, other: &Host) -> Running {
 }
 
 /// A launch has its turn; what it said of the others until then.
-fn has_its_turn(mut launch: Running) -> String {
+pub(super) fn has_its_turn(mut launch: Running) -> String {
     launch.wait_for_echo();
     launch.close_stdin();
     launch.end().stderr
 }
 
 /// What stands below a prefix, each key with its value.
-fn keys(etcd: &Etcd, prefix: &str) -> Vec<(String, Value)> {
+pub(super) fn keys(etcd: &Etcd, prefix: &str) -> Vec<(String, Value)> {
     let said = eventually("etcd answers", || etcd.control(&["get", "--prefix", prefix]));
     let lines: Vec<&str> = said.lines().collect();
     lines.chunks(2).map(|pair| (pair[0].to_owned(), serde_json::from_str(pair[1]).expect("JSON"))).collect()
@@ -199,42 +199,6 @@ fn a_host_ends_its_holders_by_its_own_policy() {
     give(&one, &seats(1, OVERDUE));
     assert_eq!(running.end().ending, Ending::Signal(2));
     has_its_turn(next);
-}
-
-/// A launch that is gone has nobody ended any more.
-#[test]
-fn whoever_dies_takes_back_the_notice() {
-    needs_etcd!();
-    let etcd = Etcd::shared();
-    let prefix = Etcd::prefix();
-    let settings = etcd.settings(&prefix, super::LASTING);
-    let policy = seats(1, "expire_after = \"1ms\"\nexpire_grace = \"1h\"");
-    let [one, mut two] = ["lab1", "lab2"].map(|name| Host::new(name, &policy, &settings));
-    let notices = || keys(&etcd, &format!("{prefix}e/"));
-    one.site.script(
-        "matlab",
-        "#!/bin/sh\ntrap 'echo asked' INT\necho\nwhile :; do read line && echo \"$line\"; done\n",
-    );
-    let mut overdue = matlab(&one, "games").background();
-    assert_eq!(overdue.read_line(), "\n");
-    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
-    let mut next = waits(&two, "backup");
-    assert_eq!(overdue.read_line(), "asked\n");
-    assert_eq!(notices().len(), 1);
-    next.signal(Signal::SIGKILL);
-    next.end();
-    eventually("the notice is taken back", || notices().is_empty().then_some(()));
-    // And so is that of an agent that died with its launch.
-    let mut next = waits(&two, "backup");
-    assert_eq!(overdue.read_line(), "asked\n");
-    two.agent.signal(Signal::SIGKILL);
-    next.signal(Signal::SIGKILL);
-    next.end();
-    assert_eq!(notices().len(), 1);
-    two.restart();
-    eventually("the notice is taken back", || notices().is_empty().then_some(()));
-    overdue.wait_for_echo();
-    assert_eq!(held(&two), 1);
 }
 
 /// The agent of the holder's host is away: nobody is ended, and that is told; when it is back it does so.

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::{TTL, held, hosts_with, seats};
+use super::scene::Scene;
+use super::{TTL, held, hosts_with, seats, waiting};
 use crate::support::{Etcd, eventually, needs_etcd, state_of, tell};
 
 /// "`on_lost = \"stop\"`: the program gets TERM, then KILL, so early that it is gone before the deadline."
@@ -49,4 +50,22 @@ fn a_program_goes_on_and_is_counted_again() {
     running.wait_for_echo();
     drop(running);
     eventually("one is counted", || (held(&two) == 1).then_some(()));
+}
+
+/// A launch that waits on a host that was taken for gone "goes on waiting": its place is there again for all to
+/// see.
+#[test]
+fn who_waits_on_a_host_that_was_taken_for_gone_stands_in_line_again() {
+    needs_etcd!();
+    let scene = Scene::new("", None).with("6s");
+    let ((one, _way), (two, way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let _holder = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let _first = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&one) == 1).then_some(()));
+    way.cut(true);
+    eventually("its host is taken for gone", || (waiting(&one) == 0).then_some(()));
+    way.cut(false);
+    eventually("it stands in line again", || (waiting(&one) == 1).then_some(()));
 }

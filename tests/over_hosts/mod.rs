@@ -12,11 +12,15 @@ mod launches;
 mod limits;
 mod lines;
 mod loss;
+mod mirror;
+mod notices;
 mod page;
 mod restore;
+mod scene;
 mod scenes;
 mod settings;
 mod storm;
+mod unclear;
 mod unreachable;
 mod upkeep;
 

@@ -6,81 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 
-use super::{LASTING, TTL, held, listed, seats, status, waiting};
-use crate::support::{Ending, Etcd, Host, Mishap, Ways, eventually, needs_etcd, state_of};
-
-/// Hosts that go to etcd each by a way of its own; all of their agents have this fault.
-pub(super) struct Scene {
-    etcd: Etcd,
-    prefix: String,
-    policy: String,
-    ttl: &'static str,
-    fault: Option<&'static str>,
-}
-
-impl Scene {
-    pub(super) fn new(more: &str, fault: Option<&'static str>) -> Self {
-        Self::at(Etcd::shared(), more, fault)
-    }
-
-    fn at(etcd: Etcd, more: &str, fault: Option<&'static str>) -> Self {
-        Self { etcd, prefix: Etcd::prefix(), policy: seats(1, more), ttl: LASTING, fault }
-    }
-
-    /// With this ttl.
-    fn with(self, ttl: &'static str) -> Self {
-        Self { ttl, ..self }
-    }
-
-    fn host(&self, name: &str) -> (Host, Ways) {
-        let ways = Ways::to(&self.etcd);
-        let settings = ways.settings(&self.prefix, self.ttl);
-        (Host::with_fault(name, &self.policy, &settings, self.fault), ways)
-    }
-
-    /// Returns when each of them knows all of them.
-    fn meet(hosts: &[&Host]) {
-        eventually("all hosts know each other", || {
-            hosts.iter().all(|host| known(host) == hosts.len()).then_some(())
-        });
-    }
-
-    /// How a question about the first slot names it.
-    fn first_slot(&self) -> String {
-        STANDARD.encode(format!("{}s/seats/0000001", self.prefix))
-    }
-
-    /// What etcd says of the slots, at this revision or now.
-    fn told(&self, revision: u64) -> serde_json::Value {
-        let (prefix, revision) = (format!("{}s/", self.prefix), format!("--rev={revision}"));
-        let told = self.etcd.control(&["get", "--prefix", &prefix, &revision, "-w", "json"]);
-        serde_json::from_str(&told.expect("the keys")).expect("JSON")
-    }
-
-    fn revision(&self) -> u64 {
-        self.told(0)["header"]["revision"].as_u64().expect("a revision")
-    }
-
-    /// How often slots were taken after this revision.
-    fn taken_since(&self, revision: u64) -> usize {
-        let is_new = |at: u64| {
-            let told = self.told(at);
-            told["kvs"].as_array().is_some_and(|keys| keys.iter().any(|key| key["mod_revision"] == at))
-        };
-        (revision + 1..=self.revision()).filter(|at| is_new(*at)).count()
-    }
-
-    /// How many slots there are in etcd itself.
-    fn slots(&self) -> usize {
-        let prefix = format!("{}s/", self.prefix);
-        let listed = self.etcd.control(&["get", "--prefix", "--keys-only", &prefix]).expect("the keys");
-        listed.lines().filter(|line| !line.is_empty()).count()
-    }
-}
-
-fn known(host: &Host) -> usize {
-    status(host)["site"]["hosts"].as_array().map_or(0, Vec::len)
-}
+use super::scene::Scene;
+use super::{TTL, held, listed, status, waiting};
+use crate::support::{Ending, Etcd, Host, Mishap, eventually, needs_etcd, state_of};
 
 fn is_connected(host: &Host) -> bool {
     status(host)["site"]["connected"] == true
@@ -90,7 +18,7 @@ fn is_alive(pid: i32) -> bool {
     state_of(pid).is_some_and(|state| state != 'Z')
 }
 
-const AT_ONCE: [&str; 5] = ["run", "-q", "-n", "--", "matlab"];
+pub(super) const AT_ONCE: [&str; 5] = ["run", "-q", "-n", "--", "matlab"];
 
 /// Whether a launch starts at once. Where it has to because of a fault, it may be too slow some times.
 fn starts_at_once(host: &Host, fault: Option<&str>) -> bool {

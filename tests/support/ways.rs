@@ -1,11 +1,12 @@
 //! The way of one host to the members of an etcd: a relay for each. It can be cut as a network is, so that
-//! nothing is refused and nothing comes through; watches can become silent; and single questions can be lost
+//! nothing is refused and nothing comes through; watches can become silent, or tell what is not so; and single questions can be lost
 //! on their way, or their answers.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) enum Mishap {
     Asked,
     /// It is asked, and the answer does not come back.
     Unanswered,
+    /// It is asked, and the connection ends where the answer should come.
+    Broken,
     /// It is asked when the way is told to, and that is too late for the answer.
     Late,
 }
@@ -33,10 +36,14 @@ struct Weather {
     is_cut: AtomicBool,
     is_deaf: AtomicBool,
     is_over: AtomicBool,
-    /// What the next question that has these bytes in it meets with.
-    next: Mutex<Option<(Vec<u8>, Mishap)>>,
+    /// What the next question that has these bytes in it meets with, and then the next one.
+    next: Mutex<VecDeque<(Vec<u8>, Mishap)>>,
     /// Whether late questions go on their way.
     is_late_over: AtomicBool,
+    /// Whether one of them was answered.
+    is_late_answered: AtomicBool,
+    /// What is told over watches as something else, once; of the same length.
+    misquoted: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
 }
 
 /// One connection.
@@ -45,6 +52,7 @@ struct Talk {
     watches: AtomicBool,
     comes_late: AtomicBool,
     stays_unanswered: AtomicBool,
+    breaks: AtomicBool,
 }
 
 impl Ways {
@@ -79,19 +87,50 @@ impl Ways {
         self.weather.is_deaf.store(is_deaf, Ordering::SeqCst);
     }
 
-    /// This happens to the next question that has these bytes in it.
+    /// The next time that one of these is told over a watch the other is told, which is as long.
+    pub(crate) fn misquote(&self, said: &str, heard: &str) {
+        assert_eq!(said.len(), heard.len());
+        *self.weather.misquoted() = Some((said.as_bytes().to_vec(), heard.as_bytes().to_vec()));
+    }
+
+    /// Whether that was told.
+    pub(crate) fn has_misquoted(&self) -> bool {
+        self.weather.misquoted().is_none()
+    }
+
+    /// This happens to the next question that has these bytes in it, and nothing else.
     pub(crate) fn befall(&self, question: impl Into<Vec<u8>>, mishap: Mishap) {
-        *self.weather.next.lock().unwrap_or_else(PoisonError::into_inner) = Some((question.into(), mishap));
+        self.befall_each(question, [mishap]);
+    }
+
+    /// The same, one after the other, to the next ones.
+    pub(crate) fn befall_each(
+        &self,
+        question: impl Into<Vec<u8>>,
+        mishaps: impl IntoIterator<Item = Mishap>,
+    ) {
+        let question = question.into();
+        *self.weather.next() = mishaps.into_iter().map(|mishap| (question.clone(), mishap)).collect();
     }
 
     /// Whether that has happened.
     pub(crate) fn has_befallen(&self) -> bool {
-        self.weather.next.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.is_to_befall() == 0
+    }
+
+    /// How much of it is still to happen.
+    pub(crate) fn is_to_befall(&self) -> usize {
+        self.weather.next().len()
     }
 
     /// Late questions are asked now.
     pub(crate) fn ask_late(&self) {
         self.weather.is_late_over.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a late question was answered, be it to nobody.
+    pub(crate) fn has_been_asked_late(&self) -> bool {
+        self.weather.is_late_answered.load(Ordering::SeqCst)
     }
 }
 
@@ -148,10 +187,19 @@ fn ask(mut host: &TcpStream, mut member: &TcpStream, talk: &Talk, weather: &Weat
 fn answer(mut member: &TcpStream, mut host: &TcpStream, talk: &Talk, weather: &Weather) {
     let mut bytes = vec![0; 64 * 1024];
     while let Some(count) = member.read(&mut bytes).ok().filter(|count| *count > 0) {
+        if talk.comes_late.load(Ordering::SeqCst) {
+            weather.is_late_answered.store(true, Ordering::SeqCst);
+        }
         let is_silent = || talk.watches.load(Ordering::SeqCst) && weather.is_deaf.load(Ordering::SeqCst);
         weather.wait_while(|| weather.is_cut.load(Ordering::SeqCst) || is_silent());
+        if talk.breaks.load(Ordering::SeqCst) {
+            return;
+        }
         if talk.stays_unanswered.load(Ordering::SeqCst) {
             continue;
+        }
+        if talk.watches.load(Ordering::SeqCst) {
+            weather.misquote(&mut bytes[..count]);
         }
         if host.write_all(&bytes[..count]).is_err() {
             return;
@@ -166,12 +214,31 @@ impl Weather {
         if has(b"POST ") {
             talk.watches.store(has(b"/v3/watch"), Ordering::SeqCst);
         }
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        match next.take_if(|(part, _)| has(part)) {
+        let mut next = self.next();
+        let is_met = next.front().is_some_and(|(part, _)| has(part));
+        match if is_met { next.pop_front() } else { None } {
+            Some((_, Mishap::Broken)) => talk.breaks.store(true, Ordering::SeqCst),
             Some((_, Mishap::Unanswered)) => talk.stays_unanswered.store(true, Ordering::SeqCst),
             Some((_, Mishap::Late)) => talk.comes_late.store(true, Ordering::SeqCst),
             Some((_, Mishap::Asked)) | None => {}
         }
+    }
+
+    fn next(&self) -> MutexGuard<'_, VecDeque<(Vec<u8>, Mishap)>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn misquoted(&self) -> MutexGuard<'_, Option<(Vec<u8>, Vec<u8>)>> {
+        self.misquoted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on what is told, or something else.
+    fn misquote(&self, told: &mut [u8]) {
+        let mut misquoted = self.misquoted();
+        let Some((said, heard)) = misquoted.as_ref() else { return };
+        let Some(at) = told.windows(said.len()).position(|window| window == said) else { return };
+        told[at..at + heard.len()].copy_from_slice(heard);
+        *misquoted = None;
     }
 
     fn wait_while(&self, is_held_up: impl Fn() -> bool) {

@@ -1,5 +1,6 @@
 //! Hosts that have gone: after one of them was seen absent for a ttl without a break, its slots and tickets
-//! are deleted, in a transaction that holds only if it is absent still, and was ever since.
+//! are deleted, in a transaction that holds only if it is absent still, and was ever since, and if they are
+//! still those that it left.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,10 +8,10 @@ use super::{
     Site,
     etcd::{Compare, Operation, Transaction},
     key::Key,
-    mirror::At,
+    table_of_site::At,
     work::Work,
 };
-use crate::sys::process;
+use crate::{deliberate_fault::DeliberateFault, sys::process};
 
 /// How many keys go at once.
 const AT_ONCE: usize = 100;
@@ -64,12 +65,14 @@ impl Site {
     /// Everybody who has a key.
     pub(super) fn hosts_with_keys(&self) -> BTreeSet<String> {
         let of_slots = self.mirror.tables().flat_map(|(_, table)| table.slots.values());
-        let of_slots = of_slots.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
+        let of_slots = of_slots.filter_map(|at| Some(&at.record.as_ref()?.host));
         let of_tickets = self.mirror.tables().flat_map(|(_, table)| table.tickets.values());
-        let of_tickets = of_tickets.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
-        let of_notices = self.mirror.tables().flat_map(|(_, table)| table.notices.values());
-        let of_notices = of_notices.filter_map(|at| Some(at.record.as_ref()?.host.clone()));
-        of_slots.chain(of_tickets).chain(of_notices).chain(self.mirror.written.keys().cloned()).collect()
+        let of_tickets = of_tickets.filter_map(|at| Some(&at.record.as_ref()?.host));
+        let of_notices = self.mirror.tables_with_notices().flat_map(|(_, table)| table.notices.values());
+        let of_notices = of_notices.filter_map(|at| Some(&at.record.as_ref()?.host));
+        let all = of_slots.chain(of_tickets).chain(of_notices).chain(self.mirror.written.keys());
+        // Few hosts have many keys: only their names are copied.
+        all.collect::<BTreeSet<_>>().into_iter().cloned().collect()
     }
 
     /// How long a host may be silent: as long as it said itself, and as long as this one.
@@ -82,16 +85,20 @@ impl Site {
         if self.works.values().any(|work| matches!(work, Work::Clear(other) if other == host)) {
             return;
         }
-        let keys: Vec<String> = self.keys_of(host, |_| true).map(|(key, _)| key).take(AT_ONCE).collect();
+        let keys: Vec<(String, i64)> = self.keys_of(host, |_| true).take(AT_ONCE).collect();
         let written = self.keys.name(&Key::Written(host.to_owned()));
-        let compares = vec![
+        let mut compares = vec![
             Compare::Absent(self.keys.name(&Key::Host(host.to_owned()))),
             Compare::ChangedAt(written.clone(), absence.written),
         ];
+        // Another host may have deleted them before, and a slot be somebody else's by now.
+        if !DeliberateFault::WhoeversSlot.is_on() {
+            compares.extend(keys.iter().map(|(key, revision)| Compare::ChangedAt(key.clone(), *revision)));
+        }
         let operations = if keys.is_empty() {
             vec![Operation::Delete(written)]
         } else {
-            keys.into_iter().map(Operation::Delete).collect()
+            keys.into_iter().map(|(key, _)| Operation::Delete(key)).collect()
         };
         self.send(Work::Clear(host.to_owned()), Transaction { compares, operations });
     }

@@ -56,9 +56,9 @@ impl Service {
                 site.lag.compare(sent, revision);
                 site.look_at_lag();
             }
-            Report::Counted { revision, count } => {
-                if site.mirror.differs_from(revision, count) {
-                    log("changes of the site did not all come; everything is read anew");
+            Report::Listed(inventory) => {
+                if site.mirror.differs_from(&inventory) {
+                    log("what is known of the site is not what etcd has; everything is read anew");
                     site.doubt();
                 }
             }
@@ -169,7 +169,7 @@ impl Service {
         let to_look = self.see_notices();
         self.look_again_after(to_look);
         self.write_notices();
-        self.heed_notices();
+        self.answer_notices();
         self.clear_leftovers();
         self.write_all_tickets();
     }

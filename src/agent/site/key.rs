@@ -54,8 +54,13 @@ impl Keys {
         }
     }
 
-    /// What a key stands for; none where it is none of these.
+    /// What a key stands for; none where it is none of these, or one of them written otherwise: a second
+    /// key for the same slot, say, is not the slot's.
     pub(super) fn parse(&self, name: &str) -> Option<Key> {
+        self.meant(name).filter(|key| self.name(key) == name)
+    }
+
+    fn meant(&self, name: &str) -> Option<Key> {
         let (kind, rest) = name.strip_prefix(&self.prefix)?.split_once('/')?;
         let numbered = |radix| {
             let (table, number) = rest.rsplit_once('/')?;
@@ -64,9 +69,7 @@ impl Keys {
         Some(match kind {
             "s" => numbered(10).map(|(table, slot)| Key::Slot(table, slot))?,
             "w" => numbered(16).map(|(table, number)| Key::Ticket(table, number))?,
-            "e" => numbered(10)
-                .map(|(table, slot)| Key::Notice(table, slot))
-                .filter(|key| self.name(key) == name)?,
+            "e" => numbered(10).map(|(table, slot)| Key::Notice(table, slot))?,
             "t" => Key::Stamps(rest.to_owned()),
             "h" => Key::Host(rest.to_owned()),
             "g" => Key::Written(rest.to_owned()),
@@ -121,9 +124,17 @@ mod tests {
             assert_eq!(keys.parse(&keys.name(&key)), Some(key));
         }
         assert_eq!(keys.name(&Key::Slot("matlab".to_owned(), 17)), "/rungate/s/matlab/0000017");
-        for strange in
-            ["/other/s/a/1", "/rungate/s/a", "/rungate/s/a/x", "/rungate/q/a", "/rungate/e/a/1", "/rungate/"]
-        {
+        for strange in [
+            "/other/s/a/0000001",
+            "/rungate/s/a",
+            "/rungate/s/a/x",
+            "/rungate/s/a/1",
+            "/rungate/s/a/+000001",
+            "/rungate/w/a/1",
+            "/rungate/e/a/1",
+            "/rungate/q/a",
+            "/rungate/",
+        ] {
             assert_eq!(keys.parse(strange), None, "{strange}");
         }
     }

@@ -5,45 +5,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    etcd::Pair,
+    etcd::{Inventory, Pair},
     key::{Key, Keys},
-    record::{ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
+    record::{ClusterRecord, HostRecord, read},
+    table_of_site::{At, TableOfSite},
 };
-use crate::agent::saved::SavedStamps;
-
-/// A value, with the revision at which it was last written.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct At<T> {
-    pub(super) revision: i64,
-    /// None where nobody can read it.
-    pub(super) record: Option<T>,
-}
-
-/// A table.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct TableOfSite {
-    pub(super) slots: BTreeMap<u64, At<SlotRecord>>,
-    pub(super) tickets: BTreeMap<u64, At<TicketRecord>>,
-    /// By the slots that they are about.
-    pub(super) notices: BTreeMap<u64, At<NoticeRecord>>,
-    pub(super) stamps: Option<At<SavedStamps>>,
-}
-
-impl TableOfSite {
-    fn count(&self) -> usize {
-        self.slots.len() + self.tickets.len() + self.notices.len() + usize::from(self.stamps.is_some())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.count() == 0
-    }
-}
+use crate::deliberate_fault::DeliberateFault;
 
 /// What changed by what came.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Changed {
     pub(super) tables: BTreeSet<String>,
     pub(super) hosts: BTreeSet<String>,
+}
+
+/// A slot that was deleted, which was not told yet.
+#[derive(Clone, Debug)]
+struct Early {
+    key: String,
+    written: i64,
+    deleted: i64,
 }
 
 /// The mirror.
@@ -53,13 +34,15 @@ pub(super) struct Mirror {
     revision: i64,
     is_known: bool,
     tables: BTreeMap<String, TableOfSite>,
+    /// The tables that have notices: few, if any.
+    noticed: BTreeSet<String>,
     pub(super) hosts: BTreeMap<String, At<HostRecord>>,
     pub(super) written: BTreeMap<String, At<HostRecord>>,
     pub(super) cluster: Option<At<ClusterRecord>>,
-    /// Keys that mean nothing here: those of agents of another version, say.
-    strange: BTreeSet<String>,
-    /// When slots were deleted that are forgotten although it was not told yet.
-    early: Vec<i64>,
+    /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
+    strange: BTreeMap<String, i64>,
+    /// Slots that are forgotten although it was not told yet that they are deleted.
+    early: Vec<Early>,
 }
 
 impl Mirror {
@@ -70,10 +53,11 @@ impl Mirror {
             revision: 0,
             is_known: false,
             tables: BTreeMap::new(),
+            noticed: BTreeSet::new(),
             hosts: BTreeMap::new(),
             written: BTreeMap::new(),
             cluster: None,
-            strange: BTreeSet::new(),
+            strange: BTreeMap::new(),
             early: Vec::new(),
         }
     }
@@ -98,12 +82,40 @@ impl Mirror {
         self.tables.iter()
     }
 
-    /// Whether it lacks anything, or has too much: if every change up to this revision is there, so many keys
-    /// are.
-    pub(super) fn differs_from(&self, revision: i64, count: i64) -> bool {
-        let early = self.early.iter().filter(|at| **at > self.revision).count();
-        let known = self.count() + early + self.strange.len();
-        self.revision == revision && i64::try_from(known).is_ok_and(|known| known != count)
+    /// Those of them that have notices.
+    pub(super) fn tables_with_notices(&self) -> impl Iterator<Item = (&String, &TableOfSite)> {
+        self.noticed.iter().filter_map(|name| self.tables.get_key_value(name))
+    }
+
+    /// Whether it is another than it should be: if every change up to the revision of this inventory is
+    /// there, exactly these keys are, and are as old.
+    pub(super) fn differs_from(&self, inventory: &Inventory) -> bool {
+        // Nobody knows what stood there before what this agent has written itself.
+        let is_overlaid = self.cluster.as_ref().is_some_and(|at| at.revision > self.revision);
+        if inventory.revision != self.revision || is_overlaid {
+            return false;
+        }
+        let early = || self.early.iter().filter(|early| early.deleted > self.revision);
+        let known = self.count() + early().count() + self.strange.len();
+        let early = early().map(|early| (early.key.clone(), early.written));
+        let strange = self.strange.iter().map(|(key, revision)| (key.clone(), *revision));
+        let is_listed = |revision: i64| revision > inventory.since;
+        let own = self.revisions().filter(|(_, revision)| is_listed(*revision));
+        let own = own.map(|(key, revision)| (self.keys.name(&key), revision));
+        let others = early.chain(strange).filter(|(_, revision)| is_listed(*revision));
+        let keys: BTreeMap<String, i64> = own.chain(others).collect();
+        let is_counted = DeliberateFault::CountedMirror.is_on();
+        i64::try_from(known).is_ok_and(|known| known != inventory.count)
+            || (keys != inventory.keys && !is_counted)
+    }
+
+    /// Every key that means something, with its revision.
+    fn revisions(&self) -> impl Iterator<Item = (Key, i64)> {
+        let of_tables = self.tables.iter().flat_map(|(name, of)| of.revisions(name));
+        let hosts = self.hosts.iter().map(|(host, at)| (Key::Host(host.clone()), at.revision));
+        let written = self.written.iter().map(|(host, at)| (Key::Written(host.clone()), at.revision));
+        let cluster = self.cluster.iter().map(|at| (Key::Cluster, at.revision));
+        of_tables.chain(hosts).chain(written).chain(cluster)
     }
 
     /// How many keys there are.
@@ -138,7 +150,7 @@ impl Mirror {
             self.revision = pair.revision;
             self.set(&mut changed, pair, is_there);
         }
-        self.early.retain(|at| *at > self.revision);
+        self.early.retain(|early| early.deleted > self.revision);
         changed
     }
 
@@ -148,9 +160,10 @@ impl Mirror {
         if let Some(of) = self.tables.get_mut(table) {
             if of.slots.get(&slot).is_some_and(|at| at.revision == written) {
                 of.slots.remove(&slot);
-                self.early.push(deleted);
+                let key = self.keys.name(&Key::Slot(table.to_owned(), slot));
+                self.early.push(Early { key, written, deleted });
             }
-            if of.is_empty() {
+            if of.count() == 0 {
                 self.tables.remove(table);
             }
         }
@@ -159,7 +172,7 @@ impl Mirror {
     fn set(&mut self, changed: &mut Changed, Pair { key, value, revision, lease }: Pair, is_there: bool) {
         let Some(key) = self.keys.parse(&key) else {
             if is_there {
-                self.strange.insert(key);
+                self.strange.insert(key, revision);
             } else {
                 self.strange.remove(&key);
             }
@@ -179,6 +192,11 @@ impl Mirror {
             Key::Notice(table, slot) => {
                 let of = self.table_of(changed, &table);
                 put(&mut of.notices, slot, is_there.then(|| At { revision, record: read(&value) }));
+                if of.notices.is_empty() {
+                    self.noticed.remove(&table);
+                } else {
+                    self.noticed.insert(table.clone());
+                }
                 self.forget_if_empty(&table);
             }
             Key::Stamps(table) => {
@@ -205,7 +223,7 @@ impl Mirror {
     }
 
     fn forget_if_empty(&mut self, table: &str) {
-        if self.tables.get(table).is_some_and(TableOfSite::is_empty) {
+        if self.tables.get(table).is_some_and(|of| of.count() == 0) {
             self.tables.remove(table);
         }
     }
@@ -262,6 +280,16 @@ mod tests {
         assert!(changed.tables.contains("a") && changed.hosts.contains("lab"));
     }
 
+    #[test]
+    fn only_tables_that_have_notices_are_looked_through_for_them() {
+        let mut mirror = mirror();
+        let count = |mirror: &Mirror| mirror.tables_with_notices().count();
+        mirror.apply(vec![(pair("/r/e/a/0000001", 12), true), (pair("/r/e/b/0000001", 13), true)]);
+        assert_eq!(count(&mirror), 2);
+        mirror.apply(vec![(pair("/r/e/b/0000001", 14), false)]);
+        assert_eq!(count(&mirror), 1);
+    }
+
     /// A slot whose record nobody can read is held all the same.
     #[test]
     fn a_key_counts_whatever_its_value_is() {
@@ -269,22 +297,51 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_come_is_noticed_by_the_number_of_keys() {
+    fn what_is_not_as_it_should_be_is_noticed() {
+        const SLOT: (&str, i64) = ("/r/s/a/0000001", 4);
+        const HOST: (&str, i64) = ("/r/h/lab", 9);
+        const STRANGE: (&str, i64) = ("/r/strange", 2);
+        let inventory = |revision, since, keys: &[(&str, i64)]| Inventory {
+            revision,
+            generation: 0,
+            count: i64::try_from(keys.len()).expect("a few"),
+            since,
+            keys: keys
+                .iter()
+                .filter(|(_, at)| *at > since)
+                .map(|(key, at)| ((*key).to_owned(), *at))
+                .collect(),
+        };
         let mut mirror = mirror();
-        // Two that are known, and one that means nothing here.
-        let differs = |mirror: &Mirror, revision| [2, 3, 4].map(|count| mirror.differs_from(revision, count));
-        assert_eq!(differs(&mirror, 10), [true, false, true]);
-        assert_eq!(differs(&mirror, 9), [false; 3]);
+        let differs = |mirror: &Mirror, keys: &[(&str, i64)]| {
+            let differs = |since| mirror.differs_from(&inventory(mirror.revision(), since, keys));
+            // Of keys that were changed before, only the number tells.
+            (differs(0), differs(3))
+        };
+        assert_eq!(differs(&mirror, &[SLOT, HOST, STRANGE]), (false, false));
+        assert_eq!(differs(&mirror, &[SLOT, HOST]), (true, true), "one too many");
+        assert_eq!(
+            differs(&mirror, &[SLOT, HOST, STRANGE, ("/r/s/b/0000001", 1)]),
+            (true, true),
+            "one missing"
+        );
+        assert_eq!(differs(&mirror, &[("/r/s/a/0000002", 4), HOST, STRANGE]), (true, true), "a wrong one");
+        assert_eq!(differs(&mirror, &[SLOT, ("/r/h/lab", 10), STRANGE]), (true, true), "an old one");
+        assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/odd", 2)]), (true, false), "a wrong old one");
+        assert!(!mirror.differs_from(&inventory(9, 0, &[])), "nothing is known of another revision");
         mirror.apply(vec![(pair("/r/new/key", 11), true), (pair("/r/strange", 12), false)]);
-        assert_eq!(differs(&mirror, 12), [true, false, true]);
+        assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/new/key", 11)]), (false, false));
         let mut mirror = self::mirror();
         // What is forgotten early was there at that revision.
         mirror.forget_slot("a", 1, 5, 12);
         assert!(mirror.table("a").is_some(), "somebody else's is not forgotten");
         mirror.forget_slot("a", 1, 4, 12);
         assert!(mirror.table("a").is_none());
-        assert_eq!(differs(&mirror, 10), [true, false, true]);
+        assert_eq!(differs(&mirror, &[SLOT, HOST, STRANGE]), (false, false));
         mirror.apply(vec![(pair("/r/s/a/0000001", 12), false)]);
-        assert_eq!(differs(&mirror, 12), [false, true, true]);
+        assert_eq!(differs(&mirror, &[HOST, STRANGE]), (false, false));
+        // What this agent has written is known before what was there.
+        mirror.cluster = Some(At { revision: 13, record: None });
+        assert_eq!(differs(&mirror, &[HOST, STRANGE]), (false, false));
     }
 }

@@ -11,16 +11,13 @@ mod announcement;
 mod etcd;
 mod freeing;
 mod hearing;
-mod heeding;
 mod key;
 mod lag;
 mod leftovers;
 mod loss;
 mod mirror;
 mod mover;
-pub(in crate::agent) mod notice;
-mod noticed;
-mod noticing;
+pub(in crate::agent) mod notices;
 mod number;
 mod origin;
 mod patience;
@@ -33,6 +30,7 @@ mod resting;
 mod restored;
 mod shown;
 mod surveyor;
+mod table_of_site;
 mod ticket_keys;
 mod tickets;
 mod watcher;
@@ -56,7 +54,7 @@ use self::{
     lag::Lag,
     mirror::Mirror,
     mover::Move,
-    noticed::Noticed,
+    notices::received::ReceivedNotice,
     number::Numbers,
     origin::Origin,
     record::HostRecord,
@@ -69,6 +67,7 @@ use self::{
     work::Work,
 };
 use crate::{
+    agent::judge::Judge,
     escape::visible,
     policy::SiteSettings,
     sys::{host, poller::Bell, process},
@@ -129,14 +128,14 @@ pub(super) struct Site {
     /// Holdings that are being ended because the site is lost, and whether they were killed.
     ended: BTreeMap<u64, bool>,
     /// Holdings of which other hosts have given notice, each with the table.
-    noticed: BTreeMap<(u64, String), Noticed>,
+    received: BTreeMap<(u64, String), ReceivedNotice>,
     /// Tables in which somebody has to look again.
     stirred: BTreeSet<String>,
 }
 
 impl Site {
     /// Begins to talk to etcd; or says what is wrong with the settings.
-    pub(super) fn start(settings: &SiteSettings, bell: &Arc<Bell>) -> Result<Self, String> {
+    pub(super) fn start(settings: &SiteSettings, bell: &Arc<Bell>, judge: Judge) -> Result<Self, String> {
         let host = host::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let host = host.to_string_lossy().into_owned();
         let boot = process::boot_id().unwrap_or_default().to_owned();
@@ -173,7 +172,7 @@ impl Site {
             is_doubted: Arc::clone(&is_doubted),
         }
         .start();
-        publisher::start(commands.clone(), *ttl);
+        publisher::start(commands.clone(), *ttl, judge);
         let moves = mover::start(&client, &reporter);
         surveyor::start(client, keys.clone(), *ttl, reporter.clone());
         tick(reporter);
@@ -209,7 +208,7 @@ impl Site {
             resting: BTreeMap::new(),
             absences: BTreeMap::new(),
             ended: BTreeMap::new(),
-            noticed: BTreeMap::new(),
+            received: BTreeMap::new(),
             stirred: BTreeSet::new(),
         })
     }

@@ -1,13 +1,11 @@
-//! The thread that reads the policy for the other hosts: what it says of the repositories of the site goes
-//! into the host's key, so that whoever looks sees where hosts differ. Nobody decides by it.
+//! The thread that tells other hosts of the policy: what it says of the repositories of the site goes into
+//! the host's key, so that whoever looks sees where hosts differ. Nobody decides by it. It is the policy that
+//! the judges have, and where it has changed they have it read already.
 
 use std::{collections::BTreeMap, sync::mpsc::Sender, thread, time::Duration};
 
 use super::registrar::Command;
-use crate::{
-    policy::{Policy, Sources},
-    terms::keeper::Keeper,
-};
+use crate::{agent::judge::Judge, policy::Policy, terms::keeper::Keeper};
 
 /// How often it is looked whether the policy has changed, at most.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -16,16 +14,13 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const MOST: usize = 100;
 
 /// Goes on for as long as anybody listens.
-pub(super) fn start(commands: Sender<Command>, ttl: Duration) {
+pub(super) fn start(commands: Sender<Command>, ttl: Duration, judge: Judge) {
     thread::spawn(move || {
-        let mut policy: Option<Policy> = None;
         let mut told = BTreeMap::new();
         loop {
-            if policy.as_ref().is_none_or(Policy::is_stale) {
-                // Whoever launches is told of its faults.
-                policy = Policy::load(&Sources::system(0)).ok();
-            }
-            if let Some(known) = policy.as_ref().map(repositories).filter(|known| *known != told) {
+            // Whoever launches is told of its faults.
+            let known = judge.policy().ok().map(|policy| repositories(&policy));
+            if let Some(known) = known.filter(|known| *known != told) {
                 told.clone_from(&known);
                 if commands.send(Command::Publish(known)).is_err() {
                     return;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::etcd::{Condition, Done, Pair, Snapshot, Trouble};
+use super::etcd::{Condition, Done, Inventory, Pair, Snapshot, Trouble};
 use crate::sys::poller::Bell;
 
 /// One report.
@@ -20,8 +20,8 @@ pub(super) enum Report {
     Unreached(Trouble),
     /// The newest key had this revision when a read was sent.
     Compared { sent: Duration, revision: i64 },
-    /// At this revision, up to which every change was told, there were so many keys.
-    Counted { revision: i64, count: i64 },
+    /// Which keys there were at a revision up to which every change was told.
+    Listed(Inventory),
     /// The lease of the host's key has gone, or the key with it.
     LeaseLost,
     /// Another host writes this one's key; its boot.

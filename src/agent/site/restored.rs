@@ -15,8 +15,9 @@ use super::{
     announcement::log,
     etcd::{Compare, Done, Operation, Snapshot, Transaction, Trouble},
     key::Key,
-    mirror::{At, Changed},
+    mirror::Changed,
     record::{ClusterRecord, bytes},
+    table_of_site::At,
     work::{Admission, Work},
 };
 use crate::{agent::service::Service, sys::process, terms::location::name_on_site};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{
     Site,
-    mirror::{At, TableOfSite},
     record::{SlotRecord, TicketRecord},
+    table_of_site::{At, TableOfSite},
 };
 use crate::{
     keeper::{

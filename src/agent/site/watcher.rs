@@ -1,7 +1,8 @@
 //! The thread that has the mirror told: one fresh read, then every change since. Where what came in between
 //! was compacted away, or whoever owns the mirror says so, it starts over from a fresh read. Every third of
 //! the ttl the watch is asked for anew, and before that it is looked whether it is behind: a connection over
-//! which nothing comes any more looks like one over which there is nothing to say.
+//! which nothing comes any more looks like one over which there is nothing to say. Whether what came is all
+//! there was, and was true, is looked at too.
 
 use std::{
     sync::{
@@ -22,11 +23,20 @@ use crate::sys::process;
 /// How long it rests after something went wrong.
 const REST: Duration = Duration::from_millis(200);
 
+/// Of so many keys all are compared each time.
+const FEW: i64 = 1000;
+
+/// Of more only those that have changed since the last time, and all of them every so many times.
+const ALL_EVERY: u32 = 10;
+
 /// Up to where everything was told, and of which etcd.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     revision: i64,
     generation: u64,
+    /// Up to where it was compared, and how often since all was.
+    compared: i64,
+    times: u32,
 }
 
 /// What it goes by.
@@ -67,8 +77,8 @@ impl Watcher {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
         }
-        let before = *known;
-        let Known { revision, generation } = match before {
+        let is_fresh = known.is_none();
+        let now = match *known {
             Some(known) => known,
             None => {
                 let snapshot = self.client.read(&self.keys.all())?;
@@ -76,26 +86,25 @@ impl Watcher {
                 if !self.reporter.tell(Report::Fresh(snapshot)) {
                     return Ok(false);
                 }
-                Known { revision, generation }
+                Known { revision, generation, compared: revision, times: 0 }
             }
         };
-        *known = Some(Known { revision, generation });
+        let now = known.insert(now);
         // Whether there is anything that should have come: then it is not told over this watch.
         let sent = process::since_boot().unwrap_or_default();
         let summary = self.client.summary(&self.keys.all())?;
         self.reporter.tell(Report::Compared { sent, revision: summary.last_change });
         // Another etcd has answered, or one whose data were restored.
-        if summary.generation != generation {
+        if summary.generation != now.generation {
             *known = None;
             return Ok(true);
         }
         // A member that has just come in has been seen to leave changes out.
-        if before.is_some()
-            && let Some(count) = self.client.count_at(&self.keys.all(), revision)?
-        {
-            self.reporter.tell(Report::Counted { revision, count });
+        if !is_fresh && !self.list(now, summary.count)? {
+            *known = None;
+            return Ok(true);
         }
-        let mut watch = self.client.watch(&self.keys.all(), revision + 1, self.longest)?;
+        let mut watch = self.client.watch(&self.keys.all(), now.revision + 1, self.longest)?;
         while let Some(heard) = watch.next()? {
             match heard {
                 Heard::Begun(_) => {}
@@ -105,8 +114,8 @@ impl Watcher {
                 }
                 Heard::Changes(changes) => {
                     if let Some((pair, _)) = changes.last() {
-                        *known = Some(Known { revision: pair.revision, generation });
-                        self.client.has_heard(generation, pair.revision);
+                        now.revision = pair.revision;
+                        self.client.has_heard(now.generation, pair.revision);
                     }
                     if !self.reporter.tell(Report::Changes(changes)) {
                         return Ok(false);
@@ -117,6 +126,23 @@ impl Watcher {
                 return Ok(true);
             }
         }
+        Ok(true)
+    }
+
+    /// Tells which keys there were at the revision up to which everything was told, of about so many that
+    /// there are now. Says whether it is the same etcd still.
+    fn list(&self, known: &mut Known, count: i64) -> Result<bool, Trouble> {
+        known.times = (known.times + 1) % ALL_EVERY;
+        let since = if count <= FEW || known.times == 0 { 0 } else { known.compared };
+        // What was compacted away since can no longer be told; the next time it is more.
+        let Some(inventory) = self.client.inventory(&self.keys.all(), known.revision, since)? else {
+            return Ok(true);
+        };
+        known.compared = known.revision;
+        if inventory.generation != known.generation {
+            return Ok(false);
+        }
+        self.reporter.tell(Report::Listed(inventory));
         Ok(true)
     }
 }

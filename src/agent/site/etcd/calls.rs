@@ -1,5 +1,7 @@
 //! The calls, each with its path, and what their answers mean.
 
+use std::collections::BTreeMap;
+
 use super::{
     Client, Done, Pair, Range, Transaction, Trouble,
     message::{
@@ -13,7 +15,7 @@ use super::{
 const PAGE: i64 = 5000;
 
 /// Keys, all at one revision.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent::site) struct Snapshot {
     /// The revision of the whole etcd.
     pub(in crate::agent::site) revision: i64,
@@ -21,6 +23,19 @@ pub(in crate::agent::site) struct Snapshot {
     pub(in crate::agent::site) generation: u64,
     pub(in crate::agent::site) cluster: String,
     pub(in crate::agent::site) pairs: Vec<Pair>,
+}
+
+/// Which keys there were at a revision, without their values.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::agent::site) struct Inventory {
+    pub(in crate::agent::site) revision: i64,
+    pub(in crate::agent::site) generation: u64,
+    /// How many.
+    pub(in crate::agent::site) count: i64,
+    /// The keys below were changed after this revision; 0 where it is all of them.
+    pub(in crate::agent::site) since: i64,
+    /// Each with the revision of its last change.
+    pub(in crate::agent::site) keys: BTreeMap<String, i64>,
 }
 
 /// What a look at a range has found, without what is in it.
@@ -51,20 +66,47 @@ impl Client {
 
     /// Reads keys, in pages, all at one revision: what the majority has now.
     pub(in crate::agent::site) fn read(&self, range: &Range) -> Result<Snapshot, Trouble> {
-        let mut found = Snapshot { revision: 0, generation: 0, cluster: String::new(), pairs: Vec::new() };
-        let mut from = range.key_bytes();
+        let (snapshot, _) = self.read_pages(question(range))?;
+        Ok(snapshot)
+    }
+
+    /// Which of the keys at a revision were changed after another one, and how many keys there were; none
+    /// where that was compacted away.
+    pub(in crate::agent::site) fn inventory(
+        &self,
+        range: &Range,
+        revision: i64,
+        since: i64,
+    ) -> Result<Option<Inventory>, Trouble> {
+        let min_mod_revision = (since > 0).then(|| Long(since.saturating_add(1)));
+        let at = Some(Long(revision));
+        let question = RangeRequest { revision: at, min_mod_revision, keys_only: true, ..question(range) };
+        match self.read_pages(question) {
+            Ok((Snapshot { generation, pairs, .. }, count)) => {
+                let keys = pairs.into_iter().map(|pair| (pair.key, pair.revision)).collect();
+                Ok(Some(Inventory { revision, generation, count, since, keys }))
+            }
+            Err(trouble) if trouble.is_compacted() => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// All pages, at the revision of the question or else at that of the first answer; and how many keys
+    /// there are in the whole range, whatever else is asked of them.
+    fn read_pages(&self, mut question: RangeRequest) -> Result<(Snapshot, i64), Trouble> {
+        let mut first: Option<(Snapshot, i64)> = None;
+        question.limit = Some(Long(PAGE));
         loop {
-            let revision = (found.revision > 0).then_some(Long(found.revision));
-            let limit = Some(Long(PAGE));
-            let question = RangeRequest { key: from, revision, limit, ..question(range) };
             let asked = self.generations().ask();
             let answer: RangeResponse = self.ask("/v3/kv/range", &question, true)?;
             let generation = self.generations().answered(asked, &answer.header);
-            if found.revision == 0 {
-                found.revision = answer.header.revision.0;
-                found.generation = generation;
-                found.cluster = answer.header.cluster_id;
-            } else if found.generation != generation {
+            let revision = answer.header.revision;
+            let cluster = answer.header.cluster_id;
+            let (found, count) = first.get_or_insert_with(|| {
+                let pairs = Vec::new();
+                (Snapshot { revision: revision.0, generation, cluster, pairs }, answer.count.0)
+            });
+            if found.generation != generation {
                 return Err(Trouble::replaced());
             }
             let last = answer.kvs.last().map(|pair| pair.key.clone());
@@ -72,9 +114,10 @@ impl Client {
             match last {
                 Some(mut last) if answer.more => {
                     last.0.push(0);
-                    from = last;
+                    question.key = last;
+                    question.revision.get_or_insert(Long(found.revision));
                 }
-                _ => return Ok(found),
+                _ => return Ok((std::mem::take(found), *count)),
             }
         }
     }
@@ -95,22 +138,6 @@ impl Client {
             count: answer.count.0,
             last_change: answer.kvs.first().map_or(0, |pair| pair.mod_revision.0),
         })
-    }
-
-    /// How many keys there were at a revision; none where that was compacted away.
-    pub(in crate::agent::site) fn count_at(
-        &self,
-        range: &Range,
-        revision: i64,
-    ) -> Result<Option<i64>, Trouble> {
-        let at = Some(Long(revision));
-        let question =
-            RangeRequest { limit: Some(Long(1)), keys_only: true, revision: at, ..question(range) };
-        match self.ask::<_, RangeResponse>("/v3/kv/range", &question, true) {
-            Ok(answer) => Ok(Some(answer.count.0)),
-            Err(trouble) if trouble.is_compacted() => Ok(None),
-            Err(trouble) => Err(trouble),
-        }
     }
 
     /// A new lease of so many seconds.
@@ -143,6 +170,7 @@ fn question(range: &Range) -> RangeRequest {
         range_end: range.end_bytes(),
         limit: None,
         revision: None,
+        min_mod_revision: None,
         sort_order: None,
         sort_target: None,
         keys_only: false,

@@ -47,6 +47,7 @@ impl Client {
             range_end: None,
             limit: Some(Long(1)),
             revision: Some(Long(1)),
+            min_mod_revision: None,
             sort_order: None,
             sort_target: None,
             keys_only: true,

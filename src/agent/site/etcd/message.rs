@@ -71,8 +71,9 @@ pub(in crate::agent::site) struct Pair {
 
 impl From<WirePair> for Pair {
     fn from(WirePair { key, value, mod_revision, lease, create_revision: _ }: WirePair) -> Self {
-        // Keys of others below the prefix may be no text; they then mean nothing, and are none of ours.
-        let key = String::from_utf8_lossy(&key.0).into_owned();
+        // Keys of others below the prefix may be no text; they then mean nothing, and are none of ours. Two
+        // such keys are still two.
+        let key = String::from_utf8(key.0).unwrap_or_else(|error| STANDARD.encode(error.as_bytes()));
         Self { key, value: value.0, revision: mod_revision.0, lease: lease.0 }
     }
 }
@@ -86,6 +87,8 @@ pub(super) struct RangeRequest {
     pub(super) limit: Option<Long>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) revision: Option<Long>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) min_mod_revision: Option<Long>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sort_order: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ mod trouble;
 mod watch;
 
 pub(super) use self::{
-    calls::Snapshot,
+    calls::{Inventory, Snapshot},
     client::{Access, Client},
     condition::Condition,
     message::Pair,

@@ -136,6 +136,7 @@ impl Operation {
                 range_end: range.end_bytes(),
                 limit: None,
                 revision: None,
+                min_mod_revision: None,
                 sort_order: None,
                 sort_target: None,
                 keys_only: false,

@@ -8,13 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Site, announcement::log, noticed::Noticed, record::Reply};
+use super::received::ReceivedNotice;
 use crate::{
     agent::{
         ending::{Ending, ToEnd},
         holding::Holding,
         judge::Question,
         service::Service,
+        site::{Site, announcement::log, record::Reply},
     },
     escape::visible,
     keeper::{Fate, memory, table::Table},
@@ -26,20 +27,25 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 impl Service {
     /// Looks at the notices of holders of this host.
-    pub(super) fn heed_notices(&mut self) {
+    pub(in crate::agent::site) fn answer_notices(&mut self) {
         let Some(site) = &mut self.site else { return };
-        let mut noticed = std::mem::take(&mut site.noticed);
+        let (mut received, ttl) = (std::mem::take(&mut site.received), site.ttl);
         let standing = self.standing_notices();
-        noticed.retain(|(holding, table), _| {
-            standing.iter().any(|(number, of, ..)| number == holding && of == table)
+        // Who was asked to end is not asked again because another launch wants the same now, or because the
+        // host that gave notice was away: it is remembered for a while, though nothing more is done.
+        let is_remembered = |of: &mut ReceivedNotice| {
+            of.ending.is_some() && of.withdrawn.get_or_insert_with(Instant::now).elapsed() < ttl
+        };
+        received.retain(|(holding, table), of| {
+            standing.iter().any(|(number, of, ..)| number == holding && of == table) || is_remembered(of)
         });
         for (number, table, slot, host) in standing {
-            let of = noticed.entry((number, table.clone())).or_default();
-            (of.slot, of.host) = (slot, host);
-            self.heed(number, &table, of);
+            let of = received.entry((number, table.clone())).or_default();
+            (of.slot, of.host, of.withdrawn) = (slot, host, None);
+            self.answer_notice(number, &table, of);
         }
         if let Some(site) = &mut self.site {
-            site.noticed = noticed;
+            site.received = received;
         }
     }
 
@@ -48,7 +54,7 @@ impl Service {
     fn standing_notices(&self) -> Vec<(u64, String, u64, String)> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut standing = Vec::new();
-        for (table, of) in site.mirror.tables() {
+        for (table, of) in site.mirror.tables_with_notices() {
             for (slot, notice) in &of.notices {
                 let held = of.slots.get(slot).and_then(|at| at.record.as_ref());
                 let (Some(notice), Some(held)) = (&notice.record, held) else { continue };
@@ -67,7 +73,7 @@ impl Service {
         standing
     }
 
-    fn heed(&mut self, number: u64, table: &str, of: &mut Noticed) {
+    fn answer_notice(&mut self, number: u64, table: &str, of: &mut ReceivedNotice) {
         let Some(site) = &mut self.site else { return };
         let said = site.reply_on(table, of.slot);
         if said.is_some_and(Reply::is_final) {
@@ -99,10 +105,10 @@ impl Service {
     /// nobody is ever overdue.
     pub(in crate::agent) fn judged_expiry(&mut self, number: u64, name: &str, expiry: Option<Expiry>) {
         let (Some(site), Some(holding)) = (&mut self.site, self.holdings.get(&number)) else { return };
-        let of_holding = site.noticed.iter().filter(|((other, _), _)| *other == number);
+        let of_holding = site.received.iter().filter(|((other, _), _)| *other == number);
         // Signals go out once, for however many tables.
-        let is_ending = of_holding.filter(|(_, of)| of.ending.is_some()).find_map(|(_, of)| of.reply);
-        let Some(of) = site.noticed.get_mut(&(number, name.to_owned())) else { return };
+        let is_ending = of_holding.filter(|(_, of)| of.is_ending()).find_map(|(_, of)| of.reply);
+        let Some(of) = site.received.get_mut(&(number, name.to_owned())) else { return };
         let local = table_of_site(name);
         let (None, Some(table)) = (&of.ending, self.store.known(&local)) else { return };
         let mut holder = holding.saved.holder(holding.rule_on(name));
@@ -120,18 +126,18 @@ impl Service {
             }
             None => of.reply = Some(Reply::NotOverdue),
         }
-        self.heed_notices();
+        self.answer_notices();
     }
 
     /// A holding is over: if it was ended because of a notice, the log says so.
-    pub(in crate::agent) fn has_heeded(&mut self, number: u64, holding: &Holding) {
+    pub(in crate::agent) fn has_ended_by_notice(&mut self, number: u64, holding: &Holding) {
         let Some(site) = &mut self.site else { return };
         let (of_holding, others) =
-            std::mem::take(&mut site.noticed).into_iter().partition(|((other, _), _)| *other == number);
-        site.noticed = others;
-        let of_holding: BTreeMap<(u64, String), Noticed> = of_holding;
-        let mut endings =
-            of_holding.into_iter().filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
+            std::mem::take(&mut site.received).into_iter().partition(|((other, _), _)| *other == number);
+        site.received = others;
+        let of_holding: BTreeMap<(u64, String), ReceivedNotice> = of_holding;
+        let endings = of_holding.into_iter().filter(|(_, of)| of.is_ending());
+        let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
         let Some((table, host, ending)) = endings.next() else { return };
         if let Fate::Ended(signal, _) = ending.when_free() {
             log(&format!(
@@ -153,7 +159,7 @@ impl Site {
         self.mirror.table(table)?.notices.get(&slot)?.record.as_ref()?.reply
     }
 
-    fn reply(&mut self, table: &str, of: &Noticed) {
+    fn reply(&mut self, table: &str, of: &ReceivedNotice) {
         let at = self.mirror.table(table).and_then(|table| table.notices.get(&of.slot));
         let Some(mut record) = at.and_then(|at| at.record.clone()) else { return };
         record.reply = of.reply;

@@ -4,20 +4,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
-    Site,
-    etcd::{Compare, Operation, Transaction},
-    key::Key,
-    mirror::At,
-    notice::Notice,
-    record::{NoticeRecord, Reply, SlotRecord, bytes},
-    work::Work,
-};
+use super::given::GivenNotice;
 use crate::{
     agent::{
         ending::ToEnd,
         service::Service,
         session::{Session, Stage},
+        site::{
+            Site,
+            etcd::{Compare, Operation, Transaction},
+            key::Key,
+            record::{NoticeRecord, Reply, SlotRecord, bytes},
+            table_of_site::At,
+            work::Work,
+        },
     },
     keeper::{Fate, Overdue, Reach},
     sys::signal::Signal,
@@ -37,7 +37,7 @@ impl Service {
         let record = site.mirror.table(name).and_then(|of| of.slots.get(&slot)?.record.clone());
         // What this host has left itself is not held by anybody.
         let Some(holder) = record.filter(|record| record.host != site.host) else { return };
-        session.notices.push(Notice {
+        session.notices.push(GivenNotice {
             table: name.to_owned(),
             id: to_end.id,
             slot,
@@ -51,7 +51,7 @@ impl Service {
     }
 
     /// Whether a launch of this host wants this slot of a table to be given up.
-    pub(super) fn gives_notice_of(&self, table: &str, slot: u64) -> bool {
+    pub(in crate::agent::site) fn gives_notice_of(&self, table: &str, slot: u64) -> bool {
         let sessions = self.ending.iter().filter_map(|number| self.sessions.get(number));
         sessions.flat_map(|session| &session.notices).any(|of| of.table == table && of.slot == slot)
     }
@@ -72,7 +72,7 @@ impl Service {
 
     /// Sees what became of the holders of which notice was given, and tells whoever wanted it. Says which
     /// launches have to look again, because they do not stand in line.
-    pub(super) fn see_notices(&mut self) -> Vec<u64> {
+    pub(in crate::agent::site) fn see_notices(&mut self) -> Vec<u64> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut to_look = Vec::new();
         // After a restore holders are missing until their hosts have put them back.
@@ -109,12 +109,14 @@ impl Session {
 
 impl Site {
     /// What has become of a holder; none as long as it is waited for.
-    fn fate_of(&self, notice: &mut Notice, waits: bool) -> Option<Fate> {
+    fn fate_of(&self, notice: &mut GivenNotice, waits: bool) -> Option<Fate> {
         notice.reply = self.notice_on(notice).map_or(notice.reply, |record| record.reply);
         let of = self.mirror.table(&notice.table).and_then(|of| of.slots.get(&notice.slot));
         let is_there = of.is_some_and(|at| at.record.as_ref().is_some_and(|now| now.is_same(&notice.holder)));
+        // The slots of a host that is gone are free, whatever has become of their holders.
+        let has_gone = || !self.mirror.hosts.contains_key(&notice.holder.host);
         match notice.reply {
-            Some(Reply::Ending(signal)) if !is_there => {
+            Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
                 let signal = Signal::try_from(signal).ok();
                 Some(signal.map_or(Fate::HadLeft, |signal| Fate::Ended(signal, Reach::Full)))
             }
@@ -127,7 +129,7 @@ impl Site {
     }
 
     /// The same notice as others see it, whoever gave it. One of a host that is gone does not count.
-    fn notice_on(&self, notice: &Notice) -> Option<&NoticeRecord> {
+    fn notice_on(&self, notice: &GivenNotice) -> Option<&NoticeRecord> {
         let record = self.mirror.table(&notice.table)?.notices.get(&notice.slot)?.record.as_ref()?;
         (record.holder.is_same(&notice.holder) && self.is_there(record)).then_some(record)
     }
@@ -138,7 +140,7 @@ impl Site {
         host.is_some_and(|host| host.boot == notice.boot)
     }
 
-    fn write_notice(&mut self, notice: &Notice) -> bool {
+    fn write_notice(&mut self, notice: &GivenNotice) -> bool {
         let record = NoticeRecord {
             host: self.host.clone(),
             boot: self.boot.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::record::{Reply, SlotRecord};
+use crate::agent::site::record::{Reply, SlotRecord};
 use crate::keeper::{Overdue, table::TableId};
 
 /// For so long a host may say nothing to it before a launch that does not wait is refused.
@@ -13,7 +13,7 @@ const SIGNALS_WITH_GRACE: u32 = 3;
 
 /// What a launch knows of it.
 #[derive(Debug)]
-pub(in crate::agent) struct Notice {
+pub(in crate::agent) struct GivenNotice {
     /// The table, as the site calls it.
     pub(super) table: String,
     pub(super) id: TableId,
@@ -29,7 +29,7 @@ pub(in crate::agent) struct Notice {
     pub(super) reply: Option<Reply>,
 }
 
-impl Notice {
+impl GivenNotice {
     /// How many slots of this table it will free, as far as is known.
     pub(in crate::agent) fn frees(&self, table: TableId) -> u64 {
         let goes_on = self.reply == Some(Reply::NotOverdue);

@@ -2,18 +2,26 @@
 
 use std::time::Instant;
 
-use super::record::Reply;
-use crate::agent::ending::Ending;
+use crate::agent::{ending::Ending, site::record::Reply};
 
 /// The holder.
 #[derive(Debug, Default)]
-pub(super) struct Noticed {
+pub(in crate::agent::site) struct ReceivedNotice {
     pub(super) slot: u64,
     /// Who gave notice.
     pub(super) host: String,
     /// When it was asked last whether it is overdue.
     pub(super) asked: Option<Instant>,
     pub(super) ending: Option<Ending>,
+    /// Since when nobody gives notice of it any more.
+    pub(super) withdrawn: Option<Instant>,
     /// What is to be told.
     pub(super) reply: Option<Reply>,
+}
+
+impl ReceivedNotice {
+    /// Whether it is being ended, and somebody wants that still.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.is_some() && self.withdrawn.is_none()
+    }
 }
