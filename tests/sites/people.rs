@@ -184,7 +184,7 @@ fn one_per_user() {
     site.script("thunderbird", "#!/bin/sh\nexec 3<&0\ncat <&3 &\n");
     let start = |user, command: &[&str]| run(&site, user, command);
     let firefox = start("ann", &["firefox"]).spawn();
-    full(&start("ann", &["firefox", "--private-window"]), &[("desktop [ann firefox]", "1 of 1")]);
+    full(&start("ann", &["firefox", "--private-window"]), &[("desktop [ann, firefox]", "1 of 1")]);
     // "Somebody else's are no matter, and neither is another program of one's own."
     let _bob = start("bob", &["firefox"]).spawn();
     let _office = start("ann", &["libreoffice", "--writer"]).spawn();
@@ -195,7 +195,7 @@ fn one_per_user() {
     // "Such programs start themselves again, and end, to get out of the terminal's way."
     let mut mail = start("ann", &["thunderbird"]).background();
     mail.wait_for_echo();
-    full(&start("ann", &["thunderbird"]), &[("desktop [ann thunderbird]", "1 of 1")]);
+    full(&start("ann", &["thunderbird"]), &[("desktop [ann, thunderbird]", "1 of 1")]);
 }
 
 #[test]
