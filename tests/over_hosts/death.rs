@@ -72,7 +72,7 @@ pub(super) fn keeps_what_another_one_left(fault: Option<&'static str>) -> bool {
     let taken = scene.revision();
     way.ask_late();
     eventually("the slot is deleted once more", || way.has_been_asked_late().then_some(()));
-    scene.taken_since(taken) == 0 && scene.slots() == 1
+    scene.has_the_slot_of(taken)
 }
 
 /// What was left is deleted only as long as nobody else has it.

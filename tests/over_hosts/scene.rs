@@ -96,6 +96,14 @@ impl Scene {
         (revision + 1..=self.revision()).filter(|at| is_new(*at)).count()
     }
 
+    /// Whether there is one slot, the one of this revision: in one answer, since an agent that lost its slot takes
+    /// it once more between two.
+    pub(super) fn has_the_slot_of(&self, revision: u64) -> bool {
+        let told = self.told(0);
+        let keys = told["kvs"].as_array().map_or(&[][..], Vec::as_slice);
+        matches!(keys, [key] if key["mod_revision"].as_u64().is_some_and(|at| at <= revision))
+    }
+
     /// How many slots there are in etcd itself.
     pub(super) fn slots(&self) -> usize {
         let prefix = format!("{}s/", self.prefix);
