@@ -208,6 +208,11 @@ impl Quotas {
         more > 0 && has.saturating_add(more) > count(self.limits.members)
     }
 
+    /// Whether anybody stands in a line.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.all.counted.places > 0
+    }
+
     /// A conversation of a user has this now, instead of what it had before.
     pub(super) fn recount(&mut self, uid: u32, before: Counted, now: Counted) -> Result<(), Quota> {
         if before != now {

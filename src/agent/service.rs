@@ -19,6 +19,7 @@ use super::{
     ends::Ends,
     holding::Holding,
     judge::{self, Answered, Judge, Question},
+    pulse::Pulse,
     quota::Quotas,
     saved::{SavedHolding, SavedStamps},
     session::Session,
@@ -182,11 +183,17 @@ impl Service {
 
     /// Serves for ever.
     pub(super) fn run(mut self) -> Result<(), Failure> {
+        let mut pulse = Pulse::new();
         loop {
             let next = self.dues.first().into_iter().chain(self.pauses.first()).map(|(due, _)| *due).min();
             let longest = next.map(|due| due.saturating_duration_since(Instant::now()));
             let longest = if self.speakers.users() > 0 { Some(Duration::ZERO) } else { longest };
-            for number in self.poller.wait(longest).map_err(Failure::of("epoll_wait"))? {
+            let longest = Pulse::longest(self.quotas.somebody_waits(), longest);
+            let happened = self.poller.wait(longest).map_err(Failure::of("epoll_wait"))?;
+            if pulse.beat(longest) {
+                self.has_stood_still();
+            }
+            for number in happened {
                 match (number, number / KINDS, number % KINDS) {
                     (LISTENER, ..) => self.accept(),
                     (BELL, ..) => self.hear_judges(),

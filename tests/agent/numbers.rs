@@ -16,10 +16,10 @@ use super::{held, seats, waiter, waiting};
 use crate::support::{Running, Site, eventually, needs_root};
 
 /// A conversation of the test's own process.
-struct Caller(UnixStream, Inbox);
+pub(super) struct Caller(UnixStream, Inbox);
 
 impl Caller {
-    fn new(site: &Site) -> Self {
+    pub(super) fn new(site: &Site) -> Self {
         let connection = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
         connection.set_read_timeout(Some(LONG)).expect("a time");
         let mut caller = Self(connection, Inbox::default());
@@ -29,12 +29,12 @@ impl Caller {
         caller
     }
 
-    fn says(&mut self, request: &Request) {
+    pub(super) fn says(&mut self, request: &Request) {
         self.0.write_all(&request.frame().expect("it is short")).expect("the agent reads");
     }
 
     /// Asks for a seat.
-    fn takes(&mut self, is_again: bool) {
+    pub(super) fn takes(&mut self, is_again: bool) {
         self.says(&Request::Take(Take { is_again, ..request("matlab", LONG * 10) }));
     }
 
@@ -44,13 +44,13 @@ impl Caller {
     }
 
     #[track_caller]
-    fn is_granted(&mut self) {
+    pub(super) fn is_granted(&mut self) {
         let answer = self.hears();
         assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
     }
 
     #[track_caller]
-    fn waits(&mut self) {
+    pub(super) fn waits(&mut self) {
         let answer = self.hears();
         assert!(matches!(answer, Answer::Waits(_)), "{answer:?}");
     }
@@ -71,7 +71,7 @@ fn served_first() -> (Site, Running, Caller, Running, Running) {
 }
 
 /// Stops it once it has nothing left to do: what is said then it hears in that order.
-fn stop(agent: &Running) {
+pub(super) fn stop(agent: &Running) {
     eventually("it rests", || (agent.state() == 'S').then_some(()));
     agent.signal(Signal::SIGSTOP);
 }
