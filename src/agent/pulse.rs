@@ -1,10 +1,10 @@
-//! By what the agent sees that it stood still: while somebody waits it looks around every second at least,
-//! and then it was longer.
+//! By what the agent sees that it stood still: while somebody waits, for slots or to be
+//! answered, it looks around every second at least, and then it was longer.
 
 use std::time::{Duration, Instant};
 
 /// So often it looks around.
-const PULSE: Duration = Duration::from_secs(1);
+pub(super) const PULSE: Duration = Duration::from_secs(1);
 
 /// When it looked around last.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ impl Pulse {
         Self(Instant::now())
     }
 
-    /// How long it waits at most until it looks around, where it could wait so long otherwise.
-    pub(super) fn longest(somebody_waits: bool, longest: Option<Duration>) -> Option<Duration> {
-        if somebody_waits { Some(longest.map_or(PULSE, |longest| longest.min(PULSE))) } else { longest }
+    /// How long it waits at most until it looks around, if it has to, where it could wait so long otherwise.
+    pub(super) fn longest(is_needed: bool, longest: Option<Duration>) -> Option<Duration> {
+        if is_needed { Some(longest.map_or(PULSE, |longest| longest.min(PULSE))) } else { longest }
     }
 
     /// It looks around, after it wanted to wait so long at most. Says whether it stood still meanwhile.

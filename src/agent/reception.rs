@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    pulse::PULSE,
     quota::{Counted, count},
     service::{KINDS, LISTENER, SESSION, Service},
     session::{Over, Session, Stage},
@@ -47,12 +48,23 @@ impl Service {
             match self.listener.accept() {
                 Ok(Some(connection)) => self.welcome(connection),
                 Ok(None) => return,
-                // Out of descriptors: those who call have to wait until others have gone.
+                // Out of descriptors: those who call have to wait until there are some.
                 Err(_) => {
-                    self.is_full = self.poller.remove(&self.listener).is_ok();
+                    self.full = self.poller.remove(&self.listener).is_ok().then(Instant::now);
                     return;
                 }
             }
+        }
+    }
+
+    /// Answers again, if that was not possible: once somebody has gone, and else after a while. It may be the
+    /// whole machine that had no descriptors.
+    pub(super) fn accept_again(&mut self, has_gone: bool) {
+        if let Some(full) = self.full
+            && (has_gone || full.elapsed() >= PULSE)
+        {
+            let is_heard = self.poller.add(&self.listener, LISTENER, Interest::Read).is_ok();
+            self.full = (!is_heard).then(Instant::now);
         }
     }
 
@@ -302,9 +314,7 @@ impl Service {
             site.forget(number);
         }
         self.write_tickets(number);
-        if self.is_full {
-            self.is_full = self.poller.add(&self.listener, LISTENER, Interest::Read).is_err();
-        }
+        self.accept_again(true);
         self.serve(&tables);
     }
 }

@@ -84,8 +84,8 @@ pub(super) struct Service {
     pub(super) ends: Ends,
     /// Whether it was said that this host keeps alone what the site should keep.
     pub(super) has_said_alone: bool,
-    /// Whether nobody is answered for now, for want of descriptors.
-    pub(super) is_full: bool,
+    /// Since when nobody is answered, for want of descriptors.
+    pub(super) full: Option<Instant>,
     /// The number that the next session or holding gets.
     next: u64,
     /// It has inherited nothing that could hold a slot.
@@ -129,7 +129,7 @@ impl Service {
             site: None,
             ends: Ends::default(),
             has_said_alone: false,
-            is_full: false,
+            full: None,
             next: 1,
             inherited: Inherited::default(),
         };
@@ -188,7 +188,7 @@ impl Service {
             let next = self.dues.first().into_iter().chain(self.pauses.first()).map(|(due, _)| *due).min();
             let longest = next.map(|due| due.saturating_duration_since(Instant::now()));
             let longest = if self.speakers.users() > 0 { Some(Duration::ZERO) } else { longest };
-            let longest = Pulse::longest(self.quotas.somebody_waits(), longest);
+            let longest = Pulse::longest(self.quotas.somebody_waits() || self.full.is_some(), longest);
             let happened = self.poller.wait(longest).map_err(Failure::of("epoll_wait"))?;
             if pulse.beat(longest) {
                 self.has_stood_still();
@@ -203,6 +203,7 @@ impl Service {
                 }
             }
             self.do_what_is_due();
+            self.accept_again(false);
             self.hear_again();
             self.hear_in_turn();
             self.have_judged();

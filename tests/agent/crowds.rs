@@ -18,7 +18,7 @@ use rungate::{
 
 use super::hostility::{answer, memory_of};
 use super::settings::seats_with;
-use crate::support::{LOOK, Running, Site, eventually, needs_root};
+use crate::support::{Ending, LOOK, Running, Site, eventually, needs_root};
 
 const USERS: [&str; 5] = ["bin", "lp", "mail", "news", "uucp"];
 
@@ -167,6 +167,23 @@ fn who_calls_again_and_again_leaves_descriptors_to_others() {
     }
     others_launch(&site);
     assert!(descriptors(&agent).0 < 500);
+}
+
+/// Nobody has called who could hang up: it was something else that took all descriptors.
+#[test]
+fn whoever_calls_when_there_are_no_descriptors_is_heard_when_there_are_some() {
+    needs_root!();
+    let (site, agent) = site();
+    let allow = |most: usize| {
+        let nofile = format!("--nofile={most}:4096");
+        site.test().program("/usr/bin/prlimit").args(["--pid", &agent.pid().to_string(), &nofile]).status(0);
+    };
+    let matlab = || site.test().args(["run", "-q", "--", "matlab"]).outcome().ending;
+    // As many as any program has.
+    allow(3);
+    assert_eq!(matlab(), Ending::Status(74));
+    allow(4096);
+    eventually("launches are heard", || (matlab() == Ending::Status(0)).then_some(()));
 }
 
 /// A question is kept until it is answered: a list of short texts takes many times what it took on the wire.
