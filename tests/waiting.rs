@@ -345,6 +345,8 @@ pub(crate) fn a_stopped_waiter_is_passed_over_and_keeps_its_place() {
     let mut third = waits(&site, &matlab(&site));
     let place = site.line("seats.lock")[0];
     stopped.signal(Signal::SIGSTOP);
+    // Until then it answers: an agent gives it the slot.
+    eventually("it is stopped", || (stopped.state() == 'T').then_some(()));
     first.kill();
     second.wait_for_echo();
     assert_eq!(site.line("seats.lock")[0], place, "it stands where it stood");

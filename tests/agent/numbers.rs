@@ -74,6 +74,7 @@ fn served_first() -> (Site, Running, Caller, Running, Running) {
 pub(super) fn stop(agent: &Running) {
     eventually("it rests", || (agent.state() == 'S').then_some(()));
     agent.signal(Signal::SIGSTOP);
+    eventually("it is stopped", || (agent.state() == 'T').then_some(()));
 }
 
 /// The next seat is for whoever stood behind.
