@@ -113,13 +113,15 @@ fn keeps_its_ticket(more: &str, restart: impl Fn(&mut Line)) {
     });
 }
 
-/// "An agent restarts within two ttls: nothing is lost", no place in line either.
+/// "An agent restarts within two ttls: nothing is lost", no place in line either, however often.
 #[test]
 fn who_waits_has_its_place_again() {
     needs_etcd!();
     keeps_its_ticket("", |line| {
-        line.restart();
-        eventually("both wait", || (waiting(&line.one) == 2 && waiting(&line.two) == 2).then_some(()));
+        for _ in 0..2 {
+            line.restart();
+            eventually("both wait", || (waiting(&line.one) == 2 && waiting(&line.two) == 2).then_some(()));
+        }
     });
 }
 
