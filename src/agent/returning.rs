@@ -20,16 +20,14 @@ use crate::{
         poller::Interest,
         process::{self, Process},
     },
-    terms::location::name_on_site,
 };
 
 impl Service {
     /// Writes down where a launch stands, if that is not written down. What cannot be written is lost with
     /// the agent, and with nothing else.
     pub(super) fn write_place(&mut self, number: u64) {
-        let is_shared = self.site.is_some();
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let wanted = place_of(session, is_shared);
+        let wanted = place_of(session);
         match (&session.place.written, wanted) {
             (Some((_, written)), Some(wanted)) if written.is_where(&wanted) => {}
             (written, Some(wanted)) => {
@@ -71,7 +69,8 @@ impl Service {
     /// A launch asks: if it stood in line before, it has its place again.
     pub(super) fn come_back(&mut self, number: u64) {
         let Some(session) = self.sessions.get(&number) else { return };
-        if self.returning.is_empty() || session.place.line.number().is_some() {
+        // Nobody has two places, nor the tickets of two.
+        if self.returning.is_empty() || session.place.line.number().is_some() || self.has_tickets(number) {
             return;
         }
         let theirs = (session.peer.pid, session.peer.started, session.peer.uid);
@@ -87,6 +86,7 @@ impl Service {
             return self.is_gone(file);
         }
         let Some(Returning { saved, line, .. }) = self.no_longer_returning(file) else { return };
+        self.hand_over_tickets(file, number);
         if let Some(session) = self.sessions.get_mut(&number) {
             line.set_away(false);
             session.place.line = line;
@@ -114,6 +114,7 @@ impl Service {
         self.state.forget_place(number);
         let tables = line.tables();
         drop(line);
+        self.write_tickets(number);
         self.serve(&tables);
         for table in &tables {
             self.store.forget_if_unused(table.name());
@@ -128,20 +129,18 @@ impl Service {
     }
 }
 
-/// Where a launch stands now. Where other hosts keep the tables of the site too, its places there are the
-/// site's to remember.
-fn place_of(session: &Session, is_shared: bool) -> Option<SavedPlace> {
+/// Where a launch stands now.
+fn place_of(session: &Session) -> Option<SavedPlace> {
     let number = session.place.line.number()?;
     let now = process::since_boot()?;
     let lines: Vec<SavedLine> =
         session.place.line.stood().iter().map(|stood| SavedLine::of(stood, now)).collect();
-    let is_of_site = |line: &SavedLine| is_shared && name_on_site(&line.table).is_some();
-    if lines.is_empty() || lines.iter().any(is_of_site) {
+    if lines.is_empty() {
         return None;
     }
     let (pid, start, uid) = (session.peer.pid, session.peer.started, session.peer.uid);
     let number = SavedNumber::of(number, session.take.as_ref()?);
-    Some(SavedPlace { pid, start, uid, number, lines })
+    Some(SavedPlace { pid, start, uid, command: session.command(), number, lines })
 }
 
 impl SavedPlace {

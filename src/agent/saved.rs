@@ -102,6 +102,9 @@ pub(super) struct SavedPlace {
     pub(super) pid: i32,
     pub(super) start: u64,
     pub(super) uid: u32,
+    /// What others see that it is to start.
+    #[serde(default)]
+    pub(super) command: String,
     pub(super) number: SavedNumber,
     pub(super) lines: Vec<SavedLine>,
 }

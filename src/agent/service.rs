@@ -137,6 +137,7 @@ impl Service {
         if let Some(site) = &settings.site {
             service.site =
                 Some(Site::start(site, &service.bell, service.judge.clone()).map_err(Fatal::Site)?);
+            service.restore_tickets();
         }
         Ok(service)
     }

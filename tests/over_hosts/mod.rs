@@ -15,6 +15,7 @@ mod loss;
 mod mirror;
 mod notices;
 mod page;
+mod restarts;
 mod restore;
 mod scene;
 mod scenes;

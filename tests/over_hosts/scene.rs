@@ -104,12 +104,57 @@ impl Scene {
         matches!(keys, [key] if key["mod_revision"].as_u64().is_some_and(|at| at <= revision))
     }
 
+    /// On which host the slot is that was taken after this revision, and when that was.
+    pub(super) fn slot_after(&self, revision: u64) -> (String, u64) {
+        let (key, at) = eventually("the slot is taken", || {
+            let keys = self.told(0)["kvs"].as_array().cloned().unwrap_or_default();
+            let mut keys = keys.into_iter().filter_map(|key| Some((key["mod_revision"].as_u64()?, key)));
+            keys.find(|(at, _)| *at > revision).map(|(at, key)| (key, at))
+        });
+        (value(&key)["host"].as_str().expect("a host").to_owned(), at)
+    }
+
+    /// Who stands in line in etcd itself, at this revision or now: each key, with the revision at which it was
+    /// made.
+    pub(super) fn tickets(&self, revision: u64) -> Vec<(String, u64)> {
+        let (prefix, revision) = (format!("{}w/", self.prefix), format!("--rev={revision}"));
+        let told = self.etcd.control(&["get", "--prefix", &prefix, &revision, "-w", "json"]);
+        let told = told.expect("the keys");
+        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        let keys = told["kvs"].as_array().map_or(&[][..], Vec::as_slice);
+        let name = |key: &serde_json::Value| String::from_utf8(decoded(&key["key"])).expect("a plain name");
+        keys.iter().map(|key| (name(key), key["create_revision"].as_u64().expect("a revision"))).collect()
+    }
+
+    /// Whether it ever stood in this ticket, which is there, that its launch does not answer.
+    pub(super) fn was_away(&self, ticket: &str) -> bool {
+        let mut revision = 0;
+        loop {
+            let at = format!("--rev={revision}");
+            let told = self.etcd.control(&["get", ticket, &at, "-w", "json"]).expect("the key");
+            let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+            let Some(key) = told["kvs"].get(0) else { return false };
+            if value(key)["is_away"] == true {
+                return true;
+            }
+            revision = key["mod_revision"].as_u64().expect("a revision") - 1;
+        }
+    }
+
     /// How many slots there are in etcd itself.
     pub(super) fn slots(&self) -> usize {
         let prefix = format!("{}s/", self.prefix);
         let listed = self.etcd.control(&["get", "--prefix", "--keys-only", &prefix]).expect("the keys");
         listed.lines().filter(|line| !line.is_empty()).count()
     }
+}
+
+fn decoded(text: &serde_json::Value) -> Vec<u8> {
+    STANDARD.decode(text.as_str().expect("text")).expect("base64")
+}
+
+fn value(key: &serde_json::Value) -> serde_json::Value {
+    serde_json::from_slice(&decoded(&key["value"])).expect("JSON")
 }
 
 fn known(host: &Host) -> usize {

@@ -170,6 +170,7 @@ impl Service {
         self.look_again_after(to_look);
         self.write_notices();
         self.answer_notices();
+        self.see_restored_tickets();
         self.clear_leftovers();
         self.write_all_tickets();
     }

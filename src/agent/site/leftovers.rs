@@ -17,6 +17,7 @@ impl Service {
         let Some(site) = &self.site else { return };
         let Some(registration) = site.registration else { return };
         if !site.mirror.is_known()
+            || site.tickets.values().any(|tickets| tickets.is_restored)
             || site.works.values().any(|work| matches!(work, Work::Clear(host) if *host == site.host))
         {
             return;

@@ -29,6 +29,7 @@ mod report;
 mod resting;
 mod restored;
 mod shown;
+mod stood;
 mod surveyor;
 mod table_of_site;
 mod ticket_keys;

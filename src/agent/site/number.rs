@@ -29,6 +29,17 @@ impl Numbers {
         // The sequence stands before the host: those of one host at one revision come in their order.
         revision | (self.sequence << HOST_BITS) | self.host
     }
+
+    /// What comes at the revision of this number, given before the agent died, comes after it.
+    pub(super) fn go_on_after(&mut self, number: u64) {
+        self.sequence = (number >> HOST_BITS) & ((1 << SEQUENCE_BITS) - 1);
+    }
+}
+
+/// Whether a number can have been given in an etcd that has got to this revision.
+pub(super) fn can_be_of(number: u64, revision: i64) -> bool {
+    let given = number >> (HOST_BITS + SEQUENCE_BITS);
+    given > 0 && u64::try_from(revision).is_ok_and(|revision| given <= revision)
 }
 
 #[cfg(test)]
@@ -42,5 +53,17 @@ mod tests {
         let (first, second) = (one.next(8), one.next(8));
         assert!(early < first && first < second);
         assert_ne!(Numbers::of("lab1").next(8), Numbers::of("lab2").next(8));
+    }
+
+    #[test]
+    fn an_agent_goes_on_where_the_one_before_it_died() {
+        let mut before = Numbers::of("lab1");
+        let numbers = [before.next(8), before.next(8), before.next(8)];
+        let mut after = Numbers::of("lab1");
+        after.go_on_after(numbers[2]);
+        assert_eq!(after.next(8), before.next(8));
+        assert!(can_be_of(numbers[2], 8) && can_be_of(numbers[2], 9));
+        assert!(!can_be_of(numbers[2], 7), "the etcd is another one");
+        assert!(!can_be_of(3, 7), "no site gives such a number");
     }
 }

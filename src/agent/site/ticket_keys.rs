@@ -16,9 +16,18 @@ pub(super) struct Tickets {
     pub(super) under: i64,
     /// Whether they were refused under a key that is not known to be another one.
     pub(super) was_refused: bool,
+    /// Whether they are those of an agent that has died, and it is not known yet which of them are left.
+    pub(super) is_unseen: bool,
+    /// The same until they are as they should be again.
+    pub(super) is_restored: bool,
 }
 
 impl Tickets {
+    /// Whether its launch begins to wait: it stands in no line yet, and did not when the agent died.
+    pub(super) fn begin(&self) -> bool {
+        self.written.is_empty() && !self.is_restored
+    }
+
     /// Whether one of them is there, or may be.
     pub(super) fn has(&self, table: &str, number: u64) -> bool {
         self.number == number

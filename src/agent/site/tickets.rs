@@ -11,25 +11,35 @@ use super::{
 };
 use crate::{
     agent::{
+        awaited::Returning,
         service::Service,
         session::{Begins, Session, Stage},
     },
     deliberate_fault::DeliberateFault,
+    protocol::place_in_line::PlaceInLine,
     terms::location::name_on_site,
 };
 
 impl Service {
     /// Has the tickets of a launch written as it stands in line now.
     pub(in crate::agent) fn write_tickets(&mut self, number: u64) {
+        let mut wanted = self.wanted_tickets(number);
         let Some(site) = &mut self.site else { return };
         let session = self.sessions.get(&number);
-        let wanted = session.map_or_else(BTreeMap::new, |session| wanted(session, &site.host, &site.boot));
         let line_number = session.and_then(|session| session.place.line.number()).map(|number| number.0);
         let tickets = site.tickets.entry(number).or_default();
-        if tickets.is_moving {
+        if tickets.is_moving || tickets.is_unseen {
             return;
         }
+        if line_number.is_some_and(|number| number != tickets.number) {
+            // It has come to the line once more: the tickets that it had before go first.
+            tickets.is_restored = false;
+            if !tickets.written.is_empty() {
+                wanted.clear();
+            }
+        }
         if tickets.written == wanted {
+            tickets.is_restored = false;
             if wanted.is_empty() {
                 site.tickets.remove(&number);
             }
@@ -45,7 +55,7 @@ impl Service {
             operations: Vec::new(),
         };
         let key = |table: &String| site.keys.name(&Key::Ticket(table.clone(), of));
-        let proves = tickets.written.is_empty() && !DeliberateFault::NoLineProof.is_on();
+        let proves = tickets.begin() && !DeliberateFault::NoLineProof.is_on();
         if let Some(session) = session.filter(|_| proves) {
             let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
             let revision = if *generation == site.origin.generation { *revision } else { 0 };
@@ -85,7 +95,9 @@ impl Service {
                 tickets.written = wanted;
                 tickets.moving.clear();
                 tickets.was_refused = false;
-                self.tell_that_it_waits(number);
+                if self.has_begun_to_wait(number) {
+                    self.tell_that_it_waits(number);
+                }
                 self.write_tickets(number);
             }
             Ok(_) => {
@@ -95,7 +107,7 @@ impl Service {
                     return;
                 }
                 let is_new = tickets.written.is_empty();
-                if is_new && begins_in(self.sessions.get(&number), &wanted) {
+                if tickets.begin() && begins_in(self.sessions.get(&number), &wanted) {
                     // Most likely somebody has come into a line that ends, so it looks again, and comes with
                     // another number; less likely the key is another one.
                     let _ = site.commands.send(Command::Look);
@@ -110,10 +122,12 @@ impl Service {
             }
             Err(trouble) => {
                 let is_unclear = !trouble.is_settled();
-                let begins = tickets.written.is_empty() && begins_in(self.sessions.get(&number), &wanted);
+                let begins = tickets.begin() && begins_in(self.sessions.get(&number), &wanted);
                 if is_unclear {
                     // It may be there: what is there is seen in the mirror, and either is in order.
-                    if trouble.is_of_another() {
+                    if tickets.is_restored {
+                        tickets.is_unseen = true;
+                    } else if trouble.is_of_another() {
                         site.see_tickets(number);
                     } else if begins {
                         tickets.moving.clear();
@@ -134,8 +148,7 @@ impl Service {
     pub(in crate::agent) fn has_begun_to_wait(&self, number: u64) -> bool {
         let (Some(site), Some(session)) = (&self.site, self.sessions.get(&number)) else { return true };
         let has_ticket = site.tickets.get(&number).is_some_and(|tickets| !tickets.written.is_empty());
-        let wanted = wanted(session, &site.host, &site.boot);
-        has_ticket || !begins_in(Some(session), &wanted)
+        has_ticket || !begins_in(Some(session), &self.wanted_tickets(number))
     }
 
     /// Its places are there for all to see, and it may be told so.
@@ -148,15 +161,35 @@ impl Service {
         }
     }
 
-    /// Has a launch that waits look for another number.
-    fn come_anew(&mut self, number: u64) {
+    /// Has a launch that waits look for another number; one that has not called again yet will.
+    pub(super) fn come_anew(&mut self, number: u64) {
+        self.is_gone(number);
         if let Some(session) = self.sessions.get_mut(&number) {
             session.place.line.give_up();
             session.place.begins.answer = None;
-            if let Stage::Waits(order) = std::mem::replace(&mut session.stage, Stage::Idle) {
-                self.rest_without(number, order);
+            match std::mem::replace(&mut session.stage, Stage::Idle) {
+                Stage::Waits(order) => self.rest_without(number, order),
+                stage => session.stage = stage,
             }
+            self.write_place(number);
         }
+    }
+
+    /// The tickets of a launch that stands in line, or stood there when the agent died.
+    pub(super) fn wanted_tickets(&self, number: u64) -> BTreeMap<String, TicketRecord> {
+        let Some(site) = &self.site else { return BTreeMap::new() };
+        let (host, boot, classes) = (site.host.clone(), site.boot.clone(), Vec::new());
+        if let Some(session) = self.sessions.get(&number) {
+            let (pid, uid) = (session.peer.pid, session.peer.uid);
+            let (command, is_away) = (session.command(), session.place.is_away());
+            let ticket = TicketRecord { host, boot, pid, uid, command, classes, is_away };
+            return standing(&session.place.line, &ticket);
+        }
+        let Some(Returning { saved, line, is_away, .. }) = self.returning.get(&number) else {
+            return BTreeMap::new();
+        };
+        let (pid, uid, command, is_away) = (saved.pid, saved.uid, saved.command.clone(), *is_away);
+        standing(line, &TicketRecord { host, boot, pid, uid, command, classes, is_away })
     }
 
     /// Writes what could not be written before.
@@ -173,21 +206,12 @@ fn begins_in(session: Option<&Session>, wanted: &BTreeMap<String, TicketRecord>)
     session.is_some_and(|session| session.place.begins.lines.iter().any(|table| wanted.contains_key(table)))
 }
 
-/// Where a launch stands now.
-fn wanted(session: &Session, host: &str, boot: &str) -> BTreeMap<String, TicketRecord> {
-    let is_away = session.place.is_away();
-    let standing = session.place.line.standing_in().into_iter().filter_map(|(table, classes)| {
+/// Where a launch stands, as others see it.
+fn standing(line: &PlaceInLine, ticket: &TicketRecord) -> BTreeMap<String, TicketRecord> {
+    let standing = line.standing_in().into_iter().filter_map(|(table, classes)| {
         let name = name_on_site(&table)?.to_owned();
-        let record = TicketRecord {
-            host: host.to_owned(),
-            boot: boot.to_owned(),
-            pid: session.peer.pid,
-            uid: session.peer.uid,
-            command: session.command(),
-            classes: classes.into_iter().map(|class| (class.generation, class.reach)).collect(),
-            is_away,
-        };
-        Some((name, record))
+        let classes = classes.into_iter().map(|class| (class.generation, class.reach)).collect();
+        Some((name, TicketRecord { classes, ..ticket.clone() }))
     });
     standing.collect()
 }

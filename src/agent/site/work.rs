@@ -73,6 +73,15 @@ impl Work {
         }
     }
 
+    /// The tickets of a launch that stood in line when the agent died are those of a conversation by now.
+    pub(super) fn hand_over(&mut self, place: u64, session: u64) {
+        if let Self::Line(of, _) = self
+            && *of == place
+        {
+            *of = session;
+        }
+    }
+
     /// Whether it concerns this slot of a table.
     pub(super) fn is_about(&self, table: &str, slot: u64) -> bool {
         let has = |held: &memory::Held| held.table().name() == table && held.slots().contains(&slot);
