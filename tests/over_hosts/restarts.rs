@@ -1,11 +1,11 @@
-//! Who waits while the agent of its own host is killed and started again.
+//! Who waits while the agent of its own host is killed and started again, or the host is away.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 
 use super::scene::Scene;
-use super::{listed, status, waiting};
+use super::{MISSED, listed, status, waiting};
 use crate::support::{Host, Mishap, Running, Ways, eventually, needs_etcd, tell};
 
 /// A launch that waits, and says this when it runs.
@@ -35,7 +35,10 @@ struct Line {
 
 impl Line {
     fn new(more: &str) -> Self {
-        let scene = Scene::new(more, None);
+        Self::at(Scene::new(more, None))
+    }
+
+    fn at(scene: Scene) -> Self {
         let ((one, way), (two, other_way)) = (scene.host("lab1"), scene.host("lab2"));
         Scene::meet(&[&one, &two]);
         let holder = two.test().args(["run", "--", "matlab"]).spawn();
@@ -183,6 +186,26 @@ fn who_was_given_a_slot_unheard_is_still_the_first() {
         line.restart();
         Some(since)
     });
+}
+
+/// The host stands still for so long that others take it for gone, and delete what it left.
+#[test]
+fn who_waits_on_a_host_that_comes_back_has_its_place_again() {
+    needs_etcd!();
+    for _ in 0..5 {
+        let mut line = Line::at(Scene::new("", None).with(MISSED));
+        line.one.agent.signal(Signal::SIGSTOP);
+        eventually("its ticket is gone", || (line.scene.tickets(0) == line.tickets[1..]).then_some(()));
+        line.one.agent.signal(Signal::SIGCONT);
+        line.is_there_again();
+        eventually("it is there again", || (line.scene.tickets(0)[0].0 == line.tickets[0].0).then_some(()));
+        let since = line.frees_the_seat();
+        let Some((is_first, _)) = line.is_for_the_first(since) else { continue };
+        assert!(is_first);
+        assert_eq!(line.first.read_line(), "first\n");
+        return;
+    }
+    panic!("it never answered in time");
 }
 
 /// "One that has ended has none."

@@ -33,6 +33,7 @@ impl Service {
             Report::Registered { revision, generation, sent } => {
                 site.registration = Some(revision);
                 site.registered = sent;
+                site.doubt_tickets();
                 if !self.confirm(sent, generation) {
                     return;
                 }

@@ -1,9 +1,10 @@
-//! Tickets of those who stood in line when the agent died. They stay as they are until the launches call
-//! again, and are theirs then. Where one is not there any more, because it went with an admission of which
-//! the dead agent never heard, or because its host was taken for gone, it is put back under its number, and
-//! before what else the dead agent left is deleted: else somebody who came later would be given that slot.
+//! Tickets of those who stood in line when the agent died, or when its host was taken for gone. They stay as
+//! they are until the launches call again, and are theirs then. Where one is not there any more, because it
+//! went with an admission of which the dead agent never heard, or because others have deleted it, it is put
+//! back under its number, and before what else the dead agent left is deleted: else somebody who came later
+//! would be given that slot.
 
-use super::{number, ticket_keys::Tickets};
+use super::{Site, number, ticket_keys::Tickets};
 use crate::{agent::service::Service, terms::location::name_on_site};
 
 impl Service {
@@ -62,6 +63,17 @@ impl Service {
                 self.come_anew(place);
             }
             self.write_tickets(place);
+        }
+    }
+}
+
+impl Site {
+    /// The host's key was away, or may have been: then others may have taken the host for gone, and deleted the
+    /// tickets of those who wait on it.
+    pub(super) fn doubt_tickets(&mut self) {
+        for tickets in self.tickets.values_mut().filter(|tickets| !tickets.written.is_empty()) {
+            tickets.is_unseen = true;
+            tickets.is_restored = true;
         }
     }
 }
