@@ -1,6 +1,7 @@
 //! Whether a launch did right with the fault that it met.
 
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 
 use crate::support::{Ending, Fault, Report, Start, TracedCall, error_named};
 
@@ -32,7 +33,9 @@ pub(super) fn judge(fault: Fault, report: &Report, expected: &Expected<'_>) -> V
         return complaints;
     }
     let Ending::Status(status) = report.ending else {
-        complaints.push("it died of a signal".to_owned());
+        if !is_end_of_the_world(fault, report) {
+            complaints.push("it died of a signal".to_owned());
+        }
         return complaints;
     };
     if report.stderr.contains("panicked") {
@@ -44,7 +47,7 @@ pub(super) fn judge(fault: Fault, report: &Report, expected: &Expected<'_>) -> V
         }
     } else if !(status == expected.status || status == 75 && expected.may_be_refused) {
         complaints.extend(match error {
-            Some(error) => badly_explained(error, status, report),
+            Some(error) => badly_explained(fault, error, status, report),
             None => Some("it did not do what it does".to_owned()),
         });
     }
@@ -60,15 +63,41 @@ fn without_slots(start: &Start, expected: &Expected<'_>) -> Option<String> {
     (!expected.files.iter().all(has_its_slot)).then(|| "it started without its slots".to_owned())
 }
 
-/// A launch that failed names the call and what it was about, and why it failed.
-fn badly_explained(error: &str, status: i32, report: &Report) -> Option<String> {
+/// What nobody can say anything about: the standard library ends a process that cannot close a directory,
+/// and a child whose parent can read nothing tells nobody why it could not become the program.
+fn is_end_of_the_world(fault: Fault, report: &Report) -> bool {
+    let name = report.calls.first().map(|call| call.name.as_str());
+    let of_its_own = match (name, report.ending) {
+        (Some("close"), Ending::Signal(signal)) => signal == Signal::SIGABRT as i32,
+        (Some("read"), Ending::Signal(signal)) => signal == Signal::SIGPIPE as i32,
+        _ => false,
+    };
+    matches!(fault, Fault::KeepFailing(..)) && report.starts.is_empty() && of_its_own
+}
+
+/// A launch that failed names the call and what it was about, and why it failed; of several that failed, one.
+fn badly_explained(fault: Fault, error: &str, status: i32, report: &Report) -> Option<String> {
+    let call = report.calls.first()?;
+    // Where every lock that is asked for is somebody else's, so is the last slot.
+    let is_lock = call.name.ends_with("SETLK)") && matches!(error, "EACCES" | "EAGAIN");
+    if is_lock && status == 75 && matches!(fault, Fault::KeepFailing(..)) {
+        return None;
+    }
+    let complaint = badly_explained_of(call, error, status, report)?;
+    let others = report.calls.iter().skip(1);
+    others
+        .map(|call| badly_explained_of(call, error, status, report))
+        .all(|complaint| complaint.is_some())
+        .then_some(complaint)
+}
+
+fn badly_explained_of(call: &TracedCall, error: &str, status: i32, report: &Report) -> Option<String> {
     if !FAILED.contains(&status) {
         return Some("its status is not one of those of a launch that failed".to_owned());
     }
     if !report.stderr.starts_with("rungate: ") {
         return Some("it says nothing".to_owned());
     }
-    let call = report.calls.last()?;
     let says = |words: &[&str]| words.iter().any(|word| report.stderr.contains(word));
     // Of a look-up the C library tells no more.
     if status == 71 && says(&["getpwuid(", "getpwnam(", "getgrnam("]) {

@@ -165,7 +165,7 @@ impl Stage {
         let Scenario { status, around, .. } = *self.scenario;
         let expected = Expected { files: &FILES, status, may_be_refused: around == Around::AHolder, loaded };
         let complaints = judge(fault, report, &expected).into_iter().chain(self.aftermath());
-        let call = report.calls.last().map(|call| format!("{} {}", call.name, call.about));
+        let call = report.calls.first().map(|call| format!("{} {}", call.name, call.about));
         complaints
             .map(|complaint| {
                 format!(

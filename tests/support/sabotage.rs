@@ -40,7 +40,7 @@ pub(crate) struct Start {
 /// What happened.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
-    /// All calls, or the one that was chosen.
+    /// All calls, or those to which something was done.
     pub(crate) calls: Vec<TracedCall>,
     pub(crate) starts: Vec<Start>,
     pub(crate) ending: Ending,
@@ -80,7 +80,7 @@ impl Sabotage {
         self.running.is_zombie()
     }
 
-    /// How many calls it has made by now, or the one that was chosen.
+    /// How many calls it has made by now.
     pub(crate) fn calls_so_far(&self) -> usize {
         let text = fs::read_to_string(&self.report).expect("the report");
         text.lines().filter(|line| line.starts_with("call ")).count()

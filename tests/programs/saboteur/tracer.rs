@@ -176,18 +176,16 @@ impl Saboteur {
                 kill(pid, Signal::SIGKILL)?;
             }
             Plan::Fail { at, name: error_name, error, persistent } if *at <= self.calls => {
-                if let Some(target) = &self.target {
-                    if !persistent || *target != name {
-                        return Ok(());
-                    }
-                } else {
-                    let about = about(pid, &registers);
-                    if !errors_of(&name, &about).contains(&error_name.as_str()) {
-                        return Ok(());
-                    }
-                    writeln!(self.report, "call {} {name} {about}", self.calls)?;
-                    self.target = Some(name.clone());
+                let about = about(pid, &registers);
+                let is_meant = match &self.target {
+                    Some(target) => *persistent && *target == name,
+                    None => errors_of(&name, &about).contains(&error_name.as_str()),
+                };
+                if !is_meant {
+                    return Ok(());
                 }
+                writeln!(self.report, "call {} {name} {about}", self.calls)?;
+                self.target = Some(name.clone());
                 let traced = self.traced.entry(pid).or_default();
                 traced.answer = if name == "brk" { traced.heap_end } else { Some((-error).cast_unsigned()) };
                 // A descriptor is closed, whatever close(2) answers.
