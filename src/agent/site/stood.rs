@@ -68,8 +68,8 @@ impl Service {
 }
 
 impl Site {
-    /// The host's key was away, or may have been: then others may have taken the host for gone, and deleted the
-    /// tickets of those who wait on it.
+    /// The host's key was away, or may have been: then others may have taken the host for gone, and deleted
+    /// the tickets of those who wait on it.
     pub(super) fn doubt_tickets(&mut self) {
         for tickets in self.tickets.values_mut().filter(|tickets| !tickets.written.is_empty()) {
             tickets.is_unseen = true;
