@@ -373,3 +373,68 @@ fn a_policy_that_limits_nothing_says_so() {
         "...\n\nNo rule for it; 1 for other commands (-v)\n\nnow   starts, [..]\nNothing was taken.\n";
     explain.stdout(others).status(0);
 }
+
+/// Only who has or had a slot counts: not who waits for one, and not who was refused.
+#[test]
+fn who_only_waits_or_was_refused_has_used_nothing() {
+    let site = Site::with_policy(
+        r#"
+        [repository.all]
+        limit = 1
+
+        [repository.each]
+        path  = "each-{arg1}.lock"
+        limit = 1
+
+        [repository.closed]
+        path  = "closed-{arg1}.lock"
+        limit = 0
+        wait  = "forever"
+
+        [[rule]]
+        name     = "one of each, and of all"
+        commands = ["matlab"]
+        acquire  = ["each", "all"]
+
+        [[rule]]
+        name     = "not now"
+        commands = ["later"]
+        acquire  = ["closed"]
+        "#,
+    );
+    site.script("matlab", "#!/bin/sh\nexec cat\n");
+    site.program("later");
+    let waiter = site.test().args(["run", "--", "later", "bob"]).background();
+    site.stands_in_line("closed-bob.lock", &waiter);
+    let summaries = |expected: &str| site.test().args(["status"]).stdout(expected).status(0);
+    let refused = |name| site.test().args(["run", "--", "matlab", name]).stderr("...\n").status(75);
+    let holder = site.holder("all.lock", ["ofd", "write", "8:1"]);
+    refused("cid");
+    summaries(
+        "
+        REPOSITORY[..]
+        all[..]
+        each[gap]-[gap]1[gap]-[gap]-[gap]-[gap]none in use
+        [gap]cid[gap]0[gap]1[gap]1[gap]0[gap]-
+        closed[gap]-[gap]0[gap]-[gap]-[gap]-[gap]1 only waited for
+        [gap]bob[gap]0[gap]0[gap]0[gap]1[gap]-[gap]closed: its limit is 0
+        ",
+    );
+    drop(holder);
+    let running = site.test().args(["run", "--", "matlab", "ann"]).spawn();
+    refused("dan");
+    summaries(
+        "
+        REPOSITORY[..]
+        all[..]
+        each[gap]-[gap]1[gap]-[gap]-[gap]-[gap]1 in use or used before, 1 full
+        [gap]ann[gap]1[gap]1[gap]0[gap]0[gap][age]
+        [gap]cid[..]
+        [gap]dan[..]
+        closed[..]
+        [gap]bob[..]
+        ",
+    );
+    drop(running);
+    waiter.kill();
+}

@@ -88,17 +88,34 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 
 /// The line above those of the members.
 fn summary(repository: &Surveyed) -> [String; 8] {
-    let full = repository.files.iter().filter(|(survey, file)| {
-        survey.as_ref().is_ok_and(|survey| file.limit().is_some_and(|limit| survey.used >= limit))
-    });
-    let note = match (repository.files.len(), full.count()) {
-        (0, _) => "never used".to_owned(),
-        (files, 0) => format!("{files} in use or used before"),
-        (files, full) => format!("{files} in use or used before, {full} full"),
+    let count = |is_one: &dyn Fn(&Survey, &ListedFile) -> bool| {
+        let ones = repository.files.iter().filter(|(survey, file)| match survey {
+            Ok(survey) => is_one(survey, file),
+            Err(_) => false,
+        });
+        ones.count()
+    };
+    let unknown = repository.files.iter().filter(|(survey, _)| survey.is_err()).count();
+    let used = unknown + count(&|survey, _| was_used(survey));
+    let is_full = |survey: &Survey, limit| survey.used > 0 && survey.used >= limit;
+    let full = count(&|survey, file| file.limit().is_some_and(|limit| is_full(survey, limit)));
+    let awaited = count(&|survey, _| !was_used(survey) && !survey.waiting.is_empty());
+    let notes = [(used, "in use or used before"), (full, "full"), (awaited, "only waited for")];
+    let notes: Vec<String> =
+        notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let note = match (repository.files.is_empty(), notes.is_empty()) {
+        (true, _) => "never used".to_owned(),
+        (false, true) => "none in use".to_owned(),
+        (false, false) => notes.join(", "),
     };
     let dash = || "-".to_owned();
     let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
     [visible(&repository.name), dash(), limit, dash(), dash(), dash(), dash(), note]
+}
+
+/// Whether somebody has a slot, or had one: who only waits has neither, and no more has who was refused.
+fn was_used(survey: &Survey) -> bool {
+    survey.used > 0 || survey.last_start.is_some() || survey.last_end.is_some()
 }
 
 fn line(
