@@ -1,6 +1,7 @@
 //! `rungate history`: what logs tell, as a table, as JSON, or as a summary.
 
 mod filter;
+mod members;
 mod plot;
 mod source;
 mod summary;
@@ -177,7 +178,7 @@ fn table(events: &[Event]) -> String {
     let names = NameCache::new();
     let mut table = Table::new(&["TIME", "EVENT", "USER", ">PID", "COMMAND", ">SECONDS", "DETAILS"]);
     for event in events {
-        let details: Vec<String> = [event.repositories.join(" ")]
+        let details: Vec<String> = [members::repositories(event, &names)]
             .into_iter()
             .chain(event.status.clone())
             .chain(event.holder.map(|holder| format!("PID {holder}")))
