@@ -276,6 +276,29 @@ fn a_directory_is_shown_by_its_path() {
     shown(0);
 }
 
+/// Also one that is deep, with names that have some `_` of their own, is known once nobody is there.
+#[test]
+fn a_deep_directory_is_shown_by_its_path() {
+    let site = Site::with_policy(
+        "
+        [repository.tree]
+        per   = [\"directory\", \"user\"]
+        limit = 1
+        [[rule]]
+        commands = [\"make\"]
+        acquire  = [\"tree\"]
+        ",
+    );
+    site.program("make");
+    let deep = "work/alpha_2/run_1/lib/cell/view/sim/out/corner_tt/seed_7/log";
+    fs::create_dir_all(site.path(deep)).expect("directories");
+    drop(site.test().directory(deep).args(["run", "--", "make"]).spawn());
+    let path = site.path(deep).canonicalize().expect("where the command started");
+    let own = Account::own().name;
+    let title = format!("tree [{}, {own}]: 0 of 1 used\n", path.display());
+    site.test().args(["list"]).directory("/").stdout(&title).status(0);
+}
+
 /// What nobody can guess is shown as it was made safe, unless somebody is there or the policy names it: a
 /// hash is the only proof, and what looks alike has another one.
 #[test]
