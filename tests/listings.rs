@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Account, Ending, Site, Test, needs_root};
+use crate::support::{Account, Ending, Site, Terminal, Test, needs_root, needs_tmux};
 
 const POLICY: &str = r#"
     version = 1
@@ -460,4 +460,31 @@ fn who_only_waits_or_was_refused_has_used_nothing() {
     );
     drop(running);
     waiter.kill();
+}
+
+/// On a terminal what is no table is broken between words too.
+#[test]
+fn on_a_terminal_explain_breaks_lines_between_words() {
+    needs_tmux!();
+    let site = Site::with_policy(
+        r#"
+        [[rule]]
+        name     = "nobody has access to the simulators of the other departments"
+        commands = ["matlab"]
+        action   = "deny"
+        "#,
+    );
+    site.program("matlab");
+    let terminal = Terminal::open_for(site.test(), (72, 20));
+    let explain = format!("{} explain -- matlab", site.rungate().display());
+    terminal.command(&format!("{explain} >redirected; clear; {explain}"));
+    let screen = terminal.shows("Nothing was taken.");
+    let redirected = fs::read_to_string(site.path("work/redirected")).expect("what was redirected");
+    let words = |text: &str| -> Vec<String> {
+        let (_, now) = text.split_once("\nnow ").expect("what would happen now");
+        let (now, _) = now.split_once("\nNothing").expect("the end");
+        assert_eq!(now.contains('\n'), text == screen, "{text}");
+        now.split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(words(&screen), words(&redirected));
 }

@@ -12,6 +12,11 @@ pub(crate) fn fitted(text: &str) -> String {
     terminal::error_columns().map_or_else(|| text.to_owned(), |columns| wrapped(text, usize::from(columns)))
 }
 
+/// The same of an answer, where standard output is a terminal.
+pub(crate) fn answer(text: &str) -> String {
+    terminal::columns().map_or_else(|| text.to_owned(), |columns| wrapped(text, usize::from(columns)))
+}
+
 fn wrapped(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| line_wrapped(line, columns)).collect::<Vec<String>>().join("\n")
 }

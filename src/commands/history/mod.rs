@@ -28,7 +28,7 @@ use crate::{
         history::Skipped,
         parsers::{Log as Lines, Parsers},
     },
-    output::{clock::Clock, json, stream, table::Table},
+    output::{clock::Clock, json, stream, table::Table, wrapped::answer},
     policy::{Hours, Log, LogTarget, Policy, system_zone},
     report::census::Census,
     sys::{accounts::NameCache, failure::errno_of, terminal},
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
                 summary.see(&event);
                 Ok(Some(event))
             })?;
-            print(&if is_json { json::render(&summary.to_json()) } else { summary.to_text() })
+            print(&if is_json { json::render(&summary.to_json()) } else { answer(&summary.to_text()) })
         }
     }
 }
