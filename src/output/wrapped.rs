@@ -44,9 +44,14 @@ fn line_wrapped(line: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// A unit with the blank before it. Of a list of paths such as `PATH`, for which no line has room, each.
+/// A unit with the blank before it. Where no line has room for it, a list of words in brackets is each of
+/// them, and a list of paths such as `PATH` each of these; anything else stays whole.
 fn pieces(unit: &str, room: usize) -> Vec<(&str, &str)> {
-    if width(unit) <= room || unit.contains([' ', '"']) || !unit.contains(":/") {
+    let is_wide = width(unit) > room && !unit.contains('"');
+    if is_wide && unit.starts_with('[') {
+        return unit.split(' ').map(|word| (" ", word)).collect();
+    }
+    if !is_wide || unit.contains(' ') || !unit.contains(":/") {
         return vec![(" ", unit)];
     }
     let each = unit.split_inclusive(':').enumerate();
@@ -144,6 +149,12 @@ mod tests {
         assert_eq!(wrapped("", 6), "");
         assert_eq!(wrapped("one\n\n  \ntwo\n", 3), "one\n\n  \ntwo\n");
         assert_eq!(wrapped("       ", 3), "       ");
+    }
+
+    #[test]
+    fn a_list_of_words_is_broken_where_no_line_has_room() {
+        case("it is [one, two, three] or not", 20, "it is\n  [one, two, three]\n  or not");
+        case("it is [one, two, three] or not", 14, "it is [one,\n  two, three]\n  or not");
     }
 
     #[test]
