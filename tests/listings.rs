@@ -397,6 +397,47 @@ fn a_policy_that_limits_nothing_says_so() {
     explain.stdout(others).status(0);
 }
 
+/// A member is named as listings show it.
+#[test]
+fn one_member_can_be_named() {
+    let site = Site::with_policy(
+        "
+        [repository.all]
+        limit = 9
+        [repository.tree]
+        per   = \"directory\"
+        limit = 1
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"all\", \"tree\"]
+        ",
+    );
+    site.program("matlab");
+    fs::create_dir(site.path("work/other")).expect("a directory");
+    let _one = site.test().args(["run", "--", "matlab"]).spawn();
+    drop(site.test().directory("work/other").args(["run", "--", "matlab"]).spawn());
+    let work = site.path("work").canonicalize().expect("where commands start").display().to_string();
+    let (here, other) = (format!("tree [{work}]"), format!("tree [{work}/other]"));
+    let list = |name: &str| site.test().args(["list", name]);
+    list(&here).stdout(&format!("{here}: 1 of 1 used\nSLOT[..]\n   1[..]\n")).status(0);
+    list(&other).stdout(&format!("{other}: 0 of 1 used\n")).status(0);
+    let stable = json(&site.test().args(["list", "--json", &other]))[0]["member"].clone();
+    let stable = format!("tree [{}]", stable.as_str().expect("its name"));
+    list(&stable).stdout(&format!("{other}: 0 of 1 used\n")).status(0);
+    let status = |name: &str| site.test().args(["status", name]);
+    status(&here).stdout(&format!("REPOSITORY[..]\ntree[..]\n  {work}[gap]1[..]\n")).status(0);
+    status("tree [/nowhere]").stdout("REPOSITORY[..]\ntree [/nowhere][..]never used\n").status(0);
+    list("tree [/nowhere]").stdout("Nobody has used any of them yet.\n").status(0);
+    list("all [x]").stderr("rungate: repository \"all\" has no members\n").status(64);
+    let reset = |name: &str| site.test().args(["reset", name]);
+    reset(&other).status(0);
+    for forgotten in [&other, "tree [/nowhere]"] {
+        let said = format!("rungate: {forgotten}: there was no last start to forget\n");
+        reset(forgotten).stderr(&said).status(0);
+    }
+    reset(&here).status(0);
+}
+
 /// Only who has or had a slot counts: not who waits for one, and not who was refused.
 #[test]
 fn who_only_waits_or_was_refused_has_used_nothing() {
