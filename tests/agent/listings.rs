@@ -43,6 +43,11 @@ fn everything_that_shows_repositories_shows_the_agents() {
     agent.kill();
     let status = site.test().args(["status"]).outcome();
     assert!(status.stdout.contains("the agent cannot be reached"), "{}", status.stdout);
+    assert!(
+        status.stdout.contains(" 1 not known\n  ? ") && !status.stdout.contains("in use"),
+        "{}",
+        status.stdout
+    );
 }
 
 /// An agent that does not answer is a fault where it has something to keep, and none where lock files keep

@@ -78,6 +78,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
         for (survey, file) in &repository.files {
             let title = match &file.shown_member {
                 Some(member) => format!("  {}", visible(member)),
+                None if repository.of_members => "  ?".to_owned(),
                 None => visible(&repository.name),
             };
             table.row(only_shown(line(title, file, survey, clock)));
@@ -88,19 +89,21 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 
 /// The line above those of the members.
 fn summary(repository: &Surveyed) -> [String; 8] {
-    let count = |is_one: &dyn Fn(&Survey, &ListedFile) -> bool| {
-        let ones = repository.files.iter().filter(|(survey, file)| match survey {
-            Ok(survey) => is_one(survey, file),
-            Err(_) => false,
-        });
-        ones.count()
+    let known: Vec<(&Survey, &ListedFile)> =
+        repository.files.iter().filter_map(|(survey, file)| Some((survey.as_ref().ok()?, file))).collect();
+    let is_full = |(survey, file): &&(&Survey, &ListedFile)| {
+        survey.used > 0 && file.limit().is_some_and(|limit| survey.used >= limit)
     };
-    let unknown = repository.files.iter().filter(|(survey, _)| survey.is_err()).count();
-    let used = unknown + count(&|survey, _| was_used(survey));
-    let is_full = |survey: &Survey, limit| survey.used > 0 && survey.used >= limit;
-    let full = count(&|survey, file| file.limit().is_some_and(|limit| is_full(survey, limit)));
-    let awaited = count(&|survey, _| !was_used(survey) && !survey.waiting.is_empty());
-    let notes = [(used, "in use or used before"), (full, "full"), (awaited, "only waited for")];
+    let used = known.iter().filter(|(survey, _)| was_used(survey)).count();
+    let full = known.iter().filter(is_full).count();
+    let awaited = known.iter().filter(|(survey, _)| !was_used(survey) && !survey.waiting.is_empty()).count();
+    let unknown = repository.files.len() - known.len();
+    let notes = [
+        (used, "in use or used before"),
+        (full, "full"),
+        (awaited, "only waited for"),
+        (unknown, "not known"),
+    ];
     let notes: Vec<String> =
         notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let note = match (repository.files.is_empty(), notes.is_empty()) {
