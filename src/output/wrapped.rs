@@ -67,7 +67,8 @@ fn is_drawn(line: &str) -> bool {
 /// What stays in one line: words, strings, lists and tables, a key with its value, and commands.
 fn units(line: &str) -> Vec<&str> {
     let mut units = Vec::new();
-    let (mut begin, mut quoted, mut depth, mut in_command) = (0, false, 0_u32, false);
+    let begins_command = |text: &str| COMMANDS.iter().any(|command| text.starts_with(command));
+    let (mut begin, mut quoted, mut depth, mut in_command) = (0, false, 0_u32, begins_command(line));
     let has_pairs = line.matches('"').count().is_multiple_of(2);
     let has_ends = line.matches(['[', '{']).count() == line.matches([']', '}']).count();
     for (at, character) in line.char_indices() {
@@ -83,7 +84,7 @@ fn units(line: &str) -> Vec<&str> {
                     units.push(&line[begin..at]);
                     begin = at + 1;
                 }
-                in_command |= COMMANDS.iter().any(|command| after[1..].starts_with(command));
+                in_command |= begins_command(&after[1..]);
             }
             _ => {}
         }
@@ -132,6 +133,7 @@ mod tests {
         case("write a = [\"x y\", \"z\"] here", 12, "write\n  a = [\"x y\", \"z\"]\n  here");
         case("the rule \"three of them\" is", 16, "the rule\n  \"three of them\"\n  is");
         case("ask it: rungate policy check x; or not", 12, "ask it:\n  rungate policy check x;\n  or not");
+        assert_eq!(wrapped("it is\n  chmod o+r /etc/a/b", 14), "it is\n  chmod o+r /etc/a/b");
     }
 
     #[test]

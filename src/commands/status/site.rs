@@ -13,7 +13,7 @@ use crate::{
         self,
         about::{About, AboutHost, AboutSite, AboutStore, AboutTrouble},
     },
-    output::{age::brief, json, table::Table},
+    output::{age::brief, json, table::Table, wrapped::answer},
     terms::keeper::Keeper,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn run(is_json: bool) -> Result<u8, Error> {
             return Err(Error::new(ExitStatus::Repository, error.to_string()).advise(error.advice()));
         }
     };
-    print(&if is_json { to_json(&about) } else { to_text(&about) })?;
+    print(&if is_json { to_json(&about) } else { answer(&to_text(&about)) })?;
     let is_closed = about.site.is_some_and(|site| !site.is_open);
     Ok(if is_closed { ExitStatus::Repository } else { ExitStatus::Success } as u8)
 }
