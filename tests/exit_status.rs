@@ -264,3 +264,17 @@ pub(crate) fn success() {
     Test::new().args(["--help"]).stdout("...\n").status(0);
     Test::new().args(["run", "--help"]).stdout("...\n").status(0);
 }
+
+/// What is said of a word that is no subcommand: where it is one elsewhere, that; otherwise how to start it.
+#[test]
+fn a_word_that_is_no_subcommand_is_answered_by_what_was_meant() {
+    let site = site();
+    let said = |words: &[&str]| site.test().args(words).outcome().stderr;
+    assert!(said(&["matlab"]).ends_with("To start a program: rungate run -- matlab\n"));
+    for words in [["policy", "explain"], ["shim", "status"]] {
+        let said = said(&words);
+        assert!(said.ends_with(&format!("There is: rungate {}\n", words[1])), "{said}");
+    }
+    let said = said(&["policy", "matlab"]);
+    assert!(said.contains("matlab") && !said.contains("rungate run"), "{said}");
+}

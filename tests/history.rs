@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Site, Test, needs_root, skip};
+use crate::support::{Account, Ending, Site, Test, needs_root, skip};
 
 /// A log with these events, one each second.
 fn log(site: &Site, events: &[Value]) {
@@ -65,6 +65,41 @@ fn history_is_a_table() {
     let first: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
     assert_eq!((&first["event"], &first["pid"]), (&json!("started"), &json!(7)));
     assert_eq!(lines.lines().count(), 3);
+}
+
+/// Where the log is to be replayed it says whose table each was, and they are called as `list` calls them.
+#[test]
+fn members_are_shown_where_the_log_tells_them() {
+    let rest = r#"
+        [repository.all]
+        limit = 2
+
+        [repository.each]
+        per   = ["user", "directory"]
+        limit = 1
+
+        [[rule]]
+        name     = "one of each, two of all"
+        commands = ["matlab"]
+        acquire  = ["all", "each"]
+    "#;
+    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\nreplay = ";
+    let site = Site::with_policy(&format!("{log}true\n{rest}"));
+    site.program("matlab");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    let refused = || site.test().args(["run", "--", "matlab"]).stderr("...\n").status(75);
+    refused();
+    let own =
+        format!("{}, {}", Account::own().name, site.path("work").canonicalize().expect("it is").display());
+    let details = [format!("all=1 each [{own}]=1"), format!("each [{own}]")];
+    let shown = |last: &str| {
+        let row = |details: &str| format!("[time] [..] matlab[gap]{details}\n");
+        let rows: String = details.iter().map(String::as_str).chain([last]).map(row).collect();
+        site.test().args(["history"]).stdout(&format!("TIME[..]\n{rows}")).status(0);
+    };
+    site.policy(&format!("{log}false\n{rest}"));
+    refused();
+    shown("each");
 }
 
 /// A log that was cut by rotation, or that something else writes to, still tells what it can.

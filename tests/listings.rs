@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Account, Ending, Site, Test, needs_root};
+use crate::support::{Account, Ending, Site, Terminal, Test, needs_root, needs_tmux};
 
 const POLICY: &str = r#"
     version = 1
@@ -276,6 +276,29 @@ fn a_directory_is_shown_by_its_path() {
     shown(0);
 }
 
+/// Also one that is deep, with names that have some `_` of their own, is known once nobody is there.
+#[test]
+fn a_deep_directory_is_shown_by_its_path() {
+    let site = Site::with_policy(
+        "
+        [repository.tree]
+        per   = [\"directory\", \"user\"]
+        limit = 1
+        [[rule]]
+        commands = [\"make\"]
+        acquire  = [\"tree\"]
+        ",
+    );
+    site.program("make");
+    let deep = "work/alpha_2/run_1/lib/cell/view/sim/out/corner_tt/seed_7/log";
+    fs::create_dir_all(site.path(deep)).expect("directories");
+    drop(site.test().directory(deep).args(["run", "--", "make"]).spawn());
+    let path = site.path(deep).canonicalize().expect("where the command started");
+    let own = Account::own().name;
+    let title = format!("tree [{}, {own}]: 0 of 1 used\n", path.display());
+    site.test().args(["list"]).directory("/").stdout(&title).status(0);
+}
+
 /// What nobody can guess is shown as it was made safe, unless somebody is there or the policy names it: a
 /// hash is the only proof, and what looks alike has another one.
 #[test]
@@ -372,4 +395,137 @@ fn a_policy_that_limits_nothing_says_so() {
     let others =
         "...\n\nNo rule for it; 1 for other commands (-v)\n\nnow   starts, [..]\nNothing was taken.\n";
     explain.stdout(others).status(0);
+}
+
+/// A member is named as listings show it.
+#[test]
+fn one_member_can_be_named() {
+    let site = Site::with_policy(
+        "
+        [repository.all]
+        limit = 9
+        [repository.tree]
+        per   = \"directory\"
+        limit = 1
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"all\", \"tree\"]
+        ",
+    );
+    site.program("matlab");
+    fs::create_dir(site.path("work/other")).expect("a directory");
+    let _one = site.test().args(["run", "--", "matlab"]).spawn();
+    drop(site.test().directory("work/other").args(["run", "--", "matlab"]).spawn());
+    let work = site.path("work").canonicalize().expect("where commands start").display().to_string();
+    let (here, other) = (format!("tree [{work}]"), format!("tree [{work}/other]"));
+    let list = |name: &str| site.test().args(["list", name]);
+    list(&here).stdout(&format!("{here}: 1 of 1 used\nSLOT[..]\n   1[..]\n")).status(0);
+    list(&other).stdout(&format!("{other}: 0 of 1 used\n")).status(0);
+    let stable = json(&site.test().args(["list", "--json", &other]))[0]["member"].clone();
+    let stable = format!("tree [{}]", stable.as_str().expect("its name"));
+    list(&stable).stdout(&format!("{other}: 0 of 1 used\n")).status(0);
+    let status = |name: &str| site.test().args(["status", name]);
+    status(&here).stdout(&format!("REPOSITORY[..]\ntree[..]\n  {work}[gap]1[..]\n")).status(0);
+    status("tree [/nowhere]").stdout("REPOSITORY[..]\ntree [/nowhere][..]never used\n").status(0);
+    list("tree [/nowhere]").stdout("Nobody has used any of them yet.\n").status(0);
+    list("all [x]").stderr("rungate: repository \"all\" has no members\n").status(64);
+    let reset = |name: &str| site.test().args(["reset", name]);
+    reset(&other).status(0);
+    for forgotten in [&other, "tree [/nowhere]"] {
+        let said = format!("rungate: {forgotten}: there was no last start to forget\n");
+        reset(forgotten).stderr(&said).status(0);
+    }
+    reset(&here).status(0);
+}
+
+/// Only who has or had a slot counts: not who waits for one, and not who was refused.
+#[test]
+fn who_only_waits_or_was_refused_has_used_nothing() {
+    let site = Site::with_policy(
+        r#"
+        [repository.all]
+        limit = 1
+
+        [repository.each]
+        path  = "each-{arg1}.lock"
+        limit = 1
+
+        [repository.closed]
+        path  = "closed-{arg1}.lock"
+        limit = 0
+        wait  = "forever"
+
+        [[rule]]
+        name     = "one of each, and of all"
+        commands = ["matlab"]
+        acquire  = ["each", "all"]
+
+        [[rule]]
+        name     = "not now"
+        commands = ["later"]
+        acquire  = ["closed"]
+        "#,
+    );
+    site.script("matlab", "#!/bin/sh\nexec cat\n");
+    site.program("later");
+    let waiter = site.test().args(["run", "--", "later", "bob"]).background();
+    site.stands_in_line("closed-bob.lock", &waiter);
+    let summaries = |expected: &str| site.test().args(["status"]).stdout(expected).status(0);
+    let refused = |name| site.test().args(["run", "--", "matlab", name]).stderr("...\n").status(75);
+    let holder = site.holder("all.lock", ["ofd", "write", "8:1"]);
+    refused("cid");
+    summaries(
+        "
+        REPOSITORY[..]
+        all[..]
+        each[gap]-[gap]1[gap]-[gap]-[gap]-[gap]none in use
+        [gap]cid[gap]0[gap]1[gap]1[gap]0[gap]-
+        closed[gap]-[gap]0[gap]-[gap]-[gap]-[gap]1 only waited for
+        [gap]bob[gap]0[gap]0[gap]0[gap]1[gap]-[gap]closed: its limit is 0
+        ",
+    );
+    drop(holder);
+    let running = site.test().args(["run", "--", "matlab", "ann"]).spawn();
+    refused("dan");
+    summaries(
+        "
+        REPOSITORY[..]
+        all[..]
+        each[gap]-[gap]1[gap]-[gap]-[gap]-[gap]1 in use or used before, 1 full
+        [gap]ann[gap]1[gap]1[gap]0[gap]0[gap][age]
+        [gap]cid[..]
+        [gap]dan[..]
+        closed[..]
+        [gap]bob[..]
+        ",
+    );
+    drop(running);
+    waiter.kill();
+}
+
+/// On a terminal what is no table is broken between words too.
+#[test]
+fn on_a_terminal_explain_breaks_lines_between_words() {
+    needs_tmux!();
+    let site = Site::with_policy(
+        r#"
+        [[rule]]
+        name     = "nobody has access to the simulators of the other departments"
+        commands = ["matlab"]
+        action   = "deny"
+        "#,
+    );
+    site.program("matlab");
+    let terminal = Terminal::open_for(site.test(), (72, 20));
+    let explain = format!("{} explain -- matlab", site.rungate().display());
+    terminal.command(&format!("{explain} >redirected; clear; {explain}"));
+    let screen = terminal.shows("Nothing was taken.");
+    let redirected = fs::read_to_string(site.path("work/redirected")).expect("what was redirected");
+    let words = |text: &str| -> Vec<String> {
+        let (_, now) = text.split_once("\nnow ").expect("what would happen now");
+        let (now, _) = now.split_once("\nNothing").expect("the end");
+        assert_eq!(now.contains('\n'), text == screen, "{text}");
+        now.split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(words(&screen), words(&redirected));
 }

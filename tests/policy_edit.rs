@@ -140,7 +140,7 @@ fn nobody_is_taken_to_have_agreed() {
     let outcome = edit(&site, "lower", []).outcome();
     assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
     assert!(
-        outcome.stderr.contains("nobody can be asked; with --yes nobody is\nWhat was edited is in "),
+        outcome.stderr.contains("there is no terminal to ask on; --yes puts it in place without a question\nWhat was edited is in "),
         "{outcome:?}"
     );
     assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);

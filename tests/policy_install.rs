@@ -49,7 +49,7 @@ fn files_are_put_where_their_names_say() {
     install(&site, ["--name", "policy.toml", "new.toml"])
         .stdout(changed)
         .stderr(
-            "rungate: nobody can be asked; with --yes nobody is, and with --dry-run nothing is done\n\
+            "rungate: there is no terminal to ask on; --yes does it without a question, and --dry-run only shows it\n\
              rungate: nothing was changed\n",
         )
         .status(1);

@@ -1,7 +1,9 @@
 //! "A refusal names **every** repository that refused, with use and limit, the rule behind it with its place
 //! and the longest holders, then the rule's `message`, then what to do next."
 
-use crate::support::{Running, Site, needs_root};
+use std::fs;
+
+use crate::support::{Running, Site, Terminal, needs_root, needs_tmux};
 
 const POLICY: &str = r#"
     version = 1
@@ -250,4 +252,46 @@ pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
         .args(["run", "--as", "secret", "--", "python"])
         .stderr("rungate: secret: refused: rule \"not this\"\n...\n")
         .status(77);
+}
+
+/// On a terminal every line that is too long for it is broken between words, and what is to be copied is not;
+/// whatever reads what was redirected gets the lines as they are.
+#[test]
+fn on_a_terminal_lines_are_broken_between_words() {
+    needs_tmux!();
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 0
+
+        [[rule]]
+        name     = "the seats that are lent to whoever asks for one"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+        message  = "The licences of the department are away for the week, or so the server says."
+        "#,
+    );
+    site.program("matlab");
+    let terminal = Terminal::open_for(site.test(), (72, 40));
+    let commands = [
+        ("run -- matlab", "Ask your"),
+        ("run -- notmatlab", "not found in PATH"),
+        ("shim list", "shim install /etc"),
+    ];
+    for (number, (command, last)) in commands.into_iter().enumerate() {
+        let end = format!("\nended {number}\n");
+        let command = format!("{} {command}", site.rungate().display());
+        terminal.command(&format!("{command} 2>redirected; clear; {command}; echo en''ded {number}"));
+        let screen = terminal.shows(&end);
+        let said = screen.split(&end).next().unwrap_or_default();
+        let redirected = fs::read_to_string(site.path("work/redirected")).expect("what was redirected");
+        assert!(
+            redirected.contains(last) && redirected.lines().any(|line| line.len() > 72),
+            "{screen} {redirected}"
+        );
+        // A list of paths is broken between these.
+        let words = |text: &str| text.replace(":/", ": /").split_whitespace().map(str::to_owned).collect();
+        let (said, whole): (Vec<String>, Vec<String>) = (words(said), words(&redirected));
+        assert_eq!(said, whole, "{screen}");
+    }
 }

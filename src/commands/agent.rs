@@ -20,7 +20,7 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     let AgentArguments { socket, state, settings, check } = match AgentArguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) if !error.use_stderr() => return print(&error.to_string()),
-        Err(error) => return tools::complain(&error),
+        Err(error) => return tools::complain(&error, &[]),
     };
     let options = Options { socket, state, settings };
     if check {

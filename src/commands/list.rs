@@ -13,7 +13,7 @@ use crate::{
         file::{holder::Holder, survey::Survey},
         line::Waiter,
     },
-    output::{age::age, clock::Clock, json, table::Table},
+    output::{age::age, clock::Clock, json, table::Table, wrapped::answer},
     sys::accounts::NameCache,
     terms::hold::Hold,
 };
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
             Ok(survey) => to_text(file, survey, &clock, &names),
             Err(error) => format!("{}: {error}\n", visible(file.title())),
         });
-        listed.collect::<Vec<_>>().join("\n")
+        answer(&listed.collect::<Vec<_>>().join("\n"))
     };
     print(&text)?;
     Ok(repositories::status(failed, unknown))

@@ -13,17 +13,20 @@ use crate::{
 pub(super) fn run(arguments: &ResetArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let files = repositories::wanted(&policy, &situation, &arguments.repositories)?
-        .into_iter()
-        .flat_map(|repository| repository.files);
-    for file in files {
+    let nothing = |title: &str| {
+        stream::complain(&format!("rungate: {}: there was no last start to forget", visible(title)));
+    };
+    let repositories = repositories::wanted(&policy, &situation, &arguments.repositories)?;
+    for repository in repositories.iter().filter(|repository| repository.files.is_empty()) {
+        nothing(&repository.name);
+    }
+    for file in repositories.into_iter().flat_map(|repository| repository.files) {
         let changed = file.reset().map_err(|error| {
             Error::new(ExitStatus::Repository, format!("{}: {error}", visible(file.title())))
                 .advise(error.advice())
         })?;
         if !changed {
-            let title = visible(file.title());
-            stream::complain(&format!("rungate: {title}: there was no last start to forget"));
+            nothing(&file.title());
         }
     }
     Ok(ExitStatus::Success as u8)

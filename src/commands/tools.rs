@@ -4,7 +4,7 @@
 use std::{ffi::OsString, path::Path};
 
 use clap::{
-    Parser,
+    CommandFactory, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -38,7 +38,7 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     }
     match CommandLine::try_parse_from(arguments) {
         Ok(line) => act(&line.action),
-        Err(error) => complain(&error),
+        Err(error) => complain(&error, arguments),
     }
 }
 
@@ -57,7 +57,8 @@ fn refuse_other_names() -> Result<(), Error> {
     }
 }
 
-pub(super) fn complain(error: &clap::Error) -> Result<u8, Error> {
+/// What is said of a command line that cannot be read, or of one that asks for help.
+pub(super) fn complain(error: &clap::Error, arguments: &[OsString]) -> Result<u8, Error> {
     let text = error.to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
@@ -67,16 +68,21 @@ pub(super) fn complain(error: &clap::Error) -> Result<u8, Error> {
         _ => {
             // It repeats what was typed.
             let text = visible_lines(text.trim_end().trim_start_matches("error: "));
-            Err(Error::new(ExitStatus::Usage, text).advise(meant(error)))
+            Err(Error::new(ExitStatus::Usage, text).advise(meant(error, arguments)))
         }
     }
 }
 
-/// Who puts a command where a subcommand stands wants it started.
-fn meant(error: &clap::Error) -> Option<String> {
+/// Who puts a command where a subcommand stands wants it started; who puts a subcommand below another one
+/// wants that.
+fn meant(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_first = arguments.get(1).is_some_and(|first| first == word.as_str());
     let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
-    (!is_near).then(|| format!("To start a program: rungate run -- {}", visible(word)))
+    if !is_first && CommandLine::command().find_subcommand(word).is_some() {
+        return Some(format!("There is: rungate {}", visible(word)));
+    }
+    (is_first && !is_near).then(|| format!("To start a program: rungate run -- {}", visible(word)))
 }
 
 fn act(action: &Action) -> Result<u8, Error> {

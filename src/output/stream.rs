@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use crate::escape::is_unsafe;
+use crate::{escape::is_unsafe, output::wrapped::fitted};
 
 /// Writes what was asked for to standard output, and sees to it that it got there.
 pub(crate) fn print(text: &str) -> io::Result<()> {
@@ -21,10 +21,11 @@ pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes a message, and its newline, to standard error. There is nobody to tell when that fails.
+/// Writes a message, and its newline, to standard error; on a terminal, lines that are too long for it are
+/// broken between words. There is nobody to tell when that fails.
 pub(crate) fn complain(message: &str) {
     debug_assert!(is_safe(message), "not escaped where it was made: {message:?}");
-    let _ = io::stderr().lock().write_all(format!("{message}\n").as_bytes());
+    let _ = io::stderr().lock().write_all(format!("{}\n", fitted(message)).as_bytes());
 }
 
 /// Text is escaped where it is made. Here builds for tests see to it that it was.

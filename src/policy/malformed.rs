@@ -16,6 +16,8 @@ const OPEN_TABLE: &str = "the closing brace of a table is missing";
 
 const OPEN_LIST: &str = "the closing bracket of a list is missing";
 
+const UNMERGED: &str = "a merge stopped here at a conflict; keep one of its sides, and delete the marks";
+
 /// What is said of a line when something is not closed in the one before.
 pub(super) const ECHOES: [&str; 3] = [MISSING_COMMA, OPEN_LIST, OPEN_TABLE];
 
@@ -41,6 +43,10 @@ pub(super) fn all_of(text: &str) -> Option<(usize, &'static str)> {
 
 /// Where something is wrong, for whoever reads it: what is not closed is shown where it begins.
 pub(super) fn place(message: &str, text: &str, span: Range<usize>) -> Range<usize> {
+    let start = line_start(text, span.start);
+    if text.get(start..).is_some_and(|rest| is_mark_of_merge(rest.lines().next().unwrap_or_default())) {
+        return start..start + MARK_LENGTH;
+    }
     let Some(quotes) = open_quotes(message) else { return span };
     let begin = text.get(..span.start).and_then(|before| before.rfind(quotes));
     begin.map_or(span, |begin| begin..begin + quotes.len())
@@ -91,6 +97,9 @@ fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
         );
     }
     let line = found.lines().next().unwrap_or_default();
+    if is_mark_of_merge(&format!("{before}{line}")) {
+        return Some(UNMERGED);
+    }
     match message {
         "unclosed table, expected `]`"
         | "unclosed array table, expected `]`"
@@ -124,6 +133,17 @@ fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
         _ if message.starts_with("unexpected key or value") => Some(one_too_many(before, found)),
         _ => None,
     }
+}
+
+/// How long the marks are that git and its kin write around the two sides of a conflict.
+const MARK_LENGTH: usize = 7;
+
+/// Whether a line is one of them.
+fn is_mark_of_merge(line: &str) -> bool {
+    ['<', '|', '=', '>'].iter().any(|mark| {
+        let behind = line.trim_start_matches(*mark);
+        line.len() - behind.len() == MARK_LENGTH && (behind.is_empty() || behind.starts_with(' '))
+    })
 }
 
 /// What stands for a value, and is none.

@@ -18,6 +18,7 @@ mod fault;
 mod fault_text;
 mod faults;
 mod findings;
+mod halves;
 mod headers;
 mod hours;
 mod invocation;

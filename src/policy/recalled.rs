@@ -5,9 +5,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
     family::{Values, member},
+    halves::value_between,
     member::Member,
     repository::Repository,
-    safe_value::{LONGEST_NAME, hash, hash_in},
+    safe_value::{LONGEST_NAME, hash, hash_in, unfed},
     template::{Name, Placeholder},
 };
 
@@ -39,7 +40,10 @@ impl Name {
             known.chain([Cow::Borrowed(text.as_bytes())]).chain(guesses).collect()
         });
         let mut search = Search { hash: hash_in(hash)?, options: options.collect(), tries: MOST_TRIES };
-        let values = search.find(&mut Vec::new())?;
+        let is_guessed = known.is_empty() && !is_cut;
+        let values = search.find(&mut Vec::new());
+        let values =
+            values.or_else(|| is_guessed.then(|| guessed_by_halves(&each, search.hash)).flatten())?;
         let is_proved = self.expansion(&values)? == name;
         let text = |value: &[u8]| String::from_utf8_lossy(value).replace('\0', " ");
         let members = each.iter().zip(values);
@@ -83,14 +87,45 @@ impl Search<'_> {
     }
 }
 
+/// What may have become a `_`.
+fn changed(placeholder: &Placeholder) -> &'static [u8] {
+    if matches!(placeholder, Placeholder::Directory) { &CHANGED[..1] } else { CHANGED }
+}
+
+/// How many sets of `_` a value has, unless they are too many.
+fn sets_of(placeholder: &Placeholder, text: &str) -> Option<usize> {
+    let places = u32::try_from(text.matches('_').count()).ok()?;
+    1_usize.checked_shl(places).filter(|sets| *sets <= MOST_TRIES / changed(placeholder).len())
+}
+
+/// The values where one of them has too many sets of `_` and the others are as they stand in the name.
+fn guessed_by_halves(each: &[(&Placeholder, &str)], whole: u64) -> Option<Vec<Vec<u8>>> {
+    let has_many = |(placeholder, text): &(&Placeholder, &str)| sets_of(placeholder, text).is_none();
+    let place = each.iter().position(has_many)?;
+    let (placeholder, text) = each.get(place)?;
+    let before = hash(each[..place].iter().map(|(_, text)| text.as_bytes()));
+    let behind = each[place + 1..].iter().rev();
+    let after = behind.fold(whole, |hash, (_, text)| without(hash, text.as_bytes()));
+    let characters = changed(placeholder);
+    let between = |changed| {
+        value_between(before, text.as_bytes(), unfed(after, 0), changed, MOST_TRIES / 2 / characters.len())
+    };
+    let value = characters.iter().find_map(|changed| between(*changed))?;
+    let mut values: Vec<Vec<u8>> = each.iter().map(|(_, text)| text.as_bytes().to_vec()).collect();
+    values[place] = value;
+    Some(values)
+}
+
+/// The hash before a value went into it.
+fn without(hash: u64, value: &[u8]) -> u64 {
+    value.iter().rev().fold(unfed(hash, 0), |hash, byte| unfed(hash, *byte))
+}
+
 /// What a value may have been: each set of its `_` as another character.
 fn guesses<'a>(placeholder: &Placeholder, text: &str) -> Vec<Cow<'a, [u8]>> {
-    let changed = if matches!(placeholder, Placeholder::Directory) { &CHANGED[..1] } else { CHANGED };
+    let changed = changed(placeholder);
     let places: Vec<usize> = text.match_indices('_').map(|(place, _)| place).collect();
-    let sets = u32::try_from(places.len()).ok().and_then(|places| 1_usize.checked_shl(places)).unwrap_or(0);
-    if sets == 0 || sets > MOST_TRIES / changed.len() {
-        return Vec::new();
-    }
+    let Some(sets) = sets_of(placeholder, text) else { return Vec::new() };
     let with = |character: u8, set: usize| {
         let mut value = text.as_bytes().to_vec();
         let taken = places.iter().enumerate().filter(|(index, _)| set >> index & 1 == 1);
@@ -185,6 +220,19 @@ mod tests {
             pattern.read("4711make-0123456789abcdef.lock"),
             Some(vec![text("4711make-0123456789abcdef")])
         );
+    }
+
+    #[test]
+    fn a_path_is_guessed_however_deep_it_is() {
+        use Placeholder::{Directory, Uid};
+        let path = b"/proj/alpha_2/run_1/lib/cell/view/sim/out/corner_tt/seed_7/log".as_slice();
+        let known = text(&String::from_utf8_lossy(path));
+        assert_eq!(recalled(&name(&[Some(Directory)]), &[path], &[]), Some(vec![known.clone()]));
+        let pattern = name(&[Some(Uid), None, Some(Directory), None, Some(Uid)]);
+        let ann = || Member::User(4711);
+        assert_eq!(recalled(&pattern, &[ANN, path, ANN], &[]), Some(vec![ann(), known, ann()]));
+        let pattern = name(&[Some(Directory), None, Some(Placeholder::Command)]);
+        assert_eq!(recalled(&pattern, &[path, b"g++"], &[]), None, "two of them would be too many sets");
     }
 
     #[test]

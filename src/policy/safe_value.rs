@@ -45,12 +45,28 @@ pub(super) fn hash_suffix<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Stri
     suffix
 }
 
+/// The hash of nothing, by FNV-1a with 64 bits. Its own few lines rather than the standard library's hasher,
+/// whose result may change from one version to the next: these names must outlive an update.
+const NOTHING_FED: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// The hash with one byte more.
+pub(super) fn fed(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+}
+
+/// The hash without its last byte.
+pub(super) fn unfed(hash: u64, byte: u8) -> u64 {
+    // What undoes a product with the prime, modulo 2^64.
+    const INVERSE: u64 = 0xce96_5057_aff6_957b;
+    const { assert!(PRIME.wrapping_mul(INVERSE) == 1) };
+    hash.wrapping_mul(INVERSE) ^ u64::from(byte)
+}
+
 /// The hash itself.
 pub(super) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
-    // FNV-1a with 64 bits. Its own few lines rather than the standard library's hasher, whose result may
-    // change from one version to the next: these names must outlive an update.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut feed = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut hash = NOTHING_FED;
+    let mut feed = |byte: u8| hash = fed(hash, byte);
     for part in parts {
         part.iter().copied().for_each(&mut feed);
         // No value holds a NUL: the system passes none.

@@ -13,7 +13,7 @@ use nix::{
     errno::Errno,
     unistd::{Gid, Group, Uid, User, getgrouplist},
 };
-use users::{Users, UsersCache};
+use users::{Groups, Users, UsersCache};
 
 use crate::{
     escape::Show,
@@ -151,6 +151,12 @@ impl NameCache {
     pub(crate) fn user(&self, uid: u32) -> String {
         let user = self.cache.get_user_by_uid(uid);
         user.map_or_else(|| uid.to_string(), |user| user.name().to_string_lossy().into_owned())
+    }
+
+    /// The same of a group.
+    pub(crate) fn group(&self, gid: u32) -> String {
+        let group = self.cache.get_group_by_gid(gid);
+        group.map_or_else(|| gid.to_string(), |group| group.name().to_string_lossy().into_owned())
     }
 }
 

@@ -37,6 +37,35 @@ acquire = []
 ",
     },
     Case {
+        about: "a merge that was left unfinished",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r"
+<<<<<<< HEAD
+repository.a.limit = 4
+=======
+repository.a.limit = 3
+>>>>>>> more seats
+",
+        )],
+        shown: r"
+/etc/rungate/policy.toml:1:1: a merge stopped here at a conflict; keep one of its sides, and delete the marks [syntax]
+  |
+1 | <<<<<<< HEAD
+  | ^^^^^^^
+
+/etc/rungate/policy.toml:3:1: a merge stopped here at a conflict; keep one of its sides, and delete the marks [syntax]
+  |
+3 | =======
+  | ^^^^^^^
+
+/etc/rungate/policy.toml:5:1: a merge stopped here at a conflict; keep one of its sides, and delete the marks [syntax]
+  |
+5 | >>>>>>> more seats
+  | ^^^^^^^
+",
+    },
+    Case {
         about: "a value that is missing",
         files: &[(
             "/etc/rungate/policy.toml",

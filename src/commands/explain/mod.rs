@@ -23,7 +23,7 @@ use crate::{
     escape::visible,
     exit_status::ExitStatus,
     launch::program::Program,
-    output::clock::Clock,
+    output::{clock::Clock, wrapped::answer},
     policy::Policy,
     protocol::{
         asker::Asker,
@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         other_limits: session::other_limits(&policy, &request, demands),
         outlook: outlook(demands, &asker),
     };
-    let text = if arguments.json { explained.to_json(command) } else { explained.to_text(command) };
+    let text = if arguments.json { explained.to_json(command) } else { answer(&explained.to_text(command)) };
     print(&text)
 }
 

@@ -1,6 +1,7 @@
 //! `rungate history`: what logs tell, as a table, as JSON, or as a summary.
 
 mod filter;
+mod members;
 mod plot;
 mod source;
 mod summary;
@@ -27,7 +28,7 @@ use crate::{
         history::Skipped,
         parsers::{Log as Lines, Parsers},
     },
-    output::{clock::Clock, json, stream, table::Table},
+    output::{clock::Clock, json, stream, table::Table, wrapped::answer},
     policy::{Hours, Log, LogTarget, Policy, system_zone},
     report::census::Census,
     sys::{accounts::NameCache, failure::errno_of, terminal},
@@ -71,7 +72,7 @@ pub(super) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
                 summary.see(&event);
                 Ok(Some(event))
             })?;
-            print(&if is_json { json::render(&summary.to_json()) } else { summary.to_text() })
+            print(&if is_json { json::render(&summary.to_json()) } else { answer(&summary.to_text()) })
         }
     }
 }
@@ -177,7 +178,7 @@ fn table(events: &[Event]) -> String {
     let names = NameCache::new();
     let mut table = Table::new(&["TIME", "EVENT", "USER", ">PID", "COMMAND", ">SECONDS", "DETAILS"]);
     for event in events {
-        let details: Vec<String> = [event.repositories.join(" ")]
+        let details: Vec<String> = [members::repositories(event, &names)]
             .into_iter()
             .chain(event.status.clone())
             .chain(event.holder.map(|holder| format!("PID {holder}")))

@@ -19,6 +19,7 @@ use crate::{
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
+    output::wrapped::answer,
     policy::SYSTEM_POLICY,
     sys::regular_file,
 };
@@ -52,7 +53,7 @@ pub(super) fn run(arguments: &InitArguments) -> Result<u8, Error> {
     };
     let made = if arguments.dry_run { plan.describe("would make") } else { plan.make()?.describe("made") };
     let next = next(&policy, &path, arguments.dry_run);
-    print(&format!("{made}{next}"))
+    print(&answer(&format!("{made}{next}")))
 }
 
 /// A package brings a policy that limits nothing, and whoever begins there has to know how to go on.

@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    output::{json, stream, wrapped::fitted},
+    output::{json, stream},
     policy::{Faults, Policy},
     rehearsal::{Rehearsal, rehearse},
 };
@@ -56,11 +56,11 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
 fn complain(policy: &Result<Policy, Faults>, host: &[Finding], failed: &[Rehearsal<'_>]) {
     match policy {
         Err(faults) => {
-            let shown: Vec<String> = faults.iter().map(on_terminal).collect();
+            let shown: Vec<String> = faults.iter().map(with_lines).collect();
             stream::complain(&format!("{}\n{}", shown.join("\n\n"), count(faults.count(), "fault")));
         }
         Ok(policy) => {
-            let of_policy = policy.warnings().iter().map(on_terminal);
+            let of_policy = policy.warnings().iter().map(with_lines);
             let shown: Vec<String> = of_policy.chain(host.iter().map(of_host)).collect();
             if !shown.is_empty() {
                 stream::complain(&format!("{}\n{}", shown.join("\n\n"), count(shown.len(), "warning")));
@@ -86,15 +86,15 @@ fn to_json(policy: &Result<Policy, Faults>, host: &[Finding], failed: &[Rehearsa
     json::render(&json!({ "faults": faults, "warnings": warnings, "host": host, "failed_tests": failed }))
 }
 
-/// A fault or a warning with its lines, as wide as the terminal.
-fn on_terminal(diagnostic: &Diagnostic) -> String {
-    fitted(diagnostic.to_string().trim_end())
+/// A fault or a warning with its lines.
+fn with_lines(diagnostic: &Diagnostic) -> String {
+    diagnostic.to_string().trim_end().to_owned()
 }
 
 /// What is wrong on this host, with what mends it.
 fn of_host(finding: &Finding) -> String {
     let mend: String = finding.mend.iter().map(|how| format!("\n  {how}")).collect();
-    fitted(&format!("{} [{}]{mend}", finding.text, finding.code))
+    format!("{} [{}]{mend}", finding.text, finding.code)
 }
 
 /// A fault or a warning; one of a whole file has no line.

@@ -11,7 +11,7 @@ use crate::{
     policy::Policy,
     protocol::{
         outlook::{Found, Outlook, Prospect},
-        refusal::{Reason, Refusal},
+        refusal::{Reason, Refusal, Refused},
         room::Room,
     },
     terms::{admit::Admit, because, claim::Claim, merged::Terms},
@@ -69,7 +69,13 @@ fn why(refusal: &Refusal<'_>) -> String {
     }
     if refusal.is_hopeless() {
         let never = titles(&|reason| matches!(reason, Reason::Never)).join(", ");
-        return format!("{never} can never give that many slots");
+        let is_kept = |refused: &Refused<'_>| refused.claim.amount.reach() == 0;
+        let mut hopeless = refusal.claims().filter(|refused| matches!(refused.reason, Reason::Never));
+        return if hopeless.all(is_kept) {
+            format!("nothing of {never} is for you")
+        } else {
+            format!("{never} can never give that many slots")
+        };
     }
     let neither: Vec<String> = refusal.unmet.iter().filter_map(waits::neither).collect();
     if neither.len() == refusal.unmet.len() {
@@ -90,7 +96,7 @@ pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) ->
         None => "ok: a slot of the program above is used".to_owned(),
         Some(Room::Free(_)) => "ok".to_owned(),
         Some(Room::Closed) => "CLOSED: its limit is 0".to_owned(),
-        Some(Room::Never) => "NEVER: more than there can be".to_owned(),
+        Some(Room::Never) => format!("NEVER: {}", never(prospect.claim)),
         Some(Room::Kept) => format!("FULL: {}", because::list(&prospect.claim.kept)),
         Some(Room::TooSoon(last)) => {
             let length = prospect.claim.pace.pause.map_or(Duration::ZERO, |pause| pause.length);
@@ -112,6 +118,16 @@ pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) ->
             format!("{why}; not enforced")
         }
         _ => why,
+    }
+}
+
+/// What nobody need wait for.
+fn never(claim: &Claim<'_>) -> String {
+    let (limit, kept) = (claim.amount.effective_limit(), because::list(&claim.kept));
+    match claim.amount.reach() {
+        reach if reach >= limit || kept.is_empty() => "more than there can be".to_owned(),
+        0 => format!("none for you, {kept}"),
+        reach => format!("only {reach} of {limit} for you, {kept}"),
     }
 }
 

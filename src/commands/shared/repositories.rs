@@ -228,7 +228,35 @@ fn names_of(known: &[policy::Repository]) -> String {
     }
 }
 
+/// The repository, and whose slots of it, where a name is written as listings show it: `seats [ann]`.
+fn with_member<'a>(policy: &'a Policy, name: &'a OsString) -> Option<(&'a policy::Repository, &'a str)> {
+    let (repository, member) = name.to_str()?.strip_suffix(']')?.split_once(" [")?;
+    let is_it = |known: &&policy::Repository| repository == known.shown_name() || repository == known.name();
+    Some((policy.repositories().iter().find(is_it)?, member))
+}
+
+/// What there is of one member; where the agent cannot be asked, all of them.
+fn of_member(mut repository: RepositoryFiles, member: &str) -> RepositoryFiles {
+    let is_it = |of: &Option<String>| of.as_ref().is_some_and(|of| of == member || visible(of) == member);
+    repository.files.retain(|file| file.member.is_none() || is_it(&file.shown_member) || is_it(&file.member));
+    if repository.files.is_empty() {
+        repository.name = format!("{} [{member}]", repository.name);
+    }
+    repository
+}
+
 fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<RepositoryFiles, Error> {
+    let exact = |known: &policy::Repository| name == known.shown_name() || name == known.name();
+    if let Some((known, member)) = with_member(policy, name)
+        && !policy.repositories().iter().any(exact)
+    {
+        let files = files_of(known, policy, situation);
+        if files.of_members {
+            return Ok(of_member(files, member));
+        }
+        let text = format!("repository \"{}\" has no members", visible(known.shown_name()));
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
     if name.as_bytes().contains(&b'/') {
         let path = situation.directory.join(name);
         let name = visible(name);
@@ -243,7 +271,7 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
         return Ok(RepositoryFiles { name, limit: None, of_members: false, files: vec![file] });
     }
     let known = policy.repositories();
-    if let Some(known) = known.iter().find(|known| name == known.shown_name() || name == known.name()) {
+    if let Some(known) = known.iter().find(|known| exact(known)) {
         return Ok(files_of(known, policy, situation));
     }
     let near = nearest(&name.to_string_lossy(), known.iter().map(policy::Repository::shown_name));

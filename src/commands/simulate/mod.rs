@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     escape::Show,
     exit_status::ExitStatus,
-    output::json,
+    output::{json, wrapped::answer},
     policy::{Policy, Wait},
     simulation::{
         judge::Terms,
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
         return print(&if arguments.json {
             json::render(&swept.to_json(&material))
         } else {
-            swept.to_text(&material)
+            answer(&swept.to_text(&material))
         });
     }
     let mut compared = Compared::default();
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     print(&if arguments.json {
         json::render(&to_json::all(&material, &draws))
     } else {
-        text::all(&material, &draws, &compared)
+        answer(&text::all(&material, &draws, &compared))
     })
 }
 

@@ -78,6 +78,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
         for (survey, file) in &repository.files {
             let title = match &file.shown_member {
                 Some(member) => format!("  {}", visible(member)),
+                None if repository.of_members => "  ?".to_owned(),
                 None => visible(&repository.name),
             };
             table.row(only_shown(line(title, file, survey, clock)));
@@ -88,17 +89,36 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 
 /// The line above those of the members.
 fn summary(repository: &Surveyed) -> [String; 8] {
-    let full = repository.files.iter().filter(|(survey, file)| {
-        survey.as_ref().is_ok_and(|survey| file.limit().is_some_and(|limit| survey.used >= limit))
-    });
-    let note = match (repository.files.len(), full.count()) {
-        (0, _) => "never used".to_owned(),
-        (files, 0) => format!("{files} in use or used before"),
-        (files, full) => format!("{files} in use or used before, {full} full"),
+    let known: Vec<(&Survey, &ListedFile)> =
+        repository.files.iter().filter_map(|(survey, file)| Some((survey.as_ref().ok()?, file))).collect();
+    let is_full = |(survey, file): &&(&Survey, &ListedFile)| {
+        survey.used > 0 && file.limit().is_some_and(|limit| survey.used >= limit)
+    };
+    let used = known.iter().filter(|(survey, _)| was_used(survey)).count();
+    let full = known.iter().filter(is_full).count();
+    let awaited = known.iter().filter(|(survey, _)| !was_used(survey) && !survey.waiting.is_empty()).count();
+    let unknown = repository.files.len() - known.len();
+    let notes = [
+        (used, "in use or used before"),
+        (full, "full"),
+        (awaited, "only waited for"),
+        (unknown, "not known"),
+    ];
+    let notes: Vec<String> =
+        notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let note = match (repository.files.is_empty(), notes.is_empty()) {
+        (true, _) => "never used".to_owned(),
+        (false, true) => "none in use".to_owned(),
+        (false, false) => notes.join(", "),
     };
     let dash = || "-".to_owned();
     let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
     [visible(&repository.name), dash(), limit, dash(), dash(), dash(), dash(), note]
+}
+
+/// Whether somebody has a slot, or had one: who only waits has neither, and no more has who was refused.
+fn was_used(survey: &Survey) -> bool {
+    survey.used > 0 || survey.last_start.is_some() || survey.last_end.is_some()
 }
 
 fn line(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    commands::shared::{differences::Difference, print},
+    commands::shared::{differences::Difference, print, situation::Situation},
     error::Error,
     escape::{Show, visible},
     exit_status::ExitStatus,
@@ -13,16 +13,34 @@ use crate::{
         self,
         about::{About, AboutHost, AboutSite, AboutStore, AboutTrouble},
     },
-    output::{age::brief, json, table::Table},
+    output::{age::brief, json, table::Table, wrapped::answer},
+    terms::keeper::Keeper,
 };
+
+/// What is said where no agent runs, and nothing wants one.
+const NO_AGENT: &str = "none: no agent runs here, and no repository of the policy is kept by one\n";
 
 /// Shows the site. The status says whether slots of it can be had here.
 pub(super) fn run(is_json: bool) -> Result<u8, Error> {
-    let about = agent::about()
-        .map_err(|error| Error::new(ExitStatus::Repository, error.to_string()).advise(error.advice()))?;
-    print(&if is_json { to_json(&about) } else { to_text(&about) })?;
+    let about = match agent::about() {
+        Ok(about) => about,
+        Err(_) if !is_agent_needed() => {
+            let none = json!({ "version": Value::Null, "site": Value::Null });
+            return print(&if is_json { json::render(&none) } else { NO_AGENT.to_owned() });
+        }
+        Err(error) => {
+            return Err(Error::new(ExitStatus::Repository, error.to_string()).advise(error.advice()));
+        }
+    };
+    print(&if is_json { to_json(&about) } else { answer(&to_text(&about)) })?;
     let is_closed = about.site.is_some_and(|site| !site.is_open);
     Ok(if is_closed { ExitStatus::Repository } else { ExitStatus::Success } as u8)
+}
+
+/// Whether a repository of the policy is kept by an agent; a policy with faults may have some.
+fn is_agent_needed() -> bool {
+    let policy = Situation::of_this_process().and_then(|situation| situation.load_policy(None));
+    policy.map_or(true, |policy| policy.repositories().iter().any(|known| known.keeper() != Keeper::File))
 }
 
 fn to_text(about: &About) -> String {

@@ -14,7 +14,6 @@ use crate::{
         shared::{names::SystemNames, situation::Situation},
     },
     diagnostic::Diagnostic,
-    output::wrapped::fitted,
     policy::{Difference, Faults, Policy, Proposal, Sources},
     rehearsal::rehearse,
 };
@@ -84,7 +83,7 @@ impl Candidate {
     /// is.
     pub(super) fn complaints(&self) -> String {
         let shown = |diagnostics: &mut dyn Iterator<Item = &Diagnostic>| {
-            diagnostics.map(|one| fitted(one.to_string().trim_end())).collect::<Vec<_>>().join("\n")
+            diagnostics.map(|one| one.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
         };
         match &self.new {
             Err(faults) => {

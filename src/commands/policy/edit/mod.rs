@@ -113,7 +113,7 @@ impl Session {
         }
         if !question::is_there_anybody() {
             let why = if is_sound {
-                "nobody can be asked; with --yes nobody is".to_owned()
+                "there is no terminal to ask on; --yes puts it in place without a question".to_owned()
             } else {
                 candidate.why_not()
             };

@@ -76,7 +76,7 @@ fn refuse(why: &str) -> u8 {
 fn is_wanted(steps: &[Step]) -> bool {
     if !question::is_there_anybody() {
         stream::complain(
-            "rungate: nobody can be asked; with --yes nobody is, and with --dry-run nothing is done",
+            "rungate: there is no terminal to ask on; --yes does it without a question, and --dry-run only shows it",
         );
         return false;
     }
