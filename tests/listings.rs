@@ -276,10 +276,9 @@ fn a_directory_is_shown_by_its_path() {
     shown(0);
 }
 
-/// Also one that is deep, with names that have some `_` of their own, is known once nobody is there.
-#[test]
-fn a_deep_directory_is_shown_by_its_path() {
-    let site = Site::with_policy(
+/// A site where each user has one `make` in each directory, with more of the policy.
+fn tree(more: &str) -> Site {
+    let site = Site::with_policy(&format!(
         "
         [repository.tree]
         per   = [\"directory\", \"user\"]
@@ -287,9 +286,17 @@ fn a_deep_directory_is_shown_by_its_path() {
         [[rule]]
         commands = [\"make\"]
         acquire  = [\"tree\"]
-        ",
-    );
+        {more}
+        "
+    ));
     site.program("make");
+    site
+}
+
+/// Also one that is deep, with names that have some `_` of their own, is known once nobody is there.
+#[test]
+fn a_deep_directory_is_shown_by_its_path() {
+    let site = tree("");
     let deep = "work/alpha_2/run_1/lib/cell/view/sim/out/corner_tt/seed_7/log";
     fs::create_dir_all(site.path(deep)).expect("directories");
     drop(site.test().directory(deep).args(["run", "--", "make"]).spawn());
@@ -303,21 +310,14 @@ fn a_deep_directory_is_shown_by_its_path() {
 /// hash is the only proof, and what looks alike has another one.
 #[test]
 fn a_directory_that_cannot_be_guessed_is_shown_while_somebody_is_in_it() {
-    let site = Site::with_policy(
+    let site = tree(
         "
-        [repository.tree]
-        per   = [\"directory\", \"user\"]
-        limit = 1
-        [[rule]]
-        commands = [\"make\"]
-        acquire  = [\"tree\"]
         [[rule]]
         commands    = [\"other\"]
         directories = [\"$DIR/work/named by it/**\"]
         acquire     = [\"tree\"]
         ",
     );
-    site.program("make");
     for name in ["a b", "named by it"] {
         fs::create_dir(site.path("work").join(name)).expect("a directory");
     }

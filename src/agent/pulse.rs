@@ -1,5 +1,5 @@
-//! By what the agent sees that it stood still: while somebody waits, for slots or to be
-//! answered, it looks around every second at least, and then it was longer.
+//! By what the agent sees that it stood still: while somebody waits, for slots or to be answered, it looks
+//! around every second at least, and then it was longer.
 
 use std::time::{Duration, Instant};
 
