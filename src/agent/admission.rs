@@ -12,10 +12,7 @@ use super::{
     session::{Session, Stage},
     site,
 };
-use crate::keeper::{
-    agent::message::{Answer, Granted, Refused, Take, Unwaited, Waits},
-    memory,
-};
+use crate::keeper::agent::message::{Answer, Granted, Obstacle, Refused, Take, Unwaited, Waits};
 
 impl Service {
     /// A launch asks for slots. What it got before and has not used goes back, but to nobody else before it
@@ -125,10 +122,6 @@ impl Service {
         }
         self.are_free(&freed);
         self.flush(number);
-        // What was said meanwhile has waited for this.
-        if self.sessions.get(&number).is_some_and(Session::has_more_to_say) {
-            self.has_to_be_heard(number);
-        }
     }
 
     /// Answers that there is nothing, and lets others go on who stood behind this launch.
@@ -186,7 +179,7 @@ impl Service {
             }
             self.prepare_for_site(number, &order);
         }
-        match self.look(number, &order) {
+        match self.look_once_or_twice(number, &order, is_asked) {
             Looked::Granted(holding) if self.site.is_some() && holding.is_of_site() => {
                 self.prove(number, order, *holding);
             }
@@ -225,9 +218,6 @@ impl Service {
 
     /// A launch that may not wait: as long as somebody is being ended for it, it is not refused.
     fn end_or_refuse(&mut self, number: u64, order: Order, refused: Refused, is_asked: bool) {
-        if is_asked && is_by_end_of_line(&refused) && self.is_somebody_away(&refused) {
-            return self.carry_out(number, order, true);
-        }
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let is_empty = session.endings.is_empty() && session.notices.is_empty();
         if is_empty || session.place.has_waited {
@@ -239,16 +229,26 @@ impl Service {
         }
     }
 
-    /// Whether somebody in these lines does not answer, who did when they were last looked at: for whoever
-    /// finds a line at its end.
-    fn is_somebody_away(&mut self, refused: &Refused) -> bool {
-        let named = refused.obstacles.iter().filter_map(|obstacle| self.store.known(&obstacle.table));
-        let tables: Vec<memory::Table> = named.collect();
-        let mut found = false;
-        for session in self.sessions.values_mut() {
-            if session.place.line.stands_in_one_of(&tables) {
-                found |= !session.place.was_away && session.see_whether_away();
+    /// One look; another where the launch finds a queue at its end, and somebody in that does not answer.
+    fn look_once_or_twice(&mut self, number: u64, order: &Order, is_asked: bool) -> Looked {
+        let looked = self.look(number, order);
+        match &looked {
+            Looked::Blocked(stands) if is_asked && !stands.waits && self.finds_absent(&stands.refused) => {
+                self.look(number, order)
             }
+            _ => looked,
+        }
+    }
+
+    /// Whether somebody in a queue that is at its end does not answer who did when that was last looked at.
+    fn finds_absent(&mut self, refused: &Refused) -> bool {
+        let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
+        let ended = refused.obstacles.iter().filter(ends);
+        let tables = ended.filter_map(|obstacle| self.store.known(&obstacle.table));
+        let mut found = false;
+        for number in tables.flat_map(|table| table.sessions()).collect::<Vec<_>>() {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            found |= !session.place.was_away && session.see_whether_away();
         }
         found
     }
@@ -276,8 +276,4 @@ impl Service {
             Stage::Judged | Stage::Waits(_) | Stage::Ends(_) => self.refuse(number, &Answer::Done(true)),
         }
     }
-}
-
-fn is_by_end_of_line(refused: &Refused) -> bool {
-    refused.obstacles.iter().any(|obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_))))
 }

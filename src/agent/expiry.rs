@@ -8,6 +8,7 @@ use super::{
     ending::{Ending, ToEnd},
     service::Service,
     session::{Session, Stage},
+    worklist::LONGEST_ROUND,
 };
 use crate::{
     keeper::{
@@ -82,23 +83,9 @@ impl Service {
         }
     }
 
-    /// Those for whom somebody was ended, and who do not stand in line, look again; sweeps that are over are
+    /// One for whom somebody was ended, and who does not stand in line, looks again; a sweep that is over is
     /// answered.
-    pub(super) fn serve_endings(&mut self) {
-        let concerned: Vec<u64> = self.ending.iter().copied().collect();
-        for number in concerned {
-            self.go_on_after_endings(number);
-        }
-    }
-
-    /// The same for these.
-    pub(super) fn look_again_after(&mut self, numbers: Vec<u64>) {
-        for number in numbers {
-            self.go_on_after_endings(number);
-        }
-    }
-
-    fn go_on_after_endings(&mut self, number: u64) {
+    pub(super) fn go_on_after_endings(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else {
             self.ending.remove(&number);
             return;
@@ -130,9 +117,10 @@ impl Service {
         }
     }
 
-    /// Does what is due by now.
-    pub(super) fn do_what_is_due(&mut self) {
-        while let Some((due, number)) = self.dues.first().copied().filter(|(due, _)| *due <= Instant::now()) {
+    /// Does what is due by now, for as long as a round may take.
+    pub(super) fn do_what_is_due(&mut self, begun: Instant) {
+        let is_due = |(due, _): &(Instant, u64)| *due <= Instant::now() && begun.elapsed() < LONGEST_ROUND;
+        while let Some((due, number)) = self.dues.first().copied().filter(is_due) {
             self.dues.remove(&(due, number));
             let Some(session) = self.sessions.get_mut(&number) else {
                 self.is_not_back(number);
@@ -156,7 +144,7 @@ impl Service {
             session.place.next = None;
             self.carry_out(number, order, false);
         } else if session.endings.is_empty() {
-            return self.go_on_after_endings(number);
+            self.look_again_after(vec![number]);
         }
         self.set_due(number);
         self.flush(number);
@@ -180,7 +168,7 @@ impl Service {
             let id: TableId = Table::Memory(table).id();
             self.begin_endings(number, &[ToEnd { table: name.clone(), id, expiry, overdue }]);
         }
-        self.go_on_after_endings(number);
+        self.look_again_after(vec![number]);
     }
 }
 

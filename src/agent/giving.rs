@@ -1,14 +1,14 @@
 //! Slots that are given, written down before anybody is told, and come back; and those who wait for them, in
 //! their order.
 
-use std::{collections::BTreeMap, time::SystemTime};
+use std::time::SystemTime;
 
 use super::{
     holding::{Holding, writer},
     reception::session_answer,
     saved::SavedStamps,
     service::Service,
-    session::{Session, Stage},
+    session::Stage,
 };
 use crate::{
     keeper::{
@@ -128,37 +128,9 @@ impl Service {
 
     /// Slots of these tables are free: whoever comes first has them.
     pub(super) fn are_free(&mut self, tables: &[memory::Table]) {
-        if tables.is_empty() {
-            return;
-        }
         self.serve(tables);
-        self.serve_endings();
-        for table in tables {
-            self.store.forget_if_unused(table.name());
-        }
-    }
-
-    /// Something has happened to these tables: whoever waits for them looks, in the order of the line.
-    pub(super) fn serve(&mut self, tables: &[memory::Table]) {
-        if tables.iter().all(memory::Table::has_no_line) {
-            return;
-        }
-        let concerns = |session: &Session| {
-            let waits = matches!(session.stage, Stage::Waits(_));
-            waits && session.place.line.stands_in_one_of(tables)
-        };
-        let concerned = self.sessions.iter().filter(|(_, session)| concerns(session));
-        let mut in_order: BTreeMap<_, u64> =
-            concerned.map(|(number, session)| (session.place.line.number(), *number)).collect();
-        while let Some((_, number)) = in_order.pop_first() {
-            let Some(session) = self.sessions.get_mut(&number) else { continue };
-            if session.see_whether_away() {
-                continue;
-            }
-            if let Stage::Waits(order) = std::mem::replace(&mut session.stage, Stage::Idle) {
-                self.carry_out(number, order, false);
-                self.flush(number);
-            }
+        if !tables.is_empty() {
+            self.look_again_after(self.ending.iter().copied().collect());
         }
     }
 }

@@ -2,7 +2,7 @@
 //! service that does not answer, or a policy on a slow disk, holds up a judge and nobody else.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -28,7 +28,7 @@ use crate::{
         host,
         poller::Bell,
     },
-    terms::{keeper::Keeper, names::Names, pace::Expiry},
+    terms::{keeper::Keeper, named_slots::NamedSlots, names::Names, pace::Expiry},
 };
 
 /// Where lock files of the caller's would be.
@@ -150,7 +150,8 @@ impl Judge {
             return Ok(known.policy);
         }
         // Not under the lock: the disk may be slow.
-        let loaded = Policy::load(&Sources::system(0)).map(Arc::new);
+        // A fault in a delegated file is for the launches that the file is for, and for nobody else.
+        let loaded = Policy::load_sound(&Sources::system(0)).map(Arc::new);
         let read = loaded
             .as_ref()
             .ok()
@@ -222,6 +223,9 @@ impl Judge {
             runtime: Path::new(RUNTIME),
             names,
         };
+        if let Some(faults) = policy.faults_for(&request) {
+            return Outcome::Failed(format!("the system's policy has faults\n{faults}"));
+        }
         let start = match decide(policy, &request).verdict {
             Verdict::Start(start) => start,
             Verdict::Denied { rule, .. } => {
@@ -237,15 +241,37 @@ impl Judge {
             hold: start.hold.with(Some(take.hold)).resolve(),
             longest: take.wait,
             generation: policy.generation(request.now),
-            command: name.to_string_lossy().into_owned(),
+            command: shortened(name),
             host: host.to_string_lossy().into_owned(),
             uid,
-            ancestors: parse_held(&take.held.to_string_lossy()),
+            ancestors: ancestors(take),
             may_end: take.may_end,
         };
         Outcome::Needs(Order::of(&start.demands, about))
     }
 }
+
+/// How many runs of slots of one repository an ancestor can have had, for the agent to look at them: they
+/// stay in its memory for as long as the launch waits.
+const MOST_RUNS: usize = 1024;
+
+/// What the environment says of slots that ancestors hold.
+fn ancestors(take: &Take) -> Vec<NamedSlots> {
+    let mut ancestors = parse_held(&take.held.to_string_lossy());
+    ancestors.retain(|held| held.slots.iter().count() <= MOST_RUNS);
+    ancestors
+}
+
+/// A name as it is stored and shown: no more of it than a file's name could have.
+pub(super) fn shortened(name: &OsStr) -> String {
+    let mut name = name.to_string_lossy().into_owned();
+    let end = (0..=LONGEST_NAME.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+    name.truncate(end.unwrap_or(0));
+    name
+}
+
+/// The longest name of a file, in bytes.
+const LONGEST_NAME: usize = 255;
 
 /// The groups of a user by the database; none of whoever is not in it.
 fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {

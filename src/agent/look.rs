@@ -61,12 +61,12 @@ impl Service {
     /// One look, and everything is taken or the launch stands in line.
     pub(super) fn look(&mut self, number: u64, order: &Order) -> Looked {
         let Some(mut session) = self.sessions.remove(&number) else { return Looked::Stale };
-        let looked = self.look_for(&mut session, order);
+        let looked = self.look_for(number, &mut session, order);
         self.sessions.insert(number, session);
         looked
     }
 
-    fn look_for(&mut self, session: &mut Session, order: &Order) -> Looked {
+    fn look_for(&mut self, number: u64, session: &mut Session, order: &Order) -> Looked {
         let now = Instant::now();
         let begun = *session.place.begun.get_or_insert(now);
         session.place.beaten.get_or_insert(now);
@@ -88,7 +88,7 @@ impl Service {
                 Ok(holding) => Looked::Granted(Box::new(holding)),
                 Err(failure) => Looked::Failed(failure.to_string()),
             },
-            Ok(AtOnce::Blocked(standing)) => match stands(session, order, &standing) {
+            Ok(AtOnce::Blocked(standing)) => match stands(number, session, order, &standing) {
                 Ok(stands) => Looked::Blocked(stands),
                 Err(error) => Looked::Failed(error.to_string()),
             },
@@ -114,11 +114,17 @@ impl Service {
 }
 
 /// What there is to do about a launch that got nothing.
-fn stands(session: &mut Session, order: &Order, standing: &Standing<'_>) -> Result<Stands, KeeperError> {
+fn stands(
+    number: u64,
+    session: &mut Session,
+    order: &Order,
+    standing: &Standing<'_>,
+) -> Result<Stands, KeeperError> {
     let Standing { refusal, waits, next, .. } = standing;
     let (pid, line) = (session.peer.pid, &mut session.place.line);
     let ahead = if *waits {
         line.belongs_to(pid, session.peer.uid);
+        line.serve_in(number);
         u32::try_from(refusal.ahead(line.number())).unwrap_or(u32::MAX)
     } else {
         0

@@ -33,8 +33,12 @@ mod state;
 mod turns;
 mod unasked;
 mod unused;
+mod worklist;
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     escape::visible,
@@ -68,6 +72,8 @@ pub enum Fatal {
     Socket(PathBuf, Errno),
     /// The state directory cannot be used.
     State(PathBuf, Failure),
+    /// The socket is in the state directory, which is for root alone.
+    SocketInState(PathBuf, PathBuf),
     /// What is wrong with its settings.
     Settings(Faults),
     /// Its settings cannot be read, or must not be believed.
@@ -91,12 +97,24 @@ impl fmt::Display for Fatal {
             Self::State(path, failure) => {
                 write!(formatter, "cannot use the state directory {}: {failure}", visible(path))
             }
+            Self::SocketInState(socket, state) => write!(
+                formatter,
+                "the socket {} is in the state directory {}, which only root may enter: no user could connect. Name another path with --socket or --state",
+                visible(socket),
+                visible(state)
+            ),
             Self::Settings(faults) => faults.fmt(formatter),
             Self::Distrust(distrust) => distrust.fmt(formatter),
             Self::Site(why) => write!(formatter, "[site] of its settings: {why}"),
             Self::Call(failure) => failure.fmt(formatter),
         }
     }
+}
+
+/// Whether a file lies below a directory, whatever links lead there.
+fn is_below(file: &Path, directory: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    file.parent().is_some_and(|parent| real(parent).starts_with(real(directory)))
 }
 
 /// Looks whether its settings are right.
@@ -110,6 +128,9 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
         return Err(Fatal::NotRoot);
     }
     let settings = settings::load(options.settings.as_deref())?;
+    if is_below(&options.socket, &options.state) {
+        return Err(Fatal::SocketInState(options.socket.clone(), options.state.clone()));
+    }
     let listener = match Listener::handed_over() {
         Some(listener) => listener,
         None => {

@@ -1,7 +1,11 @@
 //! How much each user has of the agent, counted as it comes and goes, so that nobody has to count when
 //! somebody asks. Root has as much as it wants.
 
-use std::{collections::BTreeMap, fmt, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, Instant},
+};
 
 use super::{holding::Holding, rate::Rate};
 use crate::{policy::AgentLimits, terms::hold::Hold};
@@ -54,8 +58,10 @@ struct Share {
 pub(super) struct Counted {
     /// Places in lines.
     pub(super) places: usize,
-    /// Bytes that were said and are not yet answered, or answered and not yet read.
+    /// Bytes that were said and are not yet answered.
     pub(super) bytes: usize,
+    /// Bytes of answers that were not read yet.
+    pub(super) owed: usize,
     /// Bytes of memory that a question takes as long as it may have to be judged again.
     pub(super) question: usize,
 }
@@ -63,14 +69,15 @@ pub(super) struct Counted {
 impl Counted {
     /// Instead of what was counted before there is this now.
     fn change(&mut self, before: Self, now: Self) {
-        let Self { places, bytes, question } = self;
+        let Self { places, bytes, owed, question } = self;
         *places = places.saturating_sub(before.places).saturating_add(now.places);
         *bytes = bytes.saturating_sub(before.bytes).saturating_add(now.bytes);
+        *owed = owed.saturating_sub(before.owed).saturating_add(now.owed);
         *question = question.saturating_sub(before.question).saturating_add(now.question);
     }
 
     fn memory(self) -> usize {
-        self.bytes.saturating_add(self.question)
+        self.bytes.saturating_add(self.owed).saturating_add(self.question)
     }
 }
 
@@ -87,6 +94,12 @@ pub(super) struct Quotas {
 
 /// How many messages of full length may be kept for the conversations of one user.
 const MOST_MESSAGES: usize = 16;
+
+/// Bytes of answers that a user has not read, beyond which that user's next questions are not heard.
+const MOST_OWED: usize = 1024 * 1024;
+
+/// How soon it is looked whether they have been read.
+const UNTIL_READ: Duration = Duration::from_millis(50);
 
 /// Bytes that may be kept for the conversations of all users.
 const MEMORY: usize = 48 * 1024 * 1024;
@@ -221,10 +234,15 @@ impl Quotas {
         self.check(uid, |share| share.counted.places, 0, self.limits.places, Quota::Places)
     }
 
-    /// Until when nothing more is heard in a conversation of a user that went so fast; none where it may go
-    /// on.
+    /// Until when nothing more is heard in a conversation of a user that went so fast, or of one who has not
+    /// read what was answered before; none where it may go on.
     pub(super) fn pause(&self, uid: u32, rate: Rate) -> Option<Instant> {
-        if uid == 0 { None } else { rate.pause(self.limits.rate) }
+        let owed = self.users.get(&uid).map_or(0, |share| share.counted.owed);
+        match uid {
+            0 => None,
+            _ if owed > MOST_OWED => Instant::now().checked_add(UNTIL_READ),
+            _ => rate.pause(self.limits.rate),
+        }
     }
 
     /// Whether a user has said so much at once that others could be short of memory.

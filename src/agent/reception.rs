@@ -2,7 +2,7 @@
 //! forgotten.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::fd::AsFd,
     time::{Duration, Instant},
 };
@@ -140,7 +140,6 @@ impl Service {
 
     /// Goes on with a conversation as far as it goes now.
     pub(super) fn go_on(&mut self, number: u64, mut over: Result<(), Over>) {
-        let mut has_heard = false;
         while over.is_ok() {
             let Some(session) = self.sessions.get_mut(&number) else { return };
             if let Some(until) = self.quotas.pause(session.peer.uid, session.rate) {
@@ -149,7 +148,6 @@ impl Service {
             }
             match session.request(count(self.quotas.limits.message)) {
                 Ok(Some(request)) => {
-                    has_heard = true;
                     session.rate.say(self.quotas.limits.rate);
                     over = self.answer(number, request);
                 }
@@ -158,19 +156,13 @@ impl Service {
             }
         }
         match over {
-            Ok(()) => {
-                self.flush(number);
-                // What was said beside it is heard when others have been.
-                if has_heard && self.sessions.get(&number).is_some_and(Session::has_more_to_say) {
-                    self.has_to_be_heard(number);
-                }
-            }
-            Err(Over::HungUp) => self.hang_up(number),
+            Ok(()) => self.flush(number),
+            Err(Over::HungUp) => self.work.is_over(number),
             Err(Over::Stranger) => {
                 let why = "whoever asks is not the process that has connected".to_owned();
                 session_answer(&mut self.sessions, number, &Answer::Failed(why));
                 self.flush(number);
-                self.hang_up(number);
+                self.work.is_over(number);
             }
             Err(Over::Garbage(garbage)) => {
                 let why = match garbage {
@@ -183,7 +175,7 @@ impl Service {
                 };
                 session_answer(&mut self.sessions, number, &Answer::Failed(why));
                 self.flush(number);
-                self.hang_up(number);
+                self.work.is_over(number);
             }
         }
     }
@@ -213,9 +205,14 @@ impl Service {
             self.poller.change(session.connection.as_fd(), number * KINDS + SESSION, interest)
         };
         session.interest = interest;
+        // What was said beside what has been answered is heard when others have been.
+        let has_more_to_say = interest == Interest::Read && session.has_more_to_say();
         let _ = self.recount(number);
+        if has_more_to_say {
+            self.has_to_be_heard(number);
+        }
         if written.is_err() || changed.is_err() {
-            self.hang_up(number);
+            self.work.is_over(number);
         }
     }
 
@@ -269,13 +266,15 @@ impl Service {
         Ok(())
     }
 
-    /// These tables, or all.
+    /// These tables, each once, or all.
     fn tables(&self, names: &[String]) -> Vec<Table> {
         let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX);
         if names.is_empty() {
             return self.store.all().iter().map(all).collect();
         }
-        names.iter().filter_map(|name| Some(Table::of(name, &self.store.known(name)?, usize::MAX))).collect()
+        let names: BTreeSet<&String> = names.iter().collect();
+        let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, usize::MAX));
+        names.into_iter().filter_map(known).collect()
     }
 
     /// Forgets when tables were last used. That is for root: everybody else would shorten their own pauses.

@@ -26,6 +26,7 @@ use super::{
     site::Site,
     state::State,
     turns::{Questions, Turns},
+    worklist::Worklist,
 };
 use crate::{
     keeper::memory::{Kin, Store},
@@ -84,6 +85,8 @@ pub(super) struct Service {
     pub(super) ends: Ends,
     /// Whether it was said that this host keeps alone what the site should keep.
     pub(super) has_said_alone: bool,
+    /// What follows from what has happened, and is still to be done.
+    pub(super) work: Worklist,
     /// Since when nobody is answered, for want of descriptors.
     pub(super) full: Option<Instant>,
     /// The number that the next session or holding gets.
@@ -129,6 +132,7 @@ impl Service {
             site: None,
             ends: Ends::default(),
             has_said_alone: false,
+            work: Worklist::default(),
             full: None,
             next: 1,
             inherited: Inherited::default(),
@@ -188,7 +192,8 @@ impl Service {
         loop {
             let next = self.dues.first().into_iter().chain(self.pauses.first()).map(|(due, _)| *due).min();
             let longest = next.map(|due| due.saturating_duration_since(Instant::now()));
-            let longest = if self.speakers.users() > 0 { Some(Duration::ZERO) } else { longest };
+            let has_work = self.speakers.users() > 0 || !self.work.is_empty();
+            let longest = if has_work { Some(Duration::ZERO) } else { longest };
             let longest = Pulse::longest(self.quotas.somebody_waits() || self.full.is_some(), longest);
             let happened = self.poller.wait(longest).map_err(Failure::of("epoll_wait"))?;
             if pulse.beat(longest) {
@@ -203,11 +208,13 @@ impl Service {
                     (_, holding, kind) => self.look_at(holding, kind == FIFO),
                 }
             }
-            self.do_what_is_due();
             self.accept_again(false);
             self.hear_again();
             self.hear_in_turn();
             self.have_judged();
+            let begun = Instant::now();
+            self.do_what_is_due(begun);
+            self.work_off(begun);
         }
     }
 

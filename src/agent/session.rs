@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    ending::Ending, order::Order, quota::Counted, rate::Rate, saved::SavedPlace,
+    ending::Ending, judge::shortened, order::Order, quota::Counted, rate::Rate, saved::SavedPlace,
     site::notices::given::GivenNotice,
 };
 use crate::{
@@ -238,7 +238,7 @@ impl Session {
     /// The command that it is to start, as others see it.
     pub(super) fn command(&self) -> String {
         let typed = self.take.as_ref().map(|take| Path::new(&take.typed));
-        typed.and_then(Path::file_name).map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        typed.and_then(Path::file_name).map_or_else(String::new, shortened)
     }
 
     /// What is kept for it.
@@ -246,7 +246,8 @@ impl Session {
         let early = self.early.as_ref().map_or(0, |(_, size)| *size);
         Counted {
             places: self.place.line.places(),
-            bytes: self.inbox.len() + self.outbox.len() + early,
+            bytes: self.inbox.len() + early,
+            owed: self.outbox.len(),
             question: self.take.as_ref().map_or(0, |take| take.size()),
         }
     }

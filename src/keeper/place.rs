@@ -36,6 +36,13 @@ impl Place {
         }
     }
 
+    /// Says in which conversation of this process the launch is served.
+    pub fn serve_in(&self, session: u64) {
+        if let Self::Memory(place) = self {
+            place.serve_in(session);
+        }
+    }
+
     /// Says whether the launch is known to answer, where that is known.
     pub fn set_away(&self, is_away: bool) {
         match self {

@@ -26,9 +26,15 @@ pub const NAME: &str = "RUNGATE_NAME_";
 /// told of them.
 const LONGEST: usize = 100_000;
 
+/// How many repositories of ancestors are read. No launch that we start writes more of them than it can use,
+/// but anybody can write anything into the variable.
+const MOST_HELD: usize = 64;
+
 /// Reads `RUNGATE_HELD`. What cannot be read is left out: it is only a hint.
 pub fn parse_held(text: &str) -> Vec<NamedSlots> {
     text.split(' ')
+        .take(MOST_HELD)
+        .filter(|entry| entry.len() <= LONGEST)
         .filter_map(|entry| {
             let (name, slots) = entry.split_once('=')?;
             let slots = Runs::parse(slots)?;

@@ -151,6 +151,11 @@ impl Policy {
 
     /// The same, save delegated files that have faults: those are withheld, and harm nobody else.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
+        let seen = match Self::load(sources) {
+            Ok(policy) => return Ok(policy),
+            Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone())),
+        };
+        // Read once more: what changes from now on is seen by the stamps.
         let faults = match Self::load(sources) {
             Ok(policy) => return Ok(policy),
             Err(faults) => faults,
@@ -164,6 +169,7 @@ impl Policy {
             let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
             policy.withheld.push((Arc::clone(delegation), Faults::new(own)));
         }
+        policy.stamps.add_delegated(seen);
         Ok(policy)
     }
 

@@ -174,6 +174,11 @@ impl PlaceInLine {
         }
     }
 
+    /// Says in which conversation the launch is served, in all tables in memory.
+    pub fn serve_in(&self, session: u64) {
+        self.places.iter().for_each(|place| place.serve_in(session));
+    }
+
     /// Says whether the launch answers: who does not is passed over, and keeps its place.
     pub fn set_away(&self, is_away: bool) {
         self.places.iter().for_each(|place| place.set_away(is_away));
@@ -183,10 +188,8 @@ impl PlaceInLine {
 impl Refusal<'_> {
     /// How many come before a launch with this number, in the line of the first claim that is in its way.
     pub fn ahead(&self, number: Option<Number>) -> usize {
-        let lines = self.claims().filter_map(Refused::table_of_line);
-        let mut lines = lines.map(Table::waiters);
-        let Some(Ok(waiters)) = lines.next() else { return 0 };
-        waiters.iter().filter(|waiter| number.is_none_or(|number| waiter.number < number)).count()
+        let line = self.claims().find_map(Refused::table_of_line);
+        line.and_then(Table::in_memory).map_or(0, |table| table.count_ahead(number))
     }
 }
 

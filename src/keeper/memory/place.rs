@@ -28,10 +28,19 @@ impl Place {
     pub fn stand(&mut self, classes: &[Class]) {
         let mut state = self.table.state().borrow_mut();
         for class in &self.classes {
-            state.line.remove(&(self.number, *class));
+            state.leave_line(self.number, *class);
         }
-        state.line.extend(classes.iter().map(|class| ((self.number, *class), self.whose)));
+        for class in classes {
+            state.join_line(self.number, *class, self.whose);
+        }
         self.classes = classes.to_vec();
+    }
+
+    /// Says in which conversation its launch is served.
+    pub fn serve_in(&self, session: u64) {
+        if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
+            life.session = Some(session);
+        }
     }
 
     /// Says which process waits, and whose it is.

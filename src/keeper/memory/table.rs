@@ -51,7 +51,28 @@ pub(super) struct State {
     /// All places, and what is seen of whoever has them.
     pub(super) places: BTreeMap<Number, Life>,
     /// Oldest first; each with its process and its user, where they are known.
-    pub(super) line: BTreeMap<Standing, Whose>,
+    line: BTreeMap<Standing, Whose>,
+    /// How many of them are of each class.
+    classes: BTreeMap<Class, usize>,
+}
+
+impl State {
+    pub(super) fn join_line(&mut self, number: Number, class: Class, whose: Whose) {
+        if self.line.insert((number, class), whose).is_none() {
+            *self.classes.entry(class).or_default() += 1;
+        }
+    }
+
+    pub(super) fn leave_line(&mut self, number: Number, class: Class) {
+        if self.line.remove(&(number, class)).is_some()
+            && let Some(count) = self.classes.get_mut(&class)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.classes.remove(&class);
+            }
+        }
+    }
 }
 
 /// Signs of life. No time passes in memory: whoever waits beats whenever somebody looks.
@@ -63,6 +84,8 @@ pub(super) struct Life {
     pub(super) uid: Option<u32>,
     /// Whether it is known not to answer now, so that nobody has to look any longer.
     pub(super) is_away: bool,
+    /// The conversation in which its launch is served, where this process serves it.
+    pub(super) session: Option<u64>,
 }
 
 impl Table {
@@ -279,9 +302,46 @@ impl Table {
         Some(found).filter(|found| before.is_none_or(|before| found.number < before))
     }
 
+    /// The first in line, behind whom this one leaves off, whom none of the blocked classes holds up and who
+    /// answers; none as soon as those classes hold up everybody.
+    pub fn next_to_look(&self, after: Option<Number>, blocked: &[Class]) -> Option<Number> {
+        let state = self.state.borrow();
+        let may_pass = |class: &Class| blocked.iter().all(|ahead| class.passes(*ahead));
+        if !state.classes.keys().any(may_pass) {
+            return None;
+        }
+        let from = (after.map_or(Number(0), Number::next), Class::LOWEST);
+        let is_away = |number: &Number| state.places.get(number).is_some_and(|life| life.is_away);
+        let mut behind = state.line.range(from..).map(|(standing, _)| standing);
+        behind.find(|(number, class)| may_pass(class) && !is_away(number)).map(|(number, _)| *number)
+    }
+
+    /// The conversation in which the launch with this number is served.
+    pub fn session_of(&self, number: Number) -> Option<u64> {
+        self.state.borrow().places.get(&number)?.session
+    }
+
+    /// The conversations of those who wait, oldest first.
+    pub fn sessions(&self) -> Vec<u64> {
+        let state = self.state.borrow();
+        let mut sessions: Vec<u64> =
+            state.line.keys().filter_map(|(number, _)| state.places.get(number)?.session).collect();
+        sessions.dedup();
+        sessions
+    }
+
+    /// How many launches come before this number, or wait at all.
+    pub fn count_ahead(&self, number: Option<Number>) -> usize {
+        let state = self.state.borrow();
+        let mut last = None;
+        let standing = state.line.keys().map(|(other, _)| *other);
+        let ahead = standing.take_while(|other| number.is_none_or(|number| *other < number));
+        ahead.filter(|other| last.replace(*other) != Some(*other)).count()
+    }
+
     /// Puts somebody into the line who waits elsewhere: this is a picture of that table.
     pub fn show_waiter(&self, Waiter { number, class, pid, user }: Waiter) {
-        self.state.borrow_mut().line.insert((number, class), (pid, user));
+        self.state.borrow_mut().join_line(number, class, (pid, user));
     }
 }
 

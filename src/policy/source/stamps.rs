@@ -54,6 +54,17 @@ impl Stamps {
         self.files.iter().chain(&self.delegated).chain(&self.zones)
     }
 
+    /// Those of files as they are now.
+    pub(in crate::policy) fn of(paths: impl Iterator<Item = PathBuf>) -> Self {
+        let files = paths.map(|path| (Stamp::of(&path), path)).map(|(stamp, path)| (path, stamp));
+        Self { files: files.collect(), ..Self::default() }
+    }
+
+    /// Adds files that are delegated, and of which nothing was read.
+    pub(in crate::policy) fn add_delegated(&mut self, Stamps { files, .. }: Stamps) {
+        self.delegated.extend(files);
+    }
+
     pub(super) fn push(&mut self, stamp: (PathBuf, Option<Stamp>)) {
         self.files.push(stamp);
     }
