@@ -1,18 +1,17 @@
-//! The end of an overdue holder, signal by signal. The agent has the process by descriptor and knows what
+//! The eviction of an overdue holder, signal by signal. The agent has the process by descriptor and knows what
 //! keeps its slots, so that nothing has to be proved but that who gets a signal is the holder's user, and
-//! nobody else's program.
+//! nobody else's program. Who that is, and the sending, is for the evictor.
 
 use std::time::{Duration, Instant};
 
-use super::holding::Holding;
+use super::{
+    evictor::{Attempt, Evictor, Sent, Target},
+    holding::Holding,
+};
 use crate::{
-    keeper::{
-        Doubt, Fate, Overdue, Reach,
-        signalling::{SIGNALS, Whom, open_unchanged},
-        table::TableId,
-    },
+    keeper::{Fate, Overdue, Reach, signalling::SIGNALS, table::TableId},
     protocol,
-    sys::{failure::Errno, fifo, pidfd::PidFd, process, signal::Signal, user_namespace},
+    sys::{fifo::Fifo, pidfd::PidFd, signal::Signal},
     terms::{hold::Hold, location::Location, pace::Expiry},
 };
 
@@ -46,13 +45,36 @@ pub(super) struct Ending {
     next: usize,
     pub(super) due: Instant,
     sent: Option<(Signal, Reach)>,
+    /// The signal that is being sent, and how.
+    attempt: Option<(Option<Signal>, Attempt)>,
+    /// Whether nothing was found below a supervisor, so that it is meant itself.
+    is_childless: bool,
+}
+
+/// How an eviction is over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Over {
+    /// This has become of the holder.
+    Fate(Fate),
+    /// The process has ended, and no other has open what keeps its slots: they are to be released.
+    Abandoned,
 }
 
 impl Ending {
     pub(super) fn of(holding: u64, to_end: &ToEnd, overdue: Overdue) -> Self {
         let ToEnd { table, id, expiry, .. } = to_end;
-        let (table, due) = (table.clone(), Instant::now());
-        Self { holding, table, id: *id, expiry: *expiry, overdue, next: 0, due, sent: None }
+        Self {
+            holding,
+            table: table.clone(),
+            id: *id,
+            expiry: *expiry,
+            overdue,
+            next: 0,
+            due: Instant::now(),
+            sent: None,
+            attempt: None,
+            is_childless: false,
+        }
     }
 
     pub(super) fn is_on(&self, table: TableId) -> bool {
@@ -65,37 +87,85 @@ impl Ending {
     }
 
     /// What has become of it now that its slots are free.
-    pub(super) fn when_free(&self) -> Fate {
+    pub(super) fn when_free(&mut self) -> Fate {
+        if let Some((Some(signal), attempt)) = self.attempt.take()
+            && let Some(Sent::To(reach)) = attempt.cancel()
+        {
+            self.sent = Some((signal, reach));
+        }
         self.sent.map_or(Fate::HadLeft, |(signal, reach)| Fate::Ended(signal, reach))
     }
 
-    /// Sends the next signal, if that is due. Says what has become of the holder where nothing more can be
-    /// done.
-    pub(super) fn go_on(&mut self, holding: &Holding) -> Option<Fate> {
+    /// When it is to be looked at; none while a signal is being sent.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.attempt.is_none().then_some(self.due)
+    }
+
+    /// Has the next signal sent, if that is due, and sees what came of the one before. Says when nothing more
+    /// can be done.
+    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<Over> {
+        if let Some((signal, attempt)) = &self.attempt {
+            let (signal, sent) = (*signal, attempt.answer()?);
+            self.attempt = None;
+            if let Some(over) = self.is_sent(signal, sent, holding) {
+                return Some(over);
+            }
+        }
         if self.due > Instant::now() {
             return None;
         }
-        if let Some(doubt) = holding.process.as_ref().and_then(doubt) {
-            return Some(Fate::NotProved(doubt));
-        }
+        let Some(target) = self.target(holding) else { return self.wait_for_grace() };
+        // After SIGCONT nothing is to be waited for: it only lets the process see what comes next.
+        let mut signals = Vec::new();
         while let Some(signal) = SIGNALS.get(self.next).copied() {
             self.next = self.next.saturating_add(1);
-            match self.send(signal, holding) {
-                // After SIGCONT nothing is to be waited for: it only lets the process see what comes next.
-                Ok(_) if signal == Signal::SIGCONT => {}
-                Ok(reach) => {
-                    self.sent = Some((signal, reach));
-                    return self.wait_for_grace();
-                }
-                // A supervisor whose program has ended is about to give the slots back.
-                Err(Errno::ESRCH) if self.next < SIGNALS.len() => return self.wait_for_grace(),
-                Err(_) => return Some(self.not_reached()),
+            signals.push(signal);
+            if signal != Signal::SIGCONT {
+                break;
             }
         }
-        Some(if matches!(self.sent, Some((_, Reach::Partly))) { Fate::NotPermitted } else { Fate::Survived })
+        let last = signals.last().copied();
+        self.attempt = Some((last, evictor.signal(target, signals)));
+        None
     }
 
-    fn wait_for_grace(&mut self) -> Option<Fate> {
+    /// Whom signals are meant for; none as long as there is no descriptor to spare.
+    fn target(&self, holding: &Holding) -> Option<Target> {
+        let process = holding.process.as_ref().map(PidFd::try_clone).transpose().ok()?;
+        let keeps_more = holding.saved.hold > Hold::Process;
+        Some(Target {
+            process,
+            fifo: holding.fifo.as_ref().filter(|_| keeps_more).map(Fifo::id),
+            hold: if self.is_childless { Hold::Process } else { holding.saved.hold },
+            kill: self.expiry.kill,
+            user: holding.saved.uid,
+        })
+    }
+
+    /// What came of a signal; of a look whether anybody is there, where there was none.
+    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<Over> {
+        match (signal, sent) {
+            (_, Sent::Doubted(doubt)) => Some(Over::Fate(Fate::NotProved(doubt))),
+            (Some(signal), Sent::To(reach)) => {
+                self.sent = Some((signal, reach));
+                self.wait_for_grace()
+            }
+            (Some(_), Sent::Denied) => Some(Over::Fate(self.not_reached())),
+            // A supervisor whose program has ended is about to give the slots back. One that does not is no
+            // supervisor: whoever asked for the slots keeps them alone.
+            (Some(_), Sent::Nobody) => {
+                self.is_childless |= holding.process.as_ref().is_some_and(|process| !process.has_ended());
+                self.wait_for_grace()
+            }
+            (None, Sent::Nobody) => Some(Over::Abandoned),
+            (None, Sent::To(_) | Sent::Denied) => Some(Over::Fate(match self.sent {
+                Some((_, Reach::Partly)) | None => Fate::NotPermitted,
+                Some(_) => Fate::Survived,
+            })),
+        }
+    }
+
+    fn wait_for_grace(&mut self) -> Option<Over> {
         self.due = Instant::now().checked_add(self.expiry.grace.max(SHORTEST_GRACE))?;
         None
     }
@@ -103,49 +173,7 @@ impl Ending {
     fn not_reached(&self) -> Fate {
         self.sent.map_or(Fate::NotPermitted, |(signal, _)| Fate::LeftOthers(signal))
     }
-
-    fn send(&self, signal: Signal, holding: &Holding) -> Result<Reach, Errno> {
-        let user = holding.saved.uid;
-        let whom = Whom {
-            hold: holding.saved.hold,
-            kill: self.expiry.kill,
-            spares_others: true,
-            may_signal: &move |process, users| users == [user, user] || is_within(process, user),
-        };
-        match holding.process.as_ref().filter(|process| !process.has_ended()) {
-            Some(process) => whom.signal(process, signal),
-            None => whom.signal_each(&heirs(holding), signal),
-        }
-    }
 }
 
 /// Signals that follow each other at once would leave nobody the time to end.
 const SHORTEST_GRACE: Duration = Duration::from_millis(10);
-
-/// Whether a process is in a user namespace of this user's, where all users are theirs.
-fn is_within(process: &PidFd, user: u32) -> bool {
-    user != 0 && user_namespace::owner_of_foreign(process.pid()) == Ok(Some(user))
-}
-
-/// Why nobody may be ended for what a process holds.
-fn doubt(process: &PidFd) -> Option<Doubt> {
-    let is_privileged = process::is_privileged_by_exec(process.pid());
-    match is_privileged {
-        _ if process.has_ended() => None,
-        Some(false) => None,
-        Some(true) => Some(Doubt::Privileged),
-        None => Some(Doubt::OutOfSight),
-    }
-}
-
-/// Whoever keeps the slots of a process that has ended: all that have inherited its descriptor.
-fn heirs(holding: &Holding) -> Vec<PidFd> {
-    let (Some(fifo), Hold::Descriptor | Hold::Supervisor | Hold::Tree) = (&holding.fifo, holding.saved.hold)
-    else {
-        return Vec::new();
-    };
-    let has_it = |pid: i32| fifo::of_process(pid).contains(&fifo.id());
-    let own = process::own_pid();
-    let others = process::all().into_iter().filter(|process| process.pid != own && has_it(process.pid));
-    others.filter_map(|heir| open_unchanged(&heir).filter(|open| has_it(open.pid()))).collect()
-}

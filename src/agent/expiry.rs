@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::{
-    ending::{Ending, ToEnd},
+    ending::{Ending, Over, ToEnd},
     service::Service,
     session::{Session, Stage},
     worklist::LONGEST_ROUND,
@@ -54,20 +54,40 @@ impl Service {
     /// Sends the signals that are due on behalf of a conversation.
     fn go_on_with_endings(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let holdings = &self.holdings;
+        let (holdings, evictor) = (&self.holdings, &self.evictor);
         let mut fates = Vec::new();
+        let mut abandoned = Vec::new();
         session.endings.retain_mut(|ending| {
-            let fate = match holdings.get(&ending.holding) {
-                Some(holding) => ending.go_on(holding),
-                None => Some(ending.when_free()),
+            let over = match holdings.get(&ending.holding) {
+                Some(holding) => ending.go_on(holding, evictor),
+                None => Some(Over::Fate(ending.when_free())),
             };
-            fates.extend(fate.map(|fate| (ending.table.clone(), ending.overdue.clone(), fate)));
-            fate.is_none()
+            match over {
+                Some(Over::Fate(fate)) => fates.push((ending.table.clone(), ending.overdue.clone(), fate)),
+                Some(Over::Abandoned) => abandoned.push(ending.holding),
+                None => {}
+            }
+            // Whoever is released is told when its slots are free.
+            !matches!(over, Some(Over::Fate(_)))
         });
         for (table, overdue, fate) in fates {
             session.tell(&table, &overdue, fate);
         }
         self.set_due(number);
+        for holding in abandoned {
+            self.release(holding, true);
+        }
+    }
+
+    /// Sees what came of the signals that were sent.
+    pub(super) fn hear_evictor(&mut self) {
+        let concerned: Vec<u64> = self.ending.iter().copied().collect();
+        for number in concerned {
+            if self.sessions.get(&number).is_some_and(Session::is_sending) {
+                self.go_on_with_endings(number);
+                self.look_again(number);
+            }
+        }
     }
 
     /// The slots of a holding are free: whoever has ended it hears of that.
@@ -76,8 +96,9 @@ impl Service {
         for number in concerned {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             let gone = session.endings.extract_if(.., |ending| ending.holding == holding);
-            for ending in gone.collect::<Vec<_>>() {
-                session.tell(&ending.table, &ending.overdue, ending.when_free());
+            for mut ending in gone.collect::<Vec<_>>() {
+                let fate = ending.when_free();
+                session.tell(&ending.table, &ending.overdue, fate);
             }
             self.set_due(number);
         }
@@ -199,7 +220,12 @@ impl Session {
     /// When it is to be looked at.
     fn next_due(&self) -> Option<Instant> {
         let next = self.place.next.filter(|_| matches!(self.stage, Stage::Waits(_)));
-        self.endings.iter().map(|ending| ending.due).chain(next).min()
+        self.endings.iter().filter_map(Ending::due).chain(next).min()
+    }
+
+    /// Whether signals are being sent for it.
+    fn is_sending(&self) -> bool {
+        self.endings.iter().any(|ending| ending.due().is_none())
     }
 
     /// Whether somebody is being ended for it.

@@ -11,6 +11,7 @@ mod allowance;
 mod awaited;
 mod ending;
 mod ends;
+mod evictor;
 mod expiry;
 mod giving;
 mod holding;

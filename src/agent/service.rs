@@ -17,6 +17,7 @@ use super::{
     Fatal,
     awaited::Returning,
     ends::Ends,
+    evictor::Evictor,
     holding::Holding,
     judge::{self, Answered, Judge, Question},
     pulse::Pulse,
@@ -61,6 +62,8 @@ pub(super) struct Service {
     judged: Receiver<Answered>,
     /// Judges what takes no waiting.
     pub(super) judge: Judge,
+    /// Sends signals to overdue holders.
+    pub(super) evictor: Evictor,
     /// Those whose questions the judges do not have yet.
     pub(super) questions: Questions,
     /// Those who have said something, or were not heard to the end.
@@ -111,6 +114,7 @@ impl Service {
         poller.add(&listener, LISTENER, Interest::Read).map_err(call("epoll_ctl"))?;
         poller.add(bell.as_fd(), BELL, Interest::Read).map_err(call("epoll_ctl"))?;
         let (cases, judged, judge) = judge::start(names, &bell).map_err(Fatal::Call)?;
+        let evictor = Evictor::start(&bell).map_err(Fatal::Call)?;
         let mut service = Self {
             poller,
             listener,
@@ -118,6 +122,7 @@ impl Service {
             cases,
             judged,
             judge,
+            evictor,
             questions: Questions::default(),
             speakers: Turns::default(),
             store: Store::default(),
@@ -235,6 +240,7 @@ impl Service {
                 Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),
             }
         }
+        self.hear_evictor();
         self.hear_site();
     }
 

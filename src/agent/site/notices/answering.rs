@@ -11,7 +11,7 @@ use std::{
 use super::received::ReceivedNotice;
 use crate::{
     agent::{
-        ending::{Ending, ToEnd},
+        ending::{Ending, Over, ToEnd},
         holding::Holding,
         judge::Question,
         service::Service,
@@ -80,13 +80,17 @@ impl Service {
             of.ending = None;
             return;
         }
+        let mut is_abandoned = false;
         if let (Some(ending), Some(holding)) = (&mut of.ending, self.holdings.get(&number))
-            && ending.due <= Instant::now()
+            && ending.due().is_none_or(|due| due <= Instant::now())
         {
             let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
-            if next.is_none() || next == said {
-                let fate = ending.go_on(holding);
-                of.reply = fate.map(Reply::of).or(of.reply);
+            if ending.due().is_none() || next.is_none() || next == said {
+                match ending.go_on(holding, &self.evictor) {
+                    Some(Over::Fate(fate)) => of.reply = Some(Reply::of(fate)),
+                    Some(Over::Abandoned) => is_abandoned = true,
+                    None => {}
+                }
             } else {
                 of.reply = next;
             }
@@ -98,6 +102,9 @@ impl Service {
             of.asked = Some(Instant::now());
             // Where the judges are gone, nobody is ended.
             let _ = self.cases.send(Question::Expiry(number, table.to_owned()));
+        }
+        if is_abandoned {
+            self.release(number, true);
         }
     }
 
@@ -138,7 +145,7 @@ impl Service {
         let of_holding: BTreeMap<(u64, String), ReceivedNotice> = of_holding;
         let endings = of_holding.into_iter().filter(|(_, of)| of.is_ending());
         let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
-        let Some((table, host, ending)) = endings.next() else { return };
+        let Some((table, host, mut ending)) = endings.next() else { return };
         if let Fate::Ended(signal, _) = ending.when_free() {
             log(&format!(
                 "{}: ended PID {} ({}) of user {}, which was overdue, with {}, for {}",
