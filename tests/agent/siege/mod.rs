@@ -2,6 +2,7 @@
 //! speaks its language. Each attack is as small as it can be and still be seen, and nothing but the attacker feels it.
 
 mod ends_together;
+mod lost_turn;
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
