@@ -18,6 +18,7 @@ mod numbers;
 mod older_kernel;
 mod remote;
 mod settings;
+mod siege;
 mod standstill;
 mod unreachable;
 mod waiting;

@@ -8,7 +8,7 @@ fn check(site: &Site) -> Test {
 }
 
 /// Writes the settings as only root may have them.
-fn write(site: &Site, text: &str) {
+pub(super) fn write(site: &Site, text: &str) {
     site.system_file("agent.toml", text);
     set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
 }

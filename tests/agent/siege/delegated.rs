@@ -1,0 +1,110 @@
+//! "A department's file reaches its own people, and nobody else", also where the agent judges: what its owner does to
+//! it is felt by those alone whom it is for.
+
+use std::{
+    fs,
+    os::unix::fs::{chown, symlink},
+    time::{Duration, Instant},
+};
+
+use crate::support::{Running, Site, Test, eventually, listing, needs_root, set_mode, unindent};
+
+const SITE: &str = r#"
+    [delegate."20-cad.toml"]
+    owner    = "cadadm"
+    users    = ["%cad"]
+    commands = ["matlab"]
+
+    [repository.matlab]
+    keeper = "agent"
+    limit  = 1
+
+    [[rule]]
+    name     = "seats"
+    commands = ["matlab"]
+    acquire  = ["matlab"]
+"#;
+
+const DROP_IN: &str = "etc/rungate/policy.d/20-cad.toml";
+
+/// A site with ann of cad, dan of nothing, and cadadm, whose drop-in has this text.
+fn site(text: &str) -> (Site, Running) {
+    let (site, agent) = Site::with_agent(SITE);
+    for (user, groups) in [("ann", &["cad"][..]), ("dan", &[]), ("cadadm", &[])] {
+        site.account(user, groups);
+    }
+    for name in ["matlab", "less"] {
+        site.program(name);
+    }
+    fs::create_dir_all(site.path("etc/rungate/policy.d")).expect("policy.d");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    drop_in(&site, text);
+    (site, agent)
+}
+
+/// In one step: nobody reads half of it.
+fn drop_in(site: &Site, text: &str) {
+    let (new, file) = (site.path("etc/rungate/20-cad.new"), site.path(DROP_IN));
+    fs::write(&new, unindent(text)).expect("the drop-in");
+    chown(&new, Some(site.user("cadadm").uid), None).expect("chown");
+    set_mode(&new, 0o644);
+    fs::rename(new, file).expect("the drop-in");
+}
+
+fn matlab(site: &Site, user: &str) -> Test {
+    site.test().user(user).args(["run", "--", "matlab"])
+}
+
+#[track_caller]
+fn stops_cad_alone(site: &Site) {
+    matlab(site, "ann").stderr("rungate: matlab: not started: the policy has [..]\n...\n").status(78);
+    for (user, command) in [("dan", "matlab"), ("cadadm", "matlab"), ("root", "matlab"), ("ann", "less")] {
+        site.test().user(user).args(["run", "--", command]).status(0);
+    }
+}
+
+/// "A fault in it, a file that is missing, or one that cannot be trusted stops the launches that it is for, with status
+/// 78, and no other."
+#[test]
+fn a_fault_in_a_delegated_file_stops_its_own_people_alone() {
+    needs_root!();
+    let (site, _agent) = site("version = 1\n");
+    matlab(&site, "ann").status(0);
+    for fault in ["broken", "version = 7\n", "version = 1\n[[rule]]\nname = \"x\"\nacquire = [\"none\"]\n"] {
+        drop_in(&site, fault);
+        stops_cad_alone(&site);
+    }
+    drop_in(&site, "version = 1\n");
+    set_mode(&site.path(DROP_IN), 0o666);
+    stops_cad_alone(&site);
+    fs::remove_file(site.path(DROP_IN)).expect("the drop-in");
+    symlink(site.path("none.toml"), site.path(DROP_IN)).expect("a link to nothing");
+    stops_cad_alone(&site);
+    drop_in(&site, "version = 1\n");
+    matlab(&site, "ann").status(0);
+}
+
+/// "A file that breaks while its people wait holds up nobody": who stands behind them has the next seat.
+#[test]
+fn a_file_that_breaks_while_its_people_wait_holds_up_nobody() {
+    needs_root!();
+    let (site, _agent) = site("version = 1\n");
+    let seat = matlab(&site, "dan").spawn();
+    let wait = |user| site.test().user(user).args(["run", "-qw", "forever", "--", "matlab"]).background();
+    let stands = |count: usize| {
+        let waiting = || listing(&site.test())[0]["waiting"].as_array().map(Vec::len);
+        eventually("so many wait", || (waiting() == Some(count)).then_some(()));
+    };
+    let mut ann = wait("ann");
+    stands(1);
+    let mut dan = wait("dan");
+    stands(2);
+    let judged = Instant::now();
+    drop_in(&site, "broken");
+    let ended = ann.end();
+    assert!(ended.stderr.contains("20-cad.toml:1:"), "{ended:?}");
+    // A judgement counts for a second.
+    eventually("dan is to be judged again", || (judged.elapsed() > Duration::from_secs(2)).then_some(()));
+    seat.kill();
+    assert!(dan.answers(), "{:?}", dan.end());
+}

@@ -1,0 +1,56 @@
+//! Many waits of one user that end at the same moment, for want of time or of a share.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rungate::keeper::agent::message::Request;
+
+use super::{FAILED, Mob, REFUSED, WAITS, others_launch, question, site};
+use crate::support::{Running, Site, needs_root};
+
+/// A quarter of what an agent has that does not say otherwise, for a quarter of those whom one user may have wait.
+const STACK: &str = "--stack=2097152";
+const WAITERS: usize = 500;
+
+/// An agent in less room, and with other settings, where there are any.
+fn with_small_stack(settings: Option<&str>) -> (Site, Running) {
+    let (site, agent) = site();
+    agent.kill();
+    if let Some(settings) = settings {
+        super::super::settings::write(&site, settings);
+    }
+    let agent = site.agent_through(["prlimit", STACK]);
+    (site, agent)
+}
+
+/// Each of them is refused, and the agent lives. It has heard of all of them just now, so that it looks at each.
+#[test]
+fn waits_that_end_together_are_refused_one_after_the_other() {
+    needs_root!();
+    let (site, agent) = with_small_stack(None);
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut mob = Mob::of(&site, "bin");
+    mob.calls(WAITERS);
+    mob.asks_until(question("matlab"), Duration::from_millis(2500));
+    assert_eq!(mob.ends_with(), BTreeMap::from([(REFUSED, WAITERS)]));
+    assert!(!agent.is_zombie());
+    others_launch(&site);
+}
+
+/// The same where each of them fails because its user has all that they may have.
+#[test]
+fn waits_that_fail_together_fail_one_after_the_other() {
+    needs_root!();
+    let (site, agent) = with_small_stack(Some("version = 1\n[agent]\nlaunches = 1\n"));
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut mob = Mob::of(&site, "bin");
+    mob.calls(WAITERS);
+    mob.says(&Request::Take(question("matlab")));
+    assert_eq!(mob.hears(), BTreeMap::from([(WAITS, WAITERS)]));
+    let _all = site.test().user("bin").args(["run", "--", "free"]).spawn();
+    holder.kill();
+    // Of whom it has not heard for seconds it looks at when it hears of them.
+    mob.says(&Request::Beat);
+    assert_eq!(mob.ends_with(), BTreeMap::from([(FAILED, WAITERS)]));
+    assert!(!agent.is_zombie());
+    others_launch(&site);
+}

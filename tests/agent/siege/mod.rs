@@ -1,0 +1,186 @@
+//! "One user against the agent": what one user can do to it with default settings, from a program of their own that
+//! speaks its language. Each attack is as small as it can be and still be seen, and nothing but the attacker feels it.
+
+mod delegated;
+mod ends_together;
+mod lost_turn;
+
+use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
+
+use rungate::{
+    keeper::agent::message::{Request, Take},
+    terms::{hold::Hold, span_of_time::Wait},
+};
+
+use crate::support::{Running, Site, set_mode};
+
+/// The numbers of answers on the wire.
+const REFUSED: u8 = 2;
+const WAITS: u8 = 3;
+const FAILED: u8 = 7;
+
+/// Obeys orders from its standard input, one in a line, and answers each with a line. `call N`: connects N times more.
+/// `say FILE`: says what is in the file over each connection. `until FILE MS`: asks over each connection what is in the
+/// file, a question with a wait, for as long as it takes until the same moment, in so many milliseconds. `hear`: waits
+/// for an answer over each connection, and counts them by their numbers; 0 is the end of the connection. `end`: the
+/// same, for the first answer that does not say that it waits.
+const MOB: &str = r#"
+import resource, socket, sys, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+calls = []
+def say(c, said):
+    try:
+        c.sendall(said)
+    except OSError:
+        pass
+def some(c, count):
+    got = b""
+    while len(got) < count:
+        try:
+            part = c.recv(min(count - len(got), 1 << 20))
+        except OSError:
+            part = b""
+        if not part:
+            return None
+        got += part
+    return got
+def hear(c):
+    head = some(c, 4)
+    body = head and some(c, int.from_bytes(head, "little"))
+    return body[1] if body else 0
+for line in sys.stdin:
+    verb, *words = line.split()
+    told = ["done"]
+    if verb == "call":
+        for _ in range(int(words[0])):
+            c = socket.socket(socket.AF_UNIX)
+            c.connect("/run/rungate-agent/socket")
+            calls.append(c)
+    elif verb == "say":
+        said = open(words[0], "rb").read()
+        for c in calls:
+            say(c, said)
+    elif verb == "until":
+        said = open(words[0], "rb").read()
+        moment = time.monotonic_ns() + int(words[1]) * 1000000
+        for c in calls:
+            wait = max(0, moment - time.monotonic_ns())
+            say(c, said[:-10] + wait.to_bytes(8, "little") + said[-2:])
+    elif verb in ("hear", "end"):
+        heard = [hear(c) for c in calls]
+        while verb == "end" and 3 in heard:
+            heard = [hear(c) if kind == 3 else kind for c, kind in zip(calls, heard)]
+        told = [f"{kind}:{heard.count(kind)}" for kind in sorted(set(heard))]
+    print(*told, flush=True)
+"#;
+
+/// Many connections of one process of one user.
+struct Mob {
+    process: Running,
+    message: PathBuf,
+}
+
+impl Mob {
+    #[track_caller]
+    fn of(site: &Site, user: &str) -> Self {
+        let process = site.test().user(user).program("/usr/bin/python3").args(["-c", MOB]).background();
+        let message = site.path(format!("said by {}", process.pid()).replace(' ', "-"));
+        Self { process, message }
+    }
+
+    #[track_caller]
+    fn obeys(&mut self, order: &str) -> String {
+        self.process.write_line(order);
+        self.process.read_line()
+    }
+
+    /// Connects so often.
+    #[track_caller]
+    fn calls(&mut self, count: usize) {
+        assert_eq!(self.obeys(&format!("call {count}")), "done\n");
+    }
+
+    #[track_caller]
+    fn write(&self, request: &Request) {
+        fs::write(&self.message, request.frame().expect("it is not too long")).expect("write what is said");
+        set_mode(&self.message, 0o644);
+    }
+
+    /// Says this over each connection.
+    #[track_caller]
+    fn says(&mut self, request: &Request) {
+        self.write(request);
+        let order = format!("say {}", self.message.display());
+        assert_eq!(self.obeys(&order), "done\n");
+    }
+
+    /// Asks over each connection, and waits until the same moment over all of them.
+    #[track_caller]
+    fn asks_until(&mut self, take: Take, moment: Duration) {
+        self.write(&Request::Take(Take { wait: Some(Wait::For(moment)), ..take }));
+        let order = format!("until {} {}", self.message.display(), moment.as_millis());
+        assert_eq!(self.obeys(&order), "done\n");
+    }
+
+    /// Waits for an answer over each connection: how many of each number.
+    #[track_caller]
+    fn hears(&mut self) -> BTreeMap<u8, usize> {
+        self.counts("hear")
+    }
+
+    /// The same for what it waits for in the end.
+    #[track_caller]
+    fn ends_with(&mut self) -> BTreeMap<u8, usize> {
+        self.counts("end")
+    }
+
+    #[track_caller]
+    fn counts(&mut self, order: &str) -> BTreeMap<u8, usize> {
+        let line = self.obeys(order);
+        let pair = |word: &str| {
+            let (kind, count) = word.split_once(':').expect(&line);
+            (kind.parse().expect(&line), count.parse().expect(&line))
+        };
+        line.split_whitespace().map(pair).collect()
+    }
+}
+
+/// A question for this command, which may wait for as long as it takes.
+fn question(command: &str) -> Take {
+    let path = format!("/usr/bin/{command}");
+    Take {
+        typed: command.into(),
+        path: path.clone().into(),
+        canonical: path.into(),
+        directory: "/".into(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        held: "".into(),
+        hold: Hold::Process,
+        wait: Some(Wait::Forever),
+        may_end: true,
+        is_again: false,
+    }
+}
+
+/// A site with `matlab`, of which there is one at a time, and `free`, of which there are a hundred.
+fn site() -> (Site, Running) {
+    let of = |name: &str, command: &str, limit: u32| {
+        format!(
+            "[repository.{name}]\nkeeper = \"agent\"\nlimit = {limit}\n\
+             [[rule]]\nname = \"{name}\"\ncommands = [\"{command}\"]\nacquire = [\"{name}\"]\n"
+        )
+    };
+    let (site, agent) = Site::with_agent(&(of("seats", "matlab", 1) + &of("free", "free", 100)));
+    for name in ["matlab", "free"] {
+        site.program(name);
+    }
+    (site, agent)
+}
+
+/// Somebody else launches what is free.
+#[track_caller]
+fn others_launch(site: &Site) {
+    site.test().user("games").args(["run", "--", "free"]).status(0);
+}
