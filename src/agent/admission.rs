@@ -76,30 +76,30 @@ impl Service {
     /// waiting: to wake a judge, and to be woken, takes longer than to judge.
     pub(super) fn have_judged(&mut self) {
         if self.questions.are_at_rest()
-            && let Some(number) = self.questions.next()
+            && let Some((uid, number)) = self.questions.next()
         {
             match self.judge_at_once(number) {
                 Some(judgement) => {
-                    self.questions.is_judged();
+                    self.questions.is_judged(judgement.uid);
                     self.judged(judgement);
                 }
-                None => self.give_to_judges(number),
+                None => self.give_to_judges(uid, number),
             }
         }
-        while let Some(number) = self.questions.next() {
-            self.give_to_judges(number);
+        while let Some((uid, number)) = self.questions.next() {
+            self.give_to_judges(uid, number);
         }
     }
 
     fn judge_at_once(&self, number: u64) -> Option<Judgement> {
         let Session { take, question, peer, .. } = self.sessions.get(&number)?;
         let outcome = self.judge.judge_at_once(take.as_ref()?, peer.uid, peer.groups.as_ref()?)?;
-        Some(Judgement { session: number, question: *question, outcome })
+        Some(Judgement { uid: peer.uid, session: number, question: *question, outcome })
     }
 
-    fn give_to_judges(&mut self, number: u64) {
+    fn give_to_judges(&mut self, uid: u32, number: u64) {
         let Some(Session { take: Some(take), question, peer, .. }) = self.sessions.get(&number) else {
-            return self.questions.is_judged();
+            return self.questions.is_judged(uid);
         };
         let (take, groups) = (Arc::clone(take), peer.groups.clone());
         let case = Case { session: number, question: *question, take, uid: peer.uid, groups };
@@ -109,7 +109,7 @@ impl Service {
     }
 
     /// A judge has judged. Whoever asks something else by now is not concerned.
-    pub(super) fn judged(&mut self, Judgement { session: number, question, outcome }: Judgement) {
+    pub(super) fn judged(&mut self, Judgement { session: number, question, outcome, .. }: Judgement) {
         match self.sessions.get_mut(&number) {
             Some(session) if session.question == question && matches!(session.stage, Stage::Judged) => {}
             _ => return,

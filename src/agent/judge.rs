@@ -18,7 +18,7 @@ use super::{
     unasked::Unasked,
 };
 use crate::{
-    decision::{Request, Verdict, decide},
+    decision::{Request, TOO_COSTLY, Verdict, decide_within},
     keeper::agent::message::Take,
     launch::environment::parse_held,
     policy::{Policy, Repository, Sources},
@@ -36,6 +36,12 @@ const RUNTIME: &str = "/run/rungate-agent";
 
 /// A question of so many bytes is judged in no time.
 const SMALL: usize = 8 * 1024;
+
+/// How many patterns a judge compares with the arguments of one launch, each with 32 bytes: less than a second.
+const MOST_EFFORT: u64 = 10_000_000;
+
+/// The same for the one thread that must not wait.
+const MOST_EFFORT_AT_ONCE: u64 = 20_000;
 
 /// How many judge at once.
 pub(super) const JUDGES: usize = 4;
@@ -73,6 +79,7 @@ pub(super) struct Case {
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Judgement {
+    pub(super) uid: u32,
     pub(super) session: u64,
     pub(super) question: u64,
     pub(super) outcome: Outcome,
@@ -108,7 +115,7 @@ pub(super) fn start(
                 let answer = match case {
                     Question::Launch(Case { session, question, take, uid, groups }) => {
                         let outcome = judge.judge(names, &take, uid, groups);
-                        Answered::Launch(Judgement { session, question, outcome })
+                        Answered::Launch(Judgement { uid, session, question, outcome })
                     }
                     Question::Expiry(holding, table) => {
                         let expiry = judge.expiry(&table);
@@ -181,7 +188,7 @@ impl Judge {
             Err(failure) => return Outcome::Failed(format!("a look-up failed: {failure}")),
         };
         match self.policy() {
-            Ok(policy) => Self::judge_by(&policy, names, take, uid, &groups),
+            Ok(policy) => Self::judge_by(&policy, names, take, (uid, &groups), MOST_EFFORT),
             Err(why) => Outcome::Failed(why),
         }
     }
@@ -195,11 +202,20 @@ impl Judge {
         let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
         let unasked = Unasked::default();
         let is_fresh = is_local && policy.is_surely_fresh();
-        let outcome = is_fresh.then(|| Self::judge_by(&policy, &unasked, take, uid, groups));
-        outcome.filter(|_| !unasked.was_asked())
+        let outcome =
+            is_fresh.then(|| Self::judge_by(&policy, &unasked, take, (uid, groups), MOST_EFFORT_AT_ONCE));
+        let is_costly =
+            |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.ends_with(TOO_COSTLY));
+        outcome.filter(|outcome| !unasked.was_asked() && !is_costly(outcome))
     }
 
-    fn judge_by(policy: &Policy, names: &dyn Names, take: &Take, uid: u32, groups: &[u32]) -> Outcome {
+    fn judge_by(
+        policy: &Policy,
+        names: &dyn Names,
+        take: &Take,
+        (uid, groups): (u32, &[u32]),
+        most: u64,
+    ) -> Outcome {
         let host = match host::name() {
             Ok(host) => host,
             Err(errno) => return Outcome::Failed(format!("gethostname: {}", errno.desc())),
@@ -226,12 +242,15 @@ impl Judge {
         if let Some(faults) = policy.faults_for(&request) {
             return Outcome::Failed(format!("the system's policy has faults\n{faults}"));
         }
-        let start = match decide(policy, &request).verdict {
+        let start = match decide_within(policy, &request, most).verdict {
             Verdict::Start(start) => start,
             Verdict::Denied { rule, .. } => {
                 return Outcome::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()));
             }
             Verdict::Unmatched => return Outcome::Differs("no rule allows it".to_owned()),
+            Verdict::LookupFailed { rule, failure } if failure.error == TOO_COSTLY => {
+                return Outcome::Failed(format!("{} ({}) has {TOO_COSTLY}", rule.title(), rule.place()));
+            }
             Verdict::LookupFailed { failure, .. } => {
                 return Outcome::Failed(format!("a look-up failed: {failure}"));
             }

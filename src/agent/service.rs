@@ -234,7 +234,7 @@ impl Service {
         while let Ok(judgement) = self.judged.try_recv() {
             match judgement {
                 Answered::Launch(judgement) => {
-                    self.questions.is_judged();
+                    self.questions.is_judged(judgement.uid);
                     self.judged(judgement);
                 }
                 Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),

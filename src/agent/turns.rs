@@ -12,6 +12,9 @@ use super::judge::JUDGES;
 /// As many as keep the judges busy until the next ones come.
 const AT_ONCE: usize = 2 * JUDGES;
 
+/// As many of one user at most: whatever that user's questions cost, some judges are there for others.
+const OF_ONE_USER: usize = JUDGES / 2;
+
 /// Conversations that wait for something.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -43,15 +46,20 @@ impl Turns {
 
     /// Whose turn it is.
     pub(super) fn next(&mut self) -> Option<u64> {
-        let after = self.of_users.range((Bound::Excluded(self.last), Bound::Unbounded)).next();
-        let uid = *after.or_else(|| self.of_users.first_key_value())?.0;
+        self.next_of(|_| true).map(|(_, session)| session)
+    }
+
+    /// Whose turn it is of these users.
+    fn next_of(&mut self, may_be: impl Fn(u32) -> bool) -> Option<(u32, u64)> {
+        let after = self.of_users.range((Bound::Excluded(self.last), Bound::Unbounded));
+        let uid = *after.chain(&self.of_users).map(|(uid, _)| uid).find(|uid| may_be(**uid))?;
         let waiting = self.of_users.get_mut(&uid)?;
         let session = waiting.pop_front()?;
         if waiting.is_empty() {
             self.of_users.remove(&uid);
         }
         self.last = uid;
-        Some(session)
+        Some((uid, session))
     }
 }
 
@@ -59,8 +67,8 @@ impl Turns {
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     turns: Turns,
-    /// How many questions the judges have.
-    judged: usize,
+    /// How many questions of each user the judges have.
+    judged: BTreeMap<u32, usize>,
 }
 
 impl Questions {
@@ -76,22 +84,28 @@ impl Questions {
 
     /// Whether the judges have no question.
     pub(super) fn are_at_rest(&self) -> bool {
-        self.judged == 0
+        self.judged.is_empty()
     }
 
-    /// One question was judged.
-    pub(super) fn is_judged(&mut self) {
-        self.judged = self.judged.saturating_sub(1);
+    /// One question of this user was judged.
+    pub(super) fn is_judged(&mut self, uid: u32) {
+        if let Some(count) = self.judged.get_mut(&uid) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.judged.remove(&uid);
+            }
+        }
     }
 
     /// Whose question a judge may have now.
-    pub(super) fn next(&mut self) -> Option<u64> {
-        if self.judged >= AT_ONCE {
+    pub(super) fn next(&mut self) -> Option<(u32, u64)> {
+        if self.judged.values().sum::<usize>() >= AT_ONCE {
             return None;
         }
-        let session = self.turns.next()?;
-        self.judged += 1;
-        Some(session)
+        let judged = &self.judged;
+        let next = self.turns.next_of(|uid| judged.get(&uid).is_none_or(|count| *count < OF_ONE_USER))?;
+        *self.judged.entry(next.0).or_default() += 1;
+        Some(next)
     }
 }
 
@@ -105,17 +119,17 @@ mod tests {
         for session in 1..=20 {
             turns.wait(7, session);
         }
-        let first: Vec<u64> = std::iter::from_fn(|| turns.next()).collect();
-        assert_eq!(first, (1..=8).collect::<Vec<u64>>());
+        let first: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+        assert_eq!(first, [(7, 1), (7, 2)], "others find judges too");
         turns.wait(9, 100);
         turns.wait(5, 200);
         turns.wait(5, 201);
-        turns.give_up(7, 9);
-        let mut next = || {
-            turns.is_judged();
+        turns.give_up(7, 3);
+        let mut next = |judged| {
+            turns.is_judged(judged);
             turns.next()
         };
-        let order: Vec<u64> = (0..6).filter_map(|_| next()).collect();
-        assert_eq!(order, [100, 200, 10, 201, 11, 12]);
+        let order: Vec<_> = [0, 7, 7, 0].into_iter().map(|judged| next(judged)).collect();
+        assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
     }
 }

@@ -9,13 +9,28 @@ use super::{
     verdict::{Decision, Start, Unenforced, Verdict},
 };
 use crate::{
-    policy::{Action, Facts, Layer, Policy, Request, Rule, Unmatched},
+    policy::{Action, Delegation, Facts, Layer, Policy, Request, Rule, Unmatched},
     terms::{names::LookupError, setting::settle},
 };
 
 /// Judges one request.
 pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
-    let facts = policy.facts(request);
+    decide_by(policy, policy.facts(request))
+}
+
+/// The same for a judge who serves others too, and compares no more patterns with arguments than `most`, each
+/// with 32 bytes.
+pub fn decide_within<'p>(policy: &'p Policy, request: &Request<'_>, most: u64) -> Decision<'p> {
+    decide_by(policy, policy.facts(request).within(most))
+}
+
+/// Why a rule was not judged to its end.
+pub const TOO_COSTLY: &str = "too many patterns for so many arguments";
+
+/// Beyond this it is seen first whether a delegated rule is for whoever starts the command at all.
+const COSTLY: u64 = 100_000;
+
+fn decide_by<'p>(policy: &'p Policy, facts: Facts<'_>) -> Decision<'p> {
     let mut judged = Judged::new(policy, &facts);
     let verdict = judged.verdict(&facts);
     let entry = |(rule, outcome): (&'p Rule, Outcome)| {
@@ -67,12 +82,24 @@ impl<'p> Judged<'p> {
             return Outcome::Disabled;
         }
         let delegation = self.policy.layers()[rule.layer].delegation();
+        let is_strange = |delegation: &Delegation| matches!(delegation.is_for_user(facts), Ok(false));
+        if delegation
+            .is_some_and(|delegation| rule.selectors.effort(facts) > COSTLY && is_strange(delegation))
+        {
+            return Outcome::NotDelegated;
+        }
         if let Some(before) = before {
             // Who the caller is no longer makes a difference, so nobody is asked.
             let mismatch = mismatch(rule, delegation, facts);
             return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
         }
-        match judge(rule, delegation, facts) {
+        let judgement = judge(rule, delegation, facts);
+        if facts.is_exhausted() {
+            let failure = LookupError { call: "arguments".to_owned(), error: TOO_COSTLY.to_owned() };
+            self.failure.get_or_insert((rule, failure));
+            return Outcome::Unknown;
+        }
+        match judgement {
             Judgement::Matches => Outcome::Counts,
             Judgement::No(selector) => Outcome::No(selector),
             Judgement::NotDelegated => Outcome::NotDelegated,

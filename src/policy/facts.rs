@@ -1,6 +1,9 @@
 //! What selectors ask of a request: taken apart, looked up and worked out once for all rules.
 
-use std::cell::OnceCell;
+use std::{
+    cell::{Cell, OnceCell},
+    ffi::OsString,
+};
 
 use jiff::{civil::DateTime, tz::TimeZone};
 
@@ -11,7 +14,15 @@ pub(crate) struct Facts<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) lookups: Lookups<'a>,
     pub(super) command: Invocation<'a>,
+    effort: Effort,
     local_times: Vec<LocalTime<'a>>,
+}
+
+/// What may be compared yet.
+struct Effort {
+    left: Cell<u64>,
+    /// What it takes to compare one pattern with all arguments.
+    arguments: OnceCell<u64>,
 }
 
 /// The time in the zone of a layer, worked out when it is asked for.
@@ -30,8 +41,34 @@ impl<'a> Facts<'a> {
             request,
             lookups: Lookups::new(request),
             command: Invocation::new(request.typed, request.path, request.canonical),
+            effort: Effort { left: Cell::new(u64::MAX), arguments: OnceCell::new() },
             local_times: zones.into_iter().map(|zone| LocalTime { zone, time: OnceCell::new() }).collect(),
         }
+    }
+
+    /// The same for whoever must not compare more than this: one pattern with 32 bytes is one.
+    pub(crate) fn within(mut self, most: u64) -> Self {
+        self.effort.left = Cell::new(most);
+        self
+    }
+
+    /// What it takes to compare so many patterns with all arguments.
+    pub(crate) fn effort_of(&self, patterns: usize) -> u64 {
+        let of_argument = |argument: &OsString| 1 + argument.len() as u64 / 32;
+        let of_all = || self.request.arguments.iter().map(of_argument).sum();
+        (patterns as u64).saturating_mul(*self.effort.arguments.get_or_init(of_all))
+    }
+
+    /// Whether that may still be done; from now on it is.
+    pub(super) fn spend(&self, effort: u64) -> bool {
+        let left = self.effort.left.get();
+        self.effort.left.set(left.saturating_sub(effort));
+        effort <= left
+    }
+
+    /// Whether more should have been compared than may be.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.effort.left.get() == 0
     }
 
     /// The command's name as typed, without what leads to it.

@@ -115,6 +115,9 @@ impl Kind for Arguments {
     }
 
     fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        if !facts.spend(facts.effort_of(self.patterns())) {
+            return Ok(false);
+        }
         let arguments = facts.request.arguments;
         let stands = |entries: &Vec<TextEntry>| place_of(entries, arguments).is_some();
         Ok(match self {
@@ -271,6 +274,16 @@ impl Arguments {
             Arguments::Exactly(entries) => {
                 note(key, once(of(entries.iter().flatten())), aliases);
             }
+        }
+    }
+}
+
+impl Arguments {
+    /// How many patterns there are.
+    pub(crate) fn patterns(&self) -> usize {
+        match self {
+            Arguments::Any(lists) | Arguments::All(lists) => lists.iter().map(Vec::len).sum(),
+            Arguments::Exactly(entries) => entries.len(),
         }
     }
 }

@@ -164,6 +164,13 @@ impl Selectors {
     }
 }
 
+impl Selectors {
+    /// What it takes to compare them with the arguments of a launch; everything else costs next to nothing.
+    pub(crate) fn effort(&self, facts: &Facts<'_>) -> u64 {
+        facts.effort_of(self.arguments.as_ref().map_or(0, Arguments::patterns))
+    }
+}
+
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.key())
