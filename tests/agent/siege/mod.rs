@@ -4,6 +4,7 @@
 mod delegated;
 mod ends_together;
 mod lost_turn;
+mod overdue;
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
