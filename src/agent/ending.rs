@@ -9,7 +9,7 @@ use super::{
     holding::Holding,
 };
 use crate::{
-    keeper::{Fate, Overdue, Reach, signalling::SIGNALS, table::TableId},
+    keeper::{Doubt, Fate, Overdue, Reach, signalling::SIGNALS, table::TableId},
     protocol,
     sys::{fifo::Fifo, pidfd::PidFd, signal::Signal},
     terms::{hold::Hold, location::Location, pace::Expiry},
@@ -49,15 +49,6 @@ pub(super) struct Ending {
     attempt: Option<(Option<Signal>, Attempt)>,
     /// Whether nothing was found below a supervisor, so that it is meant itself.
     is_childless: bool,
-}
-
-/// How an eviction is over.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Over {
-    /// This has become of the holder.
-    Fate(Fate),
-    /// The process has ended, and no other has open what keeps its slots: they are to be released.
-    Abandoned,
 }
 
 impl Ending {
@@ -101,14 +92,14 @@ impl Ending {
         self.attempt.is_none().then_some(self.due)
     }
 
-    /// Has the next signal sent, if that is due, and sees what came of the one before. Says when nothing more
-    /// can be done.
-    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<Over> {
+    /// Has the next signal sent, if that is due, and sees what came of the one before. Says what has
+    /// become of the holder where nothing more can be done.
+    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<Fate> {
         if let Some((signal, attempt)) = &self.attempt {
             let (signal, sent) = (*signal, attempt.answer()?);
             self.attempt = None;
-            if let Some(over) = self.is_sent(signal, sent, holding) {
-                return Some(over);
+            if let Some(fate) = self.is_sent(signal, sent, holding) {
+                return Some(fate);
             }
         }
         if self.due > Instant::now() {
@@ -143,29 +134,29 @@ impl Ending {
     }
 
     /// What came of a signal; of a look whether anybody is there, where there was none.
-    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<Over> {
+    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<Fate> {
         match (signal, sent) {
-            (_, Sent::Doubted(doubt)) => Some(Over::Fate(Fate::NotProved(doubt))),
+            (_, Sent::Doubted(doubt)) => Some(Fate::NotProved(doubt)),
             (Some(signal), Sent::To(reach)) => {
                 self.sent = Some((signal, reach));
                 self.wait_for_grace()
             }
-            (Some(_), Sent::Denied) => Some(Over::Fate(self.not_reached())),
+            (Some(_), Sent::Denied) => Some(self.not_reached()),
             // A supervisor whose program has ended is about to give the slots back. One that does not is no
             // supervisor: whoever asked for the slots keeps them alone.
             (Some(_), Sent::Nobody) => {
                 self.is_childless |= holding.process.as_ref().is_some_and(|process| !process.has_ended());
                 self.wait_for_grace()
             }
-            (None, Sent::Nobody) => Some(Over::Abandoned),
-            (None, Sent::To(_) | Sent::Denied) => Some(Over::Fate(match self.sent {
+            (None, Sent::Nobody) => Some(Fate::NotProved(Doubt::InTransit)),
+            (None, Sent::To(_) | Sent::Denied) => Some(match self.sent {
                 Some((_, Reach::Partly)) | None => Fate::NotPermitted,
                 Some(_) => Fate::Survived,
-            })),
+            }),
         }
     }
 
-    fn wait_for_grace(&mut self) -> Option<Over> {
+    fn wait_for_grace(&mut self) -> Option<Fate> {
         self.due = Instant::now().checked_add(self.expiry.grace.max(SHORTEST_GRACE))?;
         None
     }

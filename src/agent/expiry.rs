@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use super::{
-    ending::{Ending, Over, ToEnd},
+    ending::{Ending, ToEnd},
     service::Service,
     session::{Session, Stage},
     worklist::LONGEST_ROUND,
@@ -56,27 +56,18 @@ impl Service {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let (holdings, evictor) = (&self.holdings, &self.evictor);
         let mut fates = Vec::new();
-        let mut abandoned = Vec::new();
         session.endings.retain_mut(|ending| {
-            let over = match holdings.get(&ending.holding) {
+            let fate = match holdings.get(&ending.holding) {
                 Some(holding) => ending.go_on(holding, evictor),
-                None => Some(Over::Fate(ending.when_free())),
+                None => Some(ending.when_free()),
             };
-            match over {
-                Some(Over::Fate(fate)) => fates.push((ending.table.clone(), ending.overdue.clone(), fate)),
-                Some(Over::Abandoned) => abandoned.push(ending.holding),
-                None => {}
-            }
-            // Whoever is released is told when its slots are free.
-            !matches!(over, Some(Over::Fate(_)))
+            fates.extend(fate.map(|fate| (ending.table.clone(), ending.overdue.clone(), fate)));
+            fate.is_none()
         });
         for (table, overdue, fate) in fates {
             session.tell(&table, &overdue, fate);
         }
         self.set_due(number);
-        for holding in abandoned {
-            self.release(holding, true);
-        }
     }
 
     /// Sees what came of the signals that were sent.

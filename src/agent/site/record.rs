@@ -115,6 +115,7 @@ pub(super) enum Reply {
     NotPermitted,
     Privileged,
     OutOfSight,
+    InTransit,
     Survived,
 }
 
@@ -126,6 +127,7 @@ impl Reply {
             Fate::LeftOthers(signal) => Self::LeftOthers(signal as i32),
             Fate::NotPermitted => Self::NotPermitted,
             Fate::NotProved(Doubt::Privileged) => Self::Privileged,
+            Fate::NotProved(Doubt::InTransit) => Self::InTransit,
             Fate::NotProved(Doubt::OutOfSight | Doubt::Gone | Doubt::NoGuardian) => Self::OutOfSight,
             Fate::Survived => Self::Survived,
             Fate::HadLeft | Fate::Noticed | Fate::NotOverdueThere => Self::NotOverdue,
@@ -140,6 +142,7 @@ impl Reply {
             Self::LeftOthers(signal) => Signal::try_from(signal).map_or(Fate::NotPermitted, Fate::LeftOthers),
             Self::NotPermitted => Fate::NotPermitted,
             Self::Privileged => Fate::NotProved(Doubt::Privileged),
+            Self::InTransit => Fate::NotProved(Doubt::InTransit),
             Self::OutOfSight => Fate::NotProved(Doubt::OutOfSight),
             Self::Survived => Fate::Survived,
         }

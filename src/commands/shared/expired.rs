@@ -59,6 +59,9 @@ pub(in crate::commands) fn why_not(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::Gone | Doubt::NoGuardian => "nothing proves that it is the job that holds the slot",
         Doubt::Privileged => "it runs a set-user-id program",
+        Doubt::InTransit => {
+            "it has ended, and the descriptor that keeps its slot lies in the queue of a socket"
+        }
         Doubt::OutOfSight => "it cannot be looked into from here",
     }
 }

@@ -155,6 +155,8 @@ wire! {
         Noticed = 8,
         /// By the policy of another host it is not overdue.
         NotOverdueThere = 9,
+        /// It has ended, and what keeps its slot lies in the queue of a socket.
+        InTransit = 10,
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Doubt {
     Privileged,
     /// It cannot be looked into from here.
     OutOfSight,
+    /// It has ended, and no process has open what keeps its slot: that lies in the queue of a socket.
+    InTransit,
 }
 
 impl Job {

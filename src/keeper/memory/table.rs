@@ -348,3 +348,62 @@ impl Table {
 fn waiter(((number, class), (pid, user)): (&Standing, &Whose)) -> Waiter {
     Waiter { number: *number, class: *class, pid: *pid, user: *user }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::keeper::memory::Store;
+
+    fn class() -> impl Strategy<Value = Class> {
+        (0..2_u16, 1..4_u64).prop_map(|(generation, reach)| Class { generation, reach })
+    }
+
+    proptest! {
+        /// From the head of a queue exactly those are looked at who answer and whom nobody holds up that was
+        /// looked at before: whoever comes first is never left out, and at most one of each class looks in vain.
+        #[test]
+        fn those_look_whom_nobody_holds_up(
+            queue in proptest::collection::vec((class(), any::<bool>(), any::<bool>()), 0..20),
+        ) {
+            let table = Store::default().table("seats");
+            let mut places = Vec::new();
+            for (index, (class, is_away, _)) in queue.iter().enumerate() {
+                let mut place = table.take_place(Number(index as u64 * 3 + 1)).expect("nobody has it");
+                place.stand(&[*class]);
+                place.set_away(*is_away);
+                places.push(Some(place));
+            }
+            let (mut last, mut blocked, mut looked) = (None, Vec::new(), Vec::new());
+            while let Some(number) = table.next_to_look(last, &blocked) {
+                let index = (number.0 / 3) as usize;
+                let starts = queue[index].2;
+                looked.push(index);
+                last = Some(number);
+                if starts {
+                    places[index] = None;
+                }
+                blocked.extend(table.classes_of(number));
+            }
+            let mut ahead: Vec<Class> = Vec::new();
+            for (index, (class, is_away, starts)) in queue.iter().enumerate() {
+                let looks = !is_away && ahead.iter().all(|other| class.passes(*other));
+                prop_assert_eq!(looked.contains(&index), looks, "{} of {:?}", index, queue);
+                if looks && !starts {
+                    ahead.push(*class);
+                }
+            }
+            let in_vain = looked.iter().filter(|index| !queue[**index].2).count();
+            prop_assert!(in_vain <= 6, "one of each class: {}", in_vain);
+        }
+    }
+
+    #[test]
+    fn a_launch_in_two_classes_is_counted_once() {
+        let table = Store::default().table("seats");
+        let mut place = table.take_place(Number(1)).expect("nobody has it");
+        place.stand(&[Class { generation: 0, reach: 1 }, Class { generation: 0, reach: 2 }]);
+        assert_eq!((table.count_ahead(None), table.count_ahead(Some(Number(1)))), (1, 0));
+    }
+}

@@ -11,7 +11,7 @@ use std::{
 use super::received::ReceivedNotice;
 use crate::{
     agent::{
-        ending::{Ending, Over, ToEnd},
+        ending::{Ending, ToEnd},
         holding::Holding,
         judge::Question,
         service::Service,
@@ -80,17 +80,13 @@ impl Service {
             of.ending = None;
             return;
         }
-        let mut is_abandoned = false;
         if let (Some(ending), Some(holding)) = (&mut of.ending, self.holdings.get(&number))
             && ending.due().is_none_or(|due| due <= Instant::now())
         {
             let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
             if ending.due().is_none() || next.is_none() || next == said {
-                match ending.go_on(holding, &self.evictor) {
-                    Some(Over::Fate(fate)) => of.reply = Some(Reply::of(fate)),
-                    Some(Over::Abandoned) => is_abandoned = true,
-                    None => {}
-                }
+                let fate = ending.go_on(holding, &self.evictor);
+                of.reply = fate.map(Reply::of).or(of.reply);
             } else {
                 of.reply = next;
             }
@@ -102,9 +98,6 @@ impl Service {
             of.asked = Some(Instant::now());
             // Where the judges are gone, nobody is ended.
             let _ = self.cases.send(Question::Expiry(number, table.to_owned()));
-        }
-        if is_abandoned {
-            self.release(number, true);
         }
     }
 
