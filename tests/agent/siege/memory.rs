@@ -81,3 +81,19 @@ fn who_gives_long_names_has_them_cut_before_they_are_kept() {
     others_launch(&site);
     assert!(memory_of(&agent) < MOST, "{} KiB", memory_of(&agent));
 }
+
+/// "Ancestors are bounded and counted": what the environment says of slots that ancestors hold can be anything.
+#[test]
+fn who_says_that_thousands_of_ancestors_have_slots_takes_no_more_memory() {
+    needs_root!();
+    let (site, agent) = site();
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut mob = Mob::of(&site, "bin");
+    mob.calls(40);
+    mob.says(&Request::Take(Take { held: "a=1 ".repeat(62_500).into(), ..question("matlab") }));
+    let heard = mob.hears();
+    others_launch(&site);
+    assert!(memory_of(&agent) < MOST, "{} KiB, {heard:?}", memory_of(&agent));
+    // They wait, or are told why they do not.
+    assert!(!heard.contains_key(&0), "{heard:?}");
+}
