@@ -1,55 +1,24 @@
 //! A launch that is judged again, while the one before it is refused, keeps its turn.
 
 use std::{
-    io::Write,
     iter,
-    os::unix::net::UnixStream,
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use nix::sys::signal::Signal;
 use rungate::{
-    keeper::agent::{
-        frame::Inbox,
-        message::{Answer, Request, Take},
-    },
+    keeper::agent::message::{Answer, Request, Take},
     terms::span_of_time::Wait,
 };
 
-use super::question;
-use crate::{
-    agent::hostility::{LONG, answer},
-    support::{Site, eventually, needs_root},
-};
+use super::{Call, question};
+use crate::support::{Site, eventually, needs_root};
 
 /// So often it is asked about something else, in conversations in which it answers one thing after the other.
 const ROUNDS: usize = 50;
 
-/// A conversation.
-struct Call {
-    connection: UnixStream,
-    inbox: Inbox,
-}
-
 impl Call {
-    #[track_caller]
-    fn to(site: &Site) -> Self {
-        let connection = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
-        connection.set_read_timeout(Some(LONG)).expect("a time");
-        Self { connection, inbox: Inbox::default() }
-    }
-
-    #[track_caller]
-    fn says(&mut self, request: &Request) {
-        self.connection.write_all(&request.frame().expect("it is short")).expect("the agent reads");
-    }
-
-    #[track_caller]
-    fn hears(&mut self) -> Answer {
-        answer(&mut self.connection, &mut self.inbox)
-    }
-
     /// Shows that it lives, and asks something else. Says whether it has its slots by the time that is answered.
     #[track_caller]
     fn is_granted(&mut self) -> bool {

@@ -4,27 +4,35 @@
 mod delegated;
 mod ends_together;
 mod lost_turn;
+mod memory;
 mod overdue;
+mod unreachable_socket;
 
-use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fs, io::Write, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
 use rungate::{
-    keeper::agent::message::{Request, Take},
+    keeper::agent::{
+        frame::Inbox,
+        message::{Answer, Request, Take},
+    },
     terms::{hold::Hold, span_of_time::Wait},
 };
 
+use super::hostility::{LONG, answer};
 use crate::support::{Running, Site, set_mode};
 
 /// The numbers of answers on the wire.
+const GRANTED: u8 = 1;
 const REFUSED: u8 = 2;
 const WAITS: u8 = 3;
+const TABLES: u8 = 6;
 const FAILED: u8 = 7;
 
 /// Obeys orders from its standard input, one in a line, and answers each with a line. `call N`: connects N times more.
 /// `say FILE`: says what is in the file over each connection. `until FILE MS`: asks over each connection what is in the
 /// file, a question with a wait, for as long as it takes until the same moment, in so many milliseconds. `hear`: waits
 /// for an answer over each connection, and counts them by their numbers; 0 is the end of the connection. `end`: the
-/// same, for the first answer that does not say that it waits.
+/// same, for the first answer that does not say that it waits. `drop`: hangs up.
 const MOB: &str = r#"
 import resource, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -73,6 +81,10 @@ for line in sys.stdin:
         while verb == "end" and 3 in heard:
             heard = [hear(c) if kind == 3 else kind for c, kind in zip(calls, heard)]
         told = [f"{kind}:{heard.count(kind)}" for kind in sorted(set(heard))]
+    elif verb == "drop":
+        for c in calls:
+            c.close()
+        calls = []
     print(*told, flush=True)
 "#;
 
@@ -100,6 +112,12 @@ impl Mob {
     #[track_caller]
     fn calls(&mut self, count: usize) {
         assert_eq!(self.obeys(&format!("call {count}")), "done\n");
+    }
+
+    /// Hangs up.
+    #[track_caller]
+    fn hangs_up(&mut self) {
+        assert_eq!(self.obeys("drop"), "done\n");
     }
 
     #[track_caller]
@@ -144,6 +162,31 @@ impl Mob {
             (kind.parse().expect(&line), count.parse().expect(&line))
         };
         line.split_whitespace().map(pair).collect()
+    }
+}
+
+/// A conversation.
+struct Call {
+    connection: UnixStream,
+    inbox: Inbox,
+}
+
+impl Call {
+    #[track_caller]
+    fn to(site: &Site) -> Self {
+        let connection = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+        connection.set_read_timeout(Some(LONG)).expect("a time");
+        Self { connection, inbox: Inbox::default() }
+    }
+
+    #[track_caller]
+    fn says(&mut self, request: &Request) {
+        self.connection.write_all(&request.frame().expect("it is short")).expect("the agent reads");
+    }
+
+    #[track_caller]
+    fn hears(&mut self) -> Answer {
+        answer(&mut self.connection, &mut self.inbox)
     }
 }
 
