@@ -6,9 +6,11 @@ use std::fs;
 use proptest::{collection::vec, prelude::*, sample::select};
 use rungate::policy::{Policy, codes};
 
-use super::request::{Launch, launches};
+use super::{
+    cases,
+    request::{Launch, launches},
+};
 use crate::manual::{has_key, keys_of_a_policy};
-use crate::support::storm_size;
 
 /// A policy in which every key of the language stands, and every form of its values.
 pub(super) const EVERYTHING: &str = r#"
@@ -294,12 +296,8 @@ fn the_policy_in_which_every_key_stands_has_them_all_and_no_fault() {
     }
 }
 
-fn cases() -> u32 {
-    storm_size(500).try_into().expect("a number of cases")
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn a_damaged_policy_is_read_to_an_end_and_never_starts_anything_by_accident(

@@ -12,8 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::figures::tell;
 
-/// How long anything that must happen may take, on a slow machine under full load.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+/// How long anything that must happen may take, on a slow machine under full load: longer than the thirty
+/// seconds for which a launch waits for its agent.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(45);
 
 /// The same for programs that are not ours, which may have much to do: a browser, a simulator of processors.
 pub(super) const DEADLINE_OF_OTHERS: Duration = Duration::from_secs(180);
