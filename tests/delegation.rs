@@ -144,6 +144,35 @@ fn a_department_lowers_what_its_people_may_use() {
     drop(waiter);
 }
 
+/// "It may only lower": a ceiling above the site's is not one.
+#[test]
+fn a_department_raises_nothing() {
+    needs_root!();
+    let ceiling =
+        |number: u32| format!("[[rule]]\nacquire = [{{ repository = \"matlab\", ceiling = {number} }}]\n");
+    let site = site(&ceiling(3));
+    let of_the_site = ceiling(1).replace("acquire", "commands = [\"matlab\"]\ngroups = [\"cad\"]\nacquire");
+    site.system_policy(&format!("{SITE}\n{of_the_site}"));
+    let _ann = matlab(&site, "ann").spawn();
+    full(matlab(&site, "art"), "matlab  1 of 1 used\n      only up to 1 of 4 for this rule; [..]");
+    // Dan is not one of them, and shows that there is room.
+    matlab(&site, "dan").status(0);
+}
+
+/// "A look-up that *fails* refuses the launch (71): it never turns into 'no limit'", also where it would say
+/// whether a delegated file is for the caller.
+#[test]
+fn nobody_escapes_the_department_because_a_group_cannot_be_looked_up() {
+    needs_root!();
+    let site = site(ONE);
+    site.write("etc/nsswitch.conf", "passwd: files\ngroup: files\n");
+    matlab(&site, "ann").status(0);
+    set_mode(&site.path("etc/group"), 0o600);
+    matlab(&site, "ann")
+        .stderr("rungate: matlab: not started: [..]\n[..]cad[..]Permission denied\n...\n")
+        .status(71);
+}
+
 /// "Its faults refuse its scope (78) and nobody else."
 #[test]
 fn a_mistake_stops_its_own_people_alone() {

@@ -47,6 +47,7 @@ fn matlab(site: &Site) -> Running {
     let mut running = site.test().args(["run", "--", "matlab"]).background();
     running.write_line("echo $$");
     running.read_line();
+    assert_eq!(site.held_numbers("seats.lock"), [1], "what is free afterwards is held before");
     running
 }
 

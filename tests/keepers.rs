@@ -1,6 +1,6 @@
 //! "All policies and published behaviours that hold for lock files hold for the agent": the tests of the one,
 //! each run over the other. What is about the lock file itself (its path, its mode, who may open it, what a
-//! peer locks in it) is not in this table.
+//! peer locks in it) is not in this table, nor is a test that passes when the agent is dead: it asks no agent.
 
 use crate::support::{needs_root, over_the_agent};
 
@@ -20,19 +20,14 @@ over_the_agent! {
     launch {
         success_is_silent,
         options_end_at_the_command,
-        a_limit_alone_needs_no_policy,
-        without_a_runtime_directory_there_is_a_private_one,
         a_named_repository_may_be_one_of_the_policys,
         quiet,
         verbose,
-        no_policy_and_no_limit,
         an_environment_that_grew_too_long_is_named,
     }
     refusal {
         every_full_repository_is_named_with_its_rule_and_its_holders,
         a_closed_repository_says_so,
-        a_denial_names_the_rule_what_matched_and_whom_to_ask,
-        what_no_rule_allows_is_told_so,
         a_ceiling_is_explained,
         a_refusal_speaks_of_the_name_that_was_given,
     }
@@ -58,7 +53,6 @@ over_the_agent! {
         an_alternative_that_is_too_soon_leaves_the_other_to_wait_for,
         alternatives_that_exclude_each_other_can_be_waited_for,
         whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner,
-        a_wait_leaves_no_trace_in_the_program,
         an_alarm_of_the_caller_ends_the_wait,
     }
     pace {
@@ -94,31 +88,24 @@ over_the_agent! {
         a_limit_of_nothing_drains,
         slots_are_taken_together_or_not_at_all,
         a_ceiling_counts_everybody_and_binds_only_its_rule,
-        a_limit_of_ones_own_counts_by_the_name_for_rules,
         a_limit_by_processors_is_the_hosts,
-        a_file_that_is_no_repository_is_left_as_it_is,
     }
     member_limits {
         a_name_counts_before_a_group_and_an_alias_is_what_it_stands_for,
         a_session_without_the_group_has_the_limit_without_it,
         a_sorted_table_says_the_same,
-        a_list_says_it_for_users_and_hosts_together,
         a_member_that_cannot_be_looked_up_has_no_limit_that_anybody_knows,
         who_waits_when_the_hour_of_a_limit_is_over_is_decided_anew_and_keeps_the_number,
         a_share_is_one_of_the_limit_of_the_member,
-        slots_are_kept_for_hosts,
     }
     named_slots {
         a_program_is_told_the_names_of_its_slots,
         what_is_out_of_order_is_given_to_nobody,
         a_holder_keeps_the_slot_that_breaks,
-        a_host_has_what_is_out_of_order_there_and_a_lower_limit_the_first_names,
         nobody_is_admitted_beyond_the_last_name,
         a_launch_that_joins_is_told_the_same_name,
     }
     hours {
-        the_environments_time_zone_changes_nothing,
-        without_a_zone_in_the_policy_the_systems_counts,
         who_stands_in_line_when_the_hour_is_over_is_decided_anew,
     }
     waits {
@@ -138,13 +125,8 @@ over_the_agent! {
         a_raised_limit_lets_nobody_pass_the_line,
         whoever_ends_a_holder_sees_other_slots_and_its_deadline,
         the_head_that_ends_a_holder_keeps_its_deadline,
-        a_head_that_cannot_be_seen_is_passed_over,
-        a_head_whose_process_is_hidden_is_passed_over,
-        a_newcomer_is_not_refused_because_of_somebody_frozen,
         whoever_wants_one_of_two_is_passed_in_neither,
         another_clock_changes_no_place,
-        a_stuck_mutex_costs_nobody_in_line_their_place,
-        a_deadline_is_kept_while_the_mutex_is_stuck,
     }
     nested {
         join_uses_the_slot_of_the_same_process,
@@ -152,7 +134,6 @@ over_the_agent! {
         take_takes_another_slot,
         a_launch_that_only_its_ancestors_block_is_told_so,
         the_advice_names_only_what_is_missing,
-        a_name_with_that_of_its_file_is_one_word,
         join_is_for_the_same_command_only,
         a_forged_environment_joins_nothing,
     }
@@ -165,14 +146,7 @@ over_the_agent! {
     }
     exit_status {
         the_commands_own,
-        usage,
         full,
-        denied,
-        policy,
-        not_executable_and_not_found,
-        a_group_lookup_that_fails,
         a_user_lookup_that_fails,
-        set_user_id,
-        success,
     }
 }

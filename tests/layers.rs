@@ -229,6 +229,37 @@ fn a_policy_of_another_user_starts_nothing() {
         .status(78);
 }
 
+/// "Not be writable by others": nor by a group that is not the owner's alone, on the file or above it.
+#[test]
+fn a_policy_that_a_group_could_have_written_starts_nothing() {
+    needs_root!();
+    let site = Site::new();
+    site.program("matlab");
+    let games = Account::named("games");
+    for directory in ["above", "above/policies"] {
+        std::fs::create_dir(site.path(directory)).expect("a directory");
+    }
+    site.write("above/policies/mine.toml", NARROWER);
+    let mine = site.test().args(["run", "--policy", "$DIR/above/policies/mine.toml", "--", "matlab"]);
+    for (path, mode) in [("above", 0o755), ("above/policies", 0o755), ("above/policies/mine.toml", 0o644)] {
+        let place = site.path(path);
+        set_mode(&place, mode | 0o020);
+        // Group 0 is root's, and may write to directories.
+        if mode == 0o755 {
+            mine.status(0);
+        }
+        chown(&place, None, Some(games.gid)).expect("give it to the group");
+        let reason = format!("its group can write to it (mode {:04o}); chmod g-w mends that", mode | 0o020);
+        mine.clone()
+            .stderr(&format!(
+                "rungate: matlab: not started: the policy has 1 fault\n$DIR/above/policies/mine.toml: [..]{reason} [untrusted-file]\n...\n"
+            ))
+            .status(78);
+        set_mode(&place, mode);
+        mine.status(0);
+    }
+}
+
 /// "The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`": where the environment leads to somebody else's
 /// directory, as it may after su(1), there is no policy of theirs.
 #[test]

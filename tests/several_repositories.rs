@@ -68,7 +68,7 @@ pub(crate) fn storm_of_opposite_orders_never_blocks() {
     for name in ["this", "that"] {
         site.copy_of("/bin/true", name);
     }
-    let starts = storm_size(10_000);
+    let starts = storm_size(1_000);
     thread::scope(|scope| {
         for name in ["this", "that", "this", "that"] {
             let command = site.test().args(["run", "--", name]);

@@ -463,9 +463,8 @@ fn a_shim_changes_nothing() {
     assert!(plain.contains("0027\n") && plain.contains("A=b\n"), "{plain}");
 }
 
-/// The instructions, in user space, from the start of a process to its exec, and whether clap was among what
-/// they did.
-fn profile(site: &Site, name: &str, program: &str, words: &[&str]) -> (u64, bool) {
+/// The instructions, in user space, from the start of a process to its exec.
+fn instructions(site: &Site, name: &str, program: &str, words: &[&str]) -> u64 {
     let out = site.path("work").join(name);
     site.test()
         .program("/usr/bin/valgrind")
@@ -476,13 +475,10 @@ fn profile(site: &Site, name: &str, program: &str, words: &[&str]) -> (u64, bool
         .status(0);
     let profile = fs::read_to_string(out.with_extension("1")).expect("the profile up to execve");
     let sum = profile.lines().find_map(|line| line.strip_prefix("summary: ")).expect("a sum");
-    // Names of functions, not of files: equal code of several crates is one, and may bear the name of any.
-    let is_function = |line: &&str| line.starts_with("fn=") || line.starts_with("cfn=");
-    let has_clap = profile.lines().filter(is_function).any(|line| line.contains("clap"));
-    (sum.parse().expect("a number"), has_clap)
+    sum.parse().expect("a number")
 }
 
-/// "A shim adds no more than `rungate run` does, and clap is not in its profile."
+/// "A shim adds no more than `rungate run` does." That clap is in neither is seen in the launcher's symbols.
 #[test]
 fn a_shim_costs_no_more_than_run() {
     if !fs::exists("/usr/bin/valgrind").is_ok_and(|exists| exists) {
@@ -490,16 +486,8 @@ fn a_shim_costs_no_more_than_run() {
     }
     let site = site();
     let rungate = site.rungate().display().to_string();
-    let (shim, shim_has_clap) = profile(&site, "shim", "$DIR/shims/matlab", &["/dev/null"]);
-    let (run, run_has_clap) = profile(&site, "run", &rungate, &["run", "--", "matlab", "/dev/null"]);
-    let bundled = ["run", "-qE3", "--", "matlab", "/dev/null"];
-    let (_, other_has_clap) = profile(&site, "other", &rungate, &bundled);
-    let (_, tools_have_clap) = profile(&site, "tools", &format!("{rungate}-tools"), &bundled);
-    assert_eq!(
-        (shim_has_clap, run_has_clap, other_has_clap, tools_have_clap),
-        (false, false, false, true),
-        "the second program reads it with clap, and that would be seen"
-    );
+    let shim = instructions(&site, "shim", "$DIR/shims/matlab", &["/dev/null"]);
+    let run = instructions(&site, "run", &rungate, &["run", "--", "matlab", "/dev/null"]);
     assert!(shim <= run + run / 50, "{shim} instructions of a shim, {run} of rungate run");
 }
 

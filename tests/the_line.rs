@@ -18,16 +18,11 @@ fn site(limit: usize, more: &str) -> Site {
     site
 }
 
-/// Replaces the policy in one step: nobody reads half of it.
 fn set_limit(site: &Site, limit: usize, more: &str) {
-    let text = format!(
-        "version = 1\n\
-        defaults.directory = \"$DIR/repositories\"\n\
-        [repository.seats]\nlimit = {limit}\n{more}\n\
+    site.policy(&format!(
+        "[repository.seats]\nlimit = {limit}\n{more}\n\
         [[rule]]\nname = \"seats\"\ncommands = [\"job\"]\nacquire = [\"seats\"]\n"
-    );
-    site.write("policy.new", &text);
-    fs::rename(site.path("policy.new"), site.path("policy.toml")).expect("replace the policy");
+    ));
 }
 
 fn job(site: &Site, name: &str, options: &[&str]) -> Test {

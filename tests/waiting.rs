@@ -531,16 +531,12 @@ fn changing(wait: &str, hold: &str, limit: usize, more: &str) -> Site {
     site
 }
 
-/// Replaces the policy in one step: nobody reads half of it.
 fn change(site: &Site, wait: &str, hold: &str, limit: usize, more: &str) {
-    let text = format!(
-        "version = 1\n\
-        [defaults]\ndirectory = \"$DIR/repositories\"\nwait = \"{wait}\"\nhold = \"{hold}\"\n\
+    site.policy(&format!(
+        "defaults.wait = \"{wait}\"\ndefaults.hold = \"{hold}\"\n\
         [repository.seats]\nlimit = {limit}\n\
         [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n{more}"
-    );
-    site.write("policy.new", &text);
-    fs::rename(site.path("policy.new"), site.path("policy.toml")).expect("replace the policy");
+    ));
 }
 
 const ALTERNATIVES: &str = r#"

@@ -162,7 +162,7 @@ pub(crate) fn students_fill_their_line_and_staff_does_not_count_them() {
     needs_root!();
     let site = Site::new();
     site.system_policy(
-        "version = 1\ndefaults = { directory = \"$DIR/repositories\", wait = \"forever\" }\n\
+        "defaults.wait = \"forever\"\n\
          [repository.seats]\nlimit = 2\nqueue = 2\nqueue_per_user = 1\n\
          [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n\
          [[rule]]\nname = \"students\"\ncommands = [\"matlab\"]\ngroups = [\"students\"]\n\

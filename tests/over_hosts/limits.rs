@@ -37,8 +37,7 @@ fn limits_that_change_and_differ_are_kept() {
         done.set(done.get() + 1);
         std::thread::sleep(Duration::from_secs(2));
     };
-    let is_enough =
-        |seen: &Seen| done.get() >= 2 * limits.len() && seen.started() > 20 && seen.was_at_limit();
+    let is_enough = |seen: &Seen| done.get() >= limits.len() && seen.started() > 20 && seen.was_at_limit();
     let seen = storm(&hosts, 3, 2, change, is_enough);
     tell(&format!("limits changed {} times: {seen:?}", done.get()));
     assert!(seen.most() == 3 && seen.started() > 20, "{seen:?}");

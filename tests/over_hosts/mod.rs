@@ -36,7 +36,7 @@ const LASTING: &str = "20s";
 
 /// For tests that wait until a host is taken for gone, which it is after two of these, and do something
 /// before.
-const MISSED: &str = "9s";
+const MISSED: &str = "5s";
 
 /// Seats of the site, for `matlab`; `more` goes into the repository.
 fn seats(limit: u32, more: &str) -> String {

@@ -2,7 +2,7 @@
 //! in until they are there again.
 
 use super::upkeep::slots;
-use super::{LASTING, held, seats, status, waiting};
+use super::{held, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd};
 
 /// Longer than a test takes: nobody is given up meanwhile.
@@ -87,7 +87,7 @@ fn a_revision_that_goes_back_lets_nobody_in() {
 fn after_a_restore_the_site_goes_on() {
     needs_etcd!();
     let etcd = Etcd::new();
-    let (_, [one, two]) = two_hosts(&etcd, LASTING);
+    let (_, [one, two]) = two_hosts(&etcd, "9s");
     let saved = etcd.save();
     let running = one.test().args(["run", "--", "matlab"]).spawn();
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));

@@ -150,7 +150,7 @@ impl State {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(500))]
 
     #[test]
     fn a_few_questions_answer_as_a_look_at_everything_does(state in states()) {

@@ -165,7 +165,7 @@ fn named(stderr: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(60))]
 
     #[test]
     fn explain_tells_what_run_does(

@@ -52,7 +52,7 @@ fn is_refused(launch: &Launch, policy: &Policy) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(100))]
 
     #[test]
     fn nobody_notices_what_is_delegated_to_others([main, _] in policies(), text in delegated(), launches in vec(launches(), 8)) {

@@ -29,7 +29,7 @@ const STANDING: u64 = 1 << 61;
 const PLACES: u64 = 1 << 62;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(500))]
 
     #[test]
     fn the_ends_of_the_line_are_found(

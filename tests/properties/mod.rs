@@ -9,3 +9,13 @@ mod paths;
 mod printing;
 mod request;
 mod skimming;
+
+use proptest::prelude::ProptestConfig;
+
+use crate::support::storm_size;
+
+/// So many cases in an ordinary run, as with storms, and nothing that is kept of a failure.
+fn cases(usual: usize) -> ProptestConfig {
+    let cases = storm_size(usual).try_into().expect("a number of cases");
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}

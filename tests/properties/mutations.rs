@@ -6,7 +6,10 @@ use std::fs;
 use proptest::{collection::vec, prelude::*, sample::select};
 use rungate::policy::{Policy, codes};
 
-use super::request::{Launch, launches};
+use super::{
+    cases,
+    request::{Launch, launches},
+};
 use crate::manual::{has_key, keys_of_a_policy};
 
 /// A policy in which every key of the language stands, and every form of its values.
@@ -294,7 +297,7 @@ fn the_policy_in_which_every_key_stands_has_them_all_and_no_fault() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn a_damaged_policy_is_read_to_an_end_and_never_starts_anything_by_accident(

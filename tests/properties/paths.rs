@@ -121,7 +121,7 @@ fn asked<'a>(template: &str, (uid, arguments): &'a (u32, Vec<OsString>)) -> (Opt
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(300))]
 
     #[test]
     fn a_path_never_leaves_its_directory(template in select(TEMPLATES), launch in launches()) {

@@ -288,7 +288,7 @@ fn read(texts: &[String]) -> Result<Policy, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(150))]
 
     #[test]
     fn a_printed_policy_decides_as_the_original_does(texts in policies(), launches in vec(launches(), 8)) {

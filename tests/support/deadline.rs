@@ -12,8 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::figures::tell;
 
-/// How long anything that must happen may take, on a slow machine under full load.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
+/// How long anything that must happen may take, on a slow machine under full load: longer than the thirty
+/// seconds for which a launch waits for its agent.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(45);
+
+/// The same for programs that are not ours, which may have much to do: a browser, a simulator of processors.
+pub(super) const DEADLINE_OF_OTHERS: Duration = Duration::from_secs(180);
 
 /// Asks again and again until there is an answer, and panics at the deadline.
 #[track_caller]
@@ -44,13 +48,17 @@ pub(crate) fn given_time(times: &[&str], scene: impl Fn(&str)) {
 
 /// Whether the descriptor can be read from, or has come to its end, before the deadline.
 pub(crate) fn readable_in_time(descriptor: BorrowedFd<'_>) -> bool {
-    let timeout = PollTimeout::try_from(DEADLINE).expect("the deadline fits into a poll");
+    is_readable_within(DEADLINE, descriptor)
+}
+
+fn is_readable_within(time: Duration, descriptor: BorrowedFd<'_>) -> bool {
+    let timeout = PollTimeout::try_from(time).expect("the deadline fits into a poll");
     poll(&mut [PollFd::new(descriptor, PollFlags::POLLIN)], timeout).expect("poll") > 0
 }
 
-/// Whether the child ends before the deadline. It is left for the caller to reap.
-pub(crate) fn ends_in_time(child: &Child) -> bool {
+/// Whether the child ends within a time. It is left for the caller to reap.
+pub(crate) fn ends_within(time: Duration, child: &Child) -> bool {
     let pidfd =
         pidfd_open(Pid::from_child(child), PidfdFlags::empty()).expect("pidfd_open of an unreaped child");
-    readable_in_time(pidfd.as_fd())
+    is_readable_within(time, pidfd.as_fd())
 }

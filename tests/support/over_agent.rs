@@ -3,7 +3,7 @@
 //! asked of `rungate list`.
 
 use std::cell::{Cell, RefCell};
-use std::fs::create_dir_all;
+use std::fs::{self, create_dir_all};
 
 use serde_json::Value;
 
@@ -34,6 +34,8 @@ pub(crate) fn over_the_agent(test: fn()) {
     IS_ON.set(true);
     let _over = Over;
     test();
+    let has_agent = AGENTS.with_borrow(|agents| !agents.is_empty());
+    assert!(has_agent, "no policy of this test is kept by an agent: it says nothing here");
 }
 
 pub(crate) fn is_on() -> bool {
@@ -48,7 +50,10 @@ pub(super) fn expected(text: &str) -> String {
 impl Site {
     /// Makes a policy the system's, and sees to an agent.
     pub(super) fn policy_over_agent(&self, text: &str) {
-        self.system_file("policy.toml", text);
+        // In one step, as with lock files.
+        self.system_file("policy.new", text);
+        let [new, policy] = ["policy.new", "policy.toml"].map(|name| self.path("etc/rungate").join(name));
+        fs::rename(new, policy).expect("replace the policy");
         if !self.path("system-run").exists() {
             self.directory_over_run();
             let directory = self.path("system-run/rungate-agent");
@@ -116,5 +121,7 @@ pub(super) fn kept_by_agent(text: &str) -> String {
         let dotted = if line.trim_start().starts_with("defaults.") { "defaults." } else { "" };
         keeper.take().map_or_else(|| "\n".to_owned(), |keeper| format!("{dotted}{keeper}\n"))
     };
-    text.lines().map(&mut line).collect()
+    let text: String = text.lines().map(&mut line).collect();
+    assert_eq!(keeper, None, "the policy says where its lock files are");
+    text
 }

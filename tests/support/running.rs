@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::deadline::{DEADLINE, ends_in_time, readable_in_time};
+use super::deadline::{DEADLINE, ends_within, readable_in_time};
 use super::outcome::{Ending, Outcome};
 
 /// The state of a process; none when it is gone.
@@ -126,7 +126,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn kill(mut self) {
         self.signal(Signal::SIGKILL);
-        assert!(ends_in_time(&self.child), "{} still runs after {DEADLINE:?}", self.command);
+        assert!(ends_within(DEADLINE, &self.child), "{} still runs after {DEADLINE:?}", self.command);
         let ending = Ending::from(self.child.wait().expect("a child that ended can be reaped"));
         assert_eq!(ending, Ending::Signal(9), "{} ended before it was killed", self.command);
     }
@@ -134,7 +134,7 @@ impl Running {
     /// Waits for its end, and returns what it printed since it was last asked.
     #[track_caller]
     pub(crate) fn end(&mut self) -> Outcome {
-        assert!(ends_in_time(&self.child), "{} still runs after {DEADLINE:?}", self.command);
+        assert!(ends_within(DEADLINE, &self.child), "{} still runs after {DEADLINE:?}", self.command);
         let mut stdout = String::new();
         let mut stderr = String::new();
         self.stdout.read_to_string(&mut stdout).expect("what programs print here is UTF-8");

@@ -96,6 +96,9 @@ impl Site {
     /// Makes this text the system's policy, `/etc/rungate/policy.toml`, for every command of this site that
     /// follows. Only root can do that.
     pub(crate) fn system_policy(&self, text: &str) {
+        if over_agent::is_on() {
+            return self.policy_over_agent(&over_agent::kept_by_agent(&unindent(text)));
+        }
         self.system_file("policy.toml", &whole_policy(text));
     }
 
@@ -166,6 +169,14 @@ impl Site {
                 let _ = fs::copy(Path::new("/etc").join(name), etc.join(name));
             }
         }
+    }
+
+    /// Gives this site a time zone of the system's: a file in the form of tzfile(5).
+    pub(crate) fn system_zone(&self, file: &[u8]) {
+        self.make_etc();
+        // The machine's may be one that only its owner can write.
+        let _ = fs::remove_file(self.path("etc/localtime"));
+        fs::write(self.path("etc/localtime"), file).expect("a zone");
     }
 
     /// Has commands of this site see a `/run` of their own, with the directory of the system's repositories.

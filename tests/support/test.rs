@@ -24,7 +24,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 
 use super::accounts::{Account, is_root};
-use super::deadline::{DEADLINE, ends_in_time};
+use super::deadline::{DEADLINE, DEADLINE_OF_OTHERS, ends_within};
 use super::outcome::{Ending, Outcome};
 use super::over_agent;
 use super::pattern::matches;
@@ -202,11 +202,12 @@ impl Test {
         let stdin = child.stdin.take();
         let text = self.stdin.clone();
         let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&text)));
-        if !ends_in_time(&child) {
+        let deadline = if self.program == self.site.rungate() { DEADLINE } else { DEADLINE_OF_OTHERS };
+        if !ends_within(deadline, &child) {
             child.kill().expect("kill a child");
             let output = child.wait_with_output().expect("a killed child ends");
             panic!(
-                "still running after {DEADLINE:?}: {:?}\n{}",
+                "still running after {deadline:?}: {:?}\n{}",
                 self.arguments,
                 String::from_utf8_lossy(&output.stderr)
             );

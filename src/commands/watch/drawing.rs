@@ -213,10 +213,16 @@ mod tests {
     #[test]
     fn every_size_of_a_screen_is_kept_to() {
         let snapshot = snapshot();
-        for keys in ["", "G", "\r", "G\r", "s", "?", "/ann", "/nobody", "/ann\rG\r\t"] {
-            let wide = [33, 34, 39, 40, 47, 48, 55, 56, 59, 60, 80, 149, 150, 250];
-            for columns in (0..30).step_by(4).chain([9, 22, 23, 29]).chain(wide) {
-                for rows in [0, 1, 2, 3, 5, 14, 15, 45] {
+        let all_keys = ["", "G", "\r", "G\r", "s", "?", "/ann", "/nobody", "/ann\rG\r\t"];
+        let wide = [33, 34, 39, 40, 47, 48, 55, 56, 59, 60, 80, 149, 150, 250];
+        let all_columns: Vec<u16> = (0..30).step_by(4).chain([9, 22, 23, 29]).chain(wide).collect();
+        // Each size with one or two of the nine: to draw them with all takes twelve seconds.
+        for (place, keys) in all_keys.into_iter().enumerate() {
+            for (column, &columns) in all_columns.iter().enumerate() {
+                for (row, rows) in [0, 1, 2, 3, 5, 14, 15, 45].into_iter().enumerate() {
+                    if (place + column + row) % 5 != 0 {
+                        continue;
+                    }
                     let mut view = View::default();
                     draw_of(&snapshot, &mut view, (20, 5));
                     press(&mut view, keys);
