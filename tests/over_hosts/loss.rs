@@ -8,6 +8,10 @@ use super::scene::Scene;
 use super::{TTL, held, hosts_with, seats, waiting};
 use crate::support::{Etcd, eventually, needs_etcd, state_of, tell};
 
+fn is_alive(pid: i32) -> bool {
+    state_of(pid).is_some_and(|state| state != 'Z')
+}
+
 /// "`on_lost = \"stop\"`: the program gets TERM, then KILL, so early that it is gone before the deadline."
 #[test]
 fn a_program_is_ended_before_others_can_get_its_slot() {
@@ -30,6 +34,28 @@ fn a_program_is_ended_before_others_can_get_its_slot() {
     // late, and that it is once; one that is wrong is late each time.
     let mut ended = (0..5).map(time_to_the_end).inspect(|ended| tell(&format!("ended after {ended:?}")));
     assert!(ended.any(|ended| ended < Duration::from_millis(5800)), "late each time");
+}
+
+/// An agent that is restarted during a cut counts on: the programs of its host end before others get their
+/// slots.
+#[test]
+fn a_restart_during_a_cut_does_not_forget_the_deadline() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
+    let ((mut one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.cut(true);
+    one.restart();
+    second.write_line("it runs");
+    assert_eq!(second.read_line(), "it runs\n");
+    assert!(!is_alive(running.pid()), "two programs run");
+    // What was ended stays ended when the site is back.
+    way.cut(false);
+    eventually("one is counted", || (held(&one) == 1 && held(&two) == 1).then_some(()));
 }
 
 /// "`keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit
