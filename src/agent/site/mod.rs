@@ -129,8 +129,8 @@ pub(super) struct Site {
     tickets: BTreeMap<u64, Tickets>,
     resting: BTreeMap<u64, Resting>,
     absences: BTreeMap<String, Absence>,
-    /// Holdings that are being ended because the site is lost, and whether they were killed.
-    ended: BTreeMap<u64, bool>,
+    /// Holdings that are being ended because the site is lost, and when they were killed last.
+    ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,
     /// Tables in which somebody has to look again.
