@@ -3,15 +3,18 @@
 
 use std::{os::fd::OwnedFd, time::SystemTime};
 
-use super::saved::{SavedHolding, SavedSlots};
+use super::{
+    alive::Alive,
+    saved::{SavedHolding, SavedSlots},
+};
 use crate::{
     keeper::{held::Held, memory},
     sys::{
         failure::{Errno, Failure},
-        fifo::{self, Fifo},
+        fifo::Fifo,
         file_id::FileId,
         pidfd::PidFd,
-        process::{self, Process},
+        process::Process,
         signal::Signal,
     },
     terms::{hold::Hold, location::name_on_site, on_lost::OnLost},
@@ -126,40 +129,31 @@ impl Holding {
         true
     }
 
-    /// Tells it to end, or ends it; where more than the process itself keeps its slots, with everything below
-    /// it.
-    pub(super) fn signal(&self, kill: bool) {
-        let signal = if kill { Signal::SIGKILL } else { Signal::SIGTERM };
-        // Whoever is below is found first: an orphan has another parent.
-        let below = if self.saved.hold > Hold::Process { self.below() } else { Vec::new() };
-        if let Some(process) = &self.process {
-            let _ = process.signal(signal);
-        }
-        for process in below {
-            let _ = process.signal(signal);
+    /// Tells it to end, and everything that keeps its slots.
+    pub(super) fn terminate(&self, alive: &Alive) {
+        for process in self.process.iter().chain(&self.below(alive)) {
+            let _ = process.signal(Signal::SIGTERM);
         }
     }
 
-    /// The descendants of its process, and whoever else has its FIFO open.
-    fn below(&self) -> Vec<PidFd> {
-        let fifo = self.fifo.as_ref().map(Fifo::id);
-        let is_below = |process: &Process| {
-            process.pid != self.saved.pid
-                && (process::lineage(process.pid).any(|above| above == self.saved.pid)
-                    || fifo.is_some_and(|fifo| fifo::of_process(process.pid).contains(&fifo)))
-        };
-        let of = |process: &Process| {
-            let opened = PidFd::open(process.pid).ok()?;
-            // Whoever has its number by now is somebody else.
-            let is_same = Process::find(process.pid).is_some_and(|now| now.started == process.started);
-            is_same.then_some(opened)
-        };
-        let own = process::own_pid();
-        process::all()
-            .iter()
-            .filter(|process| process.pid != own && is_below(process))
-            .filter_map(of)
-            .collect()
+    /// Kills it, with everything alive that keeps its slots. Says how many were found beside the process
+    /// itself. Where all below that process keep the slots, it goes last: as long as it is there, an orphan
+    /// is below it.
+    pub(super) fn kill(&self, alive: &Alive) -> usize {
+        let below = self.below(alive);
+        let goes = below.is_empty() || self.saved.hold < Hold::Tree;
+        for process in below.iter().chain(self.process.iter().filter(|_| goes)) {
+            let _ = process.signal(Signal::SIGKILL);
+        }
+        below.len()
+    }
+
+    /// Who keeps its slots beside its process.
+    fn below(&self, alive: &Alive) -> Vec<PidFd> {
+        if self.saved.hold == Hold::Process {
+            return Vec::new();
+        }
+        alive.below(self.saved.pid, self.fifo.as_ref().map(Fifo::id))
     }
 
     /// Whether a process that has this FIFO, or is this one, may use its slots in a nested launch: they are

@@ -7,6 +7,7 @@
 //! its launch is told, so that the agent's own death loses nothing.
 
 mod admission;
+mod alive;
 mod allowance;
 mod awaited;
 mod ending;

@@ -8,6 +8,7 @@ use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -37,6 +38,12 @@ const MODE: u32 = 0o600;
 const TABLES: &str = "tables";
 const TABLES_OF_SITE: &str = "tables-of-site";
 
+/// The folder of what the agent has to know of the site when it starts.
+const SITE: &str = "site";
+
+/// In it: when the host's key was confirmed last, since boot.
+const CONFIRMED: &str = "confirmed.json";
+
 /// The directory.
 #[derive(Debug)]
 pub(super) struct State {
@@ -58,7 +65,7 @@ const GIVEN: &str = "json";
 const STARTED: &str = "started";
 
 /// What is written down, in a folder each.
-const FOLDERS: [&str; 4] = ["holdings", "places", TABLES, TABLES_OF_SITE];
+const FOLDERS: [&str; 5] = ["holdings", "places", SITE, TABLES, TABLES_OF_SITE];
 
 impl State {
     /// Opens it, makes it where it is missing, and empties it where it is another boot's.
@@ -199,6 +206,17 @@ impl State {
     fn stamps(&self, table: &str) -> PathBuf {
         let (directory, name) = name_on_site(table).map_or((TABLES, table), |name| (TABLES_OF_SITE, name));
         self.directory.join(directory).join(format!("{name}.json"))
+    }
+
+    /// Writes down when the host's key was confirmed last at the site, since boot.
+    pub(super) fn write_confirmation(&self, confirmed: Duration) -> Result<(), Failure> {
+        put(&self.directory.join(SITE).join(CONFIRMED), &confirmed)
+    }
+
+    /// What was written down of that. A file that cannot be read says that it was long ago.
+    pub(super) fn confirmation(&self) -> Option<Duration> {
+        let path = self.directory.join(SITE).join(CONFIRMED);
+        path.exists().then(|| read(&path).unwrap_or_default())
     }
 
     /// A new FIFO for a holding.

@@ -20,12 +20,20 @@ const END: u8 = 6;
 struct Plan {
     /// The first host's key vanishes although its lease lives.
     vanishings: u8,
-    /// Answers that are lost, transactions that are late, agents that die.
+    /// Answers that are lost, and transactions that are late.
     mishaps: u8,
+    /// Agents that die and come back.
+    deaths: u8,
 }
 
 /// Small ones, each of which some rule needs.
-const PLANS: [Plan; 2] = [Plan { vanishings: 2, mishaps: 0 }, Plan { vanishings: 0, mishaps: 1 }];
+const PLANS: [Plan; 4] = [
+    Plan { vanishings: 2, mishaps: 0, deaths: 0 },
+    Plan { vanishings: 0, mishaps: 1, deaths: 0 },
+    Plan { vanishings: 0, mishaps: 0, deaths: 1 },
+    // A host that is cut off, and whose agent dies meanwhile.
+    Plan { vanishings: 1, mishaps: 0, deaths: 1 },
+];
 
 /// A rule of the protocol that is left out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,6 +57,8 @@ enum Without {
     Read,
     /// Whoever sees a host absent deletes at once (`absence.rs`).
     Patience,
+    /// An agent that is restarted does not read when its host was last confirmed (`deadline.rs`).
+    Saved,
 }
 
 /// A transaction on its way.
@@ -69,6 +79,8 @@ struct Agent {
     own: Option<u8>,
     /// When the last read was sent that found it so.
     confirmed: Option<u8>,
+    /// The same as it was last written down, for an agent that is started later.
+    saved: Option<u8>,
     /// What is on its way, and whether the answer is still waited for.
     sent: Option<Sent>,
     /// A transaction that may be carried out later, though nobody waits for its answer any more.
@@ -98,6 +110,7 @@ struct State {
     agents: [Agent; 2],
     vanishings: u8,
     mishaps: u8,
+    deaths: u8,
 }
 
 /// What must never be.
@@ -111,7 +124,8 @@ enum Broken {
 
 impl State {
     fn first() -> Self {
-        let agent = |revision| Agent { own: Some(revision), confirmed: Some(0), ..Agent::default() };
+        let agent =
+            |revision| Agent { own: Some(revision), confirmed: Some(0), saved: Some(0), ..Agent::default() };
         Self {
             now: 0,
             revision: 2,
@@ -121,11 +135,17 @@ impl State {
             agents: [agent(1), agent(2)],
             vanishings: 0,
             mishaps: 0,
+            deaths: 0,
         }
     }
 
     fn is_in_time(&self, host: usize) -> bool {
         self.agents[host].confirmed.is_some_and(|confirmed| self.now < confirmed + TTL)
+    }
+
+    /// Whether the deadline has passed. An agent that knows of none ends nothing.
+    fn is_late(&self, host: usize) -> bool {
+        self.agents[host].confirmed.is_some_and(|confirmed| self.now >= confirmed + TTL)
     }
 
     /// etcd carries something out. Says whether its conditions held.
@@ -165,7 +185,7 @@ impl State {
             later.now += 1;
             for host in 0..2 {
                 // Gone before the deadline, not at it.
-                if later.agents[host].runs && !later.is_in_time(host) && without != Without::End {
+                if later.agents[host].runs && later.is_late(host) && without != Without::End {
                     later.agents[host].runs = false;
                 }
             }
@@ -230,6 +250,10 @@ impl State {
         } else if agent.own.is_some() && self.keys[host] == agent.own {
             step(&|state| state.agents[host].confirmed = Some(state.now));
         }
+        // What was confirmed is written down, sooner or later; it matters only to an agent that is started later.
+        if agent.saved != agent.confirmed && self.deaths < plan.deaths {
+            step(&|state| state.agents[host].saved = state.agents[host].confirmed);
+        }
         if agent.sent.is_some() {
             return;
         }
@@ -270,18 +294,20 @@ impl State {
             step(&|state| state.agents[host].sent = Some(Sent::Delete { written }));
         }
         // The agent dies and comes back: the program goes on as long as it may, and is found again.
-        if self.mishaps < plan.mishaps {
+        if self.deaths < plan.deaths {
             step(&|state| {
                 let agent = &mut state.agents[host];
                 let runs = agent.runs;
+                let saved = agent.saved;
                 *agent = Agent {
                     runs,
-                    confirmed: agent.confirmed,
+                    confirmed: saved.filter(|_| without != Without::Saved),
+                    saved,
                     late: agent.sent.or(agent.late),
                     ..Agent::default()
                 };
                 agent.gave_up = true;
-                state.mishaps += 1;
+                state.deaths += 1;
             });
         }
     }
@@ -346,7 +372,8 @@ fn explore(without: Without, plan: Plan) -> (usize, Option<Broken>) {
 fn nobody_is_given_a_slot_whose_program_runs() {
     let mut plans = PLANS.to_vec();
     if std::env::var_os("RUNGATE_MODEL").is_some() {
-        plans.extend([Plan { vanishings: 1, mishaps: 1 }, Plan { vanishings: 2, mishaps: 2 }]);
+        let both = Plan { vanishings: 1, mishaps: 1, deaths: 1 };
+        plans.extend([both, Plan { vanishings: 2, mishaps: 2, deaths: 0 }]);
     }
     for plan in plans {
         let (states, broken) = explore(Without::Nothing, plan);
@@ -358,17 +385,18 @@ fn nobody_is_given_a_slot_whose_program_runs() {
 /// "Show that it fails when any one of the compares is left out."
 #[test]
 fn each_condition_of_the_site_is_missed() {
-    let [vanishings, mishaps] = PLANS;
+    let [vanishings, mishaps, _, cut] = PLANS;
     let vanishing = Plan { vanishings: 1, ..vanishings };
     for (without, plan, expected) in [
         (Without::SameAbsence, vanishings, Broken::SlotDeleted),
         (Without::SameSlot, Plan { vanishings: 1, ..mishaps }, Broken::SlotDeleted),
         (Without::Free, Plan { mishaps: 0, ..mishaps }, Broken::TwoPrograms),
-        (Without::OwnKey, mishaps, Broken::SlotLost),
+        (Without::OwnKey, Plan { deaths: 1, ..mishaps }, Broken::SlotLost),
         (Without::Anew, mishaps, Broken::SlotLost),
         (Without::End, vanishing, Broken::TwoPrograms),
         (Without::Read, vanishing, Broken::TwoPrograms),
         (Without::Patience, vanishing, Broken::TwoPrograms),
+        (Without::Saved, cut, Broken::TwoPrograms),
     ] {
         let (_, broken) = explore(without, plan);
         assert_eq!(broken, Some(expected), "{without:?}");

@@ -8,6 +8,10 @@ use super::scene::Scene;
 use super::{TTL, held, hosts_with, seats, waiting};
 use crate::support::{Etcd, eventually, needs_etcd, state_of, tell};
 
+fn is_alive(pid: i32) -> bool {
+    state_of(pid).is_some_and(|state| state != 'Z')
+}
+
 /// "`on_lost = \"stop\"`: the program gets TERM, then KILL, so early that it is gone before the deadline."
 #[test]
 fn a_program_is_ended_before_others_can_get_its_slot() {
@@ -30,6 +34,65 @@ fn a_program_is_ended_before_others_can_get_its_slot() {
     // late, and that it is once; one that is wrong is late each time.
     let mut ended = (0..5).map(time_to_the_end).inspect(|ended| tell(&format!("ended after {ended:?}")));
     assert!(ended.any(|ended| ended < Duration::from_millis(5800)), "late each time");
+}
+
+/// An agent that is restarted during a cut counts on: the programs of its host end before others get their
+/// slots.
+#[test]
+fn a_restart_during_a_cut_does_not_forget_the_deadline() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
+    let ((mut one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.cut(true);
+    one.restart();
+    second.write_line("it runs");
+    assert_eq!(second.read_line(), "it runs\n");
+    assert!(!is_alive(running.pid()), "two programs run");
+    // What was ended stays ended when the site is back.
+    way.cut(false);
+    eventually("one is counted", || (held(&one) == 1 && held(&two) == 1).then_some(()));
+}
+
+/// With `hold = "tree"` everything below the launch ends before others get the slot, also programs that ignore TERM
+/// and start others all the time.
+#[test]
+fn a_tree_that_goes_on_forking_ends_before_others_can_get_its_slot() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    one.site.script("forks", "#!/bin/sh\ntrap '' TERM\nsleep 0.02\n\"$0\" &\nexit 0\n");
+    one.site.script(
+        "matlab",
+        "
+        #!/bin/sh
+        trap '' TERM
+        for chain in 1 2 3 4; do \"${0%matlab}forks\" & done
+        exec cat
+        ",
+    );
+    let forks = one.site.path("bin/forks");
+    Scene::meet(&[&one, &two]);
+    let _tree = one.test().args(["run", "--hold", "tree", "--", "matlab"]).spawn();
+    eventually("it forks", || (running(&forks) > 0).then_some(()));
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.cut(true);
+    second.write_line("it runs");
+    assert_eq!(second.read_line(), "it runs\n");
+    assert_eq!(running(&forks), 0, "what is below the first launch goes on");
+}
+
+/// How many processes there are that run this script.
+fn running(script: &std::path::Path) -> usize {
+    let all = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+    let lines = all.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(&*script.to_string_lossy())).count()
 }
 
 /// "`keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit

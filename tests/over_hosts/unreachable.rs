@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use super::{TTL, held, seats};
+use super::{TTL, held, seats, status};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd};
 
 /// "No endpoint answers at the start of a launch: 74, naming the endpoints tried and for how long."
@@ -22,6 +22,24 @@ fn a_site_that_cannot_be_reached_refuses() {
             ",
         )
         .status(74);
+}
+
+/// An agent that has never reached etcd says so in its log, once, and with what to do.
+#[test]
+fn an_agent_that_never_reaches_the_site_says_so() {
+    needs_etcd!();
+    let settings = "version = 1\n[site]\nendpoints = [\"http://127.0.0.1:1\"]\nttl = \"60s\"\n";
+    let mut host = Host::new("lab1", &seats(1, ""), settings);
+    eventually("it has tried for long enough", || {
+        let lasts = status(&host)["site"]["trouble"]["lasts"].as_f64();
+        lasts.filter(|lasts| *lasts > 5.0)
+    });
+    host.agent.signal(Signal::SIGKILL);
+    let log = host.agent.end().stderr;
+    assert_eq!(log.matches("rungate-agent: the site has not been reached for").count(), 1, "{log}");
+    for part in ["trying http://127.0.0.1:1: ", "etcdctl endpoint health", "until then it gives no slots"] {
+        assert!(log.contains(part), "{part:?} is not in\n{log}");
+    }
 }
 
 /// "`unreachable = \"start\"`: without a slot, logged as would-refuse."

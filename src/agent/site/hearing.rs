@@ -110,6 +110,7 @@ impl Service {
         }
         if is_complete {
             site.confirm(sent);
+            self.save_confirmation();
         }
         true
     }

@@ -2,17 +2,18 @@
 //! slots; the others go on, and when the site is back their slots are taken anew, beyond the limit where
 //! others have them, so that the count is true.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{
-    Site,
+    PATIENCE, Site, TICK,
+    announcement::log,
     etcd::{Compare, Done, Operation, Transaction, Trouble},
     key::Key,
     record::{SlotRecord, bytes},
     work::Work,
 };
 use crate::{
-    agent::{holding::Holding, service::Service},
+    agent::{alive::Alive, holding::Holding, service::Service},
     deliberate_fault::DeliberateFault,
     sys::process,
     terms::{
@@ -21,6 +22,9 @@ use crate::{
     },
 };
 
+/// So often it is looked at once for processes that are to be killed.
+const LOOKS: usize = 4;
+
 impl Site {
     /// When programs that are to be stopped get TERM and KILL, since boot. The last read that found the
     /// host's key is at most a third of the ttl old as long as all is well.
@@ -28,45 +32,76 @@ impl Site {
         let deadline = self.deadline()?;
         Some((deadline.saturating_sub(self.ttl / 4), deadline.saturating_sub(self.ttl / 10)))
     }
+
+    /// Says in the log that this host is about to lose the site, or never reached it.
+    fn say_what_is_lost(&mut self) {
+        let Some((_, since)) = self.trouble.as_ref().filter(|_| !self.has_warned) else { return };
+        let now = process::since_boot().unwrap_or_default();
+        let (is_late, then) = match self.confirmed {
+            Some(confirmed) => {
+                let is_late = now.saturating_sub(confirmed) > self.ttl / 2;
+                (is_late, format!("after {} s this host is taken for gone", self.ttl.as_secs()))
+            }
+            None => (since.elapsed() > PATIENCE, "until then it gives no slots".to_owned()),
+        };
+        if is_late {
+            self.has_warned = true;
+            log(&format!("{}; {then}", self.why()));
+        }
+    }
 }
 
 impl Service {
-    /// Ends what has to be gone before others can get its slots, and says when the site is about to be lost.
+    /// Ends what has to be gone before others can get its slots.
     pub(super) fn end_what_is_lost(&mut self) {
         let Some(site) = &mut self.site else { return };
+        site.say_what_is_lost();
         let Some((term, kill)) = site.ends_at() else { return };
         let now = process::since_boot().unwrap_or_default();
-        let since = site.confirmed.map_or(Duration::ZERO, |confirmed| now.saturating_sub(confirmed));
-        if since > site.ttl / 2 && !site.has_warned && site.trouble.is_some() {
-            site.has_warned = true;
-            let why = site.why();
-            super::announcement::log(&format!(
-                "{why}; after {} s this host is taken for gone",
-                site.ttl.as_secs()
-            ));
-        }
         if now < term || DeliberateFault::NoMargin.is_on() {
             return;
         }
         let is_concerned = |holding: &Holding| holding.on_lost() == Some(OnLost::Stop);
-        let lost: Vec<u64> = self
-            .holdings
-            .iter()
-            .filter(|(_, holding)| is_concerned(holding))
-            .map(|(number, _)| *number)
-            .collect();
-        for number in lost {
-            self.end_lost(number, now >= kill);
+        let lost = self.holdings.iter().filter(|(_, holding)| is_concerned(holding));
+        let lost: Vec<u64> = lost.map(|(number, _)| *number).collect();
+        if now >= kill {
+            return self.kill_lost(&lost);
+        }
+        let is_new = |number: &u64| !site.ended.contains_key(number);
+        let told: Vec<u64> = lost.into_iter().filter(is_new).collect();
+        if told.is_empty() {
+            return;
+        }
+        let alive = Alive::look();
+        for number in told {
+            site.ended.insert(number, None);
+            if let Some(holding) = self.holdings.get(&number) {
+                holding.terminate(&alive);
+            }
         }
     }
 
-    /// Ends one holder, once by each signal.
-    pub(super) fn end_lost(&mut self, number: u64, is_last: bool) {
+    /// Kills what keeps the slots of these holdings, and looks again for what was started meanwhile. What is
+    /// left then is killed at the next tick: a program may start others faster than they are found.
+    fn kill_lost(&mut self, numbers: &[u64]) {
         let Some(site) = &mut self.site else { return };
-        let Some(holding) = self.holdings.get(&number) else { return };
-        if site.ended.get(&number).is_none_or(|was_killed| is_last && !was_killed) {
-            site.ended.insert(number, is_last);
-            holding.signal(is_last);
+        let now = Instant::now();
+        let is_due = |number: &&u64| {
+            let killed = site.ended.get(number).copied().flatten();
+            killed.is_none_or(|killed| now.saturating_duration_since(killed) >= TICK / 2)
+        };
+        let due: Vec<u64> = numbers.iter().filter(is_due).copied().collect();
+        site.ended.extend(due.iter().map(|number| (*number, Some(now))));
+        if due.is_empty() {
+            return;
+        }
+        let holdings: Vec<&Holding> = due.iter().filter_map(|number| self.holdings.get(number)).collect();
+        for _ in 0..LOOKS {
+            let alive = Alive::look();
+            let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
+            if found.unwrap_or(0) == 0 {
+                return;
+            }
         }
     }
 
@@ -122,7 +157,7 @@ impl Service {
         if is_taken {
             // After a restore the other one may be gone already, and nobody was let in since.
             if holding.on_lost() == Some(OnLost::Stop) && site.is_held_back().is_none() {
-                return self.end_lost(number, true);
+                return self.kill_lost(&[number]);
             }
             let table = self.store.table(&table_of_site(name));
             let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };

@@ -8,6 +8,7 @@ mod about;
 mod absence;
 mod admission;
 mod announcement;
+mod deadline;
 mod etcd;
 mod freeing;
 mod hearing;
@@ -107,6 +108,8 @@ pub(super) struct Site {
     registered: Duration,
     /// When the last read was sent that found it so, since boot.
     confirmed: Option<Duration>,
+    /// The same as it was written down last.
+    saved: Option<Duration>,
     /// What is wrong, and since when.
     trouble: Option<(Trouble, Instant)>,
     /// The same where another host has this one's name.
@@ -126,8 +129,8 @@ pub(super) struct Site {
     tickets: BTreeMap<u64, Tickets>,
     resting: BTreeMap<u64, Resting>,
     absences: BTreeMap<String, Absence>,
-    /// Holdings that are being ended because the site is lost, and whether they were killed.
-    ended: BTreeMap<u64, bool>,
+    /// Holdings that are being ended because the site is lost, and when they were killed last.
+    ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,
     /// Tables in which somebody has to look again.
@@ -197,6 +200,7 @@ impl Site {
             registration: None,
             registered: Duration::ZERO,
             confirmed: None,
+            saved: None,
             trouble: None,
             twin: None,
             leases_lost: 0,
@@ -224,6 +228,7 @@ impl Site {
         let now = process::since_boot().unwrap_or(Duration::MAX);
         // Nothing is begun that would have to be ended at once.
         self.registration.is_some()
+            && self.saved.is_some()
             && self.mirror.is_known()
             && self.is_named()
             && self.ends_at().is_some_and(|(first, _)| now < first)

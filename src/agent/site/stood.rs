@@ -8,8 +8,9 @@ use super::{Site, number, ticket_keys::Tickets};
 use crate::{agent::service::Service, terms::location::name_on_site};
 
 impl Service {
-    /// Takes up the tickets of those who stood in line.
+    /// Takes up the tickets of those who stood in line, and when the host was confirmed last.
     pub(in crate::agent) fn restore_tickets(&mut self) {
+        self.restore_confirmation();
         let is_at_site = |place: &u64| {
             let lines = self.returning.get(place).map(|returning| &returning.saved.lines);
             lines.is_some_and(|lines| lines.iter().any(|line| name_on_site(&line.table).is_some()))

@@ -1,0 +1,49 @@
+//! All processes of the host, as one look at `/proc` found them: who is below whom, and who has which FIFO.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    keeper::signalling::open_unchanged,
+    sys::{
+        fifo,
+        file_id::FileId,
+        pidfd::PidFd,
+        process::{self, Process},
+    },
+};
+
+/// They.
+pub(super) struct Alive {
+    processes: BTreeMap<i32, Process>,
+    /// The FIFOs of launches that each of them has open.
+    fifos: BTreeMap<i32, Vec<FileId>>,
+}
+
+impl Alive {
+    /// One look.
+    pub(super) fn look() -> Self {
+        let own = process::own_pid();
+        let all = process::all().into_iter().filter(|process| process.pid != own && !process.is_zombie());
+        let processes: BTreeMap<i32, Process> = all.map(|process| (process.pid, process)).collect();
+        let fifos = processes.keys().map(|pid| (*pid, fifo::of_process(*pid)));
+        let fifos = fifos.filter(|(_, fifos)| !fifos.is_empty()).collect();
+        Self { processes, fifos }
+    }
+
+    /// The descendants of a process, and all others that have this FIFO open.
+    pub(super) fn below(&self, pid: i32, fifo: Option<FileId>) -> Vec<PidFd> {
+        let has_fifo =
+            |of: i32| self.fifos.get(&of).is_some_and(|all| fifo.is_some_and(|fifo| all.contains(&fifo)));
+        let is_below = |process: &&Process| {
+            process.pid != pid && (self.is_descendant(process.pid, pid) || has_fifo(process.pid))
+        };
+        self.processes.values().filter(is_below).filter_map(open_unchanged).collect()
+    }
+
+    fn is_descendant(&self, pid: i32, of: i32) -> bool {
+        let parent = |pid: &i32| self.processes.get(pid).map(|process| process.parent);
+        // A number that was given again could make a circle of them.
+        let mut above = std::iter::successors(parent(&pid), parent).take(self.processes.len());
+        above.any(|above| above == of)
+    }
+}
