@@ -251,3 +251,13 @@ fn site() -> (Site, Running) {
 fn others_launch(site: &Site) {
     site.test().user("games").args(["run", "--", "free"]).status(0);
 }
+
+/// How much of a processor a process has used. That is the same on a machine with much else to do, and while it is used
+/// nobody else is heard.
+fn used_by(process: &Running) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid())).expect("it runs");
+    let fields = stat.rsplit_once(") ").expect("a name in parentheses").1.split(' ');
+    // The fields after the name begin with the third; a hundred ticks are a second.
+    let ticks = fields.skip(14 - 3).take(2).map(|field| field.parse::<u64>().expect("a number"));
+    Duration::from_millis(10 * ticks.sum::<u64>())
+}
