@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rungate::keeper::agent::message::Request;
 
-use super::{FAILED, Mob, REFUSED, WAITS, others_launch, question, site};
+use super::{FAILED, Mob, REFUSED, WAITS, others_launch, question, site, used_by};
 use crate::support::{Running, Site, needs_root};
 
 /// A quarter of what an agent has that does not say otherwise, for a quarter of those whom one user may have wait.
@@ -53,4 +53,44 @@ fn waits_that_fail_together_fail_one_after_the_other() {
     assert_eq!(mob.ends_with(), BTreeMap::from([(FAILED, WAITERS)]));
     assert!(!agent.is_zombie());
     others_launch(&site);
+}
+
+/// How much of a processor it takes to refuse so many, of whom none is heard of for so long that they count as away
+/// when their time is over.
+struct Unheard {
+    _site: Site,
+    agent: Running,
+    _holder: Running,
+    mob: Mob,
+    count: usize,
+    used: Duration,
+}
+
+impl Unheard {
+    #[track_caller]
+    fn wait(count: usize) -> Self {
+        let (site, agent) = site();
+        let holder = site.test().args(["run", "--", "matlab"]).spawn();
+        let mut mob = Mob::of(&site, "bin");
+        mob.calls(count);
+        mob.asks_until(question("matlab"), Duration::from_secs(5));
+        mob.hears();
+        let used = used_by(&agent);
+        Self { _site: site, agent, _holder: holder, mob, count, used }
+    }
+
+    #[track_caller]
+    fn end(mut self) -> Duration {
+        assert_eq!(self.mob.ends_with(), BTreeMap::from([(REFUSED, self.count)]));
+        used_by(&self.agent) - self.used
+    }
+}
+
+/// Four times as many take four times as long, or a little more, and not sixteen times.
+#[test]
+fn waits_that_end_unheard_of_take_as_long_as_there_are_many() {
+    needs_root!();
+    let [few, many] = [250, 1000].map(Unheard::wait);
+    let (few, many) = (few.end(), many.end());
+    assert!(many < 10 * few.max(Duration::from_millis(100)), "{few:?} of a processor, and {many:?}");
 }

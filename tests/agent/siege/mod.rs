@@ -2,6 +2,7 @@
 //! speaks its language. Each attack is as small as it can be and still be seen, and nothing but the attacker feels it.
 
 mod delegated;
+mod ends;
 mod ends_together;
 mod lost_turn;
 mod memory;
@@ -25,6 +26,7 @@ use crate::support::{Running, Site, set_mode};
 const GRANTED: u8 = 1;
 const REFUSED: u8 = 2;
 const WAITS: u8 = 3;
+const DONE: u8 = 5;
 const TABLES: u8 = 6;
 const FAILED: u8 = 7;
 
@@ -33,6 +35,7 @@ const FAILED: u8 = 7;
 /// file, a question with a wait, for as long as it takes until the same moment, in so many milliseconds. `hear`: waits
 /// for an answer over each connection, and counts them by their numbers; 0 is the end of the connection. `end`: the
 /// same, for the first answer that does not say that it waits. `drop`: hangs up.
+/// `listen NUMBER COUNT`: waits over each connection for so many answers of this number, or its end.
 const MOB: &str = r#"
 import resource, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -81,6 +84,13 @@ for line in sys.stdin:
         while verb == "end" and 3 in heard:
             heard = [hear(c) if kind == 3 else kind for c, kind in zip(calls, heard)]
         told = [f"{kind}:{heard.count(kind)}" for kind in sorted(set(heard))]
+    elif verb == "listen":
+        for c in calls:
+            heard = None
+            left = int(words[1])
+            while left and heard != 0:
+                heard = hear(c)
+                left -= heard == int(words[0])
     elif verb == "drop":
         for c in calls:
             c.close()
@@ -114,6 +124,12 @@ impl Mob {
         assert_eq!(self.obeys(&format!("call {count}")), "done\n");
     }
 
+    /// Waits over each connection for so many answers of this number, or its end.
+    #[track_caller]
+    fn listens(&mut self, kind: u8, count: usize) {
+        assert_eq!(self.obeys(&format!("listen {kind} {count}")), "done\n");
+    }
+
     /// Hangs up.
     #[track_caller]
     fn hangs_up(&mut self) {
@@ -121,15 +137,22 @@ impl Mob {
     }
 
     #[track_caller]
-    fn write(&self, request: &Request) {
-        fs::write(&self.message, request.frame().expect("it is not too long")).expect("write what is said");
+    fn write(&self, requests: &[Request]) {
+        let frames = requests.iter().flat_map(|request| request.frame().expect("it is not too long"));
+        fs::write(&self.message, frames.collect::<Vec<u8>>()).expect("write what is said");
         set_mode(&self.message, 0o644);
     }
 
     /// Says this over each connection.
     #[track_caller]
     fn says(&mut self, request: &Request) {
-        self.write(request);
+        self.says_all(std::slice::from_ref(request));
+    }
+
+    /// The same of several messages.
+    #[track_caller]
+    fn says_all(&mut self, requests: &[Request]) {
+        self.write(requests);
         let order = format!("say {}", self.message.display());
         assert_eq!(self.obeys(&order), "done\n");
     }
@@ -137,7 +160,7 @@ impl Mob {
     /// Asks over each connection, and waits until the same moment over all of them.
     #[track_caller]
     fn asks_until(&mut self, take: Take, moment: Duration) {
-        self.write(&Request::Take(Take { wait: Some(Wait::For(moment)), ..take }));
+        self.write(&[Request::Take(Take { wait: Some(Wait::For(moment)), ..take })]);
         let order = format!("until {} {}", self.message.display(), moment.as_millis());
         assert_eq!(self.obeys(&order), "done\n");
     }
@@ -227,4 +250,14 @@ fn site() -> (Site, Running) {
 #[track_caller]
 fn others_launch(site: &Site) {
     site.test().user("games").args(["run", "--", "free"]).status(0);
+}
+
+/// How much of a processor a process has used. That is the same on a machine with much else to do, and while it is used
+/// nobody else is heard.
+fn used_by(process: &Running) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid())).expect("it runs");
+    let fields = stat.rsplit_once(") ").expect("a name in parentheses").1.split(' ');
+    // The fields after the name begin with the third; a hundred ticks are a second.
+    let ticks = fields.skip(14 - 3).take(2).map(|field| field.parse::<u64>().expect("a number"));
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
