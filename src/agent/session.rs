@@ -102,6 +102,8 @@ pub(super) struct Waiting {
     pub(super) line: PlaceInLine,
     pub(super) begun: Option<Instant>,
     pub(super) beaten: Option<Instant>,
+    /// When it was answered last: it beats when it has its answer, and no sooner.
+    pub(super) answered: Option<Instant>,
     pub(super) has_waited: bool,
     /// Whether it did not answer when that was last looked at.
     pub(super) was_away: bool,
@@ -130,13 +132,6 @@ pub(super) struct Begins {
 impl std::fmt::Debug for Waiting {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Waiting").field("number", &self.line.number()).finish_non_exhaustive()
-    }
-}
-
-impl Waiting {
-    /// Whether its launch answers.
-    pub(super) fn is_away(&self) -> bool {
-        self.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY)
     }
 }
 
@@ -219,7 +214,7 @@ impl Session {
 
     /// Whether everything that was asked has its answer, and that has gone out.
     fn is_heard(&self) -> bool {
-        !self.has_to_write() && !matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
+        !self.has_to_write() && !self.is_owed_an_answer()
     }
 
     /// Whether something that has come can be heard now.
@@ -257,10 +252,25 @@ impl Session {
         1 + usize::from(self.peer.process.is_some())
     }
 
+    /// Whether its launch has not beaten for too long, although it has its answer, and nothing that it said is
+    /// still to be heard: that others are slow, or this agent, is no sign of its death.
+    pub(super) fn is_silent(&self) -> bool {
+        let Some(beaten) = self.place.beaten else { return false };
+        let due = self.place.answered.map_or(beaten, |answered| answered.max(beaten));
+        let is_unheard =
+            || self.inbox.has_message() || self.connection.wait(false, Duration::ZERO).unwrap_or(false);
+        due.elapsed() > AWAY && !self.is_owed_an_answer() && !is_unheard()
+    }
+
+    /// Whether it is this agent's turn to speak.
+    fn is_owed_an_answer(&self) -> bool {
+        matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
+    }
+
     /// Sees whether its launch answers now, and says so in the lines in which it stands.
     pub(super) fn see_whether_away(&mut self) -> bool {
         let process = Process::find(self.peer.pid);
-        let is_away = self.place.is_away() || process.is_none_or(|process| process.is_stopped());
+        let is_away = self.is_silent() || process.is_none_or(|process| process.is_stopped());
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away
@@ -278,6 +288,7 @@ impl Session {
     /// Answers; with a descriptor beside, where there is one.
     pub(super) fn answer(&mut self, answer: &Answer, beside: Option<OwnedFd>) {
         self.outbox.extend(answer.frame());
+        self.place.answered = Some(Instant::now());
         self.beside = beside.or(self.beside.take());
     }
 

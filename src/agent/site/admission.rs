@@ -36,7 +36,10 @@ impl Service {
     pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &Order) {
         let (Some(site), Some(session)) = (&mut self.site, self.sessions.get_mut(&session)) else { return };
         for name in order.tables_of_site() {
-            site.show(name, &self.store);
+            // What the mirror says is shown as soon as it has changed, and not for each look.
+            if site.stirred.contains(name) {
+                site.show(name, &self.store);
+            }
             let table = self.store.table(&crate::terms::location::table_of_site(name));
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);

@@ -18,28 +18,43 @@ use crate::{
     sys::process, terms::location::table_of_site,
 };
 
+/// What follows from a report.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Follows {
+    Nothing,
+    /// Time has passed: what is here is compared with what is there, and whoever rests for long looks again.
+    Tick,
+    /// The same, and all who rest look again.
+    Changed,
+}
+
 impl Service {
-    /// Hears everything that was reported meanwhile.
+    /// Hears everything that was reported meanwhile, and then does what follows from it once: a thousand
+    /// changes make nobody look a thousand times.
     pub(in crate::agent) fn hear_site(&mut self) {
+        let mut follows = Follows::Nothing;
         while let Some(report) = self.site.as_ref().and_then(|site| site.reports.try_recv().ok()) {
-            self.heard(report);
-            self.stir();
+            follows = follows.max(self.heard(report));
+        }
+        self.stir();
+        if follows > Follows::Nothing {
+            self.put_right();
+            self.wake(follows == Follows::Changed);
         }
     }
 
-    fn heard(&mut self, report: Report) {
-        let Some(site) = &mut self.site else { return };
+    /// Hears one report, and says what follows from it.
+    fn heard(&mut self, report: Report) -> Follows {
+        let Some(site) = &mut self.site else { return Follows::Nothing };
         match report {
             Report::Registered { revision, generation, sent } => {
                 site.registration = Some(revision);
                 site.registered = sent;
                 site.doubt_tickets();
-                if !self.confirm(sent, generation) {
-                    return;
+                if self.confirm(sent, generation) {
+                    self.settle();
+                    return Follows::Changed;
                 }
-                self.settle();
-                self.put_right();
-                self.wake(true);
             }
             Report::Confirmed { sent, revision, generation } => {
                 site.twin = None;
@@ -75,17 +90,17 @@ impl Service {
             }
             Report::Fresh(snapshot) => {
                 let changed = self.refresh(snapshot);
-                self.changed(changed);
+                return self.changed(changed);
             }
             Report::Changes(changes) => {
                 if DeliberateFault::StaleMirror.is_on() {
-                    return;
+                    return Follows::Nothing;
                 }
                 let changed = site.mirror.apply(changes);
                 site.look_at_lag();
-                self.changed(changed);
+                return self.changed(changed);
             }
-            Report::Done(number, result) => self.done(number, result),
+            Report::Done(number, result) => return self.done(number, result),
             Report::Condition(condition) => site.condition = Some(condition),
             Report::Tick => {
                 site.look_for_absent();
@@ -93,10 +108,10 @@ impl Service {
                 self.end_what_is_lost();
                 self.settle();
                 self.do_again();
-                self.put_right();
-                self.wake(false);
+                return Follows::Tick;
             }
         }
+        Follows::Nothing
     }
 
     /// The host's key was found by a read that was sent then. That protects what it holds, if all of that is
@@ -115,8 +130,10 @@ impl Service {
         true
     }
 
-    fn done(&mut self, number: u64, result: Result<Done, Trouble>) {
-        let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else { return };
+    fn done(&mut self, number: u64, result: Result<Done, Trouble>) -> Follows {
+        let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else {
+            return Follows::Nothing;
+        };
         // What was sent to the etcd before this one proves nothing now.
         let is_of_now = self.site.as_ref().is_none_or(|site| site.origin.has_sent(number));
         let result = result.and_then(|done| if is_of_now { Ok(done) } else { Err(Trouble::replaced()) });
@@ -130,21 +147,18 @@ impl Service {
             Work::Retake(holding, ..) => self.took_anew(holding, result),
             Work::Name(record) => self.named(record, result),
         }
-        if was_done {
-            self.wake(true);
-        }
+        if was_done { Follows::Changed } else { Follows::Nothing }
     }
 
     /// The mirror has changed: so do the tables in memory, and whoever waits for them looks.
-    fn changed(&mut self, Changed { tables, hosts }: Changed) {
-        let Some(site) = &mut self.site else { return };
-        site.stirred.extend(tables);
-        if !hosts.is_empty() {
-            site.look_for_absent();
+    fn changed(&mut self, Changed { tables, hosts }: Changed) -> Follows {
+        if let Some(site) = &mut self.site {
+            site.stirred.extend(tables);
+            if !hosts.is_empty() {
+                site.look_for_absent();
+            }
         }
-        self.stir();
-        self.put_right();
-        self.wake(true);
+        Follows::Changed
     }
 
     /// Shows what has changed, and lets those look who wait for it.
