@@ -144,8 +144,10 @@ impl Service {
         };
         service.restore()?;
         if let Some(site) = &settings.site {
-            service.site =
-                Some(Site::start(site, &service.bell, service.judge.clone()).map_err(Fatal::Site)?);
+            service.site = Some(
+                Site::start(site, &service.state, &service.bell, service.judge.clone())
+                    .map_err(Fatal::Site)?,
+            );
             service.restore_tickets();
         }
         Ok(service)
@@ -216,10 +218,11 @@ impl Service {
             self.accept_again(false);
             self.hear_again();
             self.hear_in_turn();
-            self.have_judged();
             let begun = Instant::now();
             self.do_what_is_due(begun);
             self.work_off(begun);
+            // Last, for all of the above may have had somebody judged again.
+            self.have_judged();
         }
     }
 

@@ -102,8 +102,8 @@ pub(super) struct Waiting {
     pub(super) line: PlaceInLine,
     pub(super) begun: Option<Instant>,
     pub(super) beaten: Option<Instant>,
-    /// When it was answered last: it beats when it has its answer, and no sooner.
-    pub(super) answered: Option<Instant>,
+    /// Whether what it has asked, or its last beat, has no answer yet.
+    pub(super) is_owed: bool,
     pub(super) has_waited: bool,
     /// Whether it did not answer when that was last looked at.
     pub(super) was_away: bool,
@@ -255,11 +255,10 @@ impl Session {
     /// Whether its launch has not beaten for too long, although it has its answer, and nothing that it said is
     /// still to be heard: that others are slow, or this agent, is no sign of its death.
     pub(super) fn is_silent(&self) -> bool {
-        let Some(beaten) = self.place.beaten else { return false };
-        let due = self.place.answered.map_or(beaten, |answered| answered.max(beaten));
+        let is_due = self.place.has_waited && !self.place.is_owed;
         let is_unheard =
             || self.inbox.has_message() || self.connection.wait(false, Duration::ZERO).unwrap_or(false);
-        due.elapsed() > AWAY && !self.is_owed_an_answer() && !is_unheard()
+        is_due && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY) && !is_unheard()
     }
 
     /// Whether it is this agent's turn to speak.
@@ -288,7 +287,9 @@ impl Session {
     /// Answers; with a descriptor beside, where there is one.
     pub(super) fn answer(&mut self, answer: &Answer, beside: Option<OwnedFd>) {
         self.outbox.extend(answer.frame());
-        self.place.answered = Some(Instant::now());
+        // From now on it has as long as ever to say something.
+        self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));
+        self.place.beaten = self.place.beaten.map(|_| Instant::now());
         self.beside = beside.or(self.beside.take());
     }
 
