@@ -4,9 +4,13 @@
 use std::{
     fs,
     os::unix::fs::{chown, symlink},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
+use rungate::keeper::agent::message::{Answer, Request, Take};
+
+use super::{Call, Mob, question, used_by};
 use crate::support::{Running, Site, Test, eventually, listing, needs_root, set_mode, unindent};
 
 const SITE: &str = r#"
@@ -107,4 +111,41 @@ fn a_file_that_breaks_while_its_people_wait_holds_up_nobody() {
     eventually("dan is to be judged again", || (judged.elapsed() > Duration::from_secs(2)).then_some(()));
     seat.kill();
     assert!(dan.answers(), "{:?}", dan.end());
+}
+
+/// For each of these and each pattern it takes some microseconds to say no.
+const ARGUMENT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const ARGUMENTS: usize = 2000;
+const PATTERNS: usize = 350;
+
+/// "A budget for each judgement, charged to the user who asks and the file that costs; others' turns come first": all
+/// judges are at it, and have more to do.
+#[test]
+fn a_delegated_file_that_takes_long_to_judge_by_keeps_nobody_else_waiting() {
+    needs_root!();
+    let patterns: String = (0..PATTERNS).map(|n| format!("\"*a*a*a*{n}b\", ")).collect();
+    let (site, agent) = site(&format!(
+        "
+        version = 1
+        [[rule]]
+        name      = \"costly\"
+        arguments = [{patterns}]
+        action    = \"deny\"
+        "
+    ));
+    matlab(&site, "dan").status(0);
+    let mut other = Call::to(&site);
+    let mut mob = Mob::of(&site, "ann");
+    mob.calls(12);
+    let (used, begun) = (used_by(&agent), Instant::now());
+    mob.says(&Request::Take(Take { arguments: vec![ARGUMENT.into(); ARGUMENTS], ..question("matlab") }));
+    // Where that takes no time there is nothing to wait for.
+    while used_by(&agent) - used < Duration::from_millis(300) && begun.elapsed() < Duration::from_secs(3) {
+        sleep(Duration::from_millis(1));
+    }
+    let used = used_by(&agent);
+    other.says(&Request::Take(question("less")));
+    assert!(matches!(other.hears(), Answer::Granted(_)));
+    let used = used_by(&agent) - used;
+    assert!(used < Duration::from_millis(2500), "{used:?} of a processor until others are judged");
 }

@@ -7,6 +7,7 @@ mod ends_together;
 mod lost_turn;
 mod memory;
 mod overdue;
+mod sweeps;
 mod unreachable_socket;
 
 use std::{collections::BTreeMap, fs, io::Write, os::unix::net::UnixStream, path::PathBuf, time::Duration};
@@ -231,7 +232,7 @@ fn question(command: &str) -> Take {
     }
 }
 
-/// A site with `matlab`, of which there is one at a time, and `free`, of which there are a hundred.
+/// A site with `matlab`, of which there is one at a time, and `free`, of which there are a thousand.
 fn site() -> (Site, Running) {
     let of = |name: &str, command: &str, limit: u32| {
         format!(
@@ -239,7 +240,7 @@ fn site() -> (Site, Running) {
              [[rule]]\nname = \"{name}\"\ncommands = [\"{command}\"]\nacquire = [\"{name}\"]\n"
         )
     };
-    let (site, agent) = Site::with_agent(&(of("seats", "matlab", 1) + &of("free", "free", 100)));
+    let (site, agent) = Site::with_agent(&(of("seats", "matlab", 1) + &of("free", "free", 1000)));
     for name in ["matlab", "free"] {
         site.program(name);
     }
