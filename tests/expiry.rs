@@ -242,6 +242,64 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     true
 }
 
+/// "The longest overdue first, and no more than are needed": the oldest of three has not the first slot.
+#[test]
+pub(crate) fn the_longest_overdue_is_ended_and_nobody_else() {
+    let site = site(3, OVERDUE);
+    let test = job(&site).through(["env", "--default-signal"]);
+    let first = test.spawn();
+    let mut oldest = test.spawn();
+    some_time_after(&oldest);
+    let mut middle = test.spawn();
+    some_time_after(&middle);
+    first.kill();
+    let mut youngest = test.spawn();
+    let held: Vec<i32> = site.held("seats.lock").iter().map(|slot| slot.pid).collect();
+    assert_eq!(held, [&youngest, &oldest, &middle].map(Running::pid));
+    let said = format!("rungate: seats: ended PID {} (job), overdue by [age], with SIGINT\n", oldest.pid());
+    job(&site).stderr(&said).status(0);
+    assert_eq!(oldest.end().ending, Ending::Signal(2));
+    middle.wait_for_echo();
+    youngest.wait_for_echo();
+}
+
+/// "Nobody is ended in vain": somebody whose slot is kept for others is longer overdue, and goes on.
+#[test]
+pub(crate) fn whoever_has_a_slot_that_the_launch_may_not_take_goes_on() {
+    needs_root!();
+    let site = site(2, &format!("reserve = [{{ for = [\"games\"], slots = 1 }}]\n{OVERDUE}"));
+    let test = |user| job(&site).user(user).through(["env", "--default-signal"]);
+    let mut kept = test("games").spawn();
+    some_time_after(&kept);
+    let mut usual = test("backup").spawn();
+    assert_eq!(
+        site.held("seats.lock").iter().map(|slot| slot.pid).collect::<Vec<_>>(),
+        [kept.pid(), usual.pid()]
+    );
+    let said = format!("rungate: seats: ended PID {} (job), overdue by [age], with SIGINT\n", usual.pid());
+    job(&site).stderr(&said).status(0);
+    assert_eq!(usual.end().ending, Ending::Signal(2));
+    kept.wait_for_echo();
+}
+
+/// "Where older launches wait, the first of them does it": a launch behind one that may not end the holder
+/// does not end it for the other.
+#[test]
+pub(crate) fn whoever_stands_behind_an_older_launch_ends_nobody() {
+    needs_root!();
+    let site = site(1, OVERDUE);
+    let mut holder = stubborn(&site, &[]);
+    let first = site.test().user("games").args(["run", "-q", "-wforever", "--", "job"]).background();
+    site.stands_in_line("seats.lock", &first);
+    assert_eq!(job(&site).outcome().ending, Ending::Status(75));
+    holder.wait_for_echo();
+    assert_eq!(signals(&site), [""; 0]);
+    // It is the line that keeps it from that.
+    first.kill();
+    let _next = job(&site).background();
+    eventually("it is asked to end", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+}
+
 /// A holder of several slots is one holder.
 #[test]
 pub(crate) fn a_holder_of_several_slots_is_ended_once() {
@@ -331,6 +389,46 @@ pub(crate) fn nobody_ends_his_own_ancestor() {
         assert_eq!(holder.read_line(), "75\n", "{hold}");
         holder.wait_for_echo();
     }
+}
+
+/// The same where somebody else is in the way as well: that one is ended, although the ancestor is longer
+/// overdue. And a sweep below a holder ends the others.
+#[test]
+pub(crate) fn somebody_else_is_ended_in_the_place_of_an_ancestor() {
+    for command in ["run -q -- job", "expire"] {
+        let site = site(2, OVERDUE);
+        let script = format!("read line; {} {command} </dev/null; echo $?; cat", site.rungate().display());
+        let mut ancestor = site.test().args(["run", "--as", "job", "--", "bash", "-c", &script]).background();
+        eventually("it has a slot", || (site.held("seats.lock").len() == 1).then_some(()));
+        some_time_after(&ancestor);
+        let mut other = job(&site).through(["env", "--default-signal"]).spawn();
+        ancestor.write_line("now");
+        assert_eq!(ancestor.read_line(), "0\n", "{command}");
+        assert_eq!(other.end().ending, Ending::Signal(2), "{command}");
+        ancestor.wait_for_echo();
+    }
+}
+
+/// "Never its own group": a launch in the group of the holder, and not below it, ends the holder alone.
+#[test]
+pub(crate) fn nobody_ends_the_group_that_they_are_in() {
+    let site = site(1, &format!("expire_kill = \"group\"\n{OVERDUE}"));
+    let script = format!(
+        "(above=$BASHPID
+          (while [ -d /proc/$above ]; do sleep 0.01; done
+           env --default-signal --unset=RUNGATE_HELD {} run -q -- job
+           echo $? >answer.new; mv answer.new answer) </dev/null >/dev/null 2>&1 &)
+         exec cat",
+        site.rungate().display()
+    );
+    let mut holder = site
+        .test()
+        .args(["run", "--as", "job", "--", "bash", "-c", &script])
+        .through(["env", "--default-signal", "setsid"])
+        .background();
+    let answer = eventually("it has an answer", || fs::read_to_string(site.path("work/answer")).ok());
+    assert_eq!(answer, "0\n");
+    assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
 /// "Without permission to signal it, the refusal says so and names it."
@@ -489,6 +587,18 @@ fn forge(site: &Site, record: &Value) {
     let text = format!("{:<255}\n", record.to_string());
     assert_eq!(text.len(), 256);
     file.write_all_at(text.as_bytes(), RECORDS).expect("the file is ours");
+}
+
+/// Whoever takes a slot now has it for a shorter time than this one: a quarter of a second passes, because a
+/// holder counts sixteenths.
+#[track_caller]
+fn some_time_after(running: &Running) {
+    eventually("some time passes", || {
+        let uptime = fs::read_to_string("/proc/uptime").expect("the time since boot");
+        let hundredths = uptime.split(' ').next().expect("two numbers").replace('.', "");
+        let now: u64 = hundredths.parse().expect("a number");
+        (now > start_of(running.pid()) + 25).then_some(())
+    });
 }
 
 fn start_of(pid: i32) -> u64 {

@@ -13,6 +13,7 @@ mod captures;
 mod completions;
 mod corpora;
 mod damaged_files;
+mod defaults;
 mod delegation;
 mod doctor;
 mod doctor_topics;

@@ -1,9 +1,11 @@
 //! Waits of single claims, lines that end, and alternatives that are lists, with real processes and users.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::policies::{full, run, shared};
-use crate::support::{Ending, Outcome, Running, Site, Test, eventually, needs_root};
+use crate::support::{Ending, Outcome, Running, Site, Test, eventually, given_time, needs_root};
 
 /// A site with these repositories, and a command for each that takes a slot of it alone.
 fn site(repositories: &str, rules: &str) -> Site {
@@ -133,6 +135,34 @@ pub(crate) fn a_line_ends() {
     second.signal(nix::sys::signal::Signal::SIGSTOP);
     let third = waits(&site, &[], "a.lock");
     drop((first, second, third));
+}
+
+/// "The time of a claim counts while the launch stands in its line": not while something else is in the way.
+#[test]
+pub(crate) fn the_time_of_a_claim_counts_in_its_line_alone() {
+    given_time(&["3", "10", "40"], the_time_counts_in_its_line);
+}
+
+fn the_time_counts_in_its_line(seconds: &str) {
+    let site = site(
+        &format!(
+            "[repository.a]\nlimit = 1\nwait = \"{seconds}s\"\n[repository.b]\nlimit = 1\nwait = \"forever\"\n"
+        ),
+        "[[rule]]\ncommands = [\"job\"]\nacquire = [\"a\", \"b\"]\n",
+    );
+    let first = takes(&site, "a");
+    let mut job = waits(&site, &[], "a.lock");
+    let b = takes(&site, "b");
+    first.kill();
+    site.stands_in_line("b.lock", &job);
+    eventually("it stands in no other", || site.line("a.lock").is_empty().then_some(()));
+    let (since, wait) = (Instant::now(), Duration::from_secs(seconds.parse().expect("a number")));
+    eventually("more than its time passes", || (since.elapsed() > wait).then_some(()));
+    let second = takes(&site, "a");
+    b.kill();
+    site.stands_in_line("a.lock", &job);
+    second.kill();
+    job.wait_for_echo();
 }
 
 /// "Whoever stands in another line already joins this one all the same."

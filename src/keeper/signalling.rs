@@ -137,3 +137,18 @@ pub fn open_unchanged(seen: &Process) -> Option<PidFd> {
 fn is_unchanged(seen: &Process) -> bool {
     Process::find(seen.pid).is_some_and(|now| (now.started, now.parent) == (seen.started, seen.parent))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_the_number_of_another_is_not_that_one() {
+        let this = Process::this().expect("/proc is mounted");
+        assert!(open_unchanged(&this).is_some());
+        let younger = Process { started: this.started - 1, ..Process::this().expect("/proc is mounted") };
+        assert!(open_unchanged(&younger).is_none(), "it started at another time");
+        let other = Process { parent: this.pid, ..Process::this().expect("/proc is mounted") };
+        assert!(open_unchanged(&other).is_none(), "it is no longer below the same one");
+    }
+}

@@ -219,6 +219,22 @@ fn a_wrapper_that_calls_its_own_shim_does_not_block_itself() {
     }
 }
 
+/// Nor does another user, to whom the holder's process and descriptors came.
+#[test]
+fn another_user_joins_nothing() {
+    needs_root!();
+    for hold in ["process", "descriptor"] {
+        let (site, _agent) = seats(1, &format!("hold = \"{hold}\""));
+        let rungate = site.rungate().display().to_string();
+        let script =
+            format!("#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nexec \"$@\" {rungate} run -- matlab inner\n");
+        site.script("matlab", &script);
+        let matlab = site.test().args(["run", "--", "matlab"]);
+        matlab.clone().args(["env"]).stdin("it runs\n").stdout("it runs\n").status(0);
+        matlab.args(["setpriv", "--reuid=games"]).stderr(REFUSED).status(75);
+    }
+}
+
 /// Who only says so joins nothing.
 #[test]
 fn a_forged_environment_joins_nothing() {

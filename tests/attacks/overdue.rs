@@ -191,6 +191,22 @@ fn an_antedated_record_makes_nobody_older() {
     holder.wait_for_echo();
 }
 
+/// The same of the lock that proves a job: nobody has had a slot for longer than they have lived.
+#[test]
+fn an_antedated_proof_makes_nobody_older() {
+    needs_root!();
+    let site = site(OVERDUE);
+    job(&site).status(0);
+    let launched = Instant::now();
+    // Taken a sixteenth of a second after the boot.
+    let holder = site.holder("seats.lock", ["posix", "write", "8:1", &format!("{}:1", GUARDIANS + 4)]);
+    let overdue =
+        eventually("it is overdue", || Some(overdue_seconds(&site)).filter(|overdue| *overdue > 0.0));
+    let most = launched.elapsed() + Duration::from_millis(20);
+    assert!(overdue <= most.as_secs_f64(), "{overdue} s, launched {most:?} ago");
+    drop(holder);
+}
+
 /// "A postdated record makes one's own program never overdue."
 #[test]
 fn a_postdated_record_makes_nobody_younger() {

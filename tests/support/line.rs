@@ -51,6 +51,7 @@ impl Site {
     #[track_caller]
     pub(crate) fn stands_in_line(&self, repository: &str, running: &Running) {
         eventually(&format!("process {} stands in the line of {repository}", running.pid()), || {
+            assert!(!running.is_zombie(), "it has ended, and stands in no line of {repository}");
             self.line(repository).iter().any(|waiter| waiter.pid == running.pid()).then_some(())
         });
     }

@@ -3,13 +3,19 @@
 
 use std::{
     ops::ControlFlow,
+    thread,
     time::{Duration, Instant},
 };
 
 use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
 use crate::{
-    keeper::{Class, Number},
-    protocol::{acquisition::Outcome, place_in_line::PlaceInLine, waiting::acquire_in_turn},
+    keeper::{Class, Number, table::Table},
+    protocol::{
+        acquisition::Outcome,
+        looks::{LOOK, Looks, Sign},
+        place_in_line::PlaceInLine,
+        waiting::acquire_in_turn,
+    },
     terms::claim::Demand,
 };
 
@@ -56,6 +62,22 @@ fn a_waiter_that_beats_is_let_go_first_and_a_silent_one_is_passed_over() {
     let silent = tables().waiting("seats", 1, 0, 3);
     silent.line[0].fall_silent();
     assert_eq!(silent.acquire(&demands).ok().map(|grant| granted(&grant)).as_deref(), Some("seats 1"));
+}
+
+/// Between the looks without the locks and the decision under them it may beat again, or another one come.
+#[test]
+fn whoever_beats_before_the_last_look_is_not_passed_over() {
+    let mut tables = tables().waiting("seats", 1, 0, 3);
+    tables.line[0].fall_silent();
+    let (looks, table) = (Looks::default(), Table::Memory(tables.store.table("seats")));
+    let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    while looks.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
+        thread::sleep(LOOK);
+    }
+    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(true));
+    tables.line.clear();
+    let _beats = tables.waiting("seats", 1, 0, 3);
+    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(false));
 }
 
 #[test]
@@ -113,6 +135,20 @@ fn a_place_stays_the_same_when_the_launch_is_decided_anew() {
             [vec![], vec![1]]
         );
     }
+}
+
+#[test]
+fn whoever_needs_another_number_gives_up_its_places_under_the_old_one() {
+    let tables = tables().held("a", 1..=1).waiting("b", 1, 0, 1);
+    let mut place = PlaceInLine::default();
+    let numbers =
+        |name| tables.store.table(name).waiters().iter().map(|waiter| waiter.number.0).collect::<Vec<_>>();
+    let one_table = [one(claim("a", 1))];
+    let _ = wait(&tables, &one_table, &mut place, &mut || ControlFlow::Break(()));
+    assert_eq!(numbers("a"), [1]);
+    let both = [one(claim("a", 1)), one(claim("b", 1))];
+    let _ = wait(&tables, &both, &mut place, &mut || ControlFlow::Break(()));
+    assert_eq!((numbers("a"), numbers("b")), (vec![2], vec![1, 2]));
 }
 
 #[test]
