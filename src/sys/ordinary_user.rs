@@ -54,7 +54,7 @@ mod tests {
     fn the_thread_is_nobody_and_the_process_stays_what_it_is() {
         let before = geteuid();
         let during = as_ordinary_user(geteuid).expect("root may become nobody");
-        assert_eq!(during.is_root(), false);
+        assert!(!during.is_root());
         assert_eq!(geteuid(), before);
         if before.is_root() {
             let closed = Path::new("/proc/1/environ");

@@ -79,9 +79,10 @@ fn other_place(arguments: &InstallPolicyArguments, steps: &[Step]) -> Option<Str
     if target.location.sources.own.is_some() {
         return None;
     }
-    let (other, name) = match target.location.is_drop_in() {
-        true => ("replace the main file", "policy.toml"),
-        false => ("add a drop-in", "50-local.toml"),
+    let (other, name) = if target.location.is_drop_in() {
+        ("replace the main file", "policy.toml")
+    } else {
+        ("add a drop-in", "50-local.toml")
     };
     Some(format!(
         "By its name it would {}. To {other} instead: rungate policy install --name {name} {}",
