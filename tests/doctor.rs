@@ -157,6 +157,85 @@ fn directories_and_lock_files_have_an_owner_and_a_mode() {
     assert!(check.stderr.contains("[directory-missing]\n"), "{}", check.stderr);
 }
 
+/// What is done to the file systems of a host, what a launch of ann's comes to then, and what the doctor finds.
+#[track_caller]
+fn under(site: &Site, how: &str, topic: &str) -> (Ending, Vec<String>) {
+    let ann = site.user("ann");
+    let ids = [format!("--reuid={}", ann.uid), format!("--regid={}", ann.gid), "--init-groups".to_owned()];
+    let commands = format!("{how} && exec \"$@\"");
+    let through = ["unshare", "--mount", "sh", "-ec", &commands, "sh"];
+    let launch =
+        site.test().args(["run", "--", "matlab"]).through(through).through(["setpriv"]).through(&ids);
+    let ending = launch.stdin("").outcome().ending;
+    (ending, found(&doctor(site, topic).through(through)).into_iter().map(|(code, _)| code).collect())
+}
+
+/// "The doctor does what a launch of an ordinary user does": what refuses a launch is never right.
+#[test]
+fn what_refuses_a_launch_is_no_ok() {
+    needs_root!();
+    let site = host();
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let refused = |code: &str| (Ending::Status(74), vec![code.to_owned()]);
+    let fine = (Ending::Status(0), Vec::new());
+    let fill = "mount -t tmpfs -o size=16k,mode=1777 tmpfs /run/rungate; touch /run/rungate/seats.lock; \
+                chmod 666 /run/rungate/seats.lock; cat /dev/zero >/run/rungate/filler 2>/dev/null || true";
+    let read_only = "mount --bind /run/rungate /run/rungate; mount -o remount,bind,ro /run/rungate";
+    assert_eq!(under(&site, "true", "repositories"), fine);
+    assert_eq!(under(&site, fill, "repositories"), refused("directory-full"));
+    assert_eq!(under(&site, read_only, "repositories"), refused("lock-file-closed"));
+    // A file for each user is created by its user.
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 1\nper = \"user\""));
+    fs::remove_file(site.path("system-run/rungate/seats.lock")).expect("the lock file");
+    // "Each user owns the lock file that counts them, and can remove it."
+    let own = vec!["lock-file-own".to_owned()];
+    assert_eq!(under(&site, "true", "repositories"), (Ending::Status(0), own));
+    assert_eq!(under(&site, fill, "repositories"), refused("directory-unusable"));
+    let empty = format!("rm -f /run/rungate/*; {read_only}");
+    assert_eq!(under(&site, &empty, "repositories"), refused("directory-unusable"));
+    let files = || fs::read_dir(site.path("system-run/rungate")).expect("a directory").count();
+    let before = files();
+    set_mode(&site.path("system-run/rungate"), 0o755);
+    assert_eq!(under(&site, "rm -f /run/rungate/*", "repositories"), refused("directory-unusable"));
+    mended(&site, "repositories", "directory-unusable");
+    set_mode(&site.path("system-run/rungate"), 0o700);
+    mended(&site, "repositories", "directory-closed");
+    assert!(files() <= before, "what was tried is gone");
+}
+
+/// A list of users says more than the bits of a mode: who is named in it is not kept out.
+#[test]
+fn what_is_tried_and_not_read_needs_no_bits() {
+    needs_root!();
+    let site = host();
+    let lock = site.path("system-run/rungate/seats.lock");
+    set_mode(&lock, 0o600);
+    let given = std::process::Command::new("setfacl").args(["-m", "o::---,u:nobody:rw"]).arg(&lock).status();
+    if !given.is_ok_and(|status| status.success()) {
+        return crate::support::skip("setfacl(1) is not installed, or the file system has no lists");
+    }
+    assert_eq!(found(&doctor(&site, "repositories")), []);
+}
+
+/// "A log for which there is no room loses its events."
+#[test]
+fn a_log_needs_room() {
+    needs_root!();
+    let site = host();
+    fs::create_dir(site.path("log")).expect("a new directory");
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &format!("{policy}[log]\nto = \"$DIR/log/rungate.jsonl\"\n"));
+    let mount = |then: &str| {
+        site.expand(&format!(
+            "mount -t tmpfs -o size=16k,mode=755 tmpfs $DIR/log; touch $DIR/log/rungate.jsonl; \
+             chmod 666 $DIR/log/rungate.jsonl; {then}"
+        ))
+    };
+    assert_eq!(under(&site, &mount("true"), "log"), (Ending::Status(0), Vec::new()));
+    let full = mount("cat /dev/zero >$DIR/log/filler 2>/dev/null || true");
+    assert_eq!(under(&site, &site.expand(&full), "log"), (Ending::Status(0), vec!["log-lost".to_owned()]));
+}
+
 /// "Will not after the next boot": `/run` is empty then.
 #[test]
 fn what_a_boot_takes_away_is_made_again() {
@@ -310,6 +389,57 @@ fn each_shim_leads_here() {
     assert_eq!(codes(), ["shim-of-another"]);
 }
 
+/// "A command that is limited, is here and has no shim starts past the policy"; any other is worth a note.
+#[test]
+fn a_shim_that_is_missing_for_what_is_limited_is_a_warning() {
+    needs_root!();
+    let site = host();
+    let shims = site.path("etc/rungate/shims");
+    fs::create_dir(&shims).expect("a new directory");
+    set_mode(&shims, 0o755);
+    symlink(site.rungate(), shims.join("matlab")).expect("a new link");
+    site.rungate_in_bin();
+    site.program("maple");
+    site.program("octave");
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let rule = |command: &str, more: &str| format!("[[rule]]\ncommands = [\"{command}\"]\n{more}\n");
+    let acquire = "acquire = [\"seats\"]";
+    let rules = [("maple", acquire), ("octave", "action = \"exempt\""), ("nightly-sync", acquire)];
+    let rules = rules.map(|(command, more)| rule(command, more)).concat();
+    site.system_file("policy.toml", &format!("{policy}{rules}"));
+    let about_shims = || {
+        let all = all_found(&doctor(&site, "shims")).into_iter();
+        all.filter(|(_, code, _)| code == "no-shim").map(|(status, _, mend)| (status, mend.concat()))
+    };
+    let install = "rungate shim install /etc/rungate/shims";
+    assert_eq!(
+        about_shims().collect::<Vec<_>>(),
+        [
+            ("warning".to_owned(), format!("{install} maple")),
+            ("note".to_owned(), format!("{install} nightly-sync octave"))
+        ]
+    );
+    mended(&site, "shims", "no-shim");
+}
+
+/// "False alarm about `exec`": a faulty policy may name the program all the same.
+#[test]
+fn a_faulty_policy_makes_no_shim_wrong() {
+    needs_root!();
+    let site = host();
+    let shims = site.path("etc/rungate/shims");
+    fs::create_dir(&shims).expect("a new directory");
+    set_mode(&shims, 0o755);
+    symlink(site.rungate(), shims.join("matlab")).expect("a new link");
+    fs::rename(site.path("bin/matlab"), site.path("work/matlab")).expect("the program");
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let policy = format!("{policy}[command.matlab]\nexec = \"$DIR/work/matlab\"\n");
+    site.system_file("policy.toml", &policy);
+    assert_eq!(found(&doctor(&site, "shims")), []);
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = many"));
+    assert_eq!(found(&doctor(&site, "shims")), []);
+}
+
 /// A program that is not there is told as the policy has it, and what is beside a warning is not said again.
 #[test]
 fn a_shim_without_a_program_says_whose_word_that_is() {
@@ -447,6 +577,11 @@ fn an_agent_that_is_needed_has_to_answer() {
             ",
         )
         .status(0);
+    // "It cannot write down what it gives."
+    let state = "mount -t tmpfs -o size=16k,mode=700 tmpfs /run/rungate-agent/state; \
+                 cat /dev/zero >/run/rungate-agent/state/filler 2>/dev/null || true; exec \"$@\"";
+    let full = doctor(&site, "agent").through(["unshare", "--mount", "sh", "-ec", state, "sh"]);
+    assert_eq!(found(&full).into_iter().map(|(code, _)| code).collect::<Vec<_>>(), ["agent-state"]);
     agent.kill();
     let codes: Vec<String> = found(&doctor(&site, "agent")).into_iter().map(|(code, _)| code).collect();
     assert_eq!(codes, ["agent-silent"]);

@@ -117,6 +117,17 @@ fn hidden_processes_are_told_to_whom_they_are_hidden_from() {
     assert_eq!(with("hidepid=0"), (false, false));
 }
 
+/// Where root cannot become another user nothing is tried, and that is said.
+#[test]
+fn what_cannot_be_tried_is_not_called_right() {
+    needs_root!();
+    let site = host();
+    let rungate = installed(&site);
+    let without = rungate.through(["/usr/bin/setpriv", "--bounding-set=-setuid"]);
+    let note = "note not-tried: Ask a user to run: rungate doctor".to_owned();
+    assert_eq!(findings(&without), [note, "ok launcher".to_owned()]);
+}
+
 /// "Which databases answer names."
 #[test]
 fn databases_of_names_are_there_and_answer() {

@@ -261,6 +261,25 @@ fn files_below(directory: &Path) -> Vec<String> {
     found
 }
 
+/// The links of all pages below a directory to files: each page, and where its link leads.
+fn pages(directory: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut links = Vec::new();
+    for page in files_below(directory)
+        .into_iter()
+        .filter(|page| Path::new(page).extension().is_some_and(|end| end == "md"))
+    {
+        let page = directory.join(page.trim_start_matches('/'));
+        let text = fs::read_to_string(&page).expect("a page");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if !target.is_empty() && !target.contains("://") {
+                links.push((page.clone(), page.parent().expect("a directory").join(target)));
+            }
+        }
+    }
+    links
+}
+
 /// "Installs by hand what the packages install", below /usr/local and /etc; "takes away what it installed,
 /// but not the settings".
 #[test]
@@ -296,6 +315,15 @@ fn by_hand_is_installed_what_the_package_has() {
     let unit = site.path("root/usr/local/lib/systemd/system/rungate-expire.service");
     let unit = fs::read_to_string(unit).expect("a unit");
     assert!(unit.contains("ExecStart=/usr/local/bin/rungate expire\n"), "{unit}");
+    let policy = fs::read_to_string(site.path("root/etc/rungate/policy.toml")).expect("the policy");
+    let schema = policy.lines().find_map(|line| line.strip_prefix("#:schema ")).expect("a schema");
+    assert!(installed.iter().any(|path| path == schema), "{schema}");
+    // No link of an installed page leads to what is not installed.
+    let links = pages(&site.path("root/usr/local/share/doc/rungate"));
+    assert!(links.iter().any(|(_, target)| target.ends_with("docs/words.md")), "{links:?}");
+    for (page, target) in links {
+        assert!(target.exists(), "{}: {}", page.display(), target.display());
+    }
     // What an administrator has written stays, whatever happens.
     site.write("root/etc/rungate/policy.toml", "# mine\n");
     install.clone().args(["--programs".as_ref(), programs.as_os_str()]).status(0);

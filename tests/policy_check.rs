@@ -6,7 +6,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::{Ending, Site, Terminal, Test, needs_tmux, storm_size};
+use crate::support::{Ending, Site, Terminal, Test, needs_root, needs_tmux, set_mode, storm_size};
 
 /// Ten mistakes, of ten kinds, the line of each told by its comment.
 const TEN_MISTAKES: &str = r#"version = 1
@@ -381,4 +381,74 @@ fn on_a_terminal_lines_are_broken_between_words() {
     assert!(said.len() > 1 && said.iter().skip(1).all(|line| line.starts_with("  ")), "{screen}");
     let joined = said.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     assert_eq!(joined, whole, "{screen}");
+}
+
+/// "A command of which only a neighbour exists on this host is a warning."
+#[test]
+fn a_command_that_is_misspelt_is_a_warning() {
+    needs_root!();
+    let site = Site::new();
+    site.directory_over_run();
+    let rule = |name: &str| format!("[[rule]]\ncommands = [\"{name}\"]\nacquire = [\"seats\"]\n");
+    let policy = |name: &str| {
+        site.system_policy(&format!("version = 1\n[repository.seats]\nlimit = 1\n{}", rule(name)));
+        site.path("etc/rungate/policy.toml")
+    };
+    site.program("matlab");
+    fs::write(site.path("system-run/rungate/seats.lock"), "").expect("a lock file");
+    set_mode(&site.path("system-run/rungate/seats.lock"), 0o666);
+    let check = || site.test().args(["policy", "check", "--strict"]);
+    policy("matlab");
+    check().status(0);
+    policy("matlb");
+    check()
+        .stderr(
+            "
+            matlb is nowhere on this host; did you mean matlab? [program-misspelt]
+              Correct the name; or, if users have the program in another place: [command.matlb] exec = \"/path/matlb\"
+            rungate: 1 warning
+            ",
+        )
+        .status(1);
+    // A name for `--as` is no program, and resembles none.
+    policy("nightly-sync");
+    check().status(0);
+}
+
+/// "Check one FILE as if it were already in place."
+#[test]
+fn a_file_is_checked_as_it_would_be_in_place() {
+    needs_root!();
+    let site = Site::new();
+    site.directory_over_run();
+    site.program("matlab");
+    let main = "version = 1\n[repository.seats]\nlimit = 5\n";
+    site.system_policy(main);
+    let rule = "[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n";
+    // It needs a repository of the main file.
+    site.write("work/tmp.1234", &format!("version = 1\n{rule}"));
+    let check = |name: &str| site.test().args(["policy", "check", "--as", name, "tmp.1234"]);
+    site.test().args(["policy", "check", "tmp.1234"]).stderr("...\nrungate: 1 fault\n").status(1);
+    check("20-x.toml").status(0);
+    assert!(!site.path("etc/rungate/policy.d").exists(), "nothing is made by a look");
+    check("20-x")
+        .stderr("rungate: [..]/20-x would not be read: the name of a drop-in ends in .toml\n")
+        .status(64);
+    check("../x.toml").stderr("rungate: --as takes policy.toml or [..]\n").status(64);
+    // As the main file it has no such repository; what stands there now does not count.
+    check("policy.toml")
+        .stderr("/etc/rungate/policy.toml:[..] [unknown-repository]\n...\nrungate: 1 fault\n")
+        .status(1);
+    // And with slots that the agent keeps.
+    let kept = format!(
+        "version = 1\n[repository.tokens]\nkeeper = \"agent\"\nlimit = 1\n{}",
+        rule.replace("seats", "tokens")
+    );
+    site.write("work/tmp.1234", &kept);
+    check("20-x.toml").stderr("...\nrungate: 1 warning\n").status(0);
+    check("policy.toml").status(0);
+    site.test()
+        .args(["policy", "check", "--as", "policy.toml", "tmp.1234", "tmp.1234"])
+        .stderr("rungate: --as is for one file\n")
+        .status(64);
 }

@@ -43,13 +43,13 @@ fn files_are_put_where_their_names_say() {
     site.write("work/new.toml", &MAIN.replace("= 5", "= 6"));
     let changed = "~ repository matlab (policy.toml:3)\n    limit  5 -> 6\n";
     install(&site, ["--dry-run", "--name", "policy.toml", "new.toml"])
-        .stdout(&format!("{changed}\nWithout --dry-run: put /etc/rungate/policy.toml in place\n"))
+        .stdout(&format!("{changed}\nWithout --dry-run: replace the main file /etc/rungate/policy.toml\n"))
         .status(0);
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
     install(&site, ["--name", "policy.toml", "new.toml"])
         .stdout(changed)
         .stderr(
-            "rungate: there is no terminal to ask on; --yes does it without a question, and --dry-run only shows it\n\
+            "rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal to ask on; --yes does it without a question\n\
              rungate: nothing was changed\n",
         )
         .status(1);
@@ -69,6 +69,88 @@ fn files_are_put_where_their_names_say() {
         .status(64);
 }
 
+/// "It says whether the file replaces the main file or becomes a drop-in; a fault says how to do the other."
+#[test]
+fn what_a_file_becomes_is_said() {
+    needs_root!();
+    let site = site();
+    let wrong = MAIN.replace("= 5", "= 6").replace("[\"matlab\"]\nacq", "[\"maple\"]\nacq");
+    site.write("work/new.toml", &wrong);
+    site.write("work/policy.toml", "version = 1\nrule = 5\n");
+    let add = "add the drop-in /etc/rungate/policy.d/new.toml";
+    install(&site, ["--yes", "new.toml"])
+        .stderr(&format!(
+            "
+            ...
+            rungate: nothing was changed: 1 fault
+            By its name it would {add}. To replace the main file instead: rungate policy install --name policy.toml new.toml
+            "
+        ))
+        .status(1);
+    // What is advised works.
+    install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).stdout("...").status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), wrong);
+    install(&site, ["--yes", "policy.toml"])
+        .stderr(
+            "
+            ...
+            rungate: nothing was changed: 1 fault
+            By its name it would replace the main file /etc/rungate/policy.toml. To add a drop-in instead: rungate policy install --name 50-local.toml policy.toml
+            ",
+        )
+        .status(1);
+    // Whoever gave the name knows.
+    install(&site, ["--yes", "--name", "policy.toml", "policy.toml"])
+        .stderr("...\nrungate: nothing was changed: 1 fault\n")
+        .status(1);
+    site.write("work/new.toml", "[repository.more]\nlimit = 1\n[[rule]]\nacquire = [\"more\"]\n");
+    let dry = install(&site, ["--dry-run", "new.toml"]).outcome();
+    assert!(dry.stdout.ends_with(&format!("\nWithout --dry-run: {add}\n")), "{dry:?}");
+}
+
+/// "Where slots are held that the new policy would not count, `--yes` is not enough."
+#[test]
+fn who_would_be_forgotten_is_said_before() {
+    needs_root!();
+    let site = site();
+    site.account("ann", &[]);
+    site.program("matlab");
+    let running = [(); 2].map(|()| site.test().user("ann").args(["run", "--", "matlab"]).spawn());
+    for (key, new) in [("keeper", "keeper = \"agent\""), ("path", "path = \"other.lock\"")] {
+        site.write("work/policy.toml", &MAIN.replace("limit = 5", &format!("limit = 5\n{new}")));
+        let expected = "
+            ...
+            2 slots of matlab are held in /run/rungate/matlab.lock, and would not be counted.
+            Until these programs end, more can run than the limit allows.
+            ";
+        install(&site, ["--yes", "policy.toml"])
+            .stdout(expected)
+            .stderr(
+                "
+                rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal to ask on; --yes is not enough while programs run that would not be counted
+                rungate: nothing was changed
+                ",
+            )
+            .status(1);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN, "{key}");
+        // An edit is no other way round.
+        site.script("ed-it", &format!("#!/bin/sh\nsed -i 's/limit = 5/&\\n{new}/' \"$1\"\n"));
+        let edit = site.test().env("EDITOR", site.path("bin/ed-it").to_str().expect("a path"));
+        let edit = edit.args(["policy", "edit", "--yes"]).outcome();
+        assert!(edit.stderr.contains("--yes is not enough while programs run"), "{edit:?}");
+        assert_eq!(
+            (edit.ending, text(&site, "etc/rungate/policy.toml")),
+            (Ending::Status(1), MAIN.to_owned())
+        );
+    }
+    // The limit alone forgets nobody.
+    site.write("work/policy.toml", &MAIN.replace("= 5", "= 6"));
+    install(&site, ["--yes", "policy.toml"]).stdout("~ repository matlab (policy.toml:3)\n[..]\n").status(0);
+    drop(running);
+    site.write("work/policy.toml", &MAIN.replace("limit = 5", "limit = 6\nkeeper = \"agent\""));
+    install(&site, ["--yes", "policy.toml"]).stdout("~ [..]\n...\n").status(0);
+}
+
 /// "A fault never reaches the running system."
 #[test]
 fn what_has_faults_is_not_put_in_place() {
@@ -76,9 +158,13 @@ fn what_has_faults_is_not_put_in_place() {
     let site = site();
     site.write("work/policy.toml", "[repository.a]\n");
     install(&site, ["--yes", "policy.toml"])
-        .stderr("/etc/rungate/policy.toml:1:[..]\n...\nrungate: nothing was changed: 1 fault\n")
+        .stderr(
+            "/etc/rungate/policy.toml:1:[..]\n...\nrungate: nothing was changed: 1 fault\nBy its name [..]\n",
+        )
         .status(1);
-    install(&site, ["--dry-run", "policy.toml"]).stderr("...\nrungate: nothing was [..]\n").status(1);
+    install(&site, ["--dry-run", "policy.toml"])
+        .stderr("...\nrungate: nothing was [..]\nBy [..]\n")
+        .status(1);
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
     install(&site, ["--yes", "nowhere.toml"]).stderr("rungate: there is no file nowhere.toml\n").status(78);
 }

@@ -12,7 +12,7 @@ fn tests_of(page: &str) -> Vec<(&str, &str)> {
     page.split('`').skip(1).step_by(2).filter(is_path).filter_map(|text| text.rsplit_once("::")).collect()
 }
 
-fn is_there(module: &str, test: &str) -> bool {
+pub(crate) fn is_there(module: &str, test: &str) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(module);
     let sources = [folder.with_extension("rs"), folder.join("mod.rs")].map(fs::read_to_string);
     sources.iter().flatten().any(|source| source.contains(&format!("fn {test}(")))

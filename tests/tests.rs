@@ -71,6 +71,7 @@ mod simulate;
 mod sites;
 mod skimming;
 mod standing;
+mod standing_faults;
 mod storm;
 mod supervision;
 mod system_calls;

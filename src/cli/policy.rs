@@ -32,6 +32,10 @@ pub struct CheckArguments {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
+    /// Check one FILE as if it were already in place: policy.toml, or the name of a drop-in
+    #[arg(long = "as", value_name = "NAME", requires = "files", conflicts_with = "policy")]
+    pub in_place: Option<OsString>,
+
     /// Let warnings count as faults
     #[arg(long)]
     pub strict: bool,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ListingArguments,
-    commands::shared::{listed_file::ListedFile, print, repositories, situation::Situation},
+    commands::shared::{listed_file::ListedFile, listing, print, situation::Situation},
     error::Error,
     escape::visible,
     keeper::{
@@ -21,10 +21,10 @@ use crate::{
 /// Lists the holders of the repositories that were asked for.
 pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let shown = repositories::to_show(&policy, &situation, arguments)?;
-    let has_none = shown.is_empty();
-    let files: Vec<ListedFile> = shown.into_iter().flat_map(|repository| repository.files).collect();
+    let shown = listing::to_show(&situation, arguments)?;
+    let has_none = shown.repositories.is_empty();
+    let files: Vec<ListedFile> =
+        shown.repositories.into_iter().flat_map(|repository| repository.files).collect();
     let surveys: Vec<_> = files.iter().map(ListedFile::survey).collect();
     let failed = surveys.iter().any(Result::is_err);
     let unknown = files.iter().any(|file| file.failure().is_some());
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
         });
         json::render(&Value::Array(listed.collect()))
     } else if has_none {
-        repositories::NONE.to_owned()
+        listing::NONE.to_owned()
     } else if files.is_empty() {
         "Nobody has used any of them yet.\n".to_owned()
     } else {
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
         answer(&listed.collect::<Vec<_>>().join("\n"))
     };
     print(&text)?;
-    Ok(repositories::status(failed, unknown))
+    Ok(listing::status(shown.is_faulty, failed, unknown))
 }
 
 fn to_text(file: &ListedFile, survey: &Survey, clock: &Clock, names: &NameCache) -> String {

@@ -11,6 +11,9 @@ use super::{
 };
 use crate::terms::keeper::Keeper;
 
+/// Where the system's repositories are unless it says otherwise.
+pub(crate) const SYSTEM_DIRECTORY: &str = "/run/rungate";
+
 /// Whose files a layer is made of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LayerKind {

@@ -42,6 +42,19 @@ impl Policy {
         checking: Option<&dyn Names>,
         skim: Option<&Skim<'_>>,
     ) -> Result<Policy, Faults> {
+        match Self::as_far_as_sound(found, caller_is_root, checking, skim) {
+            (policy, None) => Ok(policy),
+            (_, Some(faults)) => Err(faults),
+        }
+    }
+
+    /// The same, with what validation made of a policy that has faults.
+    pub(super) fn as_far_as_sound(
+        found: Found,
+        caller_is_root: bool,
+        checking: Option<&dyn Names>,
+        skim: Option<&Skim<'_>>,
+    ) -> (Policy, Option<Faults>) {
         let findings = Findings::default();
         let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();
         let mut files: Vec<Arc<SourceText>> = Vec::new();
@@ -97,16 +110,19 @@ impl Policy {
         }
         let policy = validation::validate(&kinds, caller_is_root, &written, &findings, checking);
         if skim.is_some() && !findings.are_clean() {
-            return Err(Faults::new(Vec::new()));
+            return (policy, Some(Faults::new(Vec::new())));
         }
         let idle = idle(&written);
-        let warnings = findings.close(&files)?;
+        let (warnings, faults) = match findings.close(&files) {
+            Ok(warnings) => (warnings, None),
+            Err(faults) => (Vec::new(), Some(faults)),
+        };
         files.truncate(read);
         let mut stamps = found.stamps;
         for layer in policy.layers.iter().filter(|layer| layer.zone.is_some()) {
             stamps.see_zone(file_of_zone(layer.zone_name.as_deref()));
         }
-        Ok(Policy { files, warnings, stamps, idle, ..policy })
+        (Policy { files, warnings, stamps, idle, ..policy }, faults)
     }
 }
 

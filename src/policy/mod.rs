@@ -45,6 +45,7 @@ mod repository;
 mod request;
 mod rule;
 mod safe_value;
+mod salvage;
 mod scenario;
 mod schema;
 mod selector;
@@ -66,6 +67,7 @@ mod zone;
 
 pub(crate) use acquisition::{Acquisition, ClaimTerms, SlotsFrom};
 pub(crate) use facts::Facts;
+pub(crate) use layer::SYSTEM_DIRECTORY;
 pub(crate) use repository::{FileOf, Standing};
 pub(crate) use scenario::{ExpectedClaim, Holders, Person};
 pub(crate) use selector::GroupEntry;

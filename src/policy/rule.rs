@@ -102,6 +102,11 @@ impl Rule {
         Origin { rule: &self.shown_name, place: Some(&self.place), message: self.message.as_deref() }
     }
 
+    /// Whether it counts at all.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
     /// What it does.
     pub fn action(&self) -> Action {
         self.action

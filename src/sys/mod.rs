@@ -2,7 +2,6 @@
 //! typed errors, knows nothing of policies or repositories, and keeps what needs `unsafe` in one file.
 
 pub(crate) mod accounts;
-pub(crate) mod acl;
 pub(crate) mod alarm;
 pub mod child;
 pub mod credentials;
@@ -22,6 +21,7 @@ pub mod kernel_locks;
 pub mod local_socket;
 pub(crate) mod mount;
 pub mod open_files;
+pub(crate) mod ordinary_user;
 mod own_database;
 pub mod peer;
 pub mod pidfd;

@@ -13,7 +13,7 @@ use nix::{
     errno::Errno,
     fcntl::renameat,
     sys::stat::{Mode, fchmod},
-    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, unlinkat},
+    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, unlinkat},
 };
 
 use crate::sys::{
@@ -77,6 +77,10 @@ fn beside(name: &OsStr) -> OsString {
     beside
 }
 
+fn is_group_like_others(mode: u32) -> bool {
+    (mode >> 3) & 0o7 == mode & 0o7
+}
+
 fn write_beside(
     directory: impl AsFd,
     beside: &OsStr,
@@ -88,7 +92,12 @@ fn write_beside(
     let mut file = File::from(file);
     file.write_all(text).map_err(Failure::of_io("write"))?;
     if let Some(Before { uid, gid, .. }) = &attributes.before {
-        fchown(&file, Some(Uid::from_raw(*uid)), Some(Gid::from_raw(*gid))).map_err(Failure::of("fchown"))?;
+        match fchown(&file, Some(Uid::from_raw(*uid)), Some(Gid::from_raw(*gid))) {
+            // An owner may not be in the group of the file; it makes no difference where the group can do no
+            // more and no less than everybody.
+            Err(Errno::EPERM) if geteuid().as_raw() == *uid && is_group_like_others(attributes.mode) => {}
+            changed => changed.map_err(Failure::of("fchown"))?,
+        }
     }
     fchmod(&file, Mode::from_bits_truncate(attributes.mode)).map_err(Failure::of("fchmod"))?;
     if let Some(Before { extended, .. }) = &attributes.before {

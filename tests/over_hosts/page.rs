@@ -182,6 +182,14 @@ fn from_three_empty_hosts_to_a_limit_that_holds() {
         told.lines().any(|line| line.trim().starts_with("PID") && line.contains(" matlab on lab")),
         "{told}"
     );
+    // "With authentication on, only a user with the role root may read all of it."
+    let variables = user.lines().find(|line| line.starts_with("export ")).expect("the variables");
+    let backup = |line: &str| network.try_to_run(&format!("{variables}\n{line}"));
+    let save = block(&page, "snapshot save").trim();
+    assert!(save.contains("--user root "), "{save}");
+    backup(&save.replace("--user root ", "--user root:of-root ")).expect("a snapshot");
+    let nobody = backup(&save.replace("--user root ", "")).expect_err("etcd knows who asks");
+    assert!(nobody.contains("user name is empty"), "{nobody}");
     drop(seats);
     for host in &hosts {
         eventually("all seats are free", || (held(host) == 0).then_some(()));

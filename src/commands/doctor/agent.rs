@@ -1,15 +1,27 @@
 //! The agent: whether it answers, and of which version it is, where the policy has it keep slots.
 
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Write as _},
+    path::Path,
+    process,
+};
+
 use crate::{
     cli::Topic,
     commands::doctor::{
-        examination::Examination, finding::Finding, page::counted, section::Section, services,
+        examination::Examination, finding::Finding, page::counted, readers::how_to_mend, section::Section,
+        services,
     },
     escape::{Show, visible},
     keeper::agent::{self, SOCKET},
     policy::Repository,
+    sys::failure::errno_of,
     terms::keeper::Keeper,
 };
+
+/// Where the agent of the package keeps its state.
+const STATE: &str = "/run/rungate-agent/state";
 
 pub(super) fn look(examination: &Examination) -> Section {
     let Some(policy) = examination.policy() else {
@@ -22,16 +34,37 @@ pub(super) fn look(examination: &Examination) -> Section {
     }
     let summary = format!("keeps {}", names.join(", "));
     let findings = match agent::tables() {
-        Ok(tables) => vec![
-            Finding::fine("agent", format!("{SOCKET} answers; {} in use", counted(tables.len(), "table"))),
-            version(agent::about().ok().as_ref().map(|about| about.version.as_str())),
-        ],
+        Ok(tables) => {
+            let answers = format!("{SOCKET} answers; {} in use", counted(tables.len(), "table"));
+            let version = version(agent::about().ok().as_ref().map(|about| about.version.as_str()));
+            let unwritable = unwritable_state().filter(|_| examination.is_root());
+            [Finding::fine("agent", answers), version].into_iter().chain(unwritable).collect()
+        }
         Err(error) => vec![
             Finding::fault("agent-silent", format!("{error}: launches that need it are refused"))
                 .mend(start()),
         ],
     };
     Section::new(Topic::Agent, summary, findings)
+}
+
+/// Writes beside what the agent writes down before it gives a slot.
+fn unwritable_state() -> Option<Finding> {
+    let directory = Path::new(STATE);
+    let path = directory.join(format!(".doctor-{}", process::id()));
+    let written = File::create_new(&path).and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_all()
+    });
+    let _ = fs::remove_file(&path);
+    let error = written.err().filter(|error| error.kind() != ErrorKind::NotFound)?;
+    let errno = errno_of(&error);
+    let text = format!(
+        "{}: {}: it cannot write down what it gives, and launches are refused (74)",
+        directory.shown(),
+        errno.desc()
+    );
+    Some(Finding::fault("agent-state", text).mend(how_to_mend(errno, &path)))
 }
 
 /// An agent that was not started again after an upgrade goes on as it was.

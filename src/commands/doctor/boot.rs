@@ -109,6 +109,19 @@ fn line_for<'a>(path: &Path, lines: &'a [Line]) -> Option<&'a Line> {
     lines.iter().find(|line| line.path == path)
 }
 
+/// What users could not do in a directory with this mode, or could do with the lock files of others.
+fn wrong_mode(mode: u32) -> Option<(Health, &'static str)> {
+    if mode & 0o001 == 0 {
+        Some((Health::Fault, "users cannot reach the lock files in it"))
+    } else if repositories::lets_others_remove(mode) {
+        Some((Health::Fault, repositories::OTHERS_REMOVE))
+    } else if mode & 0o002 == 0 {
+        Some((Health::Note, "users cannot create lock files in it, so that each has to be made beforehand"))
+    } else {
+        None
+    }
+}
+
 fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
     let shown = path.shown();
     let Some(line) = line_for(path, lines) else {
@@ -118,7 +131,7 @@ fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
         return Some(Finding::warning("boot-directory", text).mend(INIT));
     };
     let mode = line.mode?;
-    let (health, what) = match repositories::wrong_mode(mode) {
+    let (health, what) = match wrong_mode(mode) {
         Some((health, what)) => (health, format!("with mode {mode:04o}: {what}")),
         None if line.is_roots() => return None,
         None => (Health::Warning, format!("{}'s, who can remove every lock file in it", line.owner.shown())),

@@ -10,7 +10,7 @@ pub(super) fn command(words: &str, path: &Path) -> String {
 }
 
 /// A word, quoted where a shell would read it otherwise.
-pub(super) fn word(word: impl AsRef<OsStr>) -> String {
+pub(in crate::commands) fn word(word: impl AsRef<OsStr>) -> String {
     let text = visible(word);
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,{}".contains(c);
     match text.as_str() {

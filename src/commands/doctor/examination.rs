@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::{
     commands::shared::{names::SystemNames, situation::Situation},
     error::Error,
-    policy::{Faults, Policy, Sources},
+    policy::{Faults, Policy, Proposal, Sources},
 };
 
 /// Who asks, and the policy in force for them.
@@ -22,6 +22,13 @@ impl Examination {
         let sources = situation.sources(named);
         let policy = Policy::check(&sources, &SystemNames);
         Ok(Self { situation, sources, policy })
+    }
+
+    /// Of the system's policy as it would be with another text in one of its files.
+    pub(in crate::commands) fn of_proposal(situation: Situation, proposal: Proposal) -> Self {
+        let sources = Sources::system(situation.credentials.uid);
+        let policy = Policy::propose(&sources, &[proposal], Some(&SystemNames));
+        Self { situation, sources, policy }
     }
 
     /// The policy, where it has no fault.

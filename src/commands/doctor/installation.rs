@@ -19,7 +19,7 @@ use crate::{
     },
     escape::{Show, visible},
     launch::{installation::TOOLS, search::Search},
-    sys::{accounts, executable, mount::Mount},
+    sys::{accounts, executable, mount::Mount, ordinary_user::as_ordinary_user},
 };
 
 pub(super) fn look(examination: &Examination) -> Section {
@@ -37,7 +37,16 @@ pub(super) fn look(examination: &Examination) -> Section {
     let mut findings = of_launcher(&launcher, examination.is_root());
     findings.extend(others_in_path());
     findings.extend(hidden_processes(examination.is_root()));
+    findings.extend(untried());
     Section::new(Topic::Installation, summary, findings)
+}
+
+/// In some containers root cannot become another user.
+fn untried() -> Option<Finding> {
+    as_ordinary_user(|| ()).is_none().then(|| {
+        let text = "root cannot become nobody here: what users can do with files was not tried";
+        Finding::note("not-tried", text).mend("Ask a user to run: rungate doctor")
+    })
 }
 
 fn of_launcher(launcher: &Path, is_root: bool) -> Vec<Finding> {

@@ -3,6 +3,8 @@
 
 use std::{
     fs,
+    io::ErrorKind,
+    os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +15,7 @@ use crate::{
             command_line::command,
             examination::Examination,
             finding::Finding,
-            readers::{Want, barrier},
+            readers::{Want, barrier, how_to_mend},
             section::Section,
         },
         shared::journal::{self, JOURNAL},
@@ -21,6 +23,10 @@ use crate::{
     escape::Show,
     log::sink::Target,
     policy::LayerKind,
+    sys::{
+        failure::{Errno, errno_of},
+        ordinary_user::{as_ordinary_user, is_full},
+    },
 };
 
 /// Where syslog listens.
@@ -102,12 +108,28 @@ fn of(wanted: &Wanted, examination: &Examination) -> Option<Finding> {
     }
 }
 
+/// A socket to which an ordinary user sends events.
 fn listener(socket: &str, name: &str, mend: &str) -> Finding {
-    if Path::new(socket).exists() {
-        return Finding::fine("log", format!("{name} listens at {socket}"));
+    let connected = as_ordinary_user(|| UnixDatagram::unbound()?.connect(socket));
+    match connected.unwrap_or(Ok(())) {
+        Ok(()) => Finding::fine("log", format!("{name} listens at {socket}")),
+        Err(error) => {
+            let why = match error.kind() {
+                ErrorKind::NotFound => "is not there",
+                _ => errno_of(&error).desc(),
+            };
+            let text = format!("{name}: {socket}: {why}: events are lost");
+            Finding::warning("log-lost", text).mend(mend)
+        }
     }
-    let text = format!("{name} is not there ({socket}): events are lost");
-    Finding::warning("log-lost", text).mend(mend)
+}
+
+/// A log for which there is no room.
+fn full(path: &Path) -> Option<Finding> {
+    is_full(path).then(|| {
+        let text = format!("the file system of {} is full: events are lost", path.shown());
+        Finding::warning("log-lost", text).mend(how_to_mend(Errno::ENOSPC, path))
+    })
 }
 
 /// A file to which everybody appends has to be there, for who creates it keeps it to themselves.
@@ -118,7 +140,9 @@ fn of_everybody(path: &Path) -> Finding {
             Finding::warning("log-lost", text).mend(command("ls -ld", path))
         }
         Ok(_) => match barrier(path, Want::Write) {
-            None => Finding::fine("log", format!("{}: everybody can append to it", path.shown())),
+            None => full(path).unwrap_or_else(|| {
+                Finding::fine("log", format!("{}: everybody can append to it", path.shown()))
+            }),
             Some(barrier) => {
                 let text =
                     format!("{}: users cannot append to the log, and their events are lost", barrier.text());
@@ -144,11 +168,14 @@ fn missing(path: &Path) -> Finding {
 fn of_caller(path: &Path) -> Finding {
     let opened = fs::OpenOptions::new().append(true).open(path);
     let reason = match opened {
-        Ok(_) => return Finding::fine("log", format!("you can append to {}", path.shown())),
+        Ok(_) => {
+            let fine = || Finding::fine("log", format!("you can append to {}", path.shown()));
+            return full(path).unwrap_or_else(fine);
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && can_be_created(path) => {
             return Finding::fine("log", format!("{} is made with the first event", path.shown()));
         }
-        Err(error) => crate::sys::failure::errno_of(&error).desc(),
+        Err(error) => errno_of(&error).desc(),
     };
     Finding::warning("log-lost", format!("{}: {reason}: your events are lost", path.shown()))
 }

@@ -28,7 +28,7 @@ mod ways;
 
 use clap::ValueEnum;
 
-pub(super) use self::{examination::Examination, finding::Finding};
+pub(super) use self::{command_line::word, examination::Examination, finding::Finding};
 use self::{finding::Health, section::Section};
 use crate::{
     cli::{DoctorArguments, Topic},
@@ -65,7 +65,8 @@ pub(super) fn concerning_policy(examination: &Examination) -> Vec<Finding> {
     let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
     let found = unreadable.into_iter().chain(repositories::missing(examination));
     let found = found.chain(repositories::on_nfs(examination));
-    let found = found.chain(programs::all_missing(examination)).chain(log::unwritable(examination));
+    let found = found.chain(programs::all_missing(examination)).chain(programs::all_misspelt(examination));
+    let found = found.chain(log::unwritable(examination));
     found.filter(Finding::is_wrong).collect()
 }
 

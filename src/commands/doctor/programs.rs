@@ -1,7 +1,13 @@
 //! The programs behind commands: a command that the policy leads to a program which is not there can be
 //! started by nobody.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    cell::OnceCell,
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    fs,
+    path::PathBuf,
+};
 
 use crate::{
     cli::Topic,
@@ -16,9 +22,13 @@ use crate::{
         run::stages,
     },
     escape::Show,
+    launch::search::Search,
     policy::Policy,
     sys::executable,
 };
+
+/// Where programs are, besides the directories of `PATH`.
+const USUAL: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 pub(super) fn look(examination: &Examination) -> Section {
     let Some(policy) = examination.policy() else {
@@ -29,16 +39,17 @@ pub(super) fn look(examination: &Examination) -> Section {
         0 => "the policy names no command literally".to_owned(),
         count => counted(count, "command") + " that the policy names",
     };
-    let findings = names.into_iter().map(|name| of_command(name, policy, examination)).collect();
+    let programs = Programs::default();
+    let findings = names.into_iter().map(|name| of_command(name, policy, &programs, examination)).collect();
     Section::new(Topic::Programs, summary, findings)
 }
 
-fn of_command(name: &str, policy: &Policy, examination: &Examination) -> Finding {
+fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Examination) -> Finding {
     match policy.executable(OsStr::new(name)) {
         Some(_) => missing(name, policy, examination).unwrap_or_else(|| {
             Finding::fine("program", format!("{}: the program of [command] is there", name.shown()))
         }),
-        None => found(name, policy, examination),
+        None => found(name, policy, programs, examination),
     }
 }
 
@@ -65,11 +76,59 @@ fn missing(name: &str, policy: &Policy, examination: &Examination) -> Option<Fin
 }
 
 /// A command without one is looked for in `PATH`, which others may have otherwise.
-fn found(name: &str, policy: &Policy, examination: &Examination) -> Finding {
+fn found(name: &str, policy: &Policy, programs: &Programs, examination: &Examination) -> Finding {
     let typed = OsString::from(name);
     let found = stages::find(|name| policy.executable(name), &typed, None, &examination.situation.directory);
     match found {
         Ok(program) => Finding::fine("program", format!("{}: {}", name.shown(), program.path.shown())),
-        Err(_) => Finding::note("program-unknown", format!("{} is not in this PATH", name.shown())),
+        Err(_) => misspelt(name, programs).unwrap_or_else(|| {
+            Finding::note("program-unknown", format!("{} is not in this PATH", name.shown()))
+        }),
     }
+}
+
+/// Commands that are nowhere on this host while a program with nearly the same name is.
+pub(super) fn all_misspelt(examination: &Examination) -> Vec<Finding> {
+    let Some(policy) = examination.policy() else { return Vec::new() };
+    let programs = Programs::default();
+    let names = policy.command_names().into_iter();
+    let unknown = names.filter(|name| policy.executable(OsStr::new(name)).is_none());
+    unknown.filter_map(|name| misspelt(name, &programs)).collect()
+}
+
+/// The names of all programs of this host, read when the first of them is needed.
+#[derive(Default)]
+struct Programs(OnceCell<BTreeSet<String>>);
+
+impl Programs {
+    fn names(&self) -> &BTreeSet<String> {
+        self.0.get_or_init(|| {
+            let search = Search::of_environment();
+            let usual = USUAL.map(PathBuf::from);
+            let directories = search.entries().iter().chain(&usual).filter(|path| path.is_absolute());
+            let entries = directories.filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+        })
+    }
+}
+
+/// A command of which only a neighbour exists. Whatever has no neighbour may be a name for `--as`, or on
+/// other hosts.
+fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
+    let slips = match name.chars().count() {
+        ..4 => return None,
+        4..8 => 1,
+        _ => 2,
+    };
+    if programs.names().contains(name) {
+        return None;
+    }
+    let distance = |known: &String| strsim::damerau_levenshtein(name, known);
+    let near = programs.names().iter().map(|known| (distance(known), known)).min()?;
+    (near.0 <= slips).then(|| {
+        let text = format!("{} is nowhere on this host; did you mean {}?", name.shown(), near.1.shown());
+        let place = format!("[command.{}] exec = \"/path/{}\"", name.shown(), name.shown());
+        Finding::warning("program-misspelt", text)
+            .mend(format!("Correct the name; or, if users have the program in another place: {place}"))
+    })
 }

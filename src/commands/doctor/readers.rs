@@ -1,5 +1,4 @@
-//! Who else than root can use a file: what keeps ordinary users from it, directory by directory. Where an
-//! access control list says more than the permission bits, nothing is held against them.
+//! What keeps ordinary users from a file, directory by directory.
 
 use std::{
     fs,
@@ -7,7 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{commands::doctor::command_line::command, escape::Show, sys::acl};
+use crate::{
+    commands::doctor::command_line::command,
+    escape::Show,
+    sys::{
+        failure::Errno,
+        ordinary_user::{access, as_ordinary_user},
+    },
+};
 
 /// What users want of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,27 +44,49 @@ pub(super) struct Barrier {
     pub(super) path: PathBuf,
     mode: u32,
     letters: &'static str,
+    /// Whether the permission bits are the reason.
+    is_by_mode: bool,
+    errno: Errno,
 }
 
 impl Barrier {
     /// `/etc/rungate has mode 0750`
     pub(super) fn text(&self) -> String {
-        format!("{} has mode {:04o}", self.path.shown(), self.mode)
+        let path = self.path.shown();
+        if self.is_by_mode {
+            return format!("{path} has mode {:04o}", self.mode);
+        }
+        format!("{path}: {}", self.errno.desc())
     }
 
     pub(super) fn mend(&self) -> String {
-        command(&format!("chmod o+{}", self.letters), &self.path)
+        if self.is_by_mode {
+            return command(&format!("chmod o+{}", self.letters), &self.path);
+        }
+        how_to_mend(self.errno, &self.path)
     }
 }
 
-/// The first thing that keeps ordinary users from a file that is there.
+/// What shows, or removes, the reason why a call on a file failed.
+pub(super) fn how_to_mend(errno: Errno, path: &Path) -> String {
+    match errno {
+        Errno::ENOSPC | Errno::EDQUOT => {
+            format!("Make room: {}", command("df -h", path.parent().unwrap_or(path)))
+        }
+        Errno::EROFS => command("findmnt -T", path),
+        _ => command("getfacl", path),
+    }
+}
+
+/// The first thing that keeps ordinary users from a file that is there, found by trying as one of them.
 pub(super) fn barrier(path: &Path, want: Want) -> Option<Barrier> {
     let path = path.canonicalize().ok()?;
     let above: Vec<&Path> = path.ancestors().skip(1).collect();
     let directories = above.into_iter().rev().map(|directory| (directory, ("x", 0o1)));
-    directories.chain([(path.as_path(), want.letters())]).find_map(|(path, (letters, bits))| {
-        let mode = fs::metadata(path).ok()?.mode() & 0o7777;
-        let is_closed = mode & bits != bits && !acl::has_acl(path);
-        is_closed.then(|| Barrier { path: path.to_owned(), mode, letters })
-    })
+    let mut steps = directories.chain([(path.as_path(), want.letters())]);
+    let tried = || steps.find_map(|(path, wanted)| Some((path, wanted, access(path, wanted.1).err()?)));
+    let (path, (letters, bits), errno) = as_ordinary_user(tried)??;
+    let mode = fs::metadata(path).ok()?.mode() & 0o7777;
+    let is_by_mode = errno == Errno::EACCES && mode & bits != bits;
+    Some(Barrier { path: path.to_owned(), mode, letters, is_by_mode, errno })
 }

@@ -1,6 +1,10 @@
 //! The shims of this host: whether each leads to this rungate, and whether there is a program behind it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     cli::Topic,
@@ -16,6 +20,7 @@ use crate::{
     },
     escape::Show,
     launch::{installation::TOOLS, search::Search, shim::Shim, shim_directory::ShimDirectory},
+    policy::{Action, Rule},
     sys::executable,
 };
 
@@ -31,7 +36,7 @@ pub(super) fn look(examination: &Examination) -> Section {
         count => format!("{} in {}", counted(count, "shim"), directories.join(", ")),
     };
     let mut findings: Vec<Finding> = shims.iter().map(|shim| of_shim(shim, examination)).collect();
-    findings.extend(without_shim(&shims, examination));
+    findings.extend(without_shims(&shims, examination));
     Section::new(Topic::Shims, summary, findings)
 }
 
@@ -78,6 +83,11 @@ fn of_shim(shim: &Shim, examination: &Examination) -> Finding {
     let named = |name: &_| policy.and_then(|policy| policy.executable(name));
     match stages::find(named, &shim.name, Some(shim), &examination.situation.directory) {
         Ok(program) => Finding::fine("shim", format!("{path} starts {}", program.path.shown())),
+        // A faulty policy may still name the program.
+        Err(_) if policy.is_none() => {
+            let text = format!("{path}: no program in this PATH; whether the policy names one is not known");
+            Finding::note("shim-unknown", text)
+        }
         Err(_) => {
             let table = format!("[command.{}] exec", shim.name.shown());
             let (text, mend) = match named(&shim.name) {
@@ -105,20 +115,37 @@ fn leads_to_tools(link: &Path) -> bool {
     link.canonicalize().is_ok_and(|target| target.file_name().is_some_and(|name| name == TOOLS))
 }
 
-/// Where some commands of the policy have a shim, those that have none are told.
-fn without_shim(shims: &[Shim], examination: &Examination) -> Option<Finding> {
-    let names = examination.policy().filter(|_| !shims.is_empty())?.command_names();
-    let missing: Vec<&str> = names
-        .into_iter()
-        .filter(|name| {
-            Shim::fault_of(name.as_ref()).is_none() && !shims.iter().any(|shim| shim.name == **name)
-        })
-        .collect();
-    let directory = shims.first()?.path.parent()?;
-    (!missing.is_empty()).then(|| {
-        let names: Vec<String> = missing.iter().map(|name| name.shown().to_string()).collect();
-        let words: Vec<String> = missing.iter().map(word).collect();
-        let mend = format!("{} {}", command("rungate shim install", directory), words.join(" "));
-        Finding::note("no-shim", format!("the policy names {}, without a shim", names.join(", "))).mend(mend)
-    })
+/// Where some commands of the policy have a shim, those that have none are told. It matters for those that
+/// are limited and are on this host: whoever types their names starts them past the policy.
+fn without_shims(shims: &[Shim], examination: &Examination) -> Vec<Finding> {
+    let (Some(policy), Some(first)) = (examination.policy(), shims.first()) else { return Vec::new() };
+    let directory = first.path.parent().unwrap_or(Path::new(SYSTEM));
+    let limiting = policy.rules().iter().filter(|rule| rule.is_enabled() && rule.action() != Action::Exempt);
+    let limited: BTreeSet<&str> = limiting.flat_map(Rule::literal_commands).collect();
+    let is_here = |name: &str| {
+        let program = |name: &_| policy.executable(name);
+        stages::find(program, &OsString::from(name), None, &examination.situation.directory).is_ok()
+    };
+    let has_none = |name: &&str| {
+        Shim::fault_of(name.as_ref()).is_none() && !shims.iter().any(|shim| shim.name == **name)
+    };
+    let missing = policy.command_names().into_iter().filter(has_none);
+    let (urgent, others): (Vec<&str>, Vec<&str>) =
+        missing.partition(|name| limited.contains(name) && is_here(name));
+    let told =
+        |names: &[&str]| names.iter().map(|name| name.shown().to_string()).collect::<Vec<_>>().join(", ");
+    let install = |names: &[&str]| {
+        let words: Vec<String> = names.iter().map(word).collect();
+        format!("{} {}", command("rungate shim install", directory), words.join(" "))
+    };
+    let mut findings = Vec::new();
+    if !urgent.is_empty() {
+        let text = format!("the policy limits {}, which starts past it for want of a shim", told(&urgent));
+        findings.push(Finding::warning("no-shim", text).mend(install(&urgent)));
+    }
+    if !others.is_empty() {
+        let text = format!("the policy names {}, without a shim", told(&others));
+        findings.push(Finding::note("no-shim", text).mend(install(&others)));
+    }
+    findings
 }

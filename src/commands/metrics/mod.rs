@@ -14,7 +14,7 @@ use crate::{
     cli::MetricsArguments,
     commands::{
         history,
-        shared::{listed_file::ListedFile, print, repositories, situation::Situation, unseen_ends},
+        shared::{listed_file::ListedFile, listing, print, repositories, situation::Situation, unseen_ends},
     },
     error::Error,
     escape::visible,
@@ -39,15 +39,22 @@ const MODE: u32 = 0o644;
 /// Prints the metrics, or writes them to a file.
 pub(super) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let (policy, faults) = situation.salvage_policy(arguments.policy.policy.clone());
     if situation.credentials.uid == 0 {
         unseen_ends::look(&policy, &situation.host);
     }
     let mut exposition = Exposition::default();
     let version = [("version", Some(env!("CARGO_PKG_VERSION")))];
     exposition.family("rungate_build_info", Kind::Gauge, "The version of rungate.").sample(&version, 1);
+    let mut valid =
+        exposition.family("rungate_policy_valid", Kind::Gauge, "Whether the policy has no fault.");
+    valid.sample(&[], u8::from(faults.is_none()));
 
-    let surveyed: Vec<Surveyed> = repositories::wanted(&policy, &situation, &[])?
+    let repositories = match &faults {
+        None => repositories::wanted(&policy, &situation, &[])?,
+        Some(_) => listing::despite_faults(&policy, &situation),
+    };
+    let surveyed: Vec<Surveyed> = repositories
         .into_iter()
         .flat_map(|repository| repository.files)
         .map(|file| (file.survey(), file))
@@ -76,6 +83,10 @@ pub(super) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
         }
     }
 
+    if let Some(faults) = faults {
+        stream::complain(&faults.to_string());
+        status = faults.status();
+    }
     let text = exposition.into_text();
     match &arguments.output {
         Some(path) => write(&situation.directory.join(path), &text)?,

@@ -1,5 +1,7 @@
 //! `rungate policy check`: every fault, every warning and every failed test of the policy, at once.
 
+use std::{ffi::OsStr, path::PathBuf};
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -7,7 +9,10 @@ use crate::{
     cli::CheckArguments,
     commands::{
         doctor::{self, Examination, Finding},
-        policy::test,
+        policy::{
+            location::{path_of_system, read_candidate},
+            test,
+        },
         shared::{print, situation::Situation},
     },
     diagnostic::Diagnostic,
@@ -15,18 +20,16 @@ use crate::{
     escape::visible,
     exit_status::ExitStatus,
     output::{json, stream},
-    policy::{Faults, Policy},
+    policy::{Faults, Policy, Proposal},
     rehearsal::{Rehearsal, rehearse},
 };
 
 /// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
 pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
-    let (loaded, host) = if arguments.files.is_empty() {
-        let examination = Examination::begin(arguments.policy.policy.clone())?;
-        let host = doctor::concerning_policy(&examination);
-        (examination.policy, host)
-    } else {
-        (Situation::of_this_process()?.load_files(&arguments.files), Vec::new())
+    let (loaded, host) = match &arguments.in_place {
+        _ if arguments.files.is_empty() => on_this_host(Examination::begin(arguments.policy.policy.clone())?),
+        None => (Situation::of_this_process()?.load_files(&arguments.files), Vec::new()),
+        Some(name) => on_this_host(in_place(&arguments.files, name)?),
     };
     let policy = match loaded {
         Ok(policy) if policy.is_empty() => {
@@ -51,6 +54,22 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
     let has_no_warning = |policy: Policy| policy.warnings().is_empty() && host.is_empty();
     let is_fine = failed.is_empty() && policy.is_ok_and(|policy| !arguments.strict || has_no_warning(policy));
     Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Failure } as u8)
+}
+
+fn on_this_host(examination: Examination) -> (Result<Policy, Faults>, Vec<Finding>) {
+    let host = doctor::concerning_policy(&examination);
+    (examination.policy, host)
+}
+
+/// The system's policy with a file as it would be under this name.
+fn in_place(files: &[PathBuf], name: &OsStr) -> Result<Examination, Error> {
+    let [file] = files else {
+        return Err(Error::new(ExitStatus::Usage, "--as is for one file"));
+    };
+    let path = path_of_system(name, "--as")?;
+    let situation = Situation::of_this_process()?;
+    let text = Some(read_candidate(file, &situation)?);
+    Ok(Examination::of_proposal(situation, Proposal { path, text }))
 }
 
 fn complain(policy: &Result<Policy, Faults>, host: &[Finding], failed: &[Rehearsal<'_>]) {

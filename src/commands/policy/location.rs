@@ -23,6 +23,7 @@ use crate::{
         process::{Process, owner},
         regular_file,
         trusted_directory::TrustedDirectory,
+        trusted_file::TrustedFile,
     },
 };
 
@@ -87,20 +88,25 @@ impl Location {
         Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
     }
 
-    /// Keeps everybody else from editing the same policy.
+    /// Keeps everybody else from editing the same policy. The owner of a delegated drop-in has no lock beside
+    /// the main file, and takes one beside the file itself.
     pub(super) fn lock(&self, situation: &Situation) -> Result<EditLock, Error> {
-        let main = if self.is_drop_in() { self.sources.system.as_path() } else { &self.path };
-        let directory = match main.parent().filter(|_| self.is_drop_in()) {
-            None => Rc::clone(&self.directory),
-            Some(above) => {
+        let own = || EditLock::take(&self.directory, &self.name);
+        let main = self.sources.system.as_path();
+        let taken_lock = match (main.parent(), main.file_name()) {
+            (Some(above), Some(name)) if self.is_drop_in() => {
                 let judged = JudgedDirectories::for_caller(situation.credentials.uid);
                 let opened =
                     TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(main, &distrust))?;
-                opened.map_or_else(|| Rc::clone(&self.directory), Rc::new)
+                match opened.map(|opened| EditLock::take(&Rc::new(opened), name)) {
+                    None => own(),
+                    Some(Err(NoLock::Failed(_))) if situation.credentials.uid != 0 => own(),
+                    Some(lock) => lock,
+                }
             }
+            _ => own(),
         };
-        let name = if self.is_drop_in() { main.file_name().unwrap_or(&self.name) } else { &self.name };
-        EditLock::take(&directory, name).map_err(|none| match none {
+        taken_lock.map_err(|none| match none {
             NoLock::Taken(pid) => taken(&self.path, pid),
             NoLock::Failed(failure) => {
                 let text = format!("{} cannot be changed by you: {failure}", visible(&self.path));
@@ -122,9 +128,43 @@ impl Location {
         )
     }
 
-    fn is_drop_in(&self) -> bool {
+    /// Whether it is a drop-in of the system's policy.
+    pub(super) fn is_drop_in(&self) -> bool {
         self.path.parent() == Some(&self.sources.drop_ins())
     }
+}
+
+/// The path of the system's main file, or of the drop-in with this name.
+pub(super) fn path_of_system(name: &OsStr, option: &str) -> Result<PathBuf, Error> {
+    let system = Path::new(SYSTEM_POLICY);
+    if Some(name) == system.file_name() {
+        return Ok(system.to_owned());
+    }
+    let bytes = name.as_encoded_bytes();
+    if bytes.contains(&b'/') {
+        let text = format!("{option} takes policy.toml or the name of a drop-in, not {}", visible(name));
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
+    let path = Sources::system(0).drop_ins().join(name);
+    if !bytes.ends_with(b".toml") || bytes.starts_with(b".") {
+        return Err(no_drop_in(&path));
+    }
+    Ok(path)
+}
+
+fn no_drop_in(path: &Path) -> Error {
+    let text = format!("{} would not be read: the name of a drop-in ends in .toml", visible(path));
+    Error::new(ExitStatus::Usage, text)
+}
+
+/// The text of a file that may become one of the policy: nobody else can have written it.
+pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<String, Error> {
+    let refused = |why: String| Error::new(ExitStatus::Policy, why);
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let opened = TrustedFile::open(path, &judged).map_err(|distrust| refused(distrust.to_string()))?;
+    let mut opened = opened.ok_or_else(|| refused(format!("there is no file {}", visible(path))))?;
+    let bytes = opened.read().map_err(|distrust| refused(distrust.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
 }
 
 /// The policy that a path is of: the system's, the caller's own, or the one that it is.
@@ -139,8 +179,7 @@ fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
     if is_in(&system.drop_ins()) {
         let is_drop_in =
             name.as_encoded_bytes().ends_with(b".toml") && !name.as_encoded_bytes().starts_with(b".");
-        let text = format!("{} would not be read: the name of a drop-in ends in .toml", visible(path));
-        return if is_drop_in { Ok(system) } else { Err(Error::new(ExitStatus::Usage, text)) };
+        return if is_drop_in { Ok(system) } else { Err(no_drop_in(path)) };
     }
     let is_of_system = system.system.parent().is_some_and(is_in) && Some(name) == system.system.file_name();
     let is_own =

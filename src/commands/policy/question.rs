@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
+/// Why `--yes` is not enough where programs would be forgotten.
+pub(super) const NOT_BY_YES: &str = "--yes is not enough while programs run that would not be counted";
+
 /// An answer that can be given: the letter, and what it does.
 pub(super) type Answer<T> = (char, T);
 

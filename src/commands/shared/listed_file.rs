@@ -61,6 +61,12 @@ impl Way {
         Self { base, private, is_own: !policy.layers()[known.layer].is_of_system() }
     }
 
+    /// The way to whatever is in a directory.
+    pub(super) fn within(base: PathBuf, situation: &Situation) -> Self {
+        let private = base.starts_with(&situation.runtime).then(|| situation.runtime.clone());
+        Self { base, private, is_own: false }
+    }
+
     pub(super) fn place<'a>(&'a self, path: &'a Path) -> LockPath<'a> {
         LockPath {
             path,

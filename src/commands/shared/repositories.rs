@@ -9,16 +9,12 @@ use std::{
 };
 
 use crate::{
-    cli::ListingArguments,
-    commands::{
-        refusals,
-        shared::{
-            known_values::KnownValues,
-            listed_file::{KeptAt, ListedFile, Way},
-            names::SystemNames,
-            owner::{Owner, Terms},
-            situation::Situation,
-        },
+    commands::shared::{
+        known_values::KnownValues,
+        listed_file::{KeptAt, ListedFile, Way},
+        names::SystemNames,
+        owner::{Owner, Terms},
+        situation::Situation,
     },
     error::Error,
     escape::visible,
@@ -44,31 +40,6 @@ pub(in crate::commands) struct RepositoryFiles {
     pub(in crate::commands) files: Vec<ListedFile>,
 }
 
-/// What is shown of a policy without any.
-pub(in crate::commands) const NONE: &str = "The policy has no repository: nothing is limited.\n";
-
-/// What a listing shows; without a policy there is nothing.
-pub(in crate::commands) fn to_show(
-    policy: &Policy,
-    situation: &Situation,
-    arguments: &ListingArguments,
-) -> Result<Vec<RepositoryFiles>, Error> {
-    if policy.is_empty() && arguments.repositories.is_empty() && !arguments.json {
-        return Err(refusals::nothing_to_show());
-    }
-    wanted(policy, situation, &arguments.repositories)
-}
-
-/// The status of a listing, where a file could not be looked at, or a name could not be looked up.
-pub(in crate::commands) fn status(failed: bool, unknown: bool) -> u8 {
-    let status = match (failed, unknown) {
-        (true, _) => ExitStatus::Repository,
-        (false, true) => ExitStatus::System,
-        (false, false) => ExitStatus::Success,
-    };
-    status as u8
-}
-
 /// The repositories with these names, or all of the policy.
 pub(in crate::commands) fn wanted(
     policy: &Policy,
@@ -81,7 +52,11 @@ pub(in crate::commands) fn wanted(
     wanted.iter().map(|name| named(policy, situation, name)).collect()
 }
 
-fn files_of(known: &policy::Repository, policy: &Policy, situation: &Situation) -> RepositoryFiles {
+pub(super) fn files_of(
+    known: &policy::Repository,
+    policy: &Policy,
+    situation: &Situation,
+) -> RepositoryFiles {
     let name = known.shown_name().to_owned();
     if known.keeper() != Keeper::File {
         return tables_of(known, name, policy, situation);

@@ -9,8 +9,8 @@ use crate::{
     commands::{
         shared::{
             listed_file::ListedFile,
+            listing::{self, NONE},
             print,
-            repositories::{self, NONE},
             situation::Situation,
         },
         watch,
@@ -31,8 +31,9 @@ pub(super) fn run(arguments: &StatusArguments) -> Result<u8, Error> {
     }
     let arguments = &arguments.listing;
     let situation = Situation::of_this_process()?;
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let repositories: Vec<Surveyed> = repositories::to_show(&policy, &situation, arguments)?
+    let shown = listing::to_show(&situation, arguments)?;
+    let repositories: Vec<Surveyed> = shown
+        .repositories
         .into_iter()
         .map(|repository| Surveyed {
             name: repository.name,
@@ -47,7 +48,7 @@ pub(super) fn run(arguments: &StatusArguments) -> Result<u8, Error> {
     let clock = Clock::now();
     let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, &clock) };
     print(&text)?;
-    Ok(repositories::status(failed, unknown))
+    Ok(listing::status(shown.is_faulty, failed, unknown))
 }
 
 /// A repository, and each of its lock files with what was found there.

@@ -192,6 +192,14 @@ impl Error for RepositoryError {
 }
 
 impl RepositoryError {
+    /// Why a call failed, if that is what happened.
+    pub fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Call { source, .. } => Some(source.errno),
+            _ => None,
+        }
+    }
+
     /// What the reader may do about it, as a sentence; none where nothing general helps.
     pub fn advice(&self) -> Option<String> {
         match self {

@@ -23,4 +23,5 @@ pub mod reset;
 pub mod roots;
 pub mod scan;
 pub mod survey;
+pub mod trial;
 pub mod view;

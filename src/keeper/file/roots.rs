@@ -3,16 +3,12 @@
 
 use crate::{
     keeper::file::{
-        base_directories::BaseDirectories,
         error::{RepositoryError, failed_call},
-        file::{LockFile, Opening},
         lock_path::LockPath,
+        trial::open,
     },
-    sys::{
-        descriptor::{DEFAULT_FLOOR, Inherited},
-        regular_file::{self, Status},
-    },
-    terms::{hold::Hold, location::Creation},
+    sys::regular_file::{self, Status},
+    terms::location::Creation,
 };
 
 /// What a lock file was like before it became root's.
@@ -43,9 +39,7 @@ pub fn make_roots(place: &LockPath<'_>, creation: &Creation) -> Result<Before, R
     if before == Before::Same {
         return Ok(before);
     }
-    let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
-    let opening = Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process, bases: &bases };
-    let file = LockFile::open_to_lock(place, creation, &opening)?;
+    let file = open(place, creation)?;
     regular_file::give_to_root(&file, creation.file_mode).map_err(failed_call("give to root", place.path))?;
     Ok(before)
 }

@@ -9,7 +9,7 @@ use crate::{
         delegation::Delegation,
         fault::Fault,
         findings::Findings,
-        layer::{Layer, LayerKind},
+        layer::{Layer, LayerKind, SYSTEM_DIRECTORY},
         log::{Log, LogEvents, LogTarget},
         path_syntax::Directory,
         place::Written,
@@ -21,9 +21,6 @@ use crate::{
     },
     terms::{choice::Choice, keeper::Keeper},
 };
-
-/// Where the system's repositories are unless it says otherwise.
-const SYSTEM_DIRECTORY: &str = "/run/rungate";
 
 pub(super) fn validate(
     kinds: &[LayerKind],

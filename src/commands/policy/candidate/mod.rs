@@ -1,6 +1,7 @@
 //! A policy as it would be with new texts in some of its files: whether it may be put in place, and what
 //! would be different.
 
+mod forgotten;
 mod present;
 
 use std::{cell::OnceCell, fmt::Write as _};
@@ -112,6 +113,14 @@ impl Candidate {
         }
         let _ = write!(text, "{}", Present::of(old, situation).refused_by(new, old));
         text
+    }
+
+    /// The holders that would not be counted any more, in lines for people; nothing where there are none.
+    pub(super) fn forgotten(&self, situation: &Situation) -> String {
+        match (&self.old, &self.new) {
+            (Ok(old), Ok(new)) => forgotten::describe(old, new, situation),
+            _ => String::new(),
+        }
     }
 }
 

@@ -108,11 +108,15 @@ impl Session {
         }
         print(&candidate.changes(&self.situation))?;
         let is_sound = candidate.is_sound();
-        if self.is_agreed && is_sound {
+        let forgotten = candidate.forgotten(&self.situation);
+        print(&forgotten)?;
+        if self.is_agreed && is_sound && forgotten.is_empty() {
             return Ok(Next::PutInPlace);
         }
         if !question::is_there_anybody() {
-            let why = if is_sound {
+            let why = if is_sound && self.is_agreed {
+                format!("there is no terminal to ask on; {}", question::NOT_BY_YES)
+            } else if is_sound {
                 "there is no terminal to ask on; --yes puts it in place without a question".to_owned()
             } else {
                 candidate.why_not()

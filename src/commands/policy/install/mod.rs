@@ -5,18 +5,16 @@ mod order;
 mod removal;
 mod step;
 
-use std::{
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     cli::InstallPolicyArguments,
     commands::{
+        doctor::word,
         policy::{
             candidate::Candidate,
             install::{removal::Removal, step::Step},
-            location::Location,
+            location::{Location, path_of_system, read_candidate},
             question,
             target::Target,
         },
@@ -26,12 +24,11 @@ use crate::{
     escape::visible,
     exit_status::ExitStatus,
     output::stream,
-    policy::{Proposal, SYSTEM_POLICY, Sources},
+    policy::Proposal,
     sys::{
         judged_directories::JudgedDirectories,
         regular_file::{self, Kind},
         trusted_directory::TrustedDirectory,
-        trusted_file::TrustedFile,
     },
 };
 
@@ -50,8 +47,14 @@ pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
         stream::complain(&complaints);
     }
     print(&candidate.changes(&situation))?;
+    let forgotten = candidate.forgotten(&situation);
+    print(&forgotten)?;
     if !candidate.is_sound() {
-        return Ok(refuse(&format!("nothing was changed: {}", candidate.why_not())));
+        let refused = refuse(&format!("nothing was changed: {}", candidate.why_not()));
+        if let Some(other) = other_place(arguments, &due) {
+            stream::complain(&other);
+        }
+        return Ok(refused);
     }
     let Some(order) = order::find(sources, &proposals) else {
         return Ok(refuse(
@@ -62,10 +65,30 @@ pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
         print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
-    if !arguments.yes && !is_wanted(&due) {
+    if (!arguments.yes || !forgotten.is_empty()) && !is_wanted(&due, arguments.yes) {
         return Ok(refuse("nothing was changed"));
     }
     make(&order.into_iter().map(|index| &due[index]).collect::<Vec<_>>())
+}
+
+/// How to put a file in the other place, if its name alone chose this one.
+fn other_place(arguments: &InstallPolicyArguments, steps: &[Step]) -> Option<String> {
+    let ([step @ Step::Put(target, _)], [file], None) = (steps, &arguments.files[..], &arguments.name) else {
+        return None;
+    };
+    if target.location.sources.own.is_some() {
+        return None;
+    }
+    let (other, name) = if target.location.is_drop_in() {
+        ("replace the main file", "policy.toml")
+    } else {
+        ("add a drop-in", "50-local.toml")
+    };
+    Some(format!(
+        "By its name it would {}. To {other} instead: rungate policy install --name {name} {}",
+        step.to_do(),
+        word(file)
+    ))
 }
 
 fn refuse(why: &str) -> u8 {
@@ -73,11 +96,11 @@ fn refuse(why: &str) -> u8 {
     ExitStatus::Failure as u8
 }
 
-fn is_wanted(steps: &[Step]) -> bool {
+fn is_wanted(steps: &[Step], is_agreed: bool) -> bool {
     if !question::is_there_anybody() {
-        stream::complain(
-            "rungate: there is no terminal to ask on; --yes does it without a question, and --dry-run only shows it",
-        );
+        let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a question" };
+        let all = to_do(steps);
+        stream::complain(&format!("rungate: this would {all}, but there is no terminal to ask on; {how}"));
         return false;
     }
     let all = to_do(steps);
@@ -134,25 +157,16 @@ fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
         return Err(Error::new(ExitStatus::Usage, text));
     }
     let installed = |source: &PathBuf| {
-        let text = read(source, situation)?;
+        let text = read_candidate(source, situation)?;
         let name = name.as_deref().or(source.file_name()).unwrap_or_default();
-        let location = if is_root { of_system(name, situation)? } else { Location::usual(situation)? };
+        let location = if is_root {
+            Location::of_path(&path_of_system(name, "--name")?, situation)?
+        } else {
+            Location::usual(situation)?
+        };
         Ok(Step::Put(Target::at(location)?, text))
     };
     sources.iter().map(installed).collect()
-}
-
-/// The main file, or a drop-in.
-fn of_system(name: &OsStr, situation: &Situation) -> Result<Location, Error> {
-    let system = Path::new(SYSTEM_POLICY);
-    if Some(name) == system.file_name() {
-        return Location::of_path(system, situation);
-    }
-    if name.as_encoded_bytes().contains(&b'/') {
-        let text = format!("--name takes policy.toml or the name of a drop-in, not {}", visible(name));
-        return Err(Error::new(ExitStatus::Usage, text));
-    }
-    Location::of_path(&Sources::system(0).drop_ins().join(name), situation)
 }
 
 /// The file itself, or those of a directory that has `policy.toml` and `policy.d`.
@@ -174,13 +188,4 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
         return Err(Error::new(ExitStatus::Usage, text));
     }
     Ok(files)
-}
-
-fn read(path: &Path, situation: &Situation) -> Result<String, Error> {
-    let refused = |why: String| Error::new(ExitStatus::Policy, why);
-    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
-    let opened = TrustedFile::open(path, &judged).map_err(|distrust| refused(distrust.to_string()))?;
-    let mut opened = opened.ok_or_else(|| refused(format!("there is no file {}", visible(path))))?;
-    let bytes = opened.read().map_err(|distrust| refused(distrust.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
 }

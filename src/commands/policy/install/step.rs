@@ -6,7 +6,7 @@ use crate::{
     commands::policy::{install::removal::Removal, location::Location, target::Target},
     error::Error,
     escape::Show,
-    policy::Proposal,
+    policy::{Proposal, Sources},
 };
 
 /// What is done with one file.
@@ -66,8 +66,20 @@ impl Step {
     /// What to call it in a question.
     pub(super) fn to_do(&self) -> String {
         match self {
-            Self::Put(..) => format!("put {} in place", self.path().shown()),
+            Self::Put(target, _) => {
+                let verb = if target.before.is_some() { "replace" } else { "add" };
+                format!("{verb} the {} {}", self.kind(), self.path().shown())
+            }
             Self::TakeAway(_) => format!("take {} away", self.path().shown()),
+        }
+    }
+
+    /// What the file is to the policy.
+    fn kind(&self) -> &'static str {
+        match self.location() {
+            location if location.is_drop_in() => "drop-in",
+            Location { sources: Sources { own: Some(_), .. }, .. } => "policy",
+            _ => "main file",
         }
     }
 
