@@ -252,7 +252,8 @@ pub(crate) fn no_policy_and_no_limit() {
         .stderr(
             "
             rungate: true: not started: there is no policy that says what may start
-            Write one to begin with: rungate init true; or give a cap without one: rungate run --limit 1 -- true
+            Write one to begin with: rungate init true
+            Or give a limit without one: rungate run --limit 1 -- true
             ",
         )
         .status(78);

@@ -11,10 +11,10 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    commands::run::wanted::Wanted,
+    commands::{refusals::waits, run::wanted::Wanted},
     escape::visible,
     keeper::{agent::message::Take, error::KeeperError},
-    output::{age::age, living_line::LivingLine},
+    output::{age::age, living_line::LivingLine, stream},
     policy::{Policy, Wait},
     protocol::{
         acquisition::Outcome,
@@ -54,6 +54,8 @@ pub(super) struct Turn {
     place: PlaceInLine,
     conversation: Conversation,
     has_waited: bool,
+    /// The shortened waits that the caller was told of.
+    told_cuts: Vec<String>,
 }
 
 impl Turn {
@@ -64,6 +66,7 @@ impl Turn {
             place: PlaceInLine::default(),
             conversation: Conversation::default(),
             has_waited: false,
+            told_cuts: Vec::new(),
         }
     }
 
@@ -133,7 +136,21 @@ impl Turn {
         let mut shown = false;
         let begun = self.begun;
         let times = watch.policy.times_at(watch.decided);
+        let cuts = &mut self.told_cuts;
         let mut look = |waiting: &Waiting<'_, '_>| {
+            if !watch.is_quiet {
+                let blocked =
+                    waiting.unmet.iter().flat_map(Unmet::claims).filter(|refused| refused.unwaited.is_none());
+                for text in
+                    blocked.filter_map(|refused| waits::cut(watch.command, refused.claim, wanted.longest))
+                {
+                    if !cuts.contains(&text) {
+                        line.wipe();
+                        stream::complain(&text);
+                        cuts.push(text);
+                    }
+                }
+            }
             if !watch.is_quiet && (line.is_living() || !shown) {
                 line.show(&describe(watch.command, waiting, begun.elapsed()));
             }

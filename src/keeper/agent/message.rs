@@ -101,6 +101,8 @@ wire! {
         Anew = 12,
         /// The ends that it has seen last, oldest first.
         Ended(Vec<End>) = 13,
+        /// The policy has these faults.
+        Faulty(String) = 14,
     }
 }
 
