@@ -257,7 +257,8 @@ pub(crate) fn who_keeps_a_lock_or_a_lease_is_named() {
     // The kernel names no process for a lock of a description: root and its own user find it all the same.
     let ofd = "fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 8, 0))";
     let keeper = keeps(ofd, owner);
-    for (reader, asks) in [(owner, "End it: kill "), ("root", "End it: kill ")] {
+    for (reader, asks) in [(owner, "End it if it is stuck: kill "), ("root", "End it if it is stuck: kill ")]
+    {
         let refused = run(&site, reader, &["--", "matlab"]).outcome();
         let named = format!(" by PID {} (python3) of games\n", keeper.pid());
         assert!(refused.stderr.contains(&named) && refused.stderr.contains(asks), "{refused:?}");

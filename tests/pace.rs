@@ -305,3 +305,14 @@ fn what_can_never_be_had_is_not_in_the_way_of_what_comes_too_soon() {
     let explained: serde_json::Value = serde_json::from_str(&explained.stdout).expect("it prints JSON");
     assert_eq!(explained["in_the_way"], serde_json::json!(["nightly"]), "{explained:#}");
 }
+
+/// "It says so where there is nothing to forget": no start, or no `if_elapsed` that would look at it.
+#[test]
+fn reset_of_what_nothing_waits_for_says_so() {
+    let site = site("");
+    sync(&site).status(0);
+    site.test()
+        .args(["reset", "sync"])
+        .stderr("rungate: sync: nothing waits for it to be forgotten: the policy has no if_elapsed for it\n")
+        .status(0);
+}

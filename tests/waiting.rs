@@ -451,7 +451,7 @@ pub(crate) fn nobody_overtakes_the_line() {
               seats  2 of 3 used, 1 waiting
                   rule \"one seat\", $DIR/policy.toml:[..]
                   PID {} [..] large, 2 slots, since [time] ([age])
-                  first in line: PID {} [..] large, since [time] ([age])
+                  first in line: PID {} [..] large, 2 slots wanted, since [time] ([age])
             Try again later, or stand in line: rungate run --wait 30m -- small
             To see why: rungate explain -- small
             ",

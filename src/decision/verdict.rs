@@ -74,13 +74,10 @@ pub struct Unclear {
 impl fmt::Display for Unclear {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { after, text, repository, slots } = self;
+        let after = after.shown();
         match text {
-            Some(text) => {
-                write!(formatter, "\"{} {}\" names no number of slots", after.shown(), text.shown())?
-            }
-            None => {
-                write!(formatter, "nothing follows \"{}\", which names a number of slots", after.shown())?
-            }
+            Some(text) => write!(formatter, "\"{after} {}\" names no number of slots", text.shown())?,
+            None => write!(formatter, "no number of slots follows \"{after}\"")?,
         }
         let taken = match slots {
             Slots::Number(1) => "1 slot".to_owned(),

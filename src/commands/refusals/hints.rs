@@ -8,7 +8,7 @@ use crate::{
     escape::word,
     policy::Wait,
     sys::{executable, process},
-    terms::{claim::Claim, location::Location},
+    terms::{claim::Claim, hold::Hold, location::Location},
 };
 
 /// Longer command lines are not repeated with all of their arguments.
@@ -38,7 +38,7 @@ impl Hints {
             option("repository", cap.and_then(|cap| cap.repository.as_ref())),
             option("limit", cap.map(|cap| cap.limit.to_string())),
             option("slots", cap.and_then(|cap| cap.slots).map(|slots| slots.to_string())),
-            option("hold", options.hold.map(|hold| hold.name())),
+            option("hold", options.hold.map(Hold::name)),
         ];
         Self {
             words: words(&options.command, &options.arguments),

@@ -243,19 +243,23 @@ impl Message<'_> {
         format!("PID {pid} {user} {command}{host}{slots}{since}")
     }
 
-    /// `first in line: PID 9001 cid matlab, since 13:40 (22m00s)`
+    /// `first in line: PID 9001 cid matlab, 2 slots wanted, since 13:40 (22m00s)`
     fn first_in_line(&mut self, full: &Full) {
         let others = full.others();
         let Some((first, pid)) = others.first().and_then(|first| Some((first, first.pid?))) else { return };
         let user =
             full.table().owner(first).map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
         let command = first.command().map_or_else(|| "?".to_owned(), visible);
+        let wants = full.table().wants(first).filter(|wants| *wants > 1);
+        let wants = wants.map_or_else(String::new, |wants| format!(", {wants} slots wanted"));
         let since = first.waited().and_then(|waited| {
             let since = self.clock.system_time().checked_sub(waited)?;
             Some(format!(", since {} ({})", self.clock.short(since), age(waited)))
         });
-        self.lines
-            .push(format!("      first in line: PID {pid} {user} {command}{}", since.unwrap_or_default()));
+        self.lines.push(format!(
+            "      first in line: PID {pid} {user} {command}{wants}{}",
+            since.unwrap_or_default()
+        ));
     }
 
     /// What the authors of the rules have to say, each thing once.

@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
             // It could not even look whether there is room; but so long it was to wait, and no longer.
             // The agent has seen faults that were not there when this process looked.
             Err(error) if error.is_fault_of_policy() => {
-                let faults = Opened::open(&sources).and_then(|opened| opened.faults());
+                let faults = Opened::open(&sources).and_then(Opened::faults);
                 return match self.unless_edited(faults, turn)? {
                     Some(()) => Err(refusals::cannot_take(typed, &error)),
                     None => Ok(Attempt::Again),

@@ -54,6 +54,8 @@ pub(super) struct Turn {
     place: PlaceInLine,
     conversation: Conversation,
     has_waited: bool,
+    /// When the time of the whole launch is over, whoever keeps what it waits for.
+    over: Option<Instant>,
     /// The shortened waits that the caller was told of.
     told_cuts: Vec<String>,
 }
@@ -66,6 +68,7 @@ impl Turn {
             place: PlaceInLine::default(),
             conversation: Conversation::default(),
             has_waited: false,
+            over: None,
             told_cuts: Vec::new(),
         }
     }
@@ -82,8 +85,13 @@ impl Turn {
 
     /// For how long it was there, where it was to wait and the time is over.
     pub(super) fn ran_out_after(&self) -> Option<Duration> {
-        let is_over = self.place.time_is_over_at().is_some_and(|over| over <= Instant::now());
+        let is_over = self.time_is_over_at().is_some_and(|over| over <= Instant::now());
         is_over.then(|| self.begun.elapsed())
+    }
+
+    /// When its time is over: lock files tell of each line, the agent of none.
+    fn time_is_over_at(&self) -> Option<Instant> {
+        self.place.time_is_over_at().or(self.over)
     }
 
     /// For a launch that stands in line while the policy has faults: nothing may start, but nobody has to
@@ -91,7 +99,6 @@ impl Turn {
     /// left.
     pub(super) fn pause(&mut self) -> bool {
         let left = self
-            .place
             .time_is_over_at()
             .map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
         let may_wait = self.has_waited && !left.is_zero();
@@ -127,6 +134,11 @@ impl Turn {
             self.place.spare(UNTIL_ALL_HAVE_DECIDED);
         }
         let deadline = match wanted.longest {
+            Some(Wait::For(longest)) => self.begun.checked_add(longest),
+            Some(Wait::Forever) | None => None,
+        };
+        let longest = wanted.longest.or_else(|| wanted.claims().map(|claim| claim.wait.resolve()).max());
+        self.over = match longest {
             Some(Wait::For(longest)) => self.begun.checked_add(longest),
             Some(Wait::Forever) | None => None,
         };

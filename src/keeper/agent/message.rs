@@ -322,5 +322,7 @@ wire! {
         pid: i32,
         /// Its real user.
         uid: u32,
+        /// How many slots it wants, where the agent knows.
+        wants: Option<u64>,
     }
 }

@@ -217,7 +217,7 @@ impl RepositoryError {
                 Some(for_owner(process, "continue it", &format!("kill -CONT {}", process.pid)))
             }
             Self::MutexBusy { holder: Some(process), .. } => {
-                Some(for_owner(process, "end it", &format!("kill {}", process.pid)))
+                Some(for_owner(process, "end it if it is stuck", &format!("kill {}", process.pid)))
             }
             Self::Leased { holder: Some(process), .. } => Some(for_owner(
                 process,
