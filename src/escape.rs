@@ -49,6 +49,17 @@ pub fn visible(text: impl AsRef<OsStr>) -> String {
     text.shown().to_string()
 }
 
+/// One word of a command line that people are to paste: escaped, and quoted as a shell takes it.
+pub fn word(text: impl AsRef<OsStr>) -> String {
+    let text = visible(text);
+    let is_plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 /// A text of several lines, which stay apart; everything else in it is escaped.
 pub fn visible_lines(text: &str) -> String {
     text.lines().map(visible).collect::<Vec<_>>().join("\n")

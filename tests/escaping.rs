@@ -221,7 +221,7 @@ fn the_name_of_a_process_is_escaped() {
     assert_eq!(holder.read_line(), "ready\n");
     let named = "(\\u{1b}[2J\\u{9b}2J\\u{202e}x)";
     let said = shows_harmlessly(&site, ["run", "--", "matlab"], 74).stderr;
-    assert!(said.contains(&format!(" by PID {} {named}\n", holder.pid())), "{said}");
+    assert!(said.contains(&format!(" by PID {} {named} of ", holder.pid())), "{said}");
     for words in [&["list"][..], &["list", "--json"], &["exectimes", file.to_str().expect("UTF-8"), "list"]] {
         harmless(&site.test().args(words).outcome());
     }

@@ -114,7 +114,7 @@ fn the_limit_is_a_number() {
     exectimes(&site, &[SEATS, "0", "true"]).stderr(none).status(1);
     for max in ["-1", "4294967296", "4294967297", "99999999999999999999", "3x", "x", "", "1 "] {
         let said = format!(
-            "exectimes: max-instances is a number, not \"{max}\"\nUsage: exectimes lock-file max-instances command\n"
+            "exectimes: max-instances is a number from 0 to 4294967295, not \"{max}\"\nUsage: exectimes lock-file max-instances command\n"
         );
         exectimes(&site, &[SEATS, max, "true"]).stderr(&said).status(1);
     }

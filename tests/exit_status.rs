@@ -278,3 +278,12 @@ fn a_word_that_is_no_subcommand_is_answered_by_what_was_meant() {
     let said = said(&["policy", "matlab"]);
     assert!(said.contains("matlab") && !said.contains("rungate run"), "{said}");
 }
+
+/// Whatever name rungate is started by, its usage is that of rungate.
+#[test]
+fn the_usage_names_rungate() {
+    let site = Site::new();
+    let command = format!("exec -a exectimes {} nonsense", site.rungate().display());
+    let outcome = site.test().program("/bin/bash").args(["-c", &command]).outcome();
+    assert!(outcome.stderr.contains("\nUsage: rungate <COMMAND>\n"), "{outcome:?}");
+}

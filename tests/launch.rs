@@ -252,7 +252,8 @@ pub(crate) fn no_policy_and_no_limit() {
         .stderr(
             "
             rungate: true: not started: there is no policy that says what may start
-            Write one to begin with: rungate init true; or give a cap without one: rungate run --limit 1 -- true
+            Write one to begin with: rungate init true
+            Or give a limit without one: rungate run --limit 1 -- true
             ",
         )
         .status(78);
@@ -282,4 +283,40 @@ pub(crate) fn an_environment_that_grew_too_long_is_named() {
     assert_eq!(outcome.ending, Ending::Status(126), "{}", outcome.stderr);
     assert!(outcome.stderr.ends_with(expected), "{}", outcome.stderr);
     assert!(site.held_numbers(&format!("{name}0.lock")).is_empty(), "nothing is left behind");
+}
+
+/// "An option that should be followed by a number of slots, and is not, takes those of the policy": `-v` says
+/// so, and so does `explain`.
+#[test]
+pub(crate) fn an_option_without_a_number_of_slots_is_told() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 4
+
+        [[rule]]
+        commands = ["job"]
+        acquire  = [{ repository = "seats", slots_from = { after = "-np" } }]
+        "#,
+    );
+    site.copy_of("/bin/true", "job");
+    for (words, told) in [
+        (&["-np", "x"][..], Some("\"-np x\" names no number of slots")),
+        (&["-np", "-1"][..], Some("\"-np -1\" names no number of slots")),
+        (&["-np"][..], Some("no number of slots follows \"-np\"")),
+        (&["-np", "x", "-np8"][..], None),
+        (&["-n", "x"][..], None),
+    ] {
+        let outcome = site.test().args(["run", "-v", "--", "job"]).args(words).outcome();
+        let line = told.map(|told| format!("rungate: job: {told}: it takes 1 slot of seats"));
+        let first = outcome.stderr.lines().next().unwrap_or_default().to_owned();
+        assert_eq!(line.is_some(), first.contains("number of slots"), "{outcome:?}");
+        assert!(line.is_none_or(|line| line == first), "{outcome:?}");
+        let explained = site.test().args(["explain", "--", "job"]).args(words).outcome().stdout;
+        assert_eq!(
+            told.is_some(),
+            told.is_some_and(|told| explained.contains(&format!("note  {told}"))),
+            "{explained}"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Account, Ending, Site, Terminal, Test, needs_root, needs_tmux};
+use crate::support::{Account, Ending, Site, Terminal, Test, eventually, needs_root, needs_tmux};
 
 const POLICY: &str = r#"
     version = 1
@@ -430,12 +430,16 @@ fn one_member_can_be_named() {
     list("tree [/nowhere]").stdout("Nobody has used any of them yet.\n").status(0);
     list("all [x]").stderr("rungate: repository \"all\" has no members\n").status(64);
     let reset = |name: &str| site.test().args(["reset", name]);
-    reset(&other).status(0);
+    let unpaced = |name: &str| {
+        let why = "nothing waits for it to be forgotten: the policy has no if_elapsed for it";
+        reset(name).stderr(&format!("rungate: {name}: {why}\n"))
+    };
+    unpaced(&other).status(0);
     for forgotten in [&other, "tree [/nowhere]"] {
         let said = format!("rungate: {forgotten}: there was no last start to forget\n");
         reset(forgotten).stderr(&said).status(0);
     }
-    reset(&here).status(0);
+    unpaced(&here).status(0);
 }
 
 /// Only who has or had a slot counts: not who waits for one, and not who was refused.
@@ -528,4 +532,69 @@ fn on_a_terminal_explain_breaks_lines_between_words() {
         now.split_whitespace().map(str::to_owned).collect()
     };
     assert_eq!(words(&screen), words(&redirected));
+}
+
+/// "Slots are kept for the queue where a launch that comes now would be refused because others wait": what
+/// `status` and `list` show is what `run` does, also when the first in line is stopped and so is passed over.
+#[test]
+fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [[rule]]
+        commands = ["large"]
+        acquire  = [{ repository = "seats", slots = 2 }]
+
+        [[rule]]
+        commands = ["small"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("large");
+    site.program("small");
+    let run = |command: &str| site.test().args(["run", "-n", "--", command]);
+    let shown = || {
+        let status: Value = json(&site.test().args(["status", "--json"]));
+        (status[0]["free"].clone(), status[0]["kept_for_queue"].clone())
+    };
+    let _holder = run("large").spawn();
+    assert_eq!(shown(), (1.into(), 0.into()));
+    let waiter = site.test().args(["run", "-w", "forever", "--", "large"]).background();
+    site.stands_in_line("seats.lock", &waiter);
+    assert_eq!(shown(), (0.into(), 1.into()));
+    run("small")
+        .stderr("rungate: small: not started: others stand in line for what is left\n...\n")
+        .status(75);
+    site.test()
+        .args(["status"])
+        .stdout(
+            "
+            REPOSITORY USED LIMIT FREE KEPT WAIT OLDEST NOTE
+            seats         2     3    0    1    1[gap][age] 1 kept for the queue
+            ",
+        )
+        .status(0);
+    site.test()
+        .args(["list"])
+        .stdout(&format!(
+            "
+            seats: 2 of 3 used, 1 kept for the queue, 1 waiting
+            SLOT[..]
+            ...
+            LINE[gap]PID USER SINCE AGE WANTS LIMIT COMMAND
+               1 {} [..] [time] [age][gap]2[gap]3 large
+            ",
+            waiter.pid()
+        ))
+        .status(0);
+    let listed: Value = json(&site.test().args(["list", "--json"]));
+    assert_eq!((&listed[0]["kept_for_queue"], &listed[0]["waiting"][0]["wants"]), (&1.into(), &2.into()));
+    let explained = site.test().args(["explain", "--", "small"]).outcome().stdout;
+    let told = format!("FULL: 1 in line come first, the first is PID {}, it waits for PID ", waiter.pid());
+    assert!(explained.contains(&told), "{explained}");
+    waiter.signal(nix::sys::signal::Signal::SIGSTOP);
+    eventually("it is seen to be stopped", || (shown() == (1.into(), 0.into())).then_some(()));
+    run("small").status(0);
 }

@@ -35,8 +35,8 @@ fn too_soon(site: &Site) -> Test {
 fn refused(site: &Site, options: &[&str]) -> Test {
     site.test().args(["run"]).args(options).args(["--", "sync"]).stderr(&format!(
         "
-        rungate: sync: too soon: started at [time] by {}, [age] ago;
-          not before [time] (repository sync, if_elapsed = \"1h\")
+        rungate: sync: too soon: last started by {} at [time] ([age] ago), next allowed at [time]
+          repository sync, if_elapsed = \"1h\"
         To start it now all the same: rungate reset sync
         ",
         Account::own().name
@@ -107,8 +107,8 @@ pub(crate) fn the_time_may_count_from_the_end() {
         sync(&site)
             .stderr(
                 "
-                rungate: sync: too soon: ended at [time][..], [age] ago;
-                  not before [time] (repository sync, if_elapsed = \"1h\")
+                rungate: sync: too soon: last ended [..]at [time] ([age] ago), next allowed at [time]
+                  repository sync, if_elapsed = \"1h\"
                 To start it now all the same: rungate reset sync
                 ",
             )
@@ -230,8 +230,8 @@ pub(crate) fn a_cursor_of_any_value_only_loses_the_name() {
     for cursor in [0, 1, 1 << 20, 1 << 56, 1 << 63, u64::MAX] {
         set_field(&site, 2, cursor);
         let unnamed = "
-            rungate: sync: too soon: started at [time], [age] ago;
-              not before [time] (repository sync, if_elapsed = \"1h\")
+            rungate: sync: too soon: last started at [time] ([age] ago), next allowed at [time]
+              repository sync, if_elapsed = \"1h\"
             To start it now all the same: rungate reset sync
             ";
         site.test().args(["run", "--", "sync"]).stderr(unnamed).status(69);
@@ -300,8 +300,19 @@ fn what_can_never_be_had_is_not_in_the_way_of_what_comes_too_soon() {
     site.test().args(["run", "--", "true"]).status(0);
     let refused = site.test().args(["run", "--", "true"]).outcome();
     assert_eq!(refused.ending, Ending::Status(69), "{}", refused.stderr);
-    assert!(refused.stderr.contains("(repository nightly,") && !refused.stderr.contains("spare"));
+    assert!(refused.stderr.contains("  repository nightly, ") && !refused.stderr.contains("spare"));
     let explained = site.test().args(["explain", "--json", "--", "true"]).outcome();
     let explained: serde_json::Value = serde_json::from_str(&explained.stdout).expect("it prints JSON");
     assert_eq!(explained["in_the_way"], serde_json::json!(["nightly"]), "{explained:#}");
+}
+
+/// "It says so where there is nothing to forget": no start, or no `if_elapsed` that would look at it.
+#[test]
+fn reset_of_what_nothing_waits_for_says_so() {
+    let site = site("");
+    sync(&site).status(0);
+    site.test()
+        .args(["reset", "sync"])
+        .stderr("rungate: sync: nothing waits for it to be forgotten: the policy has no if_elapsed for it\n")
+        .status(0);
 }

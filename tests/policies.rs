@@ -129,8 +129,8 @@ fn quick_start() {
               sleepers  1 of 1 used
                   rule \"one sleeper at a time\", {}:15
                   PID {} {} sleep, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m --policy {} -- sleep
-            To see why: rungate explain --policy {} -- sleep
+            Close one of yours, or stand in line: rungate run --wait 30m --policy {} -- sleep 0
+            To see why: rungate explain --policy {} -- sleep 0
             ",
             policy.display(),
             running.pid(),

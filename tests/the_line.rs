@@ -347,7 +347,8 @@ pub(crate) fn a_stuck_mutex_costs_nobody_in_line_their_place() {
     for _ in 0..2 {
         job(&site, "newcomer", &["-n"])
             .stderr(
-                "rungate: job: not started: [..]seats.lock stayed locked for 1[pid] s by PID [pid] (holder)\n",
+                "rungate: job: not started: [..]seats.lock stayed locked for 1[pid] s by PID [pid] (holder) of [..]\n\
+                 End it if it is stuck: kill [pid]\n",
             )
             .status(74);
     }
@@ -355,7 +356,7 @@ pub(crate) fn a_stuck_mutex_costs_nobody_in_line_their_place() {
     // A deadline is a deadline, also for one that cannot even look.
     let short = |options: &[&str]| job(&site, "newcomer", &[&["-w1s"], options].concat());
     short(&[])
-        .stderr("rungate: job: not started: [..]seats.lock stayed locked for [pid] s by PID [pid] (holder)\n")
+        .stderr("rungate: job: not started: [..]seats.lock stayed locked for [pid] s by PID [pid] (holder) of [..]\n...\n")
         .status(124);
     short(&["-q", "-E3"]).status(3);
     drop(mutex);

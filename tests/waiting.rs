@@ -451,10 +451,12 @@ pub(crate) fn nobody_overtakes_the_line() {
               seats  2 of 3 used, 1 waiting
                   rule \"one seat\", $DIR/policy.toml:[..]
                   PID {} [..] large, 2 slots, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m -- small
+                  first in line: PID {} [..] large, 2 slots wanted, since [time] ([age])
+            Try again later, or stand in line: rungate run --wait 30m -- small
             To see why: rungate explain -- small
             ",
-            holder.pid()
+            holder.pid(),
+            waiter.pid(),
         ))
         .status(75);
     let mut behind = run(&site, "small", &["-wforever"]).background();

@@ -47,11 +47,11 @@ fn refused(outcome: &Outcome, status: i32, lines: &[&str]) {
     }
 }
 
-const HEAVY: &str = "[repository.heavy]\nlimit = 1\nwait = \"2h\"\n[repository.tokens]\nlimit = 1\n";
-const HEAVY_JOB: &str =
-    "[[rule]]\ncommands = [\"job\"]\nacquire = [\"heavy\", { repository = \"tokens\", wait = \"0s\" }]\n";
+const HEAVY: &str =
+    "[repository.heavy]\nlimit = 1\nwait = \"2h\"\n[repository.tokens]\nlimit = 1\nmax_wait = \"0s\"\n";
+const HEAVY_JOB: &str = "[[rule]]\ncommands = [\"job\"]\nacquire = [\"heavy\", \"tokens\"]\n";
 
-/// "`0s`: it is never waited for", whatever else is, and whatever the command line asks for.
+/// "`max_wait = "0s"`: no launch ever waits for it", whatever else is, and whatever the command line asks for.
 #[test]
 pub(crate) fn a_claim_that_is_never_waited_for_refuses_at_once() {
     let site = site(HEAVY, HEAVY_JOB);
@@ -81,8 +81,7 @@ pub(crate) fn whoever_has_waited_is_refused_when_something_is_full_that_is_never
 /// "Once the time for one is over the launch is refused, unless it waits for another instead."
 #[test]
 pub(crate) fn of_alternatives_one_is_waited_for_longer_than_the_other() {
-    let repositories =
-        "[repository.a]\nlimit = 1\nwait = \"1ms\"\n[repository.b]\nlimit = 1\nwait = \"forever\"\n";
+    let repositories = "[repository.a]\nlimit = 1\nwait = \"1ms\"\nmax_wait = \"1ms\"\n[repository.b]\nlimit = 1\nwait = \"forever\"\n";
     let site =
         site(repositories, "[[rule]]\ncommands = [\"job\"]\nacquire = [{ any_of = [\"a\", \"b\"] }]\n");
     let (_a, b) = (takes(&site, "a"), takes(&site, "b"));
@@ -99,6 +98,44 @@ pub(crate) fn of_alternatives_one_is_waited_for_longer_than_the_other() {
     let outcome = launch(&site, &[], "take-a").outcome();
     refused(&outcome, 124, &["  a  1 of 1 used, waited for no longer than 1ms"]);
     drop(job);
+}
+
+/// "The option replaces every wait of the policy": a longer one counts, and so does a shorter one.
+#[test]
+pub(crate) fn the_command_line_replaces_every_wait_of_the_policy() {
+    let site = site(
+        "defaults.wait = \"1ms\"\n[repository.a]\nlimit = 1\nwait = \"1ms\"\n",
+        "[[rule]]\ncommands = [\"job\"]\nwait = \"1ms\"\nacquire = [{ repository = \"a\", wait = \"1ms\" }]\n",
+    );
+    let _a = takes(&site, "a");
+    refused(&launch(&site, &[], "job").outcome(), 124, &["  a  1 of 1 used"]);
+    let job = waits(&site, &["--wait", "1h"], "a.lock");
+    assert_eq!(site.line("a.lock").len(), 1);
+    drop(job);
+}
+
+/// "A launch whose wait is shortened prints a line about it when it begins to wait."
+#[test]
+pub(crate) fn a_wait_that_the_policy_shortens_is_told_at_once() {
+    let site = site(
+        "[repository.a]\nlimit = 1\nwait = \"10ms\"\nmax_wait = \"50ms\"\n",
+        "[[rule]]\ncommands = [\"job\"]\nacquire = [\"a\"]\n",
+    );
+    let a = takes(&site, "a");
+    let outcome = launch(&site, &["--wait", "2h"], "job").outcome();
+    let cut = "rungate: job: waits for a no longer than 50ms, not 2h: repository a has max_wait = \"50ms\"";
+    let told: Vec<&str> = outcome.stderr.lines().collect();
+    assert_eq!(told[0], cut, "{told:?}");
+    assert!(told[1].starts_with("rungate: job: waits for a (1 of 1 used), first in line"), "{told:?}");
+    refused(&outcome, 124, &["  a  1 of 1 used, waited for no longer than 50ms"]);
+    // What is not shortened is no news, and neither is what need not be waited for.
+    let outcome = launch(&site, &["--wait", "20ms"], "job").outcome();
+    refused(&outcome, 124, &["  a  1 of 1 used"]);
+    assert!(!outcome.stderr.contains("no longer"), "{}", outcome.stderr);
+    let explained = site.test().args(["explain", "--", "job"]).outcome().stdout;
+    assert!(explained.contains("\nwait  up to 10ms; with -w up to 50ms\n"), "{explained}");
+    drop(a);
+    launch(&site, &["--wait", "2h"], "job").status(0);
 }
 
 /// "With -w the whole launch waits no longer than that."

@@ -120,6 +120,7 @@ impl Service {
             Outcome::Needs(order) => self.carry_out(number, order, true),
             Outcome::Differs(why) => self.refuse(number, &Answer::Differs(why)),
             Outcome::Failed(why) => self.refuse(number, &Answer::Failed(why)),
+            Outcome::Faulty(why) => self.refuse(number, &Answer::Faulty(why)),
         }
         self.are_free(&freed);
         self.flush(number);

@@ -93,6 +93,8 @@ pub(super) enum Outcome {
     Differs(String),
     /// It cannot be judged.
     Failed(String),
+    /// It cannot be judged, because the policy has these faults.
+    Faulty(String),
 }
 
 /// Starts the judges: cases go in, judgements come out, and the bell rings for each. One more is for whoever
@@ -164,7 +166,7 @@ impl Judge {
             .ok()
             .map(|policy| Read { policy: Arc::clone(policy), is_local: policy.is_local() });
         *last() = read;
-        loaded.map_err(|faults| format!("the system's policy has faults\n{faults}"))
+        loaded.map_err(|faults| faults.to_string().trim_end().to_owned())
     }
 
     /// When holders of a table of the site are overdue. Where its name could be that of several
@@ -189,7 +191,7 @@ impl Judge {
         };
         match self.policy() {
             Ok(policy) => Self::judge_by(&policy, names, take, (uid, &groups), MOST_EFFORT),
-            Err(why) => Outcome::Failed(why),
+            Err(why) => Outcome::Faulty(why),
         }
     }
 

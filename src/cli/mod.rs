@@ -28,7 +28,13 @@ pub use self::{
 
 /// Start programs under a policy: caps for everybody, for each user, for each group.
 #[derive(Debug, Parser)]
-#[command(name = "rungate", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "rungate",
+    bin_name = "rungate",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 pub struct CommandLine {
     /// What to do.
     #[command(subcommand)]

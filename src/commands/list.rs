@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ListingArguments,
-    commands::shared::{listed_file::ListedFile, listing, print, situation::Situation},
+    commands::shared::{
+        listed_file::{Free, ListedFile},
+        listing, print,
+        situation::Situation,
+    },
     error::Error,
     escape::visible,
     keeper::{
@@ -25,13 +29,14 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     let has_none = shown.repositories.is_empty();
     let files: Vec<ListedFile> =
         shown.repositories.into_iter().flat_map(|repository| repository.files).collect();
+    let generation = shown.generation;
     let surveys: Vec<_> = files.iter().map(ListedFile::survey).collect();
     let failed = surveys.iter().any(Result::is_err);
     let unknown = files.iter().any(|file| file.failure().is_some());
     let names = NameCache::new();
     let text = if arguments.json {
         let listed = files.iter().zip(&surveys).map(|(file, survey)| match survey {
-            Ok(survey) => to_json(file, survey, &names),
+            Ok(survey) => to_json(file, survey, generation, &names),
             Err(error) => json!({ "repository": file.name, "member": file.member, "shown_member": file.shown_member, "path": file.path().map(visible), "error": error.to_string() }),
         });
         json::render(&Value::Array(listed.collect()))
@@ -42,7 +47,7 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     } else {
         let clock = Clock::now();
         let listed = files.iter().zip(&surveys).map(|(file, survey)| match survey {
-            Ok(survey) => to_text(file, survey, &clock, &names),
+            Ok(survey) => to_text(file, survey, generation, &clock, &names),
             Err(error) => format!("{}: {error}\n", visible(file.title())),
         });
         answer(&listed.collect::<Vec<_>>().join("\n"))
@@ -51,7 +56,7 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     Ok(listing::status(shown.is_faulty, failed, unknown))
 }
 
-fn to_text(file: &ListedFile, survey: &Survey, clock: &Clock, names: &NameCache) -> String {
+fn to_text(file: &ListedFile, survey: &Survey, generation: u16, clock: &Clock, names: &NameCache) -> String {
     let mut text = visible(file.title());
     let _ = match file.limit() {
         Some(limit) => {
@@ -65,6 +70,9 @@ fn to_text(file: &ListedFile, survey: &Survey, clock: &Clock, names: &NameCache)
     }
     if let Some(kept) = file.kept_note(survey) {
         let _ = write!(text, ", {kept}");
+    }
+    if let Some(note) = file.free(survey, generation).and_then(Free::note) {
+        let _ = write!(text, ", {note}");
     }
     if !survey.waiting.is_empty() {
         let _ = write!(text, ", {} waiting", file.queue.show(survey.waiting.len()));
@@ -83,7 +91,8 @@ fn to_text(file: &ListedFile, survey: &Survey, clock: &Clock, names: &NameCache)
         text += &table.render();
     }
     if !survey.waiting.is_empty() {
-        let mut table = Table::new(&[">LINE", ">PID", "USER", "SINCE", ">AGE", ">LIMIT", "COMMAND"]);
+        let mut table =
+            Table::new(&[">LINE", ">PID", "USER", "SINCE", ">AGE", ">WANTS", ">LIMIT", "COMMAND"]);
         for (index, waiter) in survey.waiting.iter().enumerate() {
             table.row(waiter_cells(index + 1, waiter, clock, names));
         }
@@ -109,7 +118,7 @@ fn cells(file: &ListedFile, holder: &Holder, clock: &Clock, names: &NameCache) -
     ]
 }
 
-fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache) -> [String; 7] {
+fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache) -> [String; 8] {
     let unknown = || "?".to_owned();
     let waited = waiter.waited();
     let since = waited.and_then(|waited| clock.system_time().checked_sub(waited));
@@ -119,6 +128,7 @@ fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache)
         waiter.uid().map_or_else(unknown, |uid| visible(names.user(uid))),
         since.map_or_else(unknown, |since| clock.short(since)),
         waited.map_or_else(unknown, age),
+        waiter.wants.map_or_else(unknown, |wants| wants.to_string()),
         waiter.class.reach.to_string(),
         waiter.command().map_or_else(unknown, visible),
     ]
@@ -132,7 +142,7 @@ fn short_hold(hold: Hold) -> &'static str {
     }
 }
 
-fn to_json(file: &ListedFile, survey: &Survey, names: &NameCache) -> Value {
+fn to_json(file: &ListedFile, survey: &Survey, generation: u16, names: &NameCache) -> Value {
     let holders: Vec<Value> = survey
         .holders
         .iter()
@@ -162,6 +172,7 @@ fn to_json(file: &ListedFile, survey: &Survey, names: &NameCache) -> Value {
                 "uid": waiter.uid(),
                 "user": waiter.uid().map(|uid| names.user(uid)),
                 "since": waiter.waited().and_then(|waited| now.checked_sub(waited)).and_then(Clock::stamp),
+                "wants": waiter.wants,
                 "limit": waiter.class.reach,
                 "command": waiter.command(),
             })
@@ -171,6 +182,7 @@ fn to_json(file: &ListedFile, survey: &Survey, names: &NameCache) -> Value {
     value["used"] = json!(survey.used);
     value["kept"] = json!(file.kept_idle(survey));
     value["kept_for"] = json!(file.kept_note(survey));
+    value["kept_for_queue"] = json!(file.free(survey, generation).map(|free| free.for_queue));
     value["holders"] = json!(holders);
     value["waiting"] = json!(waiting);
     value

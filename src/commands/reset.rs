@@ -16,6 +16,11 @@ pub(super) fn run(arguments: &ResetArguments) -> Result<u8, Error> {
     let nothing = |title: &str| {
         stream::complain(&format!("rungate: {}: there was no last start to forget", visible(title)));
     };
+    // A start is written down all the same, for listings.
+    let is_unpaced = |name: &str| {
+        let known = policy.repositories().iter().find(|known| known.shown_name() == name);
+        known.is_some_and(|known| known.pace().pause.is_none())
+    };
     let repositories = repositories::wanted(&policy, &situation, &arguments.repositories)?;
     for repository in repositories.iter().filter(|repository| repository.files.is_empty()) {
         nothing(&repository.name);
@@ -27,6 +32,11 @@ pub(super) fn run(arguments: &ResetArguments) -> Result<u8, Error> {
         })?;
         if !changed {
             nothing(&file.title());
+        } else if is_unpaced(&file.name) {
+            stream::complain(&format!(
+                "rungate: {}: nothing waits for it to be forgotten: the policy has no if_elapsed for it",
+                visible(file.title())
+            ));
         }
     }
     Ok(ExitStatus::Success as u8)

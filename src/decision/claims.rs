@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 
 use super::{
+    counted::{slots, unclear},
     draft::Draft,
     locations::{file_location, table_name},
     values,
+    verdict::Unclear,
     zones::zones,
 };
 use crate::{
     policy::{
         Acquisition, Captured, Charge, ClaimTerms, Facts, FileOf, GroupEntry, Policy, Repository, Rule,
-        SlotsFrom,
     },
     terms::{
         admit::Admit,
@@ -38,6 +39,8 @@ pub(super) struct Demands<'p, 'm> {
     captured: Vec<Captured>,
     /// The rules behind them.
     pub(super) rules: Vec<&'p Rule>,
+    /// Where the command line should name a number of slots, and names none.
+    pub(super) unclear: Vec<Unclear>,
 }
 
 impl<'p, 'm> Demands<'p, 'm> {
@@ -49,6 +52,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             lowered: Vec::new(),
             captured: Vec::new(),
             rules: Vec::new(),
+            unclear: Vec::new(),
         }
     }
 
@@ -63,6 +67,11 @@ impl<'p, 'm> Demands<'p, 'm> {
         let mut gids = Vec::new();
         if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
             gids = GroupEntry::gids_of_any(groups, self.facts)?;
+        }
+        for terms in rule.acquire.iter().flat_map(Acquisition::terms) {
+            let name = self.policy.repositories()[terms.repository].shown_name();
+            let of = |from| unclear(from, self.facts.request.arguments, name, terms.slots);
+            self.unclear.extend(terms.slots_from.as_ref().and_then(of));
         }
         for acquisition in &rule.acquire {
             let is_spared = |terms: &&ClaimTerms| exempt(terms.repository) || self.is_absent(terms);
@@ -249,6 +258,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             |reservation| reservation.because(self.facts, repository.layer),
         )?;
         let enforce = enforced(rule, repository, layer.enforce && of_rule.enforce);
+        let default_wait = of_rule.wait.filter(|_| wait.is_none());
         let location = match repository.keeper() {
             Keeper::File => Location::File(file_location(path, owner, repository, layer, request.runtime)),
             Keeper::Agent => Location::Agent(AgentLocation {
@@ -270,7 +280,10 @@ impl<'p, 'm> Demands<'p, 'm> {
             amount: Amount {
                 limit: u64::from(limit),
                 ceiling: ceiling.map(u64::from),
-                slots: terms.slots_from.as_ref().map_or(terms.slots, |from| self.slots(from, terms.slots)),
+                slots: terms
+                    .slots_from
+                    .as_ref()
+                    .map_or(terms.slots, |from| slots(from, request.arguments, terms.slots)),
                 zones: zones.open,
                 // There is no name beyond the last.
                 admit: match (admit_always && repository.names.most().is_none(), enforce) {
@@ -286,38 +299,19 @@ impl<'p, 'm> Demands<'p, 'm> {
             out_of_order: out_of_order.len(),
             pace: repository.pace(),
             nested: repository.nested(),
-            wait: Setting { said: wait, default: wait.is_none().then_some(of_rule.wait).flatten() },
+            wait: Setting { bound: repository.settings.max_wait, default: wait.or(default_wait) },
             queue: repository.queue(),
         };
-        Ok(Draft { claim, repository, layers: vec![rule.layer], enforce })
+        Ok(Draft { claim, repository, layers: vec![rule.layer], enforce, wait, default_wait })
     }
 
     /// Whether nothing is wanted: no slot but what the command line says, and it says nothing.
     fn is_absent(&self, terms: &ClaimTerms) -> bool {
         terms.slots == Slots::Number(0)
-            && terms.slots_from.as_ref().is_none_or(|from| self.slots(from, terms.slots) == terms.slots)
-    }
-
-    /// The number on the command line; where there is none, what the policy says otherwise. Where it is given
-    /// more than once the largest counts, because nobody knows which of them the program takes.
-    fn slots(&self, from: &SlotsFrom, otherwise: Slots) -> Slots {
-        let after = from.after.as_str();
-        let arguments = self.facts.request.arguments;
-        let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());
-        // In `-np8` and `-np=8` alike; behind a digit a digit is a part of the option.
-        let ends_in_digit = after.ends_with(|last: char| last.is_ascii_digit());
-        let joined = arguments.iter().map(|argument| {
-            let value = argument.to_str()?.strip_prefix(after)?;
-            value.strip_prefix('=').or(Some(value).filter(|_| !ends_in_digit))
-        });
-        let number = |text: Option<&str>| {
-            let text =
-                text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty())?;
-            // Digits that are too many for a number are a very large number.
-            Some(text.parse().unwrap_or(u32::MAX)).filter(|number| *number > 0)
-        };
-        let largest = separate.chain(joined).filter_map(number).max();
-        largest.map_or(otherwise, |number| Slots::Number(number.min(from.most.unwrap_or(u32::MAX))))
+            && terms
+                .slots_from
+                .as_ref()
+                .is_none_or(|from| slots(from, self.facts.request.arguments, terms.slots) == terms.slots)
     }
 }
 

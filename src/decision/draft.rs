@@ -2,7 +2,7 @@
 
 use crate::{
     policy::Repository,
-    terms::{amount::Amount, claim::Claim, merged::common},
+    terms::{amount::Amount, claim::Claim, merged::common, setting::Setting, span_of_time::Wait},
 };
 
 /// A claim, and what only its making needs to know.
@@ -14,6 +14,10 @@ pub(super) struct Draft<'p> {
     pub(super) layers: Vec<usize>,
     /// Whether its limit is more than tried out.
     pub(super) enforce: bool,
+    /// The shortest wait that a claim, a rule or a repository names.
+    pub(super) wait: Option<Wait>,
+    /// The shortest default of the layers of which none of these names a wait.
+    pub(super) default_wait: Option<Wait>,
 }
 
 impl<'p> Draft<'p> {
@@ -43,13 +47,20 @@ impl<'p> Draft<'p> {
         one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
         one.admit = one.admit.max(other_amount.admit);
-        let (wait, other_wait) = (&mut self.claim.wait, other.claim.wait);
-        wait.said = wait.said.into_iter().chain(other_wait.said).min();
-        wait.default = wait.default.into_iter().chain(other_wait.default).min();
+        self.wait = shortest(self.wait, other.wait);
+        self.default_wait = shortest(self.default_wait, other.default_wait);
         // A default is for where its layer says nothing.
-        if wait.said.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
-            wait.default = None;
+        if self.wait.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
+            self.default_wait = None;
         }
+        self.claim.wait = Setting {
+            bound: shortest(self.claim.wait.bound, other.claim.wait.bound),
+            default: shortest(self.wait, self.default_wait),
+        };
         self.claim.queue = self.claim.queue.and(other.claim.queue);
     }
+}
+
+fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
+    one.into_iter().chain(other).min()
 }

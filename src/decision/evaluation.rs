@@ -206,7 +206,8 @@ impl<'p> Judged<'p> {
             std::cmp::max,
         );
         let exempt = exempting.iter().map(|&index| &rules[index]).find(|rule| rule.from.is_none());
+        let unclear = demands.unclear.clone();
         let demands = demands.into_demands();
-        Ok(Start { exempt: exempt.filter(|_| demands.is_empty()), demands, hold, would_refuse })
+        Ok(Start { exempt: exempt.filter(|_| demands.is_empty()), demands, hold, would_refuse, unclear })
     }
 }

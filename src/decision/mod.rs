@@ -3,6 +3,7 @@
 //! test`.
 
 mod claims;
+mod counted;
 mod draft;
 mod evaluation;
 mod listed;
@@ -18,6 +19,6 @@ mod zones;
 pub use evaluation::{TOO_COSTLY, decide, decide_within};
 pub use listed::{Listed, limit_of_most, listed};
 pub use trace::{Outcome, TraceEntry};
-pub use verdict::{Decision, Start, Unenforced, Verdict};
+pub use verdict::{Decision, Start, Unclear, Unenforced, Verdict};
 
 pub use crate::policy::{Request, Selector};

@@ -1,10 +1,13 @@
 //! The outcome of a policy and a request. It is data with terms, never a boolean: the launcher obeys it and
 //! has never seen a policy.
 
+use std::{ffi::OsString, fmt};
+
 use super::trace::TraceEntry;
 use crate::{
+    escape::Show,
     policy::Rule,
-    terms::{claim::Demand, hold::Hold, names::LookupError, setting::Setting},
+    terms::{claim::Demand, hold::Hold, names::LookupError, setting::Setting, slots::Slots},
 };
 
 /// What is to be done, and what became of every rule.
@@ -51,6 +54,38 @@ pub struct Start<'p> {
     pub hold: Setting<Hold>,
     /// What would have refused the launch, had it been enforced.
     pub would_refuse: Vec<Unenforced<'p>>,
+    /// Where the command line should name a number of slots, and names none.
+    pub unclear: Vec<Unclear>,
+}
+
+/// An argument that should stand before a number of slots (`slots_from`), and does not.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unclear {
+    /// The argument.
+    pub after: String,
+    /// What follows it, if anything does.
+    pub text: Option<OsString>,
+    /// The repository.
+    pub repository: String,
+    /// How many slots are wanted of it all the same.
+    pub slots: Slots,
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { after, text, repository, slots } = self;
+        let after = after.shown();
+        match text {
+            Some(text) => write!(formatter, "\"{after} {}\" names no number of slots", text.shown())?,
+            None => write!(formatter, "no number of slots follows \"{after}\"")?,
+        }
+        let taken = match slots {
+            Slots::Number(1) => "1 slot".to_owned(),
+            Slots::Number(number) => format!("{number} slots"),
+            Slots::All => "all slots".to_owned(),
+        };
+        write!(formatter, ": it takes {taken} of {}", repository.shown())
+    }
 }
 
 /// A refusal that is not enforced.

@@ -18,6 +18,11 @@ pub enum KeeperError {
 }
 
 impl KeeperError {
+    /// Whether the policy by which the keeper judges has faults.
+    pub fn is_fault_of_policy(&self) -> bool {
+        matches!(self, Self::Agent(AgentError::Faulty(_)))
+    }
+
     /// Whether somebody has the table locked, or more on it than can be looked at, and nothing else is wrong.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::File(RepositoryError::MutexBusy { .. })) || self.is_flood()

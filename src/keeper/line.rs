@@ -54,6 +54,8 @@ pub struct Waiter {
     pub pid: Option<i32>,
     /// Its user, where the keeper knows.
     pub user: Option<u32>,
+    /// How many slots it wants, where that was looked at.
+    pub wants: Option<u64>,
 }
 
 impl Waiter {

@@ -51,6 +51,17 @@ impl Place {
         }
     }
 
+    /// Lets others see how many slots are wanted.
+    pub fn wants(&mut self, slots: u64) -> Result<(), KeeperError> {
+        match self {
+            Self::File(place) => Ok(place.wants(slots)?),
+            Self::Memory(place) => {
+                place.wants(slots);
+                Ok(())
+            }
+        }
+    }
+
     /// Stands in line in these classes, and in no other. The table must be locked, save to leave.
     pub fn stand(&mut self, classes: &[Class]) -> Result<(), KeeperError> {
         match self {

@@ -43,6 +43,14 @@ impl Table {
         })
     }
 
+    /// How many slots a waiter wants, where that can be seen.
+    pub fn wants(&self, waiter: &Waiter) -> Option<u64> {
+        match self {
+            Self::File(file) => line::wants(file, waiter).ok().flatten(),
+            Self::Memory(_) => waiter.wants,
+        }
+    }
+
     /// Whose launch waits, where that can be seen.
     pub fn owner(&self, waiter: &Waiter) -> Option<u32> {
         match self {

@@ -2,7 +2,11 @@
 
 use std::{ffi::OsString, fmt, path::PathBuf};
 
-use crate::{escape::visible, launch::shim::Shim, sys::failure::Errno};
+use crate::{
+    escape::{visible, word},
+    launch::shim::Shim,
+    sys::failure::Errno,
+};
 
 /// Why there is no program to start.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -70,8 +74,8 @@ impl ProgramError {
         match self {
             Self::NotBehind { shim, is_copy: true, .. } => Some(format!(
                 "rungate is a shim under any other name. To run rungate, call the file rungate: mv {0} {1}",
-                visible(&shim.path),
-                visible(shim.path.with_file_name("rungate"))
+                word(&shim.path),
+                word(shim.path.with_file_name("rungate"))
             )),
             Self::NotBehind { shim, .. } => Some(format!(
                 "Put the directory of the program into PATH, or name the program in the policy: [command.{}] exec = \"/path\"",

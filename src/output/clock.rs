@@ -76,14 +76,17 @@ impl Clock {
 
     /// `14:02` for today, `14 Nov 09:50` for other days of this year, `2025-11-14` before.
     pub(crate) fn short(&self, moment: SystemTime) -> String {
+        self.dated(moment, ["%H:%M", "%-d %b %H:%M", "%Y-%m-%d"])
+    }
+
+    /// In the first format for today, in the second for other days of this year, else in the third.
+    fn dated(&self, moment: SystemTime, [today, this_year, other]: [&str; 3]) -> String {
         let Some(moment) = self.local(moment) else { return "?".to_owned() };
         let now = self.now.to_zoned(self.zone.clone());
-        let format = if moment.date() == now.date() {
-            "%H:%M"
-        } else if moment.year() == now.year() {
-            "%-d %b %H:%M"
-        } else {
-            "%Y-%m-%d"
+        let format = match () {
+            () if moment.date() == now.date() => today,
+            () if moment.year() == now.year() => this_year,
+            () => other,
         };
         moment.strftime(format).to_string()
     }
@@ -94,9 +97,10 @@ impl Clock {
             .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %H:%M").to_string())
     }
 
-    /// `03:15:00`.
+    /// To the second: `03:15:00` for today, `14 Nov 03:15:00` for other days of this year, else
+    /// `2025-11-14 03:15:00`.
     pub(crate) fn time(&self, moment: SystemTime) -> String {
-        self.local(moment).map_or_else(|| "?".to_owned(), |moment| moment.strftime("%H:%M:%S").to_string())
+        self.dated(moment, ["%H:%M:%S", "%-d %b %H:%M:%S", "%Y-%m-%d %H:%M:%S"])
     }
 
     /// `2026-11-20 14:00`.

@@ -46,10 +46,17 @@ impl LivingLine {
     }
 }
 
-impl Drop for LivingLine {
-    fn drop(&mut self) {
+impl LivingLine {
+    /// Wipes the line away, so that something else can be written there.
+    pub(crate) fn wipe(&mut self) {
         if self.is_terminal && self.is_written {
             let _ = io::stderr().lock().write_all(WIPE.as_bytes());
         }
+    }
+}
+
+impl Drop for LivingLine {
+    fn drop(&mut self) {
+        self.wipe();
     }
 }

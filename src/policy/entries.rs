@@ -43,7 +43,7 @@ pub(super) fn read_all<'a, T>(
 
 pub(super) fn entry(value: Value<'_>) -> Option<WrittenEntry<'_>> {
     if value.is_number() {
-        let number = value.number(0, u32::MAX.into())?;
+        let number = value.number(0, i64::from(u32::MAX) - 1)?;
         return Some(Written { value: Cow::Owned(number.value.to_string()), at: number.at });
     }
     value.text().map(|text| Written { value: Cow::Borrowed(text.value), at: text.at })

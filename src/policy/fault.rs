@@ -87,6 +87,7 @@ coded! {
         NoAlternative = "no-alternative",
         NoSlotsFrom = "no-slots-from",
         WaitWithoutClaim = "wait-without-claim",
+        WaitAboveMax { longest: String, repository: String } = "wait-above-max",
         EndNeedsSupervisor = "end-needs-supervisor",
         AgentOutsideSystem { keeper: &'static str } = "agent-outside-system-policy",
         MixedKeepers { repository: String } = "mixed-keepers",

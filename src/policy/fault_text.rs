@@ -231,6 +231,11 @@ impl fmt::Display for Fault {
             Fault::NoAlternative => write!(f, "an alternative is a claim or a list of claims"),
             Fault::NoSlotsFrom => write!(f, "slots = 0 needs \"slots_from\""),
             Fault::WaitWithoutClaim => write!(f, "\"wait\" needs a claim"),
+            Fault::WaitAboveMax { longest, repository } => write!(
+                f,
+                "repository {} is waited for no longer than its max_wait, {longest}",
+                quoted(repository)
+            ),
             Fault::EndNeedsSupervisor => write!(
                 f,
                 "only a supervisor knows when a program ends; write hold = \"supervisor\" or \"tree\" beside it"

@@ -40,7 +40,7 @@ pub(super) static DEFAULTS: Keys = Keys {
             Shape::Text,
             "Where relative paths of repositories start; \"{runtime}\" is the caller's own.",
         ),
-        key("wait", Shape::Wait, "How long a launch waits where no rule or repository says."),
+        key("wait", Shape::Wait, "How long a launch waits without -w where no rule or repository says."),
         key("hold", Shape::OneOf(Hold::words), "What keeps a slot where no rule or repository says."),
         key("unmatched", Shape::OneOf(Unmatched::words), "What happens when no rule matches."),
         key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
@@ -71,7 +71,7 @@ const RULE_KEYS: &[Key] = &[
     key("admit", Shape::OneOf(Admission::words), "\"always\": beyond the limit if need be."),
     key("from", Shape::Texts, "The repositories that an exempt rule exempts from.").filled(),
     key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
-    key("wait", Shape::Wait, "How long its claims are waited for; the shortest counts."),
+    key("wait", Shape::Wait, "How long its claims are waited for without -w; the shortest counts."),
     key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
 ];
 
@@ -105,7 +105,7 @@ const CLAIM_KEYS: &[Key] = &[
         "How many slots are taken, or \"all\"; 0: none but what slots_from finds.",
     ),
     key("slots_from", Shape::Table(&SLOTS_FROM), "Where on the command line the number of slots stands."),
-    key("wait", Shape::Wait, "How long a launch waits for it; the shortest counts."),
+    key("wait", Shape::Wait, "How long a launch waits for it without -w; the shortest counts."),
 ];
 
 const ANY_OF_KEYS: &[Key] = &[key(

@@ -106,7 +106,7 @@ fn limit_of_some(keys: &Keys) -> Value {
 
 fn shape(shape: Shape) -> Value {
     let texts = || list(&text());
-    let texts_or_numbers = || list(&one_of(&[text(), number(0, i64::from(u32::MAX))]));
+    let texts_or_numbers = || list(&one_of(&[text(), number(0, i64::from(u32::MAX) - 1)]));
     match shape {
         Shape::Text => text(),
         Shape::Time => json!({ "type": "string", "description": "2026-11-20 14:02" }),
@@ -126,7 +126,7 @@ fn shape(shape: Shape) -> Value {
         }
         Shape::LogTarget => one_of(&[json!({ "enum": LogTarget::WORDS }), pattern("^/")]),
         Shape::Texts => texts(),
-        Shape::TextOrNumber => one_of(&[text(), number(0, i64::from(u32::MAX))]),
+        Shape::TextOrNumber => one_of(&[text(), number(0, i64::from(u32::MAX) - 1)]),
         Shape::TextsOrNumbers => texts_or_numbers(),
         Shape::TextsOrLists => list(&one_of(&[text(), texts()])),
         Shape::Arguments(keys) => one_of(&[self::shape(Shape::TextsOrLists), table(keys)]),

@@ -206,6 +206,7 @@ impl Conversation {
                 },
                 Answer::Differs(why) => return Err(AgentError::Differs(why)),
                 Answer::Failed(why) => return Err(AgentError::Failed(why)),
+                Answer::Faulty(why) => return Err(AgentError::Faulty(why)),
                 Answer::Tables(_)
                 | Answer::About(_)
                 | Answer::Ended(_)

@@ -10,7 +10,7 @@ use super::{
     line::Line,
     refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
     unwaited::Unwaited,
-    waiting::{Waiting, Watch},
+    waiting::{Waiting, Watch, shown},
 };
 use crate::{
     keeper::{
@@ -104,9 +104,8 @@ fn reason(reason: &message::Reason, table: &Table) -> Reason {
 
 /// Lets whoever watches see where the launch stands.
 pub(super) fn tell(refusal: &Refusal<'_>, ahead: u32, watch: &mut Watch<'_>) -> ControlFlow<()> {
-    let is_in_line = |refused: &&Refused<'_>| matches!(refused.reason, Reason::Full(_));
     let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
-    match refusal.claims().find(is_in_line) {
+    match shown(&refusal.unmet) {
         Some(refused) => watch(&Waiting::elsewhere(&refusal.unmet, refused.claim, ahead)),
         None => ControlFlow::Continue(()),
     }

@@ -74,6 +74,13 @@ pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Outlook<'c> 
     }
 }
 
+/// Whether a launch that comes now and wants what these terms say would be refused because others wait: the
+/// question that every launch asks of a table, for listings.
+pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<bool, KeeperError> {
+    let mut sight = Sight::of(table, Standpoint::newcomer(generation, None))?;
+    Ok(sight.room(terms)? == Room::Behind)
+}
+
 type Looked<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
 
 fn look<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Looked<'c>, KeeperError> {

@@ -173,6 +173,10 @@ impl PlaceInLine {
             let place = self.places.iter_mut().find(|place| table.has(place));
             if let Some(place) = place {
                 place.stand(&classes)?;
+                if !classes.is_empty() {
+                    let claims = wants.claims_on(table.id());
+                    place.wants(claims.iter().map(|claim| claim.amount.wanted()).max().unwrap_or(1))?;
+                }
                 is_kept_out |= classes.iter().any(|class| !place.classes().contains(class));
             }
         }

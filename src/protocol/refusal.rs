@@ -11,7 +11,7 @@ use super::{line::Line, unwaited::Unwaited, wants::Choice};
 use crate::{
     exit_status::ExitStatus,
     keeper::{
-        Fate, Holder, Known, Look, Means, Overdue,
+        Fate, Holder, Known, Look, Means, Overdue, Waiter,
         error::KeeperError,
         occupancy::Occupancy,
         table::{Keepers, Table, TableId},
@@ -294,8 +294,19 @@ impl Full {
 
     /// How many others wait.
     pub fn waiting(&self) -> usize {
-        let others = self.table.waiters().unwrap_or_default();
-        others.iter().filter(|other| other.pid != Some(process::own_pid())).count()
+        self.others().len()
+    }
+
+    /// How many others of a user wait.
+    pub fn waiting_of(&self, uid: u32) -> usize {
+        self.others().iter().filter(|other| self.table.owner(other) == Some(uid)).count()
+    }
+
+    /// Everybody who waits, oldest first, save this process.
+    pub fn others(&self) -> Vec<Waiter> {
+        let mut others = self.table.waiters().unwrap_or_default();
+        others.retain(|other| other.pid != Some(process::own_pid()));
+        others
     }
 }
 

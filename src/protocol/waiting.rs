@@ -313,6 +313,17 @@ impl<'c> Rest<'c> {
     }
 }
 
+/// The claim that is named to whoever watches: the first that is waited for, one that is not closed before
+/// one that is.
+pub(super) fn shown<'b, 'c>(unmet: &'b [Unmet<'c>]) -> Option<&'b Refused<'c>> {
+    let waited_for =
+        unmet.iter().flat_map(|unmet| &unmet.alternatives).filter(|alternative| !alternative.is_unwaited());
+    let is_closed = |refused: &&Refused<'_>| refused.claim.amount.effective_limit() == 0;
+    let in_line =
+        waited_for.flat_map(|alternative| &alternative.refused).filter(|refused| refused.line.is_some());
+    in_line.min_by_key(is_closed)
+}
+
 /// Lets whoever watches see where the launch stands.
 fn tell_watcher(
     place: &PlaceInLine,
@@ -321,9 +332,10 @@ fn tell_watcher(
     blocked: &Blocked<'_>,
     watch: &mut Watch<'_>,
 ) -> ControlFlow<()> {
-    let Some(line) = blocked.lines.first() else { return ControlFlow::Continue(()) };
-    let mut claims = wants.choices().filter(|choice| choice.table == line.table);
-    let Some(claim) = claims.next().map(|choice| choice.claim) else { return ControlFlow::Continue(()) };
+    let Some((line, claim)) = shown(&blocked.unmet).and_then(|refused| Some((refused.line?, refused.claim)))
+    else {
+        return ControlFlow::Continue(());
+    };
     let class = Class { generation: wants.generation_on(line.table, generation), reach: line.reach };
     let (table, unmet) = (wants.table(line.table), &blocked.unmet);
     let line = LineSeen::Here { table, class, number: place.number };

@@ -31,6 +31,23 @@ pub fn locks_on(file: FileId, known: &Bytes) -> Option<Vec<Conflict>> {
     locks_beside(&listing, process::own_pid(), name.as_bytes(), known)
 }
 
+/// The process that has a lease on `file`, which keeps others from opening it. Where the file system shows
+/// other numbers here than `stat` does, the inode has to do.
+pub fn holder_of_lease(file: FileId) -> Option<i32> {
+    let mut listing = Vec::new();
+    File::open("/proc/locks").ok()?.take(LONGEST).read_to_end(&mut listing).ok()?;
+    lease_on(&listing, file)
+}
+
+fn lease_on(listing: &[u8], file: FileId) -> Option<i32> {
+    let name = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
+    let inode = format!(":{}", file.inode);
+    let lines = listing.split(|byte| *byte == b'\n').filter_map(Line::parse);
+    let leases: Vec<Line<'_>> = lines.filter(|line| line.kind == b"LEASE" && line.pid > 0).collect();
+    let exact = leases.iter().find(|line| line.file == name.as_bytes());
+    exact.or_else(|| leases.iter().find(|line| line.file.ends_with(inode.as_bytes()))).map(|line| line.pid)
+}
+
 fn locks_beside(listing: &[u8], me: i32, name: &[u8], known: &Bytes) -> Option<Vec<Conflict>> {
     let lines: Vec<Line<'_>> = listing.split(|byte| *byte == b'\n').filter_map(Line::parse).collect();
     let is_mine = |line: &&Line<'_>| line.kind == b"POSIX" && line.pid == me && line.bytes == *known;
@@ -132,6 +149,19 @@ mod tests {
         assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "POSIX ")), of_process);
         assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "-> POSIX")), [], "it waits for the lock");
         assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "FLOCK ")), []);
+    }
+
+    #[test]
+    fn a_lease_is_found_by_the_file_or_by_its_inode() {
+        let listing = "\
+1: LEASE  ACTIVE    WRITE 50 fe:00:78 0 EOF
+2: LEASE  BREAKING  READ  51 fe:00:77 0 EOF
+3: POSIX  ADVISORY  WRITE 52 fe:00:79 0 EOF
+";
+        let on = |device, inode| lease_on(listing.as_bytes(), FileId { device, inode });
+        let device = nix::sys::stat::makedev(0xfe, 0);
+        assert_eq!((on(device, 77), on(device, 78), on(device, 79)), (Some(51), Some(50), None));
+        assert_eq!((on(device + 1, 77), on(device, 7)), (Some(51), None));
     }
 
     #[test]

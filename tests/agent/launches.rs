@@ -65,7 +65,7 @@ fn an_agent_that_cannot_be_reached_refuses() {
         .stderr(
             "
             rungate: matlab: not started: the agent cannot be reached at /run/rungate-agent/socket: Connection refused
-            Tell your administrator: systemctl status rungate-agent.socket rungate-agent.service
+            Tell your administrator: rungate doctor agent
             ",
         )
         .status(74);
@@ -178,7 +178,8 @@ fn a_pause_is_kept_also_over_the_death_of_the_agent() {
     needs_root!();
     let (site, agent) = seats(3, "if_elapsed = \"1h\"");
     site.test().user("games").args(["run", "--", "matlab"]).status(0);
-    let too_soon = "rungate: matlab: too soon: started at [..] by games, [..] ago;\n...\n";
+    let too_soon =
+        "rungate: matlab: too soon: last started by games at [..] ([..] ago), next allowed at [..]\n...\n";
     site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
     agent.kill();
     let _agent = site.agent();

@@ -138,14 +138,14 @@ fn request(connection: &mut UnixStream, inbox: &mut Inbox) -> Request {
     }
 }
 
-/// A claim is waited for as long as it says, also where the command line would wait longer.
+/// A repository is waited for no longer than `max_wait`, also where the command line would wait longer.
 #[test]
 fn a_claim_of_the_agents_says_how_long_it_is_waited_for() {
     needs_root!();
-    let (site, _agent) = seats(1, "wait = \"0s\"");
+    let (site, _agent) = seats(1, "max_wait = \"0s\"");
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
     site.test().args(["run", "--wait", "forever", "--", "matlab"]).stderr(REFUSED).status(75);
-    let (site, _agent) = seats(1, "wait = \"1s\"");
+    let (site, _agent) = seats(1, "max_wait = \"1s\"");
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
     site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).status(124);
 }

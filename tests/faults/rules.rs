@@ -246,6 +246,31 @@ wait = "2h"
 "#,
     },
     Case {
+        about: "a wait that is longer than the repository allows",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[repository.a]
+limit = 5
+wait = "2h"
+max_wait = "1h"
+[[rule]]
+acquire = [{ repository = "a", wait = "forever" }]
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:3:8: repository "a" is waited for no longer than its max_wait, 1h [wait-above-max]
+  |
+3 | wait = "2h"
+  |        ^^^^
+
+/etc/rungate/policy.toml:6:39: repository "a" is waited for no longer than its max_wait, 1h [wait-above-max]
+  |
+6 | acquire = [{ repository = "a", wait = "forever" }]
+  |                                       ^^^^^^^^^
+"#,
+    },
+    Case {
         about: "more slots than there are",
         files: &[(
             "/etc/rungate/policy.toml",

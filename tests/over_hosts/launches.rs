@@ -117,7 +117,8 @@ fn a_pause_counts_on_all_hosts() {
     let etcd = Etcd::shared();
     let [one, two] = hosts(&etcd, &seats(3, "if_elapsed = \"1h\""), ["lab1", "lab2"]);
     one.test().user("games").args(["run", "--", "matlab"]).status(0);
-    let too_soon = "rungate: matlab: too soon: started at [..] by games, [..] ago;\n...\n";
+    let too_soon =
+        "rungate: matlab: too soon: last started by games at [..] ([..] ago), next allowed at [..]\n...\n";
     eventually("the start is seen", || {
         let outcome = two.test().args(["explain", "--json", "--", "matlab"]).outcome();
         outcome.stdout.contains("too soon").then_some(())

@@ -52,7 +52,7 @@ fn repositories() -> impl Strategy<Value = Repository> {
         "if_elapsed = \"1h\"\ntoo_soon = \"ok\"",
         "if_elapsed = \"1h\"\nenforce = false",
         "enforce = false",
-        "queue = 1\nwait = \"0s\"",
+        "queue = 1\nmax_wait = \"0s\"",
         "names = [\"one\", \"two\", \"three\"]\nout_of_order = [\"two\"]",
         "limits = [{ when = [\"2000-01-01\"], limit = 9 }, { when = [\"00:00-24:00\"], limit = 2 }]",
         BY_NUMBER,
@@ -159,7 +159,7 @@ fn named(stderr: &str) -> Vec<String> {
         NAMES.contains(&name).then(|| name.to_owned())
     };
     let mut names: Vec<String> = stderr.lines().filter_map(name).collect();
-    let too_soon = stderr.split("(repository ").skip(1).filter_map(|rest| rest.split(',').next());
+    let too_soon = stderr.split("\n  repository ").skip(1).filter_map(|rest| rest.split(',').next());
     names.extend(too_soon.map(str::to_owned));
     names
 }

@@ -166,7 +166,7 @@ fn repositories() -> impl Strategy<Value = String> {
     let common = || {
         vec![
             any_line(&["nested = \"take\""]),
-            any_line(&["wait = \"1h\""]),
+            any_line(&["wait = \"1h\"", "max_wait = \"2h\""]),
             any_line(&["queue = 20", "queue_per_user = 2"]),
             any_line(&["hold = \"supervisor\""]),
             any_line(&["enforce = false", "enforce = true"]),

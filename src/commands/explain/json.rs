@@ -89,6 +89,7 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
         "error": found.err().map(ToString::to_string),
         "has_room": found.is_ok_and(Found::has_room),
         "wait": claim.wait.resolve().to_string(),
+        "max_wait": claim.wait.bound.map(|longest| longest.to_string()),
         "queue": claim.queue.most,
         "queue_per_user": claim.queue.per_user,
         "rules": claim.origins.iter().map(|origin| origin.rule).collect::<Vec<_>>(),

@@ -108,7 +108,7 @@ impl Explained<'_, '_> {
             let found = prospect.found.as_ref();
             table.row([
                 format!("{}{}", standing.joint(), title(prospect.claim)),
-                prospect.claim.amount.wanted().to_string(),
+                waits::wanted(&prospect.claim.amount),
                 found.map_or_else(|_| unknown(), |found| found.occupancy.shown().to_string()),
                 prospect.claim.amount.effective_limit().to_string(),
                 found.map_or_else(|_| unknown(), |found| prospect.claim.queue.show(found.waiting.len())),
@@ -133,6 +133,9 @@ impl Explained<'_, '_> {
             && !terms.demands.is_empty()
         {
             let _ = writeln!(text, "wait  {}\nhold  {}", self.wait(), terms.hold.resolve());
+            for unclear in &terms.unclear {
+                let _ = writeln!(text, "note  {unclear}");
+            }
         }
         text + "Nothing was taken.\n"
     }
@@ -140,7 +143,7 @@ impl Explained<'_, '_> {
     /// How long it would wait for what is in its way; for everything, where nothing is.
     fn wait(&self) -> String {
         if let Ok(Some(refusal)) = &self.outlook.refusal {
-            return waits::foretold(refusal);
+            return format!("{}{}", waits::foretold(refusal), waits::with_option(refusal));
         }
         let mut waits: Vec<Wait> =
             self.prospects().map(|(_, prospect)| prospect.claim.wait.resolve()).collect();

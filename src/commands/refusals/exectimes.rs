@@ -11,7 +11,7 @@ pub(in crate::commands) const USAGE: &str = "Usage: exectimes lock-file max-inst
 
 /// MAX is no number, which the original would take for 0.
 pub(in crate::commands) fn no_number(most: &OsStr) -> String {
-    format!("exectimes: max-instances is a number, not \"{}\"\n{USAGE}", visible(most))
+    format!("exectimes: max-instances is a number from 0 to 4294967295, not \"{}\"\n{USAGE}", visible(most))
 }
 
 /// The lock file cannot be looked at.

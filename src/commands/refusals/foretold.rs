@@ -106,8 +106,12 @@ pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) ->
         Some(Room::Behind) if is_full(prospect.claim, found) => format!("FULL: PID {}", pids(found)),
         Some(Room::Behind) => {
             let reach = prospect.claim.amount.reach();
-            let ahead = found.waiting.iter().filter(|waiter| waiter.class.reach >= reach).count();
-            format!("FULL: {ahead} in line come first")
+            let ahead: Vec<_> = found.waiting.iter().filter(|waiter| waiter.class.reach >= reach).collect();
+            let first = ahead.iter().find_map(|waiter| waiter.pid);
+            let first = first.map_or_else(String::new, |pid| format!(", the first is PID {pid}"));
+            let holders = pids(found);
+            let holders = if holders.is_empty() { holders } else { format!(", it waits for PID {holders}") };
+            format!("FULL: {} in line come first{first}{holders}", ahead.len())
         }
         Some(Room::Full) => format!("FULL: PID {}", pids(found)),
     };

@@ -10,17 +10,21 @@ use std::{
 
 use crate::{
     commands::{
-        refusals::{ancestors::among_ancestors, forced::is_forced, waits},
-        run::wanted::{Wanted, quoted, rules},
+        refusals::{
+            advice::{advice, to_free},
+            hints::Hints,
+            waits,
+        },
+        run::wanted::{Wanted, rules},
         shared::names::SystemNames,
     },
     escape::{visible, visible_lines},
     exit_status::ExitStatus,
     keeper::{Holder, Known},
     output::{age::age, clock::Clock},
-    policy::{Wait, show_duration},
+    policy::show_duration,
     protocol::refusal::{Full, Reason, Refusal, Refused},
-    sys::{accounts::NameCache, process},
+    sys::accounts::NameCache,
     terms::{
         amount::Amount,
         because,
@@ -35,17 +39,14 @@ use crate::{
 /// How many holders a refusal names for each repository.
 const HOLDERS: usize = 4;
 
-/// The wait that is suggested to those who did not ask for one.
-const USUAL_WAIT: Duration = Duration::from_secs(30 * 60);
-
 /// The whole message: it speaks of the command by the name that rules see, and repeats it as it was typed.
 pub(in crate::commands) fn describe(
     name: &OsStr,
-    command: &OsStr,
     wanted: &Wanted<'_>,
     refusal: &Refusal<'_>,
+    hints: &Hints,
 ) -> String {
-    let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new() };
+    let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new(), hints };
     if refusal.is_too_soon() {
         message.too_soon(name, refusal);
     } else {
@@ -70,7 +71,7 @@ pub(in crate::commands) fn describe(
         }
     }
     message.words_of_rules(refusal);
-    message.lines.push(advice(command, wanted, refusal));
+    message.lines.push(advice(hints, refusal));
     message.lines.join("\n")
 }
 
@@ -97,14 +98,15 @@ fn is_behind_others(refused: &Refused<'_>) -> bool {
     matches!(&refused.reason, Reason::Full(full) if has_room(full) && full.waiting() > 0)
 }
 
-struct Message {
+struct Message<'h> {
     clock: Clock,
     names: NameCache,
     lines: Vec<String>,
+    hints: &'h Hints,
 }
 
-impl Message {
-    /// `nightly-sync: too soon: started at 03:00:00 by backup, 4m12s ago`
+impl Message<'_> {
+    /// `nightly-sync: too soon: last started by backup at 03:00:00 (4m12s ago), next allowed at 03:15:00`
     fn too_soon(&mut self, command: &OsStr, refusal: &Refusal<'_>) {
         for refused in refusal.claims() {
             let (Reason::TooSoon { last, uid }, Some(pause)) = (&refused.reason, refused.claim.pace.pause)
@@ -118,13 +120,11 @@ impl Message {
             let who = uid.map_or_else(String::new, |uid| format!(" by {}", visible(self.names.user(uid))));
             let ago = self.clock.system_time().duration_since(*last).unwrap_or_default();
             self.lines.push(format!(
-                "rungate: {}: too soon: {what} at {}{who}, {} ago;",
+                "rungate: {}: too soon: last {what}{who} at {} ({} ago), next allowed at {}\n  \
+                 repository {}, if_elapsed = \"{}\"",
                 visible(command),
                 self.clock.time(*last),
-                age(ago)
-            ));
-            self.lines.push(format!(
-                "  not before {} (repository {}, if_elapsed = \"{}\")",
+                age(ago),
                 self.clock.time(*last + pause.length),
                 visible(refused.claim.repository.as_ref()),
                 show_duration(pause.length)
@@ -140,7 +140,7 @@ impl Message {
         let numbers = match reason {
             Reason::Never => {
                 let slots = if wanted == 1 { "slot" } else { "slots" };
-                format!("{wanted} {slots} wanted of {limit}{why}")
+                format!("{} {slots} wanted of {limit}{why}", waits::wanted(&claim.amount))
             }
             Reason::TooSoon { last, .. } => self.not_before(*last, claim.pace.pause),
             Reason::Full(_) if limit == 0 => format!("closed: its limit is 0{why}"),
@@ -148,7 +148,7 @@ impl Message {
                 let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
                 let line = waits::not_waited_for(refused).unwrap_or_else(|| match full.waiting() {
                     0 => String::new(),
-                    waiting => format!(", {waiting} waiting"),
+                    waiting => format!(", {} waiting", claim.queue.show(waiting)),
                 });
                 let least = if full.is_more_used() { "at least " } else { "" };
                 format!("{least}{} of {limit} used{why}{more}{line}", full.used())
@@ -157,7 +157,13 @@ impl Message {
         self.lines.push(format!("  {}  {numbers}", visible(claim.title(&SystemNames))));
         self.reasons(claim);
         if let Reason::Full(full) = reason {
-            self.holders(full.known_holders(), &claim.repository);
+            if let Some(slots @ 2..) = to_free(claim, full).into_iter().max().filter(|_| limit > 0) {
+                self.lines.push(format!("      {slots} slots must be freed before it can start"));
+            }
+            self.holders(full.known_holders(), claim);
+            if is_behind_others(refused) {
+                self.first_in_line(full);
+            }
             if full.only_ancestors {
                 self.lines.push(
                     "      held by a process that waits for this command: it would wait forever".to_owned(),
@@ -201,7 +207,7 @@ impl Message {
         }
     }
 
-    fn holders(&mut self, known: &Known, name: &str) {
+    fn holders(&mut self, known: &Known, claim: &Claim<'_>) {
         let mut longest = by_process(&known.holders);
         // Those of whom something is known come first: of many holders an agent describes only some.
         longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), holder.since));
@@ -210,18 +216,19 @@ impl Message {
             self.lines.push(format!("      {line}"));
         }
         let more = longest.len().saturating_sub(HOLDERS) as u64 + known.others;
+        let is_unknown = longest.iter().any(|(holder, _)| holder.pid.is_none());
+        let list = || self.hints.list(claim, &claim.title(&SystemNames));
         if more > 0 {
-            self.lines.push(format!("      and {more} more: rungate list {}", visible(name)));
+            self.lines.push(format!("      and {more} more: {}", list()));
+        } else if is_unknown {
+            self.lines.push(format!("      to look for them: {}", list()));
         }
     }
 
     /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
     fn holder(&mut self, holder: &Holder, slots: u64) -> String {
         let Some(pid) = holder.pid else {
-            return format!(
-                "slot {}: a process without a record, which rungate list looks for",
-                holder.slots.0
-            );
+            return format!("slot {}: a process without a record", holder.slots.0);
         };
         let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
         let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
@@ -234,6 +241,25 @@ impl Message {
         let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
         let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
         format!("PID {pid} {user} {command}{host}{slots}{since}")
+    }
+
+    /// `first in line: PID 9001 cid matlab, 2 slots wanted, since 13:40 (22m00s)`
+    fn first_in_line(&mut self, full: &Full) {
+        let others = full.others();
+        let Some((first, pid)) = others.first().and_then(|first| Some((first, first.pid?))) else { return };
+        let user =
+            full.table().owner(first).map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
+        let command = first.command().map_or_else(|| "?".to_owned(), visible);
+        let wants = full.table().wants(first).filter(|wants| *wants > 1);
+        let wants = wants.map_or_else(String::new, |wants| format!(", {wants} slots wanted"));
+        let since = first.waited().and_then(|waited| {
+            let since = self.clock.system_time().checked_sub(waited)?;
+            Some(format!(", since {} ({})", self.clock.short(since), age(waited)))
+        });
+        self.lines.push(format!(
+            "      first in line: PID {pid} {user} {command}{wants}{}",
+            since.unwrap_or_default()
+        ));
     }
 
     /// What the authors of the rules have to say, each thing once.
@@ -262,78 +288,6 @@ fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
         }
     }
     processes
-}
-
-fn advice(command: &OsStr, wanted: &Wanted<'_>, refusal: &Refusal<'_>) -> String {
-    let command = visible(command);
-    let full: Vec<(&Claim<'_>, &Full)> = refusal
-        .claims()
-        .filter_map(|refused| match &refused.reason {
-            Reason::Full(full) => Some((refused.claim, full)),
-            Reason::Never | Reason::TooSoon { .. } => None,
-        })
-        .collect();
-    if refusal.is_too_soon() {
-        let words: Vec<String> = refusal.too_soon().map(|refused| reset_of(refused.claim)).collect();
-        // A path says all by itself.
-        let is_named = words.iter().any(|word| !word.contains('/'));
-        let policy = if is_named { wanted.policy_option.as_str() } else { "" };
-        return format!("To start it now all the same: rungate reset{policy} {}", words.join(" "));
-    }
-    let is_kept =
-        |refused: &Refused<'_>| matches!(refused.reason, Reason::Never) && refused.claim.amount.reach() == 0;
-    if refusal.is_hopeless() && refusal.claims().any(is_kept) {
-        return format!(
-            "Fewer slots would not help. Whom they are kept for stands in the policy: rungate explain{} -- {command}\n\
-             If that is wrong, ask your administrator.",
-            wanted.explain_options
-        );
-    }
-    if refusal.is_hopeless() {
-        return format!(
-            "Ask for fewer slots, or ask your administrator: rungate explain{} -- {command}",
-            wanted.explain_options
-        );
-    }
-    if full.iter().any(|(_, full)| full.only_ancestors) {
-        return among_ancestors(&full);
-    }
-    if full.iter().any(|(claim, _)| claim.amount.effective_limit() == 0) {
-        return "Nothing new may start there now. Ask your administrator how long.".to_owned();
-    }
-    let me = process::owner(process::own_pid());
-    let is_mine = |holder: &Holder| holder.uid.is_some() && holder.uid == me;
-    let mine = full.iter().any(|(_, full)| full.known_holders().holders.iter().any(is_mine));
-    let first = if mine { "Close one of yours" } else { "Try again later" };
-    let next = match waits::longest_wait(refusal).filter(|_| !is_forced(wanted)) {
-        Some(_) if refusal.waited.is_some() && waits::could_wait_longer(refusal) => {
-            ", or wait longer".to_owned()
-        }
-        _ if refusal.waited.is_some() && mine => ", or try again later".to_owned(),
-        _ if refusal.waited.is_some() => String::new(),
-        None if mine => ", or try again later".to_owned(),
-        None => String::new(),
-        Some(most) => {
-            let wait = most.min(Wait::For(USUAL_WAIT));
-            format!(", or stand in line: rungate run --wait {wait}{} -- {command}", wanted.run_options)
-        }
-    };
-    // A claim of the command line is all there in the message already.
-    let why = if full.iter().any(|(claim, _)| rules(claim).next().is_some()) {
-        format!("\nTo see why: rungate explain{} -- {command}", wanted.explain_options)
-    } else {
-        String::new()
-    };
-    format!("{first}{next}{why}")
-}
-
-/// What `reset` is to be told so that it forgets no more than is in the way: a file by its path, a table by
-/// the repository's name.
-fn reset_of(claim: &Claim<'_>) -> String {
-    match &claim.location {
-        Location::File(file) if !claim.member.is_empty() => quoted(&visible(&file.path)),
-        _ => visible(claim.repository.as_ref()),
-    }
 }
 
 /// A rule's name and place.

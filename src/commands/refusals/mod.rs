@@ -2,20 +2,22 @@
 //! to change one finds it. What limits say is in [`limits`], what `explain` says beforehand in [`foretold`],
 //! and what exectimes does in [`exectimes`].
 
+mod advice;
 mod ancestors;
 pub(super) mod exectimes;
-mod forced;
 pub(super) mod foretold;
+pub(super) mod hints;
 pub(super) mod limits;
 pub(super) mod waits;
 
 use std::{ffi::OsStr, path::Path};
 
+use self::hints::Hints;
 use crate::{
     commands::run::launch_options::LaunchOptions,
     diagnostic::{Change, Diagnostic},
     error::Error,
-    escape::{visible, visible_lines},
+    escape::{visible, visible_lines, word},
     exit_status::ExitStatus,
     keeper::error::KeeperError,
     launch::{
@@ -24,17 +26,18 @@ use crate::{
     },
     output::clock::Clock,
     policy::{Delegation, Faults, Rule, SYSTEM_POLICY},
-    sys::accounts,
+    sys::{accounts, executable},
     terms::names::LookupError,
 };
 
 /// Rungate has another one's rights.
 pub(super) fn set_id() -> Error {
     let text = "rungate is installed set-user-id or set-group-id, and will not run that way";
-    Error::new(ExitStatus::Policy, text).advise(
-        "It needs no privilege, and a program started so loses part of its environment. Remove the bit: chmod ug-s"
-            .to_owned(),
-    )
+    Error::new(ExitStatus::Policy, text).advise(format!(
+        "It needs no privilege, and a program started so loses part of its environment. \
+             Ask your administrator to remove the bit: chmod ug-s {}",
+        executable::own_path().map_or_else(|| "rungate".to_owned(), |own| word(&own))
+    ))
 }
 
 /// There is no second program.
@@ -45,20 +48,16 @@ pub(super) fn no_tools(failure: &NoTools) -> Error {
 /// The refusal of a link that can start nothing.
 pub(super) fn link(Shim { name, path }: &Shim, what: &str) -> Error {
     let text = format!("{}: not started: {} is {what}", visible(name), visible(path));
-    Error::new(ExitStatus::Policy, text).advise(format!("Remove the link: rm {}", visible(path)))
+    Error::new(ExitStatus::Policy, text).advise(hints::remove(path, "the link"))
 }
 
 /// Nothing says what may start.
 pub(super) fn no_policy(options: &LaunchOptions) -> Error {
     let command = visible(&options.command);
+    let init = format!("Write one to begin with: {}", hints::init(&options.command));
     let advice = match &options.shim {
-        None => format!(
-            "Write one to begin with: rungate init {command}; or give a cap without one: rungate run --limit 1 -- {command}"
-        ),
-        Some(shim) => format!(
-            "Write one to begin with: rungate init {command}; or remove the shim: rm {}",
-            visible(&shim.path)
-        ),
+        None => format!("{init}\nOr give a limit without one: {}", Hints::of(options).limit()),
+        Some(shim) => format!("{init}\n{}", hints::remove(&shim.path, "the shim")),
     };
     let text = format!("{command}: not started: there is no policy that says what may start");
     Error::new(ExitStatus::Policy, text).advise(advice)
@@ -182,10 +181,10 @@ pub(super) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
 }
 
 /// What is said where `unmatched = "refuse"` does.
-pub(super) fn unmatched(command: &OsStr) -> Error {
+pub(super) fn unmatched(command: &OsStr, hints: &Hints) -> Error {
     let command = visible(command);
     let text = format!("{command}: refused: no rule of the policy allows it (unmatched = \"refuse\")");
-    Error::new(ExitStatus::Denied, text).advise(format!("To see each rule: rungate explain -v -- {command}"))
+    Error::new(ExitStatus::Denied, text).advise(format!("To see each rule: {}", hints.explain_all()))
 }
 
 /// Groups that could not be looked up.
@@ -214,6 +213,6 @@ pub(super) fn not_started(command: &OsStr, error: &StartError) -> Error {
 
 /// Slots could not be looked at or taken.
 pub(super) fn cannot_take(command: &OsStr, error: &KeeperError) -> Error {
-    Error::new(ExitStatus::Repository, format!("{}: not started: {error}", visible(command)))
-        .advise(error.advice())
+    let status = if error.is_fault_of_policy() { ExitStatus::Policy } else { ExitStatus::Repository };
+    Error::new(status, format!("{}: not started: {error}", visible(command))).advise(error.advice())
 }

@@ -1,5 +1,7 @@
 //! What a refusal, and a foretold one, says of waiting: how long, how long at the most, and why not.
 
+use std::ffi::OsStr;
+
 use crate::{
     escape::visible,
     policy::{Wait, show_duration},
@@ -7,15 +9,18 @@ use crate::{
         refusal::{Alternative, Reason, Refusal, Refused, Unmet},
         unwaited::Unwaited,
     },
+    sys::credentials::own_uid,
+    terms::{amount::Amount, claim::Claim, merged::LAST_SLOT, queue::Queue},
 };
 
 /// Why a claim that is full is not waited for, behind its numbers. What nobody asked for is no news.
 pub(in crate::commands) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
     Some(match refused.unwaited? {
-        Unwaited::Never if refused.claim.wait.said == Some(Wait::NONE) => ", never waited for".to_owned(),
+        Unwaited::Never if refused.claim.wait.is_forbidden() => ", never waited for".to_owned(),
         Unwaited::Never => return None,
         Unwaited::Over(_) => {
-            let longest = refused.claim.wait.said.filter(|said| *said == refused.claim.wait.resolve())?;
+            let wait = refused.claim.wait;
+            let longest = wait.bound.filter(|longest| *longest == wait.resolve())?;
             format!(", waited for no longer than {longest}")
         }
         Unwaited::Queue { waiting, most } => format!(", and {waiting} of {most} wait"),
@@ -23,14 +28,41 @@ pub(in crate::commands) fn not_waited_for(refused: &Refused<'_>) -> Option<Strin
     })
 }
 
-/// Whether its line is at its end, for everybody or for the user.
+/// How many slots are wanted; a number that no limit reaches is not repeated.
+pub(in crate::commands) fn wanted(amount: &Amount) -> String {
+    match amount.wanted() {
+        wanted if wanted > LAST_SLOT => format!("more than {LAST_SLOT}"),
+        wanted => wanted.to_string(),
+    }
+}
+
+/// What the caller reads whose wait is shortened by the policy, claim by claim.
+pub(in crate::commands) fn cut(command: &OsStr, claim: &Claim<'_>, asked: Option<Wait>) -> Option<String> {
+    let (longest, asked) = (claim.wait.cut(asked)?, asked?);
+    let (command, name) = (visible(command), visible(claim.repository.as_ref()));
+    Some(format!(
+        "rungate: {command}: waits for {name} no longer than {longest}, not {asked}: repository {name} has max_wait = \"{longest}\""
+    ))
+}
+
+/// Whether its line is at its end, for everybody or for the user, also for a launch that did not ask to wait.
 pub(in crate::commands) fn is_at_the_end(refused: &Refused<'_>) -> bool {
-    matches!(refused.unwaited, Some(Unwaited::Queue { .. } | Unwaited::OwnQueue { .. }))
+    let Queue { most, per_user } = refused.claim.queue;
+    let reached = |most: Option<u32>, waiting: &dyn Fn() -> usize| {
+        most.is_some_and(|most| waiting() >= usize::try_from(most).unwrap_or(usize::MAX))
+    };
+    match (&refused.reason, refused.unwaited) {
+        (_, Some(Unwaited::Queue { .. } | Unwaited::OwnQueue { .. })) => true,
+        (Reason::Full(full), Some(Unwaited::Never)) => {
+            reached(most, &|| full.waiting()) || reached(per_user, &|| full.waiting_of(own_uid()))
+        }
+        _ => false,
+    }
 }
 
 /// How long the launch could wait at the most, whatever it asks for; none where it may not.
 pub(in crate::commands) fn longest_wait(refusal: &Refusal<'_>) -> Option<Wait> {
-    wait_by(refusal, &|refused| refused.claim.wait.said.unwrap_or(Wait::Forever))
+    wait_by(refusal, &|refused| refused.claim.wait.bound.unwrap_or(Wait::Forever))
 }
 
 /// Whether a launch that has waited could have asked for more.
@@ -60,7 +92,7 @@ pub(in crate::commands) fn foretold(refusal: &Refusal<'_>) -> String {
         let name = visible(refused.claim.repository.as_ref());
         match refused.unwaited? {
             Unwaited::Never => {
-                (refused.claim.wait.said == Some(Wait::NONE)).then(|| format!("{name} is never waited for"))
+                refused.claim.wait.is_forbidden().then(|| format!("{name} is never waited for"))
             }
             Unwaited::Over(_) => None,
             Unwaited::Queue { waiting, most } => Some(format!("{waiting} of {most} wait for {name}")),
@@ -70,6 +102,16 @@ pub(in crate::commands) fn foretold(refusal: &Refusal<'_>) -> String {
         }
     });
     why.map_or_else(|| "none".to_owned(), |why| format!("none: {why}"))
+}
+
+/// `; with -w up to 2h`, where the policy allows a longer wait than it gives, and names the longest.
+pub(in crate::commands) fn with_option(refusal: &Refusal<'_>) -> String {
+    match longest_wait(refusal) {
+        Some(longest @ Wait::For(_)) if could_wait_longer(refusal) => {
+            format!("; with -w {}", at_most(longest))
+        }
+        _ => String::new(),
+    }
 }
 
 /// `none`, `up to 2h`, `until it is its turn`.
@@ -100,7 +142,7 @@ fn alternative(alternative: &Alternative<'_>) -> String {
         let limit = refused.claim.amount.effective_limit();
         let numbers = match &refused.reason {
             Reason::Full(full) => format!("{} of {limit}", full.used()),
-            Reason::Never => format!("{} wanted of {limit}", refused.claim.amount.wanted()),
+            Reason::Never => format!("{} wanted of {limit}", wanted(&refused.claim.amount)),
             Reason::TooSoon { .. } => "too soon".to_owned(),
         };
         let name = visible(refused.claim.repository.as_ref());

@@ -22,7 +22,7 @@ use self::{
 use crate::{
     cli::RunArguments,
     commands::{
-        refusals::{self, limits::describe},
+        refusals::{self, hints::Hints, limits::describe},
         run::launch_options::{LaunchOptions, Voice},
         shared::{expired, journal::Journal, situation::Situation},
     },
@@ -127,7 +127,8 @@ impl<'a> Session<'a> {
             environment: asked.told(&policy),
             ..circumstances(&policy, &request)
         };
-        let start = match judge(typed, &policy, &request, &journal, told) {
+        let hints = Hints::of(options);
+        let start = match judge(typed, &policy, &request, &journal, &hints, told) {
             Judged::Start(start) => start,
             Judged::Refused(refused)
                 if options.voice == Voice::Quiet && refused.status() == ExitStatus::Denied =>
@@ -137,6 +138,11 @@ impl<'a> Session<'a> {
             Judged::Refused(refused) => return Err(refused),
         };
         let would_refuse = start.would_refuse.clone();
+        if is_verbose {
+            for unclear in &start.unclear {
+                stream::complain(&format!("rungate: {}: {unclear}", visible(typed)));
+            }
+        }
         let wanted = Wanted::of(start, options, situation);
         let is_quiet = options.voice == Voice::Quiet;
         let asker = Asker {
@@ -167,6 +173,14 @@ impl<'a> Session<'a> {
         let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet, take };
         let outcome = match turn.take(&wanted, &asker, &watch) {
             // It could not even look whether there is room; but so long it was to wait, and no longer.
+            // The agent has seen faults that were not there when this process looked.
+            Err(error) if error.is_fault_of_policy() => {
+                let faults = Opened::open(&sources).and_then(Opened::faults);
+                return match self.unless_edited(faults, turn)? {
+                    Some(()) => Err(refusals::cannot_take(typed, &error)),
+                    None => Ok(Attempt::Again),
+                };
+            }
             Err(error) if error.is_busy() => match turn.ran_out_after() {
                 Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time)))),
                 None => return Err(refusals::cannot_take(typed, &error)),
@@ -183,7 +197,7 @@ impl<'a> Session<'a> {
                 self.start(located, &wanted, grant, &journal, turn).map(Attempt::Ended)
             }
             Outcome::Refused(refusal) => {
-                Ok(Attempt::Ended(self.refuse(&wanted, refusal, &asker, &journal, turn)))
+                Ok(Attempt::Ended(self.refuse(&wanted, refusal, &asker, &journal, turn, &hints)))
             }
         }
     }
@@ -252,17 +266,13 @@ impl<'a> Session<'a> {
         asker: &Asker<'_>,
         journal: &Journal<'_>,
         turn: &Turn,
+        hints: &Hints,
     ) -> u8 {
         journal.refused(&refusal, || wanted.met(&refusal, asker), asker.clock.last(), turn.since());
         if !refusal.is_silent() && self.options.voice != Voice::Quiet {
             // The refusal stands, also where that cannot be found out.
             let _ = refusal.look_for_ancestors(&asker.keepers);
-            stream::complain(&describe(
-                self.options.name_for_rules(),
-                &self.options.command,
-                wanted,
-                &refusal,
-            ));
+            stream::complain(&describe(self.options.name_for_rules(), wanted, &refusal, hints));
         }
         match (refusal.status(), self.options.conflict_status) {
             (ExitStatus::Full | ExitStatus::TimedOut, Some(status)) => status,

@@ -4,7 +4,7 @@ use std::{ffi::OsStr, path::Path};
 
 use crate::{
     commands::{
-        refusals,
+        refusals::{self, hints::Hints},
         run::{launch_options::LaunchOptions, recursion},
         shared::{journal::Journal, situation::Situation},
     },
@@ -73,6 +73,7 @@ pub(super) fn judge<'p>(
     policy: &'p Policy,
     request: &Request<'_>,
     journal: &Journal<'_>,
+    hints: &Hints,
     told: impl FnOnce() -> Circumstances,
 ) -> Judged<'p> {
     let decision = decide(policy, request);
@@ -85,7 +86,7 @@ pub(super) fn judge<'p>(
         }
         Verdict::Unmatched => {
             journal.denied(None);
-            refusals::unmatched(command)
+            refusals::unmatched(command, hints)
         }
         Verdict::LookupFailed { rule, failure } => refusals::lookup_failed(command, rule, &failure),
     })

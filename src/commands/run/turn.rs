@@ -11,10 +11,10 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    commands::run::wanted::Wanted,
+    commands::{refusals::waits, run::wanted::Wanted},
     escape::visible,
     keeper::{agent::message::Take, error::KeeperError},
-    output::{age::age, living_line::LivingLine},
+    output::{age::age, living_line::LivingLine, stream},
     policy::{Policy, Wait},
     protocol::{
         acquisition::Outcome,
@@ -54,6 +54,10 @@ pub(super) struct Turn {
     place: PlaceInLine,
     conversation: Conversation,
     has_waited: bool,
+    /// When the time of the whole launch is over, whoever keeps what it waits for.
+    over: Option<Instant>,
+    /// The shortened waits that the caller was told of.
+    told_cuts: Vec<String>,
 }
 
 impl Turn {
@@ -64,6 +68,8 @@ impl Turn {
             place: PlaceInLine::default(),
             conversation: Conversation::default(),
             has_waited: false,
+            over: None,
+            told_cuts: Vec::new(),
         }
     }
 
@@ -79,8 +85,13 @@ impl Turn {
 
     /// For how long it was there, where it was to wait and the time is over.
     pub(super) fn ran_out_after(&self) -> Option<Duration> {
-        let is_over = self.place.time_is_over_at().is_some_and(|over| over <= Instant::now());
+        let is_over = self.time_is_over_at().is_some_and(|over| over <= Instant::now());
         is_over.then(|| self.begun.elapsed())
+    }
+
+    /// When its time is over: lock files tell of each line, the agent of none.
+    fn time_is_over_at(&self) -> Option<Instant> {
+        self.place.time_is_over_at().or(self.over)
     }
 
     /// For a launch that stands in line while the policy has faults: nothing may start, but nobody has to
@@ -88,7 +99,6 @@ impl Turn {
     /// left.
     pub(super) fn pause(&mut self) -> bool {
         let left = self
-            .place
             .time_is_over_at()
             .map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
         let may_wait = self.has_waited && !left.is_zero();
@@ -127,13 +137,32 @@ impl Turn {
             Some(Wait::For(longest)) => self.begun.checked_add(longest),
             Some(Wait::Forever) | None => None,
         };
+        let longest = wanted.longest.or_else(|| wanted.claims().map(|claim| claim.wait.resolve()).max());
+        self.over = match longest {
+            Some(Wait::For(longest)) => self.begun.checked_add(longest),
+            Some(Wait::Forever) | None => None,
+        };
         // Others see in the line for which command this process waits. What starts gets a name of its own.
         let _name = NameWhileWaiting::take(asker.launch.command);
         let mut line = LivingLine::default();
         let mut shown = false;
         let begun = self.begun;
         let times = watch.policy.times_at(watch.decided);
+        let cuts = &mut self.told_cuts;
         let mut look = |waiting: &Waiting<'_, '_>| {
+            if !watch.is_quiet {
+                let blocked =
+                    waiting.unmet.iter().flat_map(Unmet::claims).filter(|refused| refused.unwaited.is_none());
+                for text in
+                    blocked.filter_map(|refused| waits::cut(watch.command, refused.claim, wanted.longest))
+                {
+                    if !cuts.contains(&text) {
+                        line.wipe();
+                        stream::complain(&text);
+                        cuts.push(text);
+                    }
+                }
+            }
             if !watch.is_quiet && (line.is_living() || !shown) {
                 line.show(&describe(watch.command, waiting, begun.elapsed()));
             }

@@ -8,7 +8,6 @@ use crate::{
         shared::situation::Situation,
     },
     decision::Start,
-    escape::visible,
     policy::Wait,
     protocol::{asker::Asker, refusal::Refusal},
     terms::{
@@ -26,14 +25,6 @@ pub(in crate::commands) struct Wanted<'p> {
     pub(in crate::commands) hold: Hold,
     /// How long the whole launch may wait, where the command line says so.
     pub(in crate::commands) longest: Option<Wait>,
-    /// Options to repeat in a suggested `run`, each with a blank in front.
-    pub(in crate::commands) run_options: String,
-    /// Whether `--as` gives it another name.
-    pub(in crate::commands) is_renamed: bool,
-    /// `--policy`, to repeat with any command.
-    pub(in crate::commands) policy_option: String,
-    /// The same for `explain`, which knows nothing of `--limit`.
-    pub(in crate::commands) explain_options: String,
 }
 
 impl<'p> Wanted<'p> {
@@ -50,25 +41,7 @@ impl<'p> Wanted<'p> {
             // It is asked first.
             demands.sort_by_key(|demand| !demand.is_of_agent());
         }
-        let policy_option = option("policy", options.policy.as_ref().map(visible));
-        let explain_options =
-            format!("{policy_option}{}", option("as", options.typed_as.as_ref().map(visible)));
-        let cap = options.cap.as_ref();
-        let run_options = format!(
-            "{explain_options}{}{}{}",
-            option("repository", cap.and_then(|cap| cap.repository.as_ref()).map(visible)),
-            option("limit", cap.map(|cap| cap.limit.to_string())),
-            option("slots", cap.and_then(|cap| cap.slots).map(|slots| slots.to_string()))
-        );
-        Self {
-            demands,
-            hold: start.hold.with(options.hold).resolve(),
-            longest: options.wait,
-            run_options,
-            is_renamed: options.typed_as.is_some(),
-            policy_option,
-            explain_options,
-        }
+        Self { demands, hold: start.hold.with(options.hold).resolve(), longest: options.wait }
     }
 
     /// What the agent keeps, and what lock files do.
@@ -105,18 +78,4 @@ impl<'p> Wanted<'p> {
 /// The rules behind a claim; none for one of the command line's.
 pub(in crate::commands) fn rules<'c, 'p>(claim: &'c Claim<'p>) -> impl Iterator<Item = &'c Origin<'p>> {
     claim.origins.iter().filter(|origin| origin.place.is_some())
-}
-
-fn option(name: &str, value: Option<String>) -> String {
-    value.map_or_else(String::new, |value| format!(" --{name} {}", quoted(&value)))
-}
-
-/// A word as a shell takes it.
-pub(in crate::commands) fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

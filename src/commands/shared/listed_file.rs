@@ -4,6 +4,7 @@
 use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use serde_json::{Value, json};
@@ -14,10 +15,12 @@ use crate::{
     keeper::{
         agent::{self, client::Client},
         error::KeeperError,
-        file::{lock_path::LockPath, reset::reset, survey::Survey},
+        file::{file::LockFile, lock_path::LockPath, reset::reset, survey::Survey},
+        table::Table,
     },
     policy::{self, Policy},
-    terms::{because, names::LookupError, queue::Queue},
+    protocol::outlook::is_for_queue,
+    terms::{because, merged, names::LookupError, queue::Queue},
 };
 
 /// One lock file.
@@ -43,6 +46,22 @@ pub(super) enum KeptAt {
     Named(PathBuf),
     /// A table of the agent's, by its name.
     Agent(String),
+}
+
+/// How many slots are free.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::commands) struct Free {
+    /// For anybody.
+    pub(in crate::commands) now: u64,
+    /// For those who wait, before anybody else.
+    pub(in crate::commands) for_queue: u64,
+}
+
+impl Free {
+    /// `2 kept for the queue`, where there are any.
+    pub(in crate::commands) fn note(self) -> Option<String> {
+        (self.for_queue > 0).then(|| format!("{} kept for the queue", self.for_queue))
+    }
 }
 
 /// How its file is reached.
@@ -111,6 +130,44 @@ impl ListedFile {
             KeptAt::Named(path) => Ok(Survey::of_existing(&LockPath::named(path))?),
             KeptAt::Agent(table) => Ok(agent::survey(table)?),
         }
+    }
+
+    /// How many slots anybody may have, and how many more are free for those who wait alone: as a launch that
+    /// comes now would be judged. None where the limit is not known.
+    pub(in crate::commands) fn free(&self, survey: &Survey, generation: u16) -> Option<Free> {
+        let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
+        let is_for_queue = idle > 0 && !survey.waiting.is_empty() && self.is_for_queue(generation);
+        Some(if is_for_queue { Free { now: 0, for_queue: idle } } else { Free { now: idle, for_queue: 0 } })
+    }
+
+    /// What cannot be looked at once more was seen a moment ago: then what is free counts as free.
+    fn is_for_queue(&self, generation: u16) -> bool {
+        let table = match (self.place(), &self.kept_at) {
+            (Some(place), _) => LockFile::open_to_read(&place).ok().flatten().map(Rc::new).map(Table::File),
+            (None, KeptAt::Agent(table)) => agent::look(table).ok().flatten().map(Table::Memory),
+            (None, _) => None,
+        };
+        // The limit of a file that was named by its path is nobody's policy.
+        let generation = if matches!(self.kept_at, KeptAt::Named(_)) { 0 } else { generation };
+        let terms = merged::Terms { slots: 1, limit: self.limit().unwrap_or(0), ..merged::Terms::default() };
+        let terms = merged::Terms { zones: self.zones_of_all(), ..terms };
+        table.is_some_and(|table| is_for_queue(&table, &terms, generation).unwrap_or(false))
+    }
+
+    /// The slots that are kept for nobody; none where all are.
+    fn zones_of_all(&self) -> Option<Vec<RangeInclusive<u64>>> {
+        let mut kept: Vec<&RangeInclusive<u64>> = self.kept().iter().map(|(slots, _)| slots).collect();
+        kept.sort_by_key(|slots| *slots.start());
+        let highest = self.limit()? + self.out_of_order().len() as u64;
+        let mut next = 1;
+        let mut zones = Vec::new();
+        for slots in &kept {
+            zones.push(next..=slots.start().saturating_sub(1));
+            next = slots.end() + 1;
+        }
+        zones.push(next..=highest);
+        zones.retain(|zone| !zone.is_empty());
+        (!kept.is_empty()).then_some(zones)
     }
 
     /// The same, without a search for whom no record accounts for.

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     cli::ListingArguments,
     commands::{
@@ -33,6 +35,8 @@ pub(in crate::commands) const NONE: &str = "The policy has no repository: nothin
 /// What a listing shows.
 pub(in crate::commands) struct Shown {
     pub(in crate::commands) repositories: Vec<RepositoryFiles>,
+    /// Which policy gives the limits.
+    pub(in crate::commands) generation: u16,
     /// Whether the policy has faults, so that this is not all.
     pub(in crate::commands) is_faulty: bool,
 }
@@ -43,12 +47,13 @@ pub(in crate::commands) fn to_show(
     arguments: &ListingArguments,
 ) -> Result<Shown, Error> {
     let (policy, error) = situation.salvage_policy(arguments.policy.policy.clone());
+    let generation = policy.generation(Timestamp::now());
     let Some(error) = error else {
         if policy.is_empty() && arguments.repositories.is_empty() && !arguments.json {
             return Err(refusals::nothing_to_show());
         }
         let repositories = wanted(&policy, situation, &arguments.repositories)?;
-        return Ok(Shown { repositories, is_faulty: false });
+        return Ok(Shown { repositories, generation, is_faulty: false });
     };
     let mut repositories = despite_faults(&policy, situation);
     let names = &arguments.repositories;
@@ -57,7 +62,7 @@ pub(in crate::commands) fn to_show(
         return Err(error);
     }
     stream::complain(&error.to_string());
-    Ok(Shown { repositories, is_faulty: true })
+    Ok(Shown { repositories, generation, is_faulty: true })
 }
 
 /// The status of a listing, where the policy has faults, a file could not be looked at, or a name could not

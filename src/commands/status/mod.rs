@@ -8,7 +8,7 @@ use crate::{
     cli::StatusArguments,
     commands::{
         shared::{
-            listed_file::ListedFile,
+            listed_file::{Free, ListedFile},
             listing::{self, NONE},
             print,
             situation::Situation,
@@ -32,6 +32,7 @@ pub(super) fn run(arguments: &StatusArguments) -> Result<u8, Error> {
     let arguments = &arguments.listing;
     let situation = Situation::of_this_process()?;
     let shown = listing::to_show(&situation, arguments)?;
+    let generation = shown.generation;
     let repositories: Vec<Surveyed> = shown
         .repositories
         .into_iter()
@@ -39,12 +40,12 @@ pub(super) fn run(arguments: &StatusArguments) -> Result<u8, Error> {
             name: repository.name,
             limit: repository.limit,
             of_members: repository.of_members,
-            files: repository.files.into_iter().map(|file| (file.survey(), file)).collect(),
+            files: repository.files.into_iter().map(|file| Seen::of(file, generation)).collect(),
         })
         .collect();
     let files = || repositories.iter().flat_map(|repository| &repository.files);
-    let failed = files().any(|(survey, _)| survey.is_err());
-    let unknown = files().any(|(_, file)| file.failure().is_some());
+    let failed = files().any(|seen| seen.survey.is_err());
+    let unknown = files().any(|seen| seen.file.failure().is_some());
     let clock = Clock::now();
     let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, &clock) };
     print(&text)?;
@@ -56,7 +57,22 @@ struct Surveyed {
     name: String,
     limit: Option<u64>,
     of_members: bool,
-    files: Vec<(Result<Survey, KeeperError>, ListedFile)>,
+    files: Vec<Seen>,
+}
+
+/// A file, and what was found there.
+struct Seen {
+    file: ListedFile,
+    survey: Result<Survey, KeeperError>,
+    free: Option<Free>,
+}
+
+impl Seen {
+    fn of(file: ListedFile, generation: u16) -> Self {
+        let survey = file.survey();
+        let free = survey.as_ref().ok().and_then(|survey| file.free(survey, generation));
+        Self { file, survey, free }
+    }
 }
 
 fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
@@ -64,7 +80,8 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
         return NONE.to_owned();
     }
     // Where nothing is kept for anybody, there is no column for it.
-    let keeps = repositories.iter().flat_map(|repository| &repository.files).any(|(_, file)| file.keeps());
+    let mut files = repositories.iter().flat_map(|repository| &repository.files);
+    let keeps = files.any(|seen| seen.file.keeps() || seen.free.is_some_and(|free| free.for_queue > 0));
     let titles = ["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">KEPT", ">WAIT", ">OLDEST", "NOTE"];
     let shown = |column: &usize| keeps || titles[*column] != ">KEPT";
     let only_shown = |row: [String; 8]| -> Vec<String> {
@@ -76,13 +93,13 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
         if repository.of_members {
             table.row(only_shown(summary(repository)));
         }
-        for (survey, file) in &repository.files {
-            let title = match &file.shown_member {
+        for seen in &repository.files {
+            let title = match &seen.file.shown_member {
                 Some(member) => format!("  {}", visible(member)),
                 None if repository.of_members => "  ?".to_owned(),
                 None => visible(&repository.name),
             };
-            table.row(only_shown(line(title, file, survey, clock)));
+            table.row(only_shown(line(title, seen, clock)));
         }
     }
     table.render()
@@ -91,7 +108,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 /// The line above those of the members.
 fn summary(repository: &Surveyed) -> [String; 8] {
     let known: Vec<(&Survey, &ListedFile)> =
-        repository.files.iter().filter_map(|(survey, file)| Some((survey.as_ref().ok()?, file))).collect();
+        repository.files.iter().filter_map(|seen| Some((seen.survey.as_ref().ok()?, &seen.file))).collect();
     let is_full = |(survey, file): &&(&Survey, &ListedFile)| {
         survey.used > 0 && file.limit().is_some_and(|limit| survey.used >= limit)
     };
@@ -122,12 +139,8 @@ fn was_used(survey: &Survey) -> bool {
     survey.used > 0 || survey.last_start.is_some() || survey.last_end.is_some()
 }
 
-fn line(
-    title: String,
-    file: &ListedFile,
-    survey: &Result<Survey, KeeperError>,
-    clock: &Clock,
-) -> [String; 8] {
+fn line(title: String, seen: &Seen, clock: &Clock) -> [String; 8] {
+    let Seen { file, survey, free } = seen;
     let unknown = if file.failure().is_some() { "?" } else { "-" };
     let limit_text = file.limit().map_or_else(|| unknown.to_owned(), |limit| limit.to_string());
     match survey {
@@ -137,11 +150,11 @@ fn line(
                 title,
                 survey.used.to_string(),
                 limit_text,
-                free(file, survey).map_or_else(|| "-".to_owned(), |free| free.to_string()),
-                file.kept_idle(survey).to_string(),
+                free.map_or_else(|| "-".to_owned(), |free| free.now.to_string()),
+                (file.kept_idle(survey) + free.map_or(0, |free| free.for_queue)).to_string(),
                 file.queue.show(survey.waiting.len()),
                 oldest.map_or_else(|| "-".to_owned(), age),
-                note(file, survey, clock),
+                note(file, survey, *free, clock),
             ]
         }
         Err(error) => {
@@ -152,17 +165,13 @@ fn line(
     }
 }
 
-/// What anybody may have, so that what is kept for some is not counted.
-fn free(file: &ListedFile, survey: &Survey) -> Option<u64> {
-    file.limit().map(|limit| limit.saturating_sub(survey.used + file.kept_idle(survey)))
-}
-
-fn note(file: &ListedFile, survey: &Survey, clock: &Clock) -> String {
+fn note(file: &ListedFile, survey: &Survey, free: Option<Free>, clock: &Clock) -> String {
     if let Some(failure) = file.failure() {
         return failure.to_string();
     }
     let use_of_it = note_of_use(file, survey, clock);
-    let notes = [use_of_it, file.limit_note().unwrap_or_default()];
+    let for_queue = free.and_then(Free::note).unwrap_or_default();
+    let notes = [use_of_it, for_queue, file.limit_note().unwrap_or_default()];
     notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
@@ -183,12 +192,13 @@ fn to_json(repositories: &[Surveyed]) -> String {
     let listed: Vec<Value> = repositories
         .iter()
         .flat_map(|repository| &repository.files)
-        .map(|(survey, file)| {
+        .map(|Seen { file, survey, free }| {
             let mut value = file.to_json();
             match survey {
                 Ok(survey) => {
                     value["used"] = json!(survey.used);
-                    value["free"] = json!(free(file, survey));
+                    value["free"] = json!(free.map(|free| free.now));
+                    value["kept_for_queue"] = json!(free.map(|free| free.for_queue));
                     value["kept"] = json!(file.kept_idle(survey));
                     value["kept_for"] = json!(file.kept_note(survey));
                     value["waiting"] = json!(survey.waiting.len());

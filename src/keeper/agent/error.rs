@@ -25,6 +25,8 @@ pub enum AgentError {
     Differs(String),
     /// It refuses, and says why.
     Failed(String),
+    /// The policy that it reads has faults.
+    Faulty(String),
 }
 
 impl AgentError {
@@ -32,7 +34,12 @@ impl AgentError {
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::NotReached(_) | Self::Silent(_) | Self::HungUp => true,
-            Self::NotRoot(_) | Self::Garbage(_) | Self::TooLong | Self::Differs(_) | Self::Failed(_) => false,
+            Self::NotRoot(_)
+            | Self::Garbage(_)
+            | Self::TooLong
+            | Self::Differs(_)
+            | Self::Failed(_)
+            | Self::Faulty(_) => false,
         }
     }
 
@@ -40,7 +47,7 @@ impl AgentError {
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::NotReached(_) | Self::Silent(_) | Self::HungUp => {
-                "Tell your administrator: systemctl status rungate-agent.socket rungate-agent.service"
+                "Tell your administrator: rungate doctor agent"
             }
             // From within a user namespace root looks like nobody.
             Self::NotRoot(65534) => {
@@ -50,6 +57,7 @@ impl AgentError {
             Self::Garbage(_) => "Both must be of one version: restart the agent after an upgrade.",
             Self::TooLong => "Put long lists of arguments into a file.",
             Self::Differs(_) => "Try again. If it stays so, tell your administrator: rungate policy check",
+            Self::Faulty(_) => "Tell your administrator: rungate policy check",
             Self::Failed(_) => return None,
         };
         Some(text.to_owned())
@@ -78,6 +86,9 @@ impl fmt::Display for AgentError {
                 write!(formatter, "the agent judges it by another policy: {}", visible_lines(why))
             }
             Self::Failed(why) => write!(formatter, "the agent refuses: {}", visible_lines(why)),
+            Self::Faulty(why) => {
+                write!(formatter, "the policy that the agent reads has faults\n{}", visible_lines(why))
+            }
         }
     }
 }

@@ -101,6 +101,8 @@ wire! {
         Anew = 12,
         /// The ends that it has seen last, oldest first.
         Ended(Vec<End>) = 13,
+        /// The policy has these faults.
+        Faulty(String) = 14,
     }
 }
 
@@ -320,5 +322,7 @@ wire! {
         pid: i32,
         /// Its real user.
         uid: u32,
+        /// How many slots it wants, where the agent knows.
+        wants: Option<u64>,
     }
 }

@@ -15,7 +15,11 @@ mod take;
 pub mod wire;
 
 use self::{about::About, client::Client, error::AgentError};
-use super::{file::survey::Survey, memory::Store, occupancy::Occupancy};
+use super::{
+    file::survey::Survey,
+    memory::{self, Store},
+    occupancy::Occupancy,
+};
 
 /// The names of all tables.
 pub fn tables() -> Result<Vec<String>, AgentError> {
@@ -27,12 +31,15 @@ pub fn about() -> Result<About, AgentError> {
     Client::connect()?.about()
 }
 
-/// A table at one moment; one that nobody has ever used is empty.
-pub fn survey(name: &str) -> Result<Survey, AgentError> {
+/// A table at one moment, to be looked at in this process; none where nobody has ever used it.
+pub fn look(name: &str) -> Result<Option<memory::Table>, AgentError> {
     let tables = Client::connect()?.look(vec![name.to_owned()])?;
-    let Some(table) = tables.first().map(|table| table.to_memory(&Store::default())) else {
-        return Ok(Survey::default());
-    };
+    Ok(tables.first().map(|table| table.to_memory(&Store::default())))
+}
+
+/// What is found in a table; one that nobody has ever used is empty.
+pub fn survey(name: &str) -> Result<Survey, AgentError> {
+    let Some(table) = look(name)? else { return Ok(Survey::default()) };
     let occupancy: Occupancy = table.occupancy();
     let (last_start, last_end) = table.stamps();
     let (used, holders) = (occupancy.shown(), table.holders(&occupancy));

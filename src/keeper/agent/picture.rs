@@ -51,6 +51,7 @@ impl Table {
                 class: Class { generation: waiter.generation, reach: waiter.reach },
                 pid: Some(waiter.pid).filter(|pid| *pid > 0),
                 user: Some(waiter.uid),
+                wants: waiter.wants,
             });
         }
         table.set_stamps(self.last_start, self.last_end, None);
@@ -107,12 +108,13 @@ fn is_this_host(host: &str) -> bool {
 }
 
 fn waiter(waiter: &keeper::Waiter) -> Waiter {
-    let keeper::Waiter { number, class, pid, user } = *waiter;
+    let keeper::Waiter { number, class, pid, user, wants } = *waiter;
     Waiter {
         number: number.0,
         generation: class.generation,
         reach: class.reach,
         pid: pid.unwrap_or_default(),
         uid: user.unwrap_or_default(),
+        wants,
     }
 }

@@ -9,12 +9,12 @@ use std::{
 };
 
 use crate::{
-    escape::Show,
+    escape::{Show, word},
     sys::{
-        accounts,
+        accounts, credentials,
         distrust::Distrust,
         failure::{Errno, Failure},
-        process::Process,
+        process::{self, Process},
         regular_file::Kind,
     },
 };
@@ -30,6 +30,13 @@ pub enum RepositoryError {
         path: PathBuf,
         /// The call and its answer.
         source: Failure,
+    },
+    /// Somebody has a lease on the file, so that it cannot be opened now.
+    Leased {
+        /// The file.
+        path: PathBuf,
+        /// Who has it, where the kernel shows that here.
+        holder: Option<Process>,
     },
     /// The directory that the policy names for repositories is not there.
     NoDirectory {
@@ -147,18 +154,21 @@ impl fmt::Display for RepositoryError {
             Self::ReplacedTooOften { path } => {
                 write!(formatter, "{} is being deleted and created again all the time", path.shown())
             }
+            Self::Leased { path, holder: Some(process) } => {
+                write!(formatter, "cannot open {}: {} has a lease on it", path.shown(), shown(process))
+            }
+            Self::Leased { path, holder: None } => write!(
+                formatter,
+                "cannot open {}: a process that cannot be seen from here has a lease on it",
+                path.shown()
+            ),
             Self::MutexBusy { path, waited, holder, .. } => {
                 write!(formatter, "{} stayed locked for {} s", path.shown(), waited.as_secs())?;
                 match holder {
                     Some(process) if process.is_stopped() => {
-                        write!(
-                            formatter,
-                            " by PID {} ({}), which is stopped",
-                            process.pid,
-                            process.name.shown()
-                        )
+                        write!(formatter, " by {}, which is stopped", shown(process))
                     }
-                    Some(process) => write!(formatter, " by PID {} ({})", process.pid, process.name.shown()),
+                    Some(process) => write!(formatter, " by {}", shown(process)),
                     None => formatter.write_str(" by a process that cannot be seen from here"),
                 }
             }
@@ -204,24 +214,59 @@ impl RepositoryError {
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoDirectory { path } => {
-                Some(format!("To create it (as root): install -d -m 1777 {}", path.shown()))
+                Some(format!("To create it (as root): install -d -m 1777 {}", word(path)))
             }
             Self::NoRepository { path } => Some(format!(
                 "Name a file that is empty or not there yet; if this one is to be used up: truncate -s 0 {}",
-                path.shown()
+                word(path)
             )),
             Self::TooManyLocks { .. } => Some("To see who has them: lslocks -o PID,COMMAND,PATH".to_owned()),
             Self::MutexBusy { holder: Some(process), .. } if process.is_stopped() => {
-                Some(format!("Continue it: kill -CONT {}", process.pid))
+                Some(for_owner(process, "continue it", &format!("kill -CONT {}", process.pid)))
+            }
+            Self::MutexBusy { holder: Some(process), .. } => {
+                Some(for_owner(process, "end it if it is stuck", &format!("kill {}", process.pid)))
+            }
+            Self::Leased { holder: Some(process), .. } => Some(for_owner(
+                process,
+                "end it, or try again in a minute, when the kernel has ended the lease",
+                &format!("kill {}", process.pid),
+            )),
+            Self::MutexBusy { path, holder: None, .. } | Self::Leased { path, holder: None } => {
+                Some(format!("Ask your administrator to find it: fuser -v {}", word(path)))
             }
             Self::NotRegular { path, .. }
             | Self::Distrusted { source: Distrust { path, .. }, .. }
             | Self::SeveralLinks { path, .. }
             | Self::WrongOwner { path, .. }
             | Self::NotPrivate { path } => {
-                Some(format!("Look at it, and move it away: ls -ld {}", path.shown()))
+                Some(format!("Look at it, and move it away: ls -ld {}", word(path)))
             }
             _ => None,
+        }
+    }
+}
+
+/// `PID 812 (python3) of ann`
+fn shown(process: &Process) -> String {
+    let owner = process::owner(process.pid).map_or_else(String::new, |uid| format!(" of {}", name_of(uid)));
+    format!("PID {} ({}){owner}", process.pid, process.name.shown())
+}
+
+fn name_of(uid: u32) -> String {
+    accounts::user_name(uid).ok().flatten().map_or_else(|| uid.to_string(), |name| name.shown().to_string())
+}
+
+/// A command for whoever may do this to the process, and for a reader who has to ask.
+fn for_owner(process: &Process, what: &str, command: &str) -> String {
+    let me = credentials::own_uid();
+    match process::owner(process.pid) {
+        Some(owner) if me != 0 && owner != me => {
+            format!("Ask {} or your administrator to {what}: {command}", name_of(owner))
+        }
+        _ => {
+            let (first, rest) = what.split_at(1);
+            format!("{}{rest}: {command}", first.to_uppercase())
         }
     }
 }

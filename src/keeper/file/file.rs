@@ -21,7 +21,8 @@ use crate::{
         descriptor::{self, Inherited},
         failure::Errno,
         file_id::FileId,
-        positioned_io,
+        kernel_locks, positioned_io,
+        process::Process,
         record_lock::{self, Bytes, Conflict, Mode, Ownership},
         regular_file::{self, Access, Kind, Status},
         walked_directory::WalkedDirectory,
@@ -320,6 +321,11 @@ fn open(
         Err(errno) => Err(match directory.status_of(name) {
             Ok(Status { kind, .. }) if kind != Kind::Regular => {
                 RepositoryError::NotRegular { path: place.path.to_owned(), kind }
+            }
+            // Nothing else keeps a file from being opened without waiting.
+            Ok(Status { id, .. }) if errno == Errno::EAGAIN => {
+                let holder = kernel_locks::holder_of_lease(id).and_then(Process::find);
+                RepositoryError::Leased { path: place.path.to_owned(), holder }
             }
             _ => call("open", place.path, "open", errno),
         }),

@@ -132,6 +132,29 @@ pub fn place_of(bytes: &Bytes) -> Option<u64> {
     number(bytes.start()).filter(|first| number(bytes.end()) == Some(*first))
 }
 
+/// What waiters want begins here, by number: far above the guardians of slots.
+const WANTS: u64 = (1 << 62) + (1 << 61);
+
+/// The byte whose lock says that the waiter with this number wants so many slots.
+pub fn wants_byte(number: u64, slots: u64) -> u64 {
+    wants_at(number).saturating_add(slots.min(LAST_SLOT))
+}
+
+/// The bytes that can say what the waiter with this number wants.
+pub fn wants_bytes(number: u64) -> Bytes {
+    wants_at(number)..=wants_byte(number, LAST_SLOT)
+}
+
+/// How many slots a lock on these bytes says are wanted; none where it is on more.
+pub fn wants_of(bytes: &Bytes) -> Option<u64> {
+    let within = bytes.start().checked_sub(WANTS)? % PLACE_STRETCH;
+    (bytes.start() == bytes.end()).then_some(within)
+}
+
+fn wants_at(number: u64) -> u64 {
+    WANTS.saturating_add(number.min(LAST_NUMBER).saturating_mul(PLACE_STRETCH))
+}
+
 /// The guardians of slots begin here, with a stretch of [`GUARDIAN_TIMES`] bytes for each slot.
 const GUARDIANS: u64 = (1 << 62) + (1 << 60);
 
@@ -186,6 +209,8 @@ mod tests {
     fn guardians_lie_beyond_everything_that_admits() {
         assert!(*everything_above(0).end() < *guardians().start());
         assert!(*place_bytes(0, u64::MAX).end() < *guardians().start());
-        assert!(*guardians().end() < LAST_BYTE);
+        assert!(*guardians().end() < *wants_bytes(0).start());
+        assert!(*wants_bytes(u64::MAX).end() < LAST_BYTE);
+        assert_eq!(wants_of(&(wants_byte(7, 3)..=wants_byte(7, 3))), Some(3));
     }
 }

@@ -18,7 +18,7 @@ use crate::{
             file::LockFile,
             layout::{
                 LAST_NUMBER, MOST_BEATS, place_byte, place_bytes, place_of, standing_byte, standing_bytes,
-                standing_of,
+                standing_of, wants_byte, wants_bytes, wants_of,
             },
             scan::{Extent, Look, Means},
         },
@@ -38,13 +38,15 @@ pub struct Place {
     number: Number,
     beats: u64,
     classes: Vec<Class>,
+    /// How many slots the launch wants, where others can see that.
+    wants: Option<u64>,
 }
 
 impl Place {
     /// Takes a place; none where somebody has that number. To be called under the mutex.
     pub fn take(file: &Rc<LockFile>, number: Number) -> Result<Option<Self>, RepositoryError> {
         let byte = place_byte(number.0, 0);
-        let place = Self { file: Rc::clone(file), number, beats: 0, classes: Vec::new() };
+        let place = Self { file: Rc::clone(file), number, beats: 0, classes: Vec::new(), wants: None };
         Ok(file.try_lock(&(byte..=byte))?.then_some(place))
     }
 
@@ -85,6 +87,18 @@ impl Place {
         Ok(())
     }
 
+    /// Lets listings see how many slots the launch wants. Nothing rests on it: where somebody else has locked
+    /// that byte, it is not shown.
+    pub fn wants(&mut self, slots: u64) -> Result<(), RepositoryError> {
+        if self.wants == Some(slots) {
+            return Ok(());
+        }
+        self.file.unlock(&wants_bytes(self.number.0))?;
+        let byte = wants_byte(self.number.0, slots);
+        self.wants = self.file.try_lock(&(byte..=byte))?.then_some(slots);
+        Ok(())
+    }
+
     /// The classes in which it stands in line.
     pub fn classes(&self) -> &[Class] {
         &self.classes
@@ -95,6 +109,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         // What cannot be unlocked goes with the process.
         let _ = self.stand(&[]);
+        let _ = self.file.unlock(&wants_bytes(self.number.0));
         let _ = self.file.unlock(&place_bytes(self.number.0, self.number.0));
     }
 }
@@ -147,6 +162,12 @@ pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
     look.go_on(file, u64::MAX, Means::All)?;
     Ok(in_order(&look))
+}
+
+/// How many slots a waiter says that it wants.
+pub fn wants(file: &LockFile, waiter: &Waiter) -> Result<Option<u64>, RepositoryError> {
+    let lock = file.conflict(&wants_bytes(waiter.number.0))?;
+    Ok(lock.filter(|lock| lock.pid == waiter.pid).and_then(|lock| wants_of(&lock.bytes)))
 }
 
 /// The same for whoever must not overlook anybody.
@@ -234,7 +255,13 @@ fn number_of(lock: &Conflict) -> u64 {
 
 fn waiter(lock: &Conflict) -> Option<Waiter> {
     let (number, generation, reach) = standing_of(&lock.bytes)?;
-    Some(Waiter { number: Number(number), class: Class { generation, reach }, pid: lock.pid, user: None })
+    Some(Waiter {
+        number: Number(number),
+        class: Class { generation, reach },
+        pid: lock.pid,
+        user: None,
+        wants: None,
+    })
 }
 
 /// As many locks without a meaning at most are looked past: one that covers the whole file is looked past

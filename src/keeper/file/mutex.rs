@@ -19,8 +19,9 @@ use crate::{
     sys::{
         alarm::Alarm,
         failure::Errno,
+        open_files,
         process::Process,
-        record_lock::{self, Conflict, Mode},
+        record_lock::{self, Bytes, Conflict, Mode},
     },
 };
 
@@ -88,9 +89,19 @@ fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
             path: file.path().to_owned(),
             waited: begun.elapsed(),
             was_handed_on: was_handed_on(first.as_ref(), last.as_ref()),
-            holder: last.and_then(|conflict| conflict.pid).and_then(Process::find),
+            holder: last
+                .and_then(|conflict| conflict.pid.or_else(|| keeps_open(file)))
+                .and_then(Process::find),
         }),
     }
+}
+
+/// Somebody who has a descriptor of the description that keeps the mutex: the kernel names no process for
+/// such a lock, and shows it to root and to the user of that process.
+fn keeps_open(file: &LockFile) -> Option<i32> {
+    let locks = open_files::locks_of_descriptions(file.id());
+    let is_mutex = |bytes: &Bytes| bytes.start() <= MUTEX.end() && MUTEX.start() <= bytes.end();
+    locks.into_iter().find(|(_, bytes)| is_mutex(bytes)).map(|(pid, _)| pid)
 }
 
 /// Whether others had the mutex meanwhile, as far as two looks tell. Where one of them found it free, on its

@@ -65,10 +65,14 @@ impl Survey {
     fn of_file(file: &LockFile, holders: HoldersOf) -> Result<Self, RepositoryError> {
         let header = Header::read(file)?;
         let occupancy = scan(file)?;
+        let mut waiting = line::waiters(file)?;
+        for waiter in &mut waiting {
+            waiter.wants = line::wants(file, waiter)?;
+        }
         Ok(Self {
             used: occupancy.shown(),
             holders: holders(file, &occupancy)?,
-            waiting: line::waiters(file)?,
+            waiting,
             last_start: header.last_start,
             last_end: header.last_end,
         })

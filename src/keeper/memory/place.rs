@@ -10,13 +10,13 @@ pub struct Place {
     table: Table,
     number: Number,
     classes: Vec<Class>,
-    /// The process and its user.
+    /// The process, its user, and how many slots it wants.
     whose: Whose,
 }
 
 impl Place {
     pub(super) fn of(table: &Table, number: Number) -> Self {
-        Self { table: table.clone(), number, classes: Vec::new(), whose: (None, None) }
+        Self { table: table.clone(), number, classes: Vec::new(), whose: (None, None, None) }
     }
 
     /// The table.
@@ -43,23 +43,32 @@ impl Place {
         }
     }
 
+    /// Says how many slots are wanted.
+    pub fn wants(&mut self, slots: u64) {
+        if self.whose.2 != Some(slots) {
+            self.whose.2 = Some(slots);
+            let classes = self.classes.clone();
+            self.stand(&classes);
+        }
+    }
+
     /// Says which process waits, and whose it is.
     pub fn belongs_to(&mut self, pid: i32, user: u32) {
-        self.whose = (Some(pid), Some(user));
+        self.whose = (Some(pid), Some(user), self.whose.2);
         let classes = self.classes.clone();
         self.stand(&classes);
     }
 
     /// Says whose launch waits, whose process is not to be seen from here.
     pub fn belongs_to_user(&mut self, user: u32) {
-        self.whose = (None, Some(user));
+        self.whose = (None, Some(user), self.whose.2);
         let classes = self.classes.clone();
         self.stand(&classes);
     }
 
     /// Says which launch of an imagined world waits, and whose it is.
     pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
-        if self.whose != (Some(launch), Some(uid)) {
+        if (self.whose.0, self.whose.1) != (Some(launch), Some(uid)) {
             self.belongs_to(launch, uid);
             if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
                 life.uid = Some(uid);

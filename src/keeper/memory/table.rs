@@ -31,7 +31,7 @@ pub struct Table {
 type Standing = (Number, Class);
 
 /// A process and its user.
-pub(super) type Whose = (Option<i32>, Option<u32>);
+pub(super) type Whose = (Option<i32>, Option<u32>, Option<u64>);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -340,13 +340,13 @@ impl Table {
     }
 
     /// Puts somebody into the line who waits elsewhere: this is a picture of that table.
-    pub fn show_waiter(&self, Waiter { number, class, pid, user }: Waiter) {
-        self.state.borrow_mut().join_line(number, class, (pid, user));
+    pub fn show_waiter(&self, Waiter { number, class, pid, user, wants }: Waiter) {
+        self.state.borrow_mut().join_line(number, class, (pid, user, wants));
     }
 }
 
-fn waiter(((number, class), (pid, user)): (&Standing, &Whose)) -> Waiter {
-    Waiter { number: *number, class: *class, pid: *pid, user: *user }
+fn waiter(((number, class), (pid, user, wants)): (&Standing, &Whose)) -> Waiter {
+    Waiter { number: *number, class: *class, pid: *pid, user: *user, wants: *wants }
 }
 
 #[cfg(test)]

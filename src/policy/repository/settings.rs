@@ -17,7 +17,8 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged."),
     key("nested", Shape::OneOf(Nested::words), "What a launch below a holder does."),
     key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
-    key("wait", Shape::Wait, "How long a launch waits for it; the shortest counts."),
+    key("wait", Shape::Wait, "How long a launch waits for it without -w; the shortest counts."),
+    key("max_wait", Shape::Wait, "The longest wait for it, whatever -w asks for."),
     key("queue", QUEUE, "Behind so many others nobody else begins to wait for it."),
     key("queue_per_user", QUEUE, "So many launches of one user may wait for it."),
     key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     pub(in crate::policy) nested: Nested,
     pub(crate) enforce: Option<bool>,
     pub(crate) wait: Option<Wait>,
+    pub(crate) max_wait: Option<Wait>,
     pub(in crate::policy) queue: Queue,
     pub(crate) hold: Option<Hold>,
 }
@@ -62,6 +64,7 @@ impl Settings {
             nested: value(section.choice("nested")).unwrap_or_default(),
             enforce: value(section.flag("enforce")),
             wait: value(section.wait("wait")),
+            max_wait: value(section.wait("max_wait")),
             queue: Queue {
                 most: value(section.count("queue", 1, LONGEST_QUEUE)),
                 per_user: value(section.count("queue_per_user", 1, LONGEST_QUEUE)),
@@ -71,11 +74,13 @@ impl Settings {
     }
 
     pub(in crate::policy) fn print(&self, text: &mut Table) {
-        let Settings { charge, nested, enforce, wait, queue: Queue { most, per_user }, hold } = self;
+        let Settings { charge, nested, enforce, wait, max_wait, queue: Queue { most, per_user }, hold } =
+            self;
         text.set_some("charge", charge.map(|charge| string(charge.word())));
         text.set_some("nested", nested.unless_default().map(string));
         text.set_some("enforce", *enforce);
         text.set_some("wait", wait.map(|wait| string(&wait.to_string())));
+        text.set_some("max_wait", max_wait.map(|wait| string(&wait.to_string())));
         text.set_some("queue", *most);
         text.set_some("queue_per_user", *per_user);
         text.set_some("hold", hold.map(|hold| string(hold.word())));

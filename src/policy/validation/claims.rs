@@ -45,6 +45,12 @@ impl<'w> Reading<'_, 'w> {
             let repository = claim.repository.value.to_owned();
             self.fault(admit.at, Fault::BeyondNames { repository });
         }
+        if let (Some(wait), Some(longest)) = (claim.wait, self.repositories[repository].settings.max_wait)
+            && wait.value > longest
+        {
+            let repository = claim.repository.value.to_owned();
+            self.fault(wait.at, Fault::WaitAboveMax { longest: longest.to_string(), repository });
+        }
         Some(ClaimTerms {
             repository,
             ceiling: value(claim.ceiling),

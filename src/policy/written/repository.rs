@@ -48,6 +48,14 @@ impl<'a> WrittenRepository<'a> {
         }
         let limits = limits_value.filter(|_| !is_limit);
         let reserve = section.tables("reserve", &RESERVE);
+        let settings = Settings::read(section);
+        if let (Some(wait), Some(longest), Some(value)) =
+            (settings.wait, settings.max_wait, section.get("wait"))
+            && wait > longest
+        {
+            let repository = name.value.to_owned();
+            value.fault(Fault::WaitAboveMax { longest: longest.to_string(), repository });
+        }
         WrittenRepository {
             name,
             path: section.text("path"),
@@ -59,7 +67,7 @@ impl<'a> WrittenRepository<'a> {
             limits: limits.and_then(|value| Some((value.at, WrittenLimits::read(value)?))),
             reserve: reserve.iter().filter_map(WrittenReservation::read).collect(),
             names: WrittenNames::read(section),
-            settings: Settings::read(section),
+            settings,
             enforce_at: section.get("enforce").map(|enforce| enforce.at),
             keeping: WrittenKeeping::read(section),
             pace: WrittenPace::read(section),

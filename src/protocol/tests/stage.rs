@@ -221,7 +221,7 @@ pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
         out_of_order: 0,
         pace: Pace::default(),
         nested: Nested::Take,
-        wait: Setting { said: None, default: Some(Wait::Forever) },
+        wait: Setting { bound: None, default: Some(Wait::Forever) },
         queue: Queue::default(),
     }
 }
@@ -291,7 +291,7 @@ impl But for Claim<'static> {
     }
 
     fn waits(mut self, milliseconds: u64) -> Self {
-        self.wait.said = Some(Wait::For(Duration::from_millis(milliseconds)));
+        self.wait.bound = Some(Wait::For(Duration::from_millis(milliseconds)));
         self
     }
 

@@ -34,7 +34,8 @@ pub(super) fn of(way: Way, shims: &Path, is_root: bool) -> String {
         Way::Cron => format!("crontab -e, and on top: {whole}"),
         Way::Sudo => {
             let line = format!("Defaults secure_path=\"{}:{USUAL}\"", shims.shown());
-            for_root(is_root, append(&line, "/etc/sudoers.d/rungate"))
+            let file = "/etc/sudoers.d/rungate";
+            for_root(is_root, format!("{} && chmod 0440 {file}", append(&line, file)))
         }
     }
 }

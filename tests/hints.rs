@@ -1,0 +1,368 @@
+//! "A hint is a command that works when its reader pastes it": each refusal is brought about by real users,
+//! its hints are run by a shell as the user who reads them (or as root, where they are for the administrator),
+//! and none of them may fail because of how it is written or of who reads it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Ending, Outcome, Running, Site, Test, eventually, needs_root};
+
+/// What a pasted hint may end with: it did what it says, or was refused by a limit as said before.
+const RIGHT: [i32; 3] = [0, 75, 124];
+
+/// What was pasted so far: a test of the sources asks for every hint that they know.
+#[derive(Default)]
+struct Pasted(RefCell<BTreeSet<String>>);
+
+/// The commands that a message suggests, each with whether it is for the administrator.
+fn hints(message: &str) -> Vec<(String, bool)> {
+    const PROGRAMS: [&str; 9] =
+        ["rungate ", "systemctl ", "kill ", "rm ", "ls ", "install ", "truncate ", "fuser ", "lslocks "];
+    let commands = |line: &str| {
+        let at = PROGRAMS.iter().filter_map(|program| line.find(&format!(": {program}"))).min()?;
+        let for_root = line[..at].contains("administrator") || line[..at].contains("as root");
+        Some((line[at + 2..].to_owned(), for_root))
+    };
+    // A headline begins with the name of the program that speaks.
+    message.lines().filter(|line| !line.starts_with("rungate: ")).filter_map(commands).collect()
+}
+
+impl Pasted {
+    /// Pastes what a refused user reads. `paste` gives the shell of the reader.
+    #[track_caller]
+    fn all_of(&self, outcome: &Outcome, site: &Site, reader: &dyn Fn() -> Test, expected: usize) {
+        let found = hints(&outcome.stderr);
+        assert_eq!(found.len(), expected, "{found:?}\n{}", outcome.stderr);
+        for (command, for_root) in found {
+            let shell = if for_root { site.test() } else { reader() };
+            let path = format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", site.path("bin").display());
+            // A launch that would wait is to wait no longer than the test has to.
+            let line = command.replace("--wait 30m", "--wait 10ms").replace("--wait 1h", "--wait 10ms");
+            let pasted = shell.program("/bin/sh").args(["-c", &line]).env("PATH", &path).outcome();
+            let status = match pasted.ending {
+                Ending::Status(status) => status,
+                Ending::Signal(signal) => -signal,
+            };
+            assert!(RIGHT.contains(&status), "{command}\n{pasted:?}");
+            self.0.borrow_mut().insert(command);
+        }
+    }
+}
+
+/// A site whose policy is the system's, with rungate in PATH.
+fn site(policy: &str) -> Site {
+    let site = Site::new();
+    site.system_policy(policy);
+    site.rungate_in_bin();
+    for name in ["matlab", "odd name"] {
+        site.program(name);
+    }
+    site
+}
+
+fn run(site: &Site, user: &str, words: &[&str]) -> Test {
+    site.test().program(site.path("bin/rungate")).user(user).args(["run"]).args(words)
+}
+
+const SEATS: &str = "defaults.directory = \"$DIR/repositories\"\n[repository.seats]\nlimit = 6\n";
+
+fn seats(rules: &str) -> Site {
+    site(&format!("version = 1\n{SEATS}{rules}"))
+}
+
+const FOR_ALL: &str =
+    "[[rule]]\nname = \"seats\"\ncommands = [\"matlab\", \"odd name\"]\nacquire = [\"seats\"]\n";
+
+/// Limits, ceilings, queues, single members and files without a policy.
+#[test]
+pub(crate) fn hints_of_full_repositories_work_when_pasted() {
+    needs_root!();
+    let pasted = Pasted::default();
+    let rules = format!(
+        "{FOR_ALL}[repository.mine]\nper = \"user\"\nlimit = 5\n[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"mine\"]\n"
+    );
+    let site = seats(&rules);
+    let of = |user: &'static str| {
+        let site = site.clone();
+        move || site.test().user(user)
+    };
+    // Five of one user, so that there are more than a message names; arguments, and a name that is quoted.
+    let mine: Vec<Running> = (0..5).map(|_| run(&site, "games", &["--", "matlab"]).spawn()).collect();
+    let refused = run(&site, "games", &["--", "matlab", "a b", "$HOME", "it's"]).outcome();
+    let told =
+        "Close one of yours, or stand in line: rungate run --wait 30m -- matlab 'a b' '$HOME' 'it'\\''s'\n";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    pasted.all_of(&refused, &site, &of("games"), 3);
+    let _sixth = run(&site, "nobody", &["--", "odd name"]).spawn();
+    let refused = run(&site, "nobody", &["-n", "--", "odd name"]).outcome();
+    pasted.all_of(&refused, &site, &of("nobody"), 3);
+    drop(mine);
+    // A file that no policy names is named by its path.
+    let file = site.path("work/of mine.lock");
+    let limit = ["--limit", "1", "--slots", "1", "--repository", file.to_str().expect("a path"), "--"];
+    let refused = {
+        let _held: Vec<Running> = vec![run(&site, "games", &[&limit[..], &["cat"]].concat()).spawn()];
+        run(&site, "games", &[&limit[..], &["cat"]].concat()).outcome()
+    };
+    pasted.all_of(&refused, &site, &of("games"), 1);
+    let five = ["--limit", "5", "--repository", file.to_str().expect("a path"), "--", "cat"];
+    let _held: Vec<Running> = (0..5).map(|_| run(&site, "games", &five).spawn()).collect();
+    let refused = run(&site, "games", &five).outcome();
+    assert!(refused.stderr.contains(&format!("rungate list '{}'", file.display())), "{}", refused.stderr);
+    pasted.all_of(&refused, &site, &of("games"), 2);
+}
+
+/// "7 of 6 used": to close one would not help, and that is not said.
+#[test]
+pub(crate) fn what_helps_below_a_ceiling_is_told_with_how_many_must_be_freed() {
+    needs_root!();
+    let rules = format!(
+        "{FOR_ALL}[[rule]]\ncommands = [\"matlab\"]\nusers = [\"games\"]\n\
+         acquire = [{{ repository = \"seats\", ceiling = 3 }}]\n"
+    );
+    let site = seats(&rules);
+    let _mine = run(&site, "games", &["--", "matlab"]).spawn();
+    let mut others: Vec<Running> = (0..4).map(|_| run(&site, "nobody", &["--", "matlab"]).spawn()).collect();
+    let refused = run(&site, "games", &["--", "matlab"]).outcome();
+    assert!(
+        refused.stderr.contains("\n      3 slots must be freed before it can start\n"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("\nTry again once 3 slots are freed, or stand"), "{}", refused.stderr);
+    Pasted::default().all_of(&refused, &site, &|| site.test().user("games"), 3);
+    // Where as many are the reader's own, that is said; and they are enough.
+    others.truncate(1);
+    eventually("those have gone", || (site.held("seats.lock").len() == 2).then_some(()));
+    let _second = run(&site, "games", &["--", "matlab"]).spawn();
+    let refused = run(&site, "games", &["--", "matlab"]).outcome();
+    assert!(refused.stderr.contains("\nClose one of yours, or stand in line"), "{}", refused.stderr);
+}
+
+/// "An alternative that is closed is no reason to ask anybody, where another will come free"; and the wait
+/// names the one that is waited for.
+#[test]
+pub(crate) fn a_closed_alternative_is_not_what_is_told_of() {
+    needs_root!();
+    let any = "[repository.closed]\nlimit = 0\n[[rule]]\ncommands = [\"matlab\"]\n\
+               acquire = [{ any_of = [\"closed\", \"seats\"] }]\n";
+    let site = site(&format!("version = 1\n{}{any}", SEATS.replace("limit = 6", "limit = 1")));
+    let _one = run(&site, "games", &["--", "matlab"]).spawn();
+    let refused = run(&site, "games", &["--", "matlab"]).outcome();
+    assert!(refused.stderr.contains("  closed  closed: its limit is 0\n"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("\nClose one of yours, or stand in line: "), "{}", refused.stderr);
+    Pasted::default().all_of(&refused, &site, &|| site.test().user("games"), 2);
+    let told = run(&site, "games", &["-w", "100ms", "--", "matlab"]).outcome().stderr;
+    assert!(told.starts_with("rungate: matlab: waits for seats (1 of 1 used), first in line"), "{told}");
+}
+
+/// "Stand in line" is no advice where the line is at its end, also to whoever did not ask to wait.
+#[test]
+pub(crate) fn nobody_is_sent_to_a_line_that_is_at_its_end() {
+    needs_root!();
+    let text = SEATS.replace("limit = 6", "limit = 1\nqueue = 1");
+    let site = site(&format!("version = 1\n{text}{FOR_ALL}"));
+    let _one = run(&site, "games", &["--", "matlab"]).spawn();
+    let waits = run(&site, "games", &["-w", "1h", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &waits);
+    let refused = run(&site, "nobody", &["--", "matlab"]).outcome();
+    assert!(refused.stderr.contains("  seats  1 of 1 used, 1 of 1 waiting\n"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("\nTry again later\n"), "{}", refused.stderr);
+    Pasted::default().all_of(&refused, &site, &|| site.test().user("nobody"), 1);
+    drop(waits);
+}
+
+/// Too soon: with a date where it is not today, and with a command that forgets the last start, for whoever
+/// may do that.
+#[test]
+pub(crate) fn too_soon_names_the_day_and_who_can_let_it_start() {
+    needs_root!();
+    let text = "limit = 1\nif_elapsed = \"2d\"";
+    let rules = format!(
+        "version = 1\n{}[repository.own]\nper = \"user\"\n{text}\n[[rule]]\ncommands = [\"true\"]\nacquire = [\"own\"]\n\
+         [[rule]]\ncommands = [\"false\"]\nacquire = [\"seats\"]\n",
+        SEATS.replace("limit = 6", text)
+    );
+    let site = site(&rules);
+    for (command, status) in [("true", 0), ("false", 1)] {
+        run(&site, "games", &["--", command]).status(status);
+        let refused = run(&site, "games", &["--", command]).outcome();
+        let day = jiff::Zoned::now().checked_add(jiff::SignedDuration::from_hours(48)).expect("a day");
+        let day = day.strftime("next allowed at %-d %b ").to_string();
+        let year = "next allowed at 20";
+        let told = refused.stderr.lines().next().unwrap_or_default();
+        assert!(told.contains(&day) || told.contains(year), "{day}: {told}");
+        Pasted::default().all_of(&refused, &site, &|| site.test().user("games"), 1);
+        run(&site, "games", &["--", command]).status(status);
+    }
+}
+
+/// What can never be had, what no rule allows, a policy that is missing and one with a fault.
+#[test]
+pub(crate) fn hints_of_other_refusals_work_when_pasted() {
+    needs_root!();
+    let pasted = Pasted::default();
+    let text = "[repository.kept]\nlimit = 1\nreserve = [{ for = [\"nobody\"], slots = 1 }]\n\
+                [[rule]]\ncommands = [\"cat\"]\nacquire = [\"kept\"]\n\
+                [[rule]]\ncommands = [\"matlab\"]\nacquire = [{ repository = \"seats\", slots_from = { after = \"-np\" } }]\n";
+    let site = seats(text);
+    let reader = || site.test().user("games");
+    let refused = run(&site, "games", &["--", "cat"]).outcome();
+    pasted.all_of(&refused, &site, &reader, 1);
+    let refused = run(&site, "games", &["--", "matlab", "-np", "99999999999"]).outcome();
+    assert!(refused.stderr.contains("  seats  more than 1048575 slots wanted of 6\n"), "{}", refused.stderr);
+    pasted.all_of(&refused, &site, &reader, 1);
+    site.system_policy("version = 1\ndefaults.unmatched = \"refuse\"\n");
+    let refused = run(&site, "games", &["--as", "it's", "--", "matlab", "x y"]).outcome();
+    assert!(
+        refused.stderr.contains("rungate explain -v --as 'it'\\''s' -- matlab 'x y'\n"),
+        "{}",
+        refused.stderr
+    );
+    pasted.all_of(&refused, &site, &reader, 1);
+    site.system_policy("version = 1\nfault = 1\n");
+    let refused = run(&site, "games", &["--", "matlab"]).outcome();
+    assert_eq!(refused.ending, Ending::Status(78), "{refused:?}");
+    assert_eq!(hints(&refused.stderr), [("rungate policy check".to_owned(), true)]);
+    fs::remove_dir_all(site.path("etc/rungate")).expect("no policy");
+    let refused = run(&site, "games", &["--", "odd name", "-u"]).outcome();
+    pasted.all_of(&refused, &site, &reader, 2);
+    assert!(pasted.0.borrow().contains("rungate init"), "{:?}", pasted.0);
+    pasted.all_of(
+        &run(&site, "nobody", &["--", "matlab"]).outcome(),
+        &site,
+        &|| site.test().user("nobody"),
+        2,
+    );
+}
+
+/// A mutex that somebody keeps, and a lease: who it is, and what whoever reads it can do.
+#[test]
+pub(crate) fn who_keeps_a_lock_or_a_lease_is_named() {
+    needs_root!();
+    let site = seats(FOR_ALL);
+    run(&site, "games", &["--", "matlab"]).status(0);
+    let lock = site.repository("seats.lock");
+    let keeps = |code: &str, user: &str| {
+        let text = format!(
+            "import fcntl, os, signal, struct, sys\nf = os.open({lock:?}, os.O_RDWR)\n{code}\nprint('ready', flush=True)\nsys.stdin.read()\n"
+        );
+        let mut running = site.test().program("/usr/bin/python3").user(user).args(["-c", &text]).background();
+        assert_eq!(running.read_line(), "ready\n");
+        running
+    };
+    let owner = "games";
+    // The kernel names no process for a lock of a description: root and its own user find it all the same.
+    let ofd = "fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 8, 0))";
+    let keeper = keeps(ofd, owner);
+    for (reader, asks) in [(owner, "End it if it is stuck: kill "), ("root", "End it if it is stuck: kill ")]
+    {
+        let refused = run(&site, reader, &["--", "matlab"]).outcome();
+        let named = format!(" by PID {} (python3) of games\n", keeper.pid());
+        assert!(refused.stderr.contains(&named) && refused.stderr.contains(asks), "{refused:?}");
+    }
+    let refused = run(&site, "nobody", &["--", "matlab"]).outcome();
+    let told = format!(
+        " by a process that cannot be seen from here\nAsk your administrator to find it: fuser -v {}\n",
+        lock.display()
+    );
+    assert!(refused.stderr.ends_with(&told), "{refused:?}");
+    keeper.kill();
+    // Only the owner of the file, or root, can have a lease on it.
+    let lease =
+        "signal.signal(signal.SIGIO, signal.SIG_IGN)\nfcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)";
+    let keeper = keeps(lease, owner);
+    let refused = run(&site, "nobody", &["--", "matlab"]).outcome();
+    let told = format!(
+        ": PID {} (python3) of games has a lease on it\nAsk games or your administrator to end it",
+        keeper.pid()
+    );
+    assert!(refused.stderr.contains(&told), "{refused:?}");
+    let refused = run(&site, owner, &["--", "matlab"]).outcome();
+    let hints = hints(&refused.stderr);
+    assert_eq!(hints, [(format!("kill {}", keeper.pid()), false)], "{refused:?}");
+    Pasted::default().all_of(&refused, &site, &|| site.test().user(owner), 1);
+    eventually("the lease has gone", || {
+        run(&site, "nobody", &["--", "matlab"]).outcome().stderr.is_empty().then_some(())
+    });
+}
+
+/// Under the agent: who is root can let it start now, others have to ask; and an agent that is away is for the
+/// administrator to look at, with or without systemd.
+#[test]
+pub(crate) fn hints_under_the_agent_work_when_pasted() {
+    needs_root!();
+    let (site, agent) = Site::with_agent(
+        "[repository.seats]\nkeeper = \"agent\"\nlimit = 5\n[repository.sync]\nkeeper = \"agent\"\nlimit = 1\n\
+         if_elapsed = \"1h\"\n[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n\
+         [[rule]]\ncommands = [\"true\"]\nacquire = [\"sync\"]\n",
+    );
+    site.program("matlab");
+    site.rungate_in_bin();
+    let pasted = Pasted::default();
+    let reader = || site.test().user("games");
+    let mine: Vec<Running> = (0..5).map(|_| run(&site, "games", &["--", "matlab"]).spawn()).collect();
+    pasted.all_of(&run(&site, "games", &["--", "matlab"]).outcome(), &site, &reader, 3);
+    drop(mine);
+    run(&site, "games", &["--", "true"]).status(0);
+    let refused = run(&site, "games", &["--", "true"]).outcome();
+    assert!(
+        refused.stderr.contains("\nAsk your administrator to let it start now: rungate reset sync\n"),
+        "{refused:?}"
+    );
+    pasted.all_of(&refused, &site, &reader, 1);
+    run(&site, "games", &["--", "true"]).status(0);
+    let refused = run(&site, "root", &["--", "true"]).outcome();
+    assert!(refused.stderr.contains("\nTo start it now all the same: rungate reset sync\n"), "{refused:?}");
+    agent.kill();
+    let refused = run(&site, "games", &["--", "matlab"]).outcome();
+    assert!(refused.stderr.ends_with("\nTell your administrator: rungate doctor agent\n"), "{refused:?}");
+}
+
+/// Every command that a refusal suggests stands in the sources of the refusals: whoever adds one finds this
+/// test, and adds a scene that pastes it.
+#[test]
+fn every_hint_of_the_sources_has_its_scene() {
+    const SCENES: [&str; 14] = [
+        "rungate run --wait",
+        "rungate run --limit",
+        "rungate explain",
+        "rungate explain -v",
+        "rungate list",
+        "rungate reset",
+        "rungate init",
+        "rungate policy check",
+        "rungate doctor agent",
+        "rungate doctor",
+        // Of those who find something where a lock file should be (tests/damaged_files, tests/launch).
+        "install -d",
+        "truncate -s",
+        "lslocks -o",
+        "ls -ld",
+    ];
+    const PROGRAMS: [&str; 8] =
+        ["rungate ", "systemctl ", "install -", "truncate -", "lslocks -", "ls -", "sudo ", "mv "];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files: Vec<PathBuf> = ["error.rs", "file/error.rs", "agent/error.rs"]
+        .iter()
+        .map(|file| root.join("keeper").join(file))
+        .collect();
+    let refusals = fs::read_dir(root.join("commands/refusals")).expect("a folder");
+    files.extend(refusals.map(|entry| entry.expect("a file").path()));
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source");
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let begins = |program| [format!(": {program}"), format!("\"{program}")];
+            for begin in PROGRAMS.into_iter().flat_map(begins) {
+                for (at, _) in line.match_indices(&begin) {
+                    let hint = line[at..].trim_start_matches([':', ' ', '"']);
+                    let is_known = SCENES.iter().any(|scene| hint.starts_with(scene));
+                    let is_prose = hint.starts_with("rungate is ");
+                    assert!(is_known || is_prose, "{}: {hint}", file.display());
+                }
+            }
+        }
+    }
+}
