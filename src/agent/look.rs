@@ -130,7 +130,9 @@ fn stands(
         0
     };
     let to_end = if order.may_end_others() { to_end(session, standing)? } else { Vec::new() };
-    let refused = refused(refusal, *waits || session.place.has_waited);
+    // Who waits hears so each second, and how many are ahead; only a refusal counts all who wait.
+    let most_waiting = if *waits { DESCRIBED } else { usize::MAX };
+    let refused = refused(refusal, *waits || session.place.has_waited, most_waiting);
     Ok(Stands { refused, waits: *waits, ahead, next: *next, to_end })
 }
 
@@ -211,7 +213,7 @@ fn holding(session: &Session, order: &Order, grant: Grant<'_>, is_shared: bool) 
 }
 
 /// A refusal, for the launch.
-fn refused(refusal: &Refusal<'_>, has_waited: bool) -> Refused {
+fn refused(refusal: &Refusal<'_>, has_waited: bool, most_waiting: usize) -> Refused {
     let mut obstacles: Vec<Obstacle> = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
     for refused in refusal.claims() {
@@ -228,7 +230,7 @@ fn refused(refusal: &Refusal<'_>, has_waited: bool) -> Refused {
             && let Some(table) = full.table().in_memory()
             && tables.iter().all(|known| known.name != *name)
         {
-            tables.push(Table::of(name, table, DESCRIBED));
+            tables.push(Table::of(name, table, DESCRIBED, most_waiting));
         }
         obstacles.push(Obstacle { table: name.clone(), reason, unwaited });
     }

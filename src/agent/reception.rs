@@ -268,12 +268,12 @@ impl Service {
 
     /// These tables, each once, or all.
     fn tables(&self, names: &[String]) -> Vec<Table> {
-        let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX);
+        let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX, usize::MAX);
         if names.is_empty() {
             return self.store.all().iter().map(all).collect();
         }
         let names: BTreeSet<&String> = names.iter().collect();
-        let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, usize::MAX));
+        let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, usize::MAX, usize::MAX));
         names.into_iter().filter_map(known).collect()
     }
 

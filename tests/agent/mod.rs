@@ -1,6 +1,7 @@
 //! "With `keeper = \"agent\"` the agent of the host keeps the slots": the same promises as with lock files,
 //! and more.
 
+mod campaign;
 mod containers;
 mod crowds;
 mod death;

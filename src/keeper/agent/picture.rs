@@ -12,8 +12,9 @@ use crate::{
 };
 
 impl Table {
-    /// A table as it is now. Of its holders at most so many are described, those who have held for longest.
-    pub fn of(name: &str, table: &memory::Table, most: usize) -> Self {
+    /// A table as it is now. Of its holders at most so many are described, those who have held for longest; and
+    /// of those who wait at most so many, the oldest.
+    pub fn of(name: &str, table: &memory::Table, most: usize, most_waiting: usize) -> Self {
         let occupancy = table.occupancy();
         let mut holders: Vec<Holder> = table.holders(&occupancy).into_iter().filter_map(described).collect();
         if holders.len() > most {
@@ -25,7 +26,7 @@ impl Table {
             name: name.to_owned(),
             held: runs(occupancy.spans().iter().map(|span| span.slots.clone().into_inner())),
             holders,
-            waiting: table.waiters().iter().map(waiter).collect(),
+            waiting: table.first_waiters(most_waiting).iter().map(waiter).collect(),
             last_start,
             last_end,
         }

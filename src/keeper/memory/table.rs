@@ -281,6 +281,11 @@ impl Table {
         self.state.borrow().line.is_empty()
     }
 
+    /// The oldest of those who wait, at most so many.
+    pub fn first_waiters(&self, most: usize) -> Vec<Waiter> {
+        self.state.borrow().line.iter().take(most).map(waiter).collect()
+    }
+
     /// Everybody who waits, oldest first.
     pub fn waiters(&self) -> Vec<Waiter> {
         self.state.borrow().line.iter().map(waiter).collect()

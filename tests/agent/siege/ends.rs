@@ -1,4 +1,5 @@
-//! The ends of programs that the agent remembers, for whoever writes the log: one user's end nobody else's memory.
+//! The ends of programs that the agent remembers, for whoever writes the log: one user's end nobody else's
+//! memory.
 
 use rungate::keeper::agent::message::{Answer, Request};
 

@@ -7,7 +7,8 @@ use rungate::keeper::agent::message::Request;
 use super::{FAILED, Mob, REFUSED, WAITS, others_launch, question, site, used_by};
 use crate::support::{Running, Site, needs_root};
 
-/// A quarter of what an agent has that does not say otherwise, for a quarter of those whom one user may have wait.
+/// A quarter of what an agent has that does not say otherwise, for a quarter of those whom one user may have
+/// wait.
 const STACK: &str = "--stack=2097152";
 const WAITERS: usize = 500;
 
@@ -22,7 +23,8 @@ fn with_small_stack(settings: Option<&str>) -> (Site, Running) {
     (site, agent)
 }
 
-/// Each of them is refused, and the agent lives. It has heard of all of them just now, so that it looks at each.
+/// Each of them is refused, and the agent lives. It has heard of all of them just now, so that it looks at
+/// each.
 #[test]
 fn waits_that_end_together_are_refused_one_after_the_other() {
     needs_root!();
@@ -55,8 +57,8 @@ fn waits_that_fail_together_fail_one_after_the_other() {
     others_launch(&site);
 }
 
-/// How much of a processor it takes to refuse so many, of whom none is heard of for so long that they count as away
-/// when their time is over.
+/// How much of a processor it takes to refuse so many, of whom none is heard of for so long that they count
+/// as away when their time is over.
 struct Unheard {
     _site: Site,
     agent: Running,

@@ -19,7 +19,8 @@ use crate::support::{Site, eventually, needs_root};
 const ROUNDS: usize = 50;
 
 impl Call {
-    /// Shows that it lives, and asks something else. Says whether it has its slots by the time that is answered.
+    /// Shows that it lives, and asks something else. Says whether it has its slots by the time that is
+    /// answered.
     #[track_caller]
     fn is_granted(&mut self) -> bool {
         sleep(Duration::from_millis(100));
@@ -38,8 +39,8 @@ impl Call {
     }
 }
 
-/// The first in line wants two things and its time is over; the second wants one of them, which is free now. It was
-/// judged longer ago than a judgement counts.
+/// The first in line wants two things and its time is over; the second wants one of them, which is free now.
+/// It was judged longer ago than a judgement counts.
 #[test]
 fn who_is_judged_again_while_others_are_refused_keeps_its_turn() {
     needs_root!();

@@ -1,4 +1,5 @@
-//! What one user says to the agent takes a share of its memory that is theirs, whatever they say, and none of others'.
+//! What one user says to the agent takes a share of its memory that is theirs, whatever they say, and none of
+//! others'.
 
 use std::fs;
 
@@ -45,8 +46,8 @@ fn written(site: &Site) -> u64 {
 
 const NAMES: usize = 300;
 
-/// "What is stored of a name is cut": what is written down and what is told of it is short, and so is what another agent
-/// has to read.
+/// "What is stored of a name is cut": what is written down and what is told of it is short, and so is what
+/// another agent has to read.
 #[test]
 fn who_gives_long_names_has_them_cut_before_they_are_kept() {
     needs_root!();
@@ -82,7 +83,8 @@ fn who_gives_long_names_has_them_cut_before_they_are_kept() {
     assert!(memory_of(&agent) < MOST, "{} KiB", memory_of(&agent));
 }
 
-/// "Ancestors are bounded and counted": what the environment says of slots that ancestors hold can be anything.
+/// "Ancestors are bounded and counted": what the environment says of slots that ancestors hold can be
+/// anything.
 #[test]
 fn who_says_that_thousands_of_ancestors_have_slots_takes_no_more_memory() {
     needs_root!();

@@ -1,5 +1,6 @@
-//! "One user against the agent": what one user can do to it with default settings, from a program of their own that
-//! speaks its language. Each attack is as small as it can be and still be seen, and nothing but the attacker feels it.
+//! "One user against the agent": what one user can do to it with default settings, from a program of their
+//! own that speaks its language. Each attack is as small as it can be and still be seen, and nothing but the
+//! attacker feels it.
 
 mod delegated;
 mod ends;
@@ -31,12 +32,13 @@ const DONE: u8 = 5;
 const TABLES: u8 = 6;
 const FAILED: u8 = 7;
 
-/// Obeys orders from its standard input, one in a line, and answers each with a line. `call N`: connects N times more.
-/// `say FILE`: says what is in the file over each connection. `until FILE MS`: asks over each connection what is in the
-/// file, a question with a wait, for as long as it takes until the same moment, in so many milliseconds. `hear`: waits
-/// for an answer over each connection, and counts them by their numbers; 0 is the end of the connection. `end`: the
-/// same, for the first answer that does not say that it waits. `drop`: hangs up.
-/// `listen NUMBER COUNT`: waits over each connection for so many answers of this number, or its end.
+/// Obeys orders from its standard input, one in a line, and answers each with a line. `call N`: connects N
+/// times more. `say FILE`: says what is in the file over each connection. `until FILE MS`: asks over each
+/// connection what is in the file, a question with a wait, for as long as it takes until the same moment, in
+/// so many milliseconds. `hear`: waits for an answer over each connection, and counts them by their numbers;
+/// 0 is the end of the connection. `end`: the same, for the first answer that does not say that it waits.
+/// `drop`: hangs up. `listen NUMBER COUNT`: waits over each connection for so many answers of this number, or
+/// its end.
 const MOB: &str = r#"
 import resource, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -215,7 +217,7 @@ impl Call {
 }
 
 /// A question for this command, which may wait for as long as it takes.
-fn question(command: &str) -> Take {
+pub(super) fn question(command: &str) -> Take {
     let path = format!("/usr/bin/{command}");
     Take {
         typed: command.into(),
@@ -253,9 +255,9 @@ fn others_launch(site: &Site) {
     site.test().user("games").args(["run", "--", "free"]).status(0);
 }
 
-/// How much of a processor a process has used. That is the same on a machine with much else to do, and while it is used
-/// nobody else is heard.
-fn used_by(process: &Running) -> Duration {
+/// How much of a processor a process has used. That is the same on a machine with much else to do, and while
+/// it is used nobody else is heard.
+pub(super) fn used_by(process: &Running) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid())).expect("it runs");
     let fields = stat.rsplit_once(") ").expect("a name in parentheses").1.split(' ');
     // The fields after the name begin with the third; a hundred ticks are a second.

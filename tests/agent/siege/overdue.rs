@@ -1,4 +1,5 @@
-//! "`expire_after`" holds for whoever has a slot, whatever keeps it, and whatever its process has or has not below it.
+//! "`expire_after`" holds for whoever has a slot, whatever keeps it, and whatever its process has or has not
+//! below it.
 
 use std::fs;
 
@@ -10,8 +11,8 @@ use crate::{
     support::{Ending, Running, Site, Test, eventually, needs_root, set_mode},
 };
 
-/// Asks for a slot and keeps the descriptor that comes with it: `open`, or in the queue of a socket that nobody reads.
-/// With `leave` its child keeps that socket, which has no descriptor of it, and it ends itself.
+/// Asks for a slot and keeps the descriptor that comes with it: `open`, or in the queue of a socket that
+/// nobody reads. With `leave` its child keeps that socket, which has no descriptor of it, and it ends itself.
 const KEEPER: &str = r#"
 import array, os, socket, sys
 c = socket.socket(socket.AF_UNIX)
@@ -54,8 +55,8 @@ fn matlab(site: &Site) -> Test {
     site.test().user("games").args(["run", "--", "matlab"])
 }
 
-/// What would be ended is a child of the process that asked, or what has its descriptor open. Where there is neither it
-/// is the process itself.
+/// What would be ended is a child of the process that asked, or what has its descriptor open. Where there is
+/// neither it is the process itself.
 #[test]
 fn who_takes_a_slot_and_has_no_child_is_ended_itself() {
     needs_root!();

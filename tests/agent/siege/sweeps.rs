@@ -1,5 +1,5 @@
-//! To end many holders takes the agent no longer than to end one: while it looks who has their descriptors, nobody else
-//! waits for that.
+//! To end many holders takes the agent no longer than to end one: while it looks who has their descriptors,
+//! nobody else waits for that.
 
 use std::{fs, thread::sleep, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::support::{Running, Site, needs_root, set_mode};
 /// A user may have as many launches as this ten times over.
 const HOLDERS: usize = 300;
 
-/// So many children ask for a slot, leave the descriptor to their parent, and end. It does not end of what can be ignored.
+/// So many children ask for a slot, leave the descriptor to their parent, and end. It does not end of what
+/// can be ignored.
 const HEIR: &str = r#"
 import array, os, signal, socket, sys
 for ignored in (signal.SIGINT, signal.SIGTERM):
@@ -54,8 +55,8 @@ fn heir(site: &Site, count: usize) -> Running {
     heir
 }
 
-/// Their descriptors are looked for once, and not by whoever answers: once for each of them would take seconds of a
-/// processor.
+/// Their descriptors are looked for once, and not by whoever answers: once for each of them would take
+/// seconds of a processor.
 #[test]
 fn who_sweeps_for_hundreds_of_holders_keeps_nobody_waiting() {
     needs_root!();

@@ -1,4 +1,5 @@
-//! The state directory is root's alone, and so nobody reaches a socket in it: the agent says so, and does not serve.
+//! The state directory is root's alone, and so nobody reaches a socket in it: the agent says so, and does not
+//! serve.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
