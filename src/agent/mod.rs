@@ -27,6 +27,7 @@ mod reception;
 mod returning;
 mod saved;
 mod service;
+mod serving;
 mod session;
 mod settings;
 mod site;

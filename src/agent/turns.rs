@@ -129,7 +129,7 @@ mod tests {
             turns.is_judged(judged);
             turns.next()
         };
-        let order: Vec<_> = [0, 7, 7, 0].into_iter().map(|judged| next(judged)).collect();
+        let order: Vec<_> = [0, 7, 7, 0].into_iter().map(&mut next).collect();
         assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
     }
 }

@@ -15,13 +15,13 @@ use crate::{
 
 /// Judges one request.
 pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
-    decide_by(policy, policy.facts(request))
+    decide_by(policy, &policy.facts(request))
 }
 
 /// The same for a judge who serves others too, and compares no more patterns with arguments than `most`, each
 /// with 32 bytes.
 pub fn decide_within<'p>(policy: &'p Policy, request: &Request<'_>, most: u64) -> Decision<'p> {
-    decide_by(policy, policy.facts(request).within(most))
+    decide_by(policy, &policy.facts(request).within(most))
 }
 
 /// Why a rule was not judged to its end.
@@ -30,12 +30,12 @@ pub const TOO_COSTLY: &str = "too many patterns for so many arguments";
 /// Beyond this it is seen first whether a delegated rule is for whoever starts the command at all.
 const COSTLY: u64 = 100_000;
 
-fn decide_by<'p>(policy: &'p Policy, facts: Facts<'_>) -> Decision<'p> {
-    let mut judged = Judged::new(policy, &facts);
-    let verdict = judged.verdict(&facts);
+fn decide_by<'p>(policy: &'p Policy, facts: &Facts<'_>) -> Decision<'p> {
+    let mut judged = Judged::new(policy, facts);
+    let verdict = judged.verdict(facts);
     let entry = |(rule, outcome): (&'p Rule, Outcome)| {
         let takes = rule.captures && matches!(outcome, Outcome::Counts | Outcome::CountsFirstOf(_));
-        let captured = if takes { rule.selectors.captured(&facts) } else { Vec::new() };
+        let captured = if takes { rule.selectors.captured(facts) } else { Vec::new() };
         TraceEntry { rule, outcome, captured }
     };
     Decision { verdict, trace: policy.rules().iter().zip(judged.outcomes).map(entry).collect() }

@@ -110,7 +110,9 @@ fn two_thousand_waiters_of_fifty_users_are_served() {
         set_mode(&file, 0o644);
     }
     let users: Vec<String> = (0..USERS).map(|number| format!("user{number}")).collect();
-    users.iter().for_each(|user| site.account(user, &[]));
+    for user in &users {
+        site.account(user, &[]);
+    }
     let launches = |user: &String| {
         let numbers = [(waiters / USERS).to_string(), seconds.to_string(), PROGRAM.as_secs_f64().to_string()];
         let test = site.test().user(user).program("/usr/bin/python3").args(["-c", LAUNCHES, "$DIR/said"]);
@@ -120,14 +122,16 @@ fn two_thousand_waiters_of_fifty_users_are_served() {
     };
     let mut all: Vec<Running> = users.iter().map(launches).collect();
     let (begun, used) = (Instant::now(), used_by(&agent));
-    all.iter_mut().for_each(|launches| launches.write_line("begin"));
+    for launches in &mut all {
+        launches.write_line("begin");
+    }
     let told: Vec<Vec<u32>> = all
         .iter_mut()
         .map(|launches| {
             launches.read_line().split_whitespace().map(|word| word.parse().expect("a number")).collect()
         })
         .collect();
-    let (took, used) = (begun.elapsed(), used_by(&agent) - used);
+    let (took, used) = (begun.elapsed(), used_by(&agent).saturating_sub(used));
     let sum = |at: usize| told.iter().map(|figures| figures[at]).sum::<u32>();
     let longest = told.iter().map(|figures| figures[2]).max().unwrap_or(0);
     let fewest = told.iter().map(|figures| figures[0]).min().unwrap_or(0);

@@ -4,6 +4,7 @@
 mod expiry;
 mod held;
 mod place;
+mod queue;
 mod stamps;
 mod table;
 

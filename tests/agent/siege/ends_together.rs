@@ -84,7 +84,7 @@ impl Unheard {
     #[track_caller]
     fn end(mut self) -> Duration {
         assert_eq!(self.mob.ends_with(), BTreeMap::from([(REFUSED, self.count)]));
-        used_by(&self.agent) - self.used
+        used_by(&self.agent).saturating_sub(self.used)
     }
 }
 

@@ -1,0 +1,153 @@
+//! The queue of a table in memory.
+
+use super::{
+    Table,
+    table::{Standing, Whose},
+};
+use crate::keeper::line::{Class, Number, Waiter};
+
+impl Table {
+    /// As whom somebody with this number stands in line.
+    pub fn classes_of(&self, number: Number) -> Vec<Class> {
+        let state = self.state().borrow();
+        let theirs =
+            state.line.range((number, Class::LOWEST)..).take_while(|((other, _), _)| *other == number);
+        theirs.map(|((_, class), _)| *class).collect()
+    }
+
+    /// Whether nobody waits.
+    pub fn has_no_line(&self) -> bool {
+        self.state().borrow().line.is_empty()
+    }
+
+    /// The oldest of those who wait, at most so many.
+    pub fn first_waiters(&self, most: usize) -> Vec<Waiter> {
+        self.state().borrow().line.iter().take(most).map(waiter).collect()
+    }
+
+    /// Everybody who waits, oldest first.
+    pub fn waiters(&self) -> Vec<Waiter> {
+        self.state().borrow().line.iter().map(waiter).collect()
+    }
+
+    /// The youngest before a number, or at all.
+    pub fn youngest(&self, before: Option<Number>) -> Option<Waiter> {
+        let state = self.state().borrow();
+        match before {
+            Some(before) => state.line.range(..(before, Class::LOWEST)).next_back().map(waiter),
+            None => state.line.iter().next_back().map(waiter),
+        }
+    }
+
+    /// The oldest from a number on and before another.
+    pub fn oldest(&self, from: Number, before: Option<Number>) -> Option<Waiter> {
+        let state = self.state().borrow();
+        let found = state.line.range((from, Class::LOWEST)..).next().map(waiter)?;
+        Some(found).filter(|found| before.is_none_or(|before| found.number < before))
+    }
+
+    /// The first in line, behind whom this one leaves off, whom none of the blocked classes holds up and who
+    /// answers; none as soon as those classes hold up everybody.
+    pub fn next_to_look(&self, after: Option<Number>, blocked: &[Class]) -> Option<Number> {
+        let state = self.state().borrow();
+        let may_pass = |class: &Class| blocked.iter().all(|ahead| class.passes(*ahead));
+        if !state.classes.keys().any(may_pass) {
+            return None;
+        }
+        let from = (after.map_or(Number(0), Number::next), Class::LOWEST);
+        let is_away = |number: &Number| state.places.get(number).is_some_and(|life| life.is_away);
+        let mut behind = state.line.range(from..).map(|(standing, _)| standing);
+        behind.find(|(number, class)| may_pass(class) && !is_away(number)).map(|(number, _)| *number)
+    }
+
+    /// The conversation in which the launch with this number is served.
+    pub fn session_of(&self, number: Number) -> Option<u64> {
+        self.state().borrow().places.get(&number)?.session
+    }
+
+    /// The conversations of those who wait, oldest first.
+    pub fn sessions(&self) -> Vec<u64> {
+        let state = self.state().borrow();
+        let mut sessions: Vec<u64> =
+            state.line.keys().filter_map(|(number, _)| state.places.get(number)?.session).collect();
+        sessions.dedup();
+        sessions
+    }
+
+    /// How many launches come before this number, or wait at all.
+    pub fn count_ahead(&self, number: Option<Number>) -> usize {
+        let state = self.state().borrow();
+        let mut last = None;
+        let standing = state.line.keys().map(|(other, _)| *other);
+        let ahead = standing.take_while(|other| number.is_none_or(|number| *other < number));
+        ahead.filter(|other| last.replace(*other) != Some(*other)).count()
+    }
+
+    /// Puts somebody into the line who waits elsewhere: this is a picture of that table.
+    pub fn show_waiter(&self, Waiter { number, class, pid, user, wants }: Waiter) {
+        self.state().borrow_mut().join_line(number, class, (pid, user, wants));
+    }
+}
+
+fn waiter(((number, class), (pid, user, wants)): (&Standing, &Whose)) -> Waiter {
+    Waiter { number: *number, class: *class, pid: *pid, user: *user, wants: *wants }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::keeper::memory::Store;
+
+    fn class() -> impl Strategy<Value = Class> {
+        (0..2_u16, 1..4_u64).prop_map(|(generation, reach)| Class { generation, reach })
+    }
+
+    proptest! {
+        /// From the head of a queue exactly those are looked at who answer and whom nobody holds up that was
+        /// looked at before: whoever comes first is never left out, and at most one of each class looks in vain.
+        #[test]
+        fn those_look_whom_nobody_holds_up(
+            queue in proptest::collection::vec((class(), any::<bool>(), any::<bool>()), 0..20),
+        ) {
+            let table = Store::default().table("seats");
+            let mut places = Vec::new();
+            for (index, (class, is_away, _)) in queue.iter().enumerate() {
+                let mut place = table.take_place(Number(index as u64 * 3 + 1)).expect("nobody has it");
+                place.stand(&[*class]);
+                place.set_away(*is_away);
+                places.push(Some(place));
+            }
+            let (mut last, mut blocked, mut looked) = (None, Vec::new(), Vec::new());
+            while let Some(number) = table.next_to_look(last, &blocked) {
+                let index = (number.0 / 3) as usize;
+                let starts = queue[index].2;
+                looked.push(index);
+                last = Some(number);
+                if starts {
+                    places[index] = None;
+                }
+                blocked.extend(table.classes_of(number));
+            }
+            let mut ahead: Vec<Class> = Vec::new();
+            for (index, (class, is_away, starts)) in queue.iter().enumerate() {
+                let looks = !is_away && ahead.iter().all(|other| class.passes(*other));
+                prop_assert_eq!(looked.contains(&index), looks, "{} of {:?}", index, queue);
+                if looks && !starts {
+                    ahead.push(*class);
+                }
+            }
+            let in_vain = looked.iter().filter(|index| !queue[**index].2).count();
+            prop_assert!(in_vain <= 6, "one of each class: {}", in_vain);
+        }
+    }
+
+    #[test]
+    fn a_launch_in_two_classes_is_counted_once() {
+        let table = Store::default().table("seats");
+        let mut place = table.take_place(Number(1)).expect("nobody has it");
+        place.stand(&[Class { generation: 0, reach: 1 }, Class { generation: 0, reach: 2 }]);
+        assert_eq!((table.count_ahead(None), table.count_ahead(Some(Number(1)))), (1, 0));
+    }
+}
