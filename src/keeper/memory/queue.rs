@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         /// From the head of a queue exactly those are looked at who answer and whom nobody holds up that was
-        /// looked at before: whoever comes first is never left out, and at most one of each class looks in vain.
+        /// looked at before: whoever comes first is never left out, and one of each class looks in vain.
         #[test]
         fn those_look_whom_nobody_holds_up(
             queue in proptest::collection::vec((class(), any::<bool>(), any::<bool>()), 0..20),
