@@ -3,10 +3,12 @@
 //! launch."
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -278,6 +280,19 @@ fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
     assert_eq!(names, ["too-soon", "would-refuse", "refused", "refused"]);
 }
 
+/// "`refusals`: what was refused, …, or was ended because it was overdue", although nobody is refused by that.
+#[test]
+fn who_was_overdue_is_logged_with_the_refusals() {
+    let site = site();
+    let overdue = policy("$DIR/work/log.jsonl", "refusals").replacen("\"1h\"", "\"1ms\"", 1);
+    site.policy(&overdue.replacen("limit = 1\n", "limit = 9\n", 1));
+    let mut holder = run(&site, "matlab").spawn();
+    run(&site, "matlab").status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+    let expired = event(&site);
+    assert_eq!((&expired["event"], &expired["holder"]), (&json!("expired"), &json!(holder.pid())));
+}
+
 /// "`{host}` …: each host writes a file of its own", and an event says where it happened.
 #[test]
 fn each_host_can_have_a_log_of_its_own() {
@@ -360,6 +375,10 @@ fn a_log_that_cannot_be_written_stops_nobody() {
     let log = site.path("work/log.jsonl");
     mkfifo(&log, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
     run(&site, "matlab").status(0);
+    // Nor does somebody who reads it learn anything, or hold up a launch by reading nothing.
+    let mut reader = fs::File::options().read(true).custom_flags(O_NONBLOCK).open(&log).expect("the FIFO");
+    run(&site, "matlab").status(0);
+    assert_eq!(reader.read(&mut [0]).expect("nobody writes"), 0);
     fs::remove_file(&log).expect("the FIFO");
     let victim = site.path("work/victim");
     fs::write(&victim, "").expect("a new file");

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Ending, Site, Test, needs_root, set_mode, skip};
 
@@ -121,6 +121,67 @@ fn the_numbers_are_there_for_whoever_wants_them() {
     );
     let plot = site.test().args(["history", "--plot", "$DIR/work/log.jsonl"]).outcome().stdout;
     assert!(plot.starts_with("matlab |") && plot.contains("286 refused"), "{plot}");
+}
+
+/// The most slots that were held in the first hour, and the limit, of a log of these events.
+#[track_caller]
+fn most_and_limit(events: &[Value]) -> (Option<String>, Option<String>) {
+    let site = Site::new();
+    let text = |(minute, event): (u64, &Value)| {
+        let mut event = event.clone();
+        event["time"] = json!(1_790_035_200_000 + minute * 60_000);
+        for (field, value) in [("command", json!("matlab")), ("uid", json!(4000)), ("host", json!("ws1"))] {
+            event[field] = value;
+        }
+        format!("{event}\n")
+    };
+    site.write("work/log.jsonl", &(0..).zip(events).map(text).collect::<String>());
+    let metrics = report(&site, &["--openmetrics"]).outcome().stdout;
+    let first = |name: &str| {
+        let start = format!("{name}{{repository=\"matlab\"}} ");
+        let rest = metrics.lines().find_map(|line| line.strip_prefix(&start));
+        rest.and_then(|rest| rest.split(' ').next()).map(str::to_owned)
+    };
+    (first("rungate_slots_used"), first("rungate_slots_limit"))
+}
+
+fn started(pid: i32) -> Value {
+    json!({ "event": "started", "pid": pid, "repositories": ["matlab=1"] })
+}
+
+/// "A number that was given anew": the launch that had it before has ended, although nobody saw it.
+#[test]
+fn a_number_that_was_given_anew_holds_one_slot() {
+    let of_one = |pids: &[i32]| most_and_limit(&pids.iter().map(|pid| started(*pid)).collect::<Vec<_>>()).0;
+    assert_eq!(of_one(&[7, 8]).as_deref(), Some("2"));
+    assert_eq!(of_one(&[7, 7]).as_deref(), Some("1"));
+}
+
+/// Who was to be ended and went on has its slot still.
+#[test]
+fn who_survived_its_end_has_its_slot() {
+    for (status, most) in [("survived", "2"), ("not permitted", "2"), ("SIGINT", "1"), ("had left", "1")] {
+        let expired = json!({ "event": "expired", "pid": 1, "holder": 7, "status": status });
+        assert_eq!(most_and_limit(&[started(7), expired, started(8)]).0.as_deref(), Some(most), "{status}");
+    }
+}
+
+/// The limit of a member is not that of the repository.
+#[test]
+fn the_limit_of_a_member_is_not_everybodys() {
+    for event in ["started", "refused"] {
+        let with = |member: Value, used: u64| {
+            let table = json!({ "repository": "matlab", "member": member, "used": used, "limit": 9 });
+            json!({ "event": event, "pid": 7, "repositories": ["matlab=1"], "tables": [table] })
+        };
+        let everybodys = most_and_limit(&[with(json!(null), 3)]);
+        assert_eq!(everybodys.1.as_deref(), Some("9"), "{event}");
+        let members = most_and_limit(&[with(json!("ann"), 3)]);
+        assert_ne!(members.1.as_deref(), Some("9"), "{event}: {members:?}");
+        if event == "started" {
+            assert_eq!((everybodys.0.as_deref(), members.0.as_deref()), (Some("3"), Some("1")));
+        }
+    }
 }
 
 /// "As `OpenMetrics` with timestamps, for `promtool tsdb create-blocks-from openmetrics`": Prometheus' own

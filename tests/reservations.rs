@@ -315,3 +315,36 @@ pub(crate) fn an_own_policy_on_the_same_file_by_another_name_takes_nothing_that_
         drop(running);
     }
 }
+
+/// Together they must fit into each of the limits: whichever of them is the lowest, and with all that is kept.
+#[test]
+fn what_is_kept_fits_into_every_limit() {
+    let site = Site::new();
+    let check = |limits: [u32; 4], kept: [u32; 3]| {
+        let [usual, others @ ..] = limits;
+        let others = others.map(|limit| format!("{{ users = [{limit}], limit = {limit} }}")).join(", ");
+        let kept = kept.map(|slots| format!("{{ for = [4711], slots = {slots} }}")).join(", ");
+        site.write(
+            "checked.toml",
+            &format!("version = 1\n[repository.seats]\nlimit = {usual}\nper = \"user\"\nlimits = [{others}]\nreserve = [{kept}]\n[[rule]]\nacquire = [\"seats\"]\n"),
+        );
+        let outcome = site.test().args(["policy", "check", "$DIR/checked.toml"]).outcome();
+        outcome
+            .stderr
+            .lines()
+            .find_map(|line| line.split_once("checked.toml:"))
+            .map(|(_, fault)| fault.to_owned())
+    };
+    assert_eq!(check([9, 6, 8, 7], [1, 2, 3]), None, "six fit into six");
+    for lowest in 0..4 {
+        let mut limits = [9, 8, 7, 10];
+        limits[lowest] = 5;
+        for kept in [[1, 2, 3], [3, 2, 1], [6, 1, 1], [1, 1, 4]] {
+            let fault = check(limits, kept).unwrap_or_else(|| panic!("{limits:?} {kept:?}"));
+            assert!(
+                fault.contains(" reserved of a limit of 5 ") && fault.contains("[reserved-above-limit]"),
+                "{limits:?} {kept:?} {fault}"
+            );
+        }
+    }
+}
