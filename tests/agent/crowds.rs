@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use rungate::{
 
 use super::hostility::{answer, memory_of};
 use super::settings::seats_with;
-use crate::support::{Ending, LOOK, Running, Site, eventually, needs_root};
+use crate::support::{Ending, LOOK, Running, Site, eventually, needs_root, set_mode};
 
 const USERS: [&str; 5] = ["bin", "lp", "mail", "news", "uucp"];
 
@@ -216,6 +217,52 @@ fn long_questions_of_several_users_take_little_memory() {
     assert!(memory_of(&agent) < 100 * 1024, "{} KiB", memory_of(&agent));
 }
 
+/// Says most of a long message over sixty connections, and tells for each line that it reads how many of them
+/// are gone.
+const HALVES: &str = r#"
+import socket, sys
+halves = []
+for _ in range(60):
+    c = socket.socket(socket.AF_UNIX)
+    c.connect("/run/rungate-agent/socket")
+    c.settimeout(5)
+    try:
+        c.sendall((250_000).to_bytes(4, "little") + bytes([1, 1]) + bytes(200_000))
+    except OSError:
+        pass
+    c.setblocking(False)
+    halves.append(c)
+def is_gone(c):
+    try:
+        return c.recv(65536) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+gone = set()
+for line in sys.stdin:
+    gone |= {c for c in halves if c not in gone and is_gone(c)}
+    print(len(gone), flush=True)
+"#;
+
+/// What is kept of messages that do not come to their end is sixteen of full length for each user.
+#[test]
+fn who_says_many_long_messages_by_half_is_hung_up_on() {
+    needs_root!();
+    let (site, agent) = site();
+    let before = memory_of(&agent);
+    let mut halves = site.test().user("games").program("/usr/bin/python3").args(["-c", HALVES]).background();
+    let mut gone = || {
+        halves.write_line("how many?");
+        halves.read_line().trim_end().parse::<usize>().expect("a number")
+    };
+    // Of 200,000 bytes each, 4 MiB are 20 messages.
+    eventually("forty of sixty are gone", || (gone() >= 60 - 21).then_some(()));
+    assert!(gone() <= 60 - 10, "some are kept");
+    assert!(memory_of(&agent) < before + 16 * 1024, "{} KiB, {before} before", memory_of(&agent));
+    others_launch(&site);
+}
+
 /// Several users, each calling from several processes at once.
 #[test]
 fn who_connects_without_end_is_not_served_alone() {
@@ -322,4 +369,28 @@ fn who_speaks_over_many_connections_is_heard_no_sooner_than_others() {
         agent.signal(Signal::SIGCONT);
         (answered < VOICES).then_some(())
     });
+}
+
+/// Which programs have ended is root's to know, and what the agent writes down is nobody else's to read, wherever
+/// it finds a directory for that.
+#[test]
+fn what_others_run_is_for_root_to_know() {
+    needs_root!();
+    let (site, agent) = site();
+    agent.kill();
+    set_mode(&site.agent_state(), 0o755);
+    let _agent = site.agent();
+    let mode = fs::metadata(site.agent_state()).expect("the state").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o700);
+    let ask = "import socket, sys\n\
+               c = socket.socket(socket.AF_UNIX)\n\
+               c.connect('/run/rungate-agent/socket')\n\
+               c.sendall(bytes.fromhex(sys.argv[1]))\n\
+               print(b'only root' in c.recv(65536))\n";
+    let frame = Request::Ends.frame().expect("it is short");
+    let said: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+    for (user, is_refused) in [("games", "True\n"), ("root", "False\n")] {
+        let test = site.test().user(user).program("/usr/bin/python3").args(["-c", ask, said.as_str()]);
+        test.stdout(is_refused).status(0);
+    }
 }
