@@ -148,7 +148,8 @@ fn a_new_number_releases_the_places_under_the_old_one() {
     assert_eq!(numbers("a"), [1]);
     let both = [one(claim("a", 1)), one(claim("b", 1))];
     let _ = wait(&tables, &both, &mut place, &mut || ControlFlow::Break(()));
-    assert_eq!((numbers("a"), numbers("b")), (vec![2], vec![1, 2]));
+    // It looked with its old number, so nobody is ahead of it in the second queue yet.
+    assert_eq!((numbers("a"), numbers("b")), (vec![2], vec![1]));
 }
 
 #[test]
