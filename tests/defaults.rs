@@ -1,6 +1,6 @@
-//! "Default:" in the manual, compared with the program: a policy that says the default, and the same policy
-//! without the key, mean the same, and another value would be noticed. A default that has no row here is a
-//! fault, so that none changes unseen.
+//! Compares the defaults in the manual with the program. A policy that sets a key to its default must mean the
+//! same as the policy without the key, and another value must make a difference. A documented default without
+//! a row or a test here is an error.
 
 use rungate::policy::AgentFile;
 
@@ -9,10 +9,10 @@ use crate::support::{Account, Site, needs_root, unindent};
 const POLICY: &str = include_str!("../man/rungate-policy.5");
 const AGENT: &str = include_str!("../man/rungate-agent.8");
 
-/// How the manual says that something is the default.
+/// How the manual marks a default.
 const WORDS: [&str; 4] = ["Default:", "(the default)", "(default:", "by default"];
 
-/// A policy with everything that a default can depend on. Each `KEYS:` is a place for one.
+/// A policy with everything on which a default can depend. A key goes to the place that a `KEYS:` names.
 const BASE: &str = r#"
     version = 1
 
@@ -109,7 +109,7 @@ fn policy(place: &str, key: &str) -> String {
     text.replace(&at, &format!("{key}\n"))
 }
 
-/// What the manual says of a key, in each list that has it.
+/// The entries of a key in the manual. Several lists can have the same key.
 fn said(page: &str, key: &str) -> Vec<String> {
     let entries = page.split("\n.It Cm ").skip(1);
     let of_key = entries.filter(|entry| {
@@ -119,9 +119,8 @@ fn said(page: &str, key: &str) -> Vec<String> {
     of_key.map(|entry| entry.replace('\n', " ")).collect()
 }
 
-/// "Without a key, the defaults hold."
 #[test]
-fn a_policy_that_says_a_default_means_what_it_means_without() {
+fn an_explicit_default_changes_nothing() {
     let site = Site::new();
     let compared = |place: &str, key: &str| {
         site.write("old.toml", &unindent(BASE));
@@ -144,9 +143,8 @@ fn a_policy_that_says_a_default_means_what_it_means_without() {
     }
 }
 
-/// What is said of a launch that a test of the policy describes, where the test is silent.
 #[test]
-fn a_test_that_says_little_is_about_what_the_manual_says() {
+fn unset_fields_of_a_test_have_the_documented_values() {
     let site = Site::new();
     site.write(
         "policy.toml",
@@ -217,9 +215,9 @@ fn a_test_that_says_little_is_about_what_the_manual_says() {
     site.test().args(["policy", "test", "$DIR/policy.toml"]).stdout("5 tests passed\n").status(0);
 }
 
-const TESTS: &str = "defaults::a_test_that_says_little_is_about_what_the_manual_says";
+const TESTS: &str = "defaults::unset_fields_of_a_test_have_the_documented_values";
 
-/// Defaults that another test holds, each with that test.
+/// Defaults that another test checks, each with that test.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("lend", "reservations::members_take_others_when_their_own_are_used_up"),
     ("charge", "defaults::a_caller_in_two_groups_takes_a_slot_of_each"),
@@ -242,9 +240,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("to", "log::what_is_said_without_a_log"),
 ];
 
-/// A default of the manual that has no row here and no test that is named here is one that nobody looks at.
+/// Each documented default needs a row in one of the two tables.
 #[test]
-fn every_default_of_the_manual_is_looked_at() {
+fn every_documented_default_has_a_test() {
     let looked_at: Vec<&str> =
         ROWS.iter().map(|row| row.0).chain(ELSEWHERE.iter().map(|row| row.0)).collect();
     for entry in POLICY.split("\n.It Cm ").skip(1) {
@@ -268,7 +266,7 @@ fn the_descriptor_of_a_slot_has_a_high_number() {
         let numbers = outcome.stdout.lines().map(|line| line.parse::<u32>().expect("a number") / 100);
         (1..=2).map(|hundreds| numbers.clone().filter(|number| *number == hundreds).count()).collect()
     };
-    // The tests themselves may have been given descriptors.
+    // The tests may have inherited descriptors.
     let (usual, lower): (Vec<usize>, Vec<usize>) = (listed(""), listed("defaults.fd_floor = 100\n"));
     assert_eq!((lower[0], lower[1]), (usual[0] + 1, usual[1] - 1));
 }
@@ -291,10 +289,9 @@ fn a_caller_in_two_groups_takes_a_slot_of_each() {
     }
 }
 
-/// "Without the file, or a key, the defaults hold": those of the agent's settings are what stands beside
-/// their keys.
+/// "Without the file, or a key, the defaults hold": the manual shows them beside the keys.
 #[test]
-fn the_agents_settings_are_what_the_manual_says() {
+fn agent_settings_have_the_documented_defaults() {
     let read = |text: &str| {
         AgentFile::read(std::path::Path::new("agent.toml"), text.into()).unwrap_or_else(|_| panic!("{text}"))
     };
@@ -334,6 +331,6 @@ fn the_agents_settings_are_what_the_manual_says() {
         compared, 10,
         "message, rate, connections, launches, slots, places, members, prefix, ttl, margin"
     );
-    // Where there is no file, nor a table, they are the same.
+    // A missing file means the same as an empty table.
     assert_eq!(AgentFile::default(), read("version = 1\n[agent]\n"));
 }

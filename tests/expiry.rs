@@ -242,9 +242,9 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     true
 }
 
-/// "The longest overdue first, and no more than are needed": the oldest of three has not the first slot.
+/// "The longest overdue first, and no more than are needed". The oldest of the three does not hold the first slot.
 #[test]
-pub(crate) fn the_longest_overdue_is_ended_and_nobody_else() {
+pub(crate) fn only_the_longest_overdue_holder_is_ended() {
     let site = site(3, OVERDUE);
     let test = job(&site).through(["env", "--default-signal"]);
     let first = test.spawn();
@@ -263,9 +263,9 @@ pub(crate) fn the_longest_overdue_is_ended_and_nobody_else() {
     youngest.wait_for_echo();
 }
 
-/// "Nobody is ended in vain": somebody whose slot is kept for others is longer overdue, and goes on.
+/// "Nobody is ended in vain": a holder of a reserved slot is longer overdue, but its end would not help.
 #[test]
-pub(crate) fn whoever_has_a_slot_that_the_launch_may_not_take_goes_on() {
+pub(crate) fn a_holder_of_a_slot_that_the_launch_may_not_take_is_spared() {
     needs_root!();
     let site = site(2, &format!("reserve = [{{ for = [\"games\"], slots = 1 }}]\n{OVERDUE}"));
     let test = |user| job(&site).user(user).through(["env", "--default-signal"]);
@@ -282,10 +282,10 @@ pub(crate) fn whoever_has_a_slot_that_the_launch_may_not_take_goes_on() {
     kept.wait_for_echo();
 }
 
-/// "Where older launches wait, the first of them does it": a launch behind one that may not end the holder
-/// does not end it for the other.
+/// "Where older launches wait, the first of them does it", even if the first may not signal the holder and the
+/// second may.
 #[test]
-pub(crate) fn whoever_stands_behind_an_older_launch_ends_nobody() {
+pub(crate) fn a_launch_behind_an_older_one_ends_nobody() {
     needs_root!();
     let site = site(1, OVERDUE);
     let mut holder = stubborn(&site, &[]);
@@ -294,7 +294,7 @@ pub(crate) fn whoever_stands_behind_an_older_launch_ends_nobody() {
     assert_eq!(job(&site).outcome().ending, Ending::Status(75));
     holder.wait_for_echo();
     assert_eq!(signals(&site), [""; 0]);
-    // It is the line that keeps it from that.
+    // Without the older launch it ends the holder.
     first.kill();
     let _next = job(&site).background();
     eventually("it is asked to end", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
@@ -391,10 +391,9 @@ pub(crate) fn nobody_ends_his_own_ancestor() {
     }
 }
 
-/// The same where somebody else is in the way as well: that one is ended, although the ancestor is longer
-/// overdue. And a sweep below a holder ends the others.
+/// The same if another holder is overdue as well, for a shorter time. A sweep spares the ancestor, too.
 #[test]
-pub(crate) fn somebody_else_is_ended_in_the_place_of_an_ancestor() {
+pub(crate) fn another_holder_is_ended_instead_of_an_ancestor() {
     for command in ["run -q -- job", "expire"] {
         let site = site(2, OVERDUE);
         let script = format!("read line; {} {command} </dev/null; echo $?; cat", site.rungate().display());
@@ -409,9 +408,9 @@ pub(crate) fn somebody_else_is_ended_in_the_place_of_an_ancestor() {
     }
 }
 
-/// "Never its own group": a launch in the group of the holder, and not below it, ends the holder alone.
+/// A launch in the process group of the holder, but not its descendant, ends the holder alone.
 #[test]
-pub(crate) fn nobody_ends_the_group_that_they_are_in() {
+pub(crate) fn a_launch_does_not_end_its_own_group() {
     let site = site(1, &format!("expire_kill = \"group\"\n{OVERDUE}"));
     let script = format!(
         "(above=$BASHPID
@@ -589,8 +588,7 @@ fn forge(site: &Site, record: &Value) {
     file.write_all_at(text.as_bytes(), RECORDS).expect("the file is ours");
 }
 
-/// Whoever takes a slot now has it for a shorter time than this one: a quarter of a second passes, because a
-/// holder counts sixteenths.
+/// Waits a quarter of a second, so that a later holder is measurably younger: the guardian counts sixteenths.
 #[track_caller]
 fn some_time_after(running: &Running) {
     eventually("some time passes", || {

@@ -10,7 +10,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that is set").as_secs()
 }
 
-/// A zone file, so many seconds ahead of UTC: `TZif`, version 1, one type of local time.
+/// A zone file with a fixed offset in seconds: `TZif`, version 1, one type of local time.
 fn zone_ahead_of_utc(seconds: i32) -> Vec<u8> {
     let mut zone = b"TZif".to_vec();
     zone.extend([0; 16]);
@@ -26,8 +26,8 @@ fn zone_ahead_of_utc(seconds: i32) -> Vec<u8> {
 pub(crate) struct Noon(u64);
 
 impl Noon {
-    /// Plays a scene that must have prepared something before noon, and then waits for noon. It returns
-    /// whether there was time to prepare it; with each attempt there is more.
+    /// Runs a scene that prepares something before noon and then waits for noon. The scene returns false if
+    /// noon came too early; then it runs again with more time.
     #[track_caller]
     pub(crate) fn plays(scene: fn(&Site, &Self) -> bool) {
         let in_time = [3, 6, 12, 24, 48].into_iter().any(|seconds| {

@@ -280,9 +280,9 @@ fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
     assert_eq!(names, ["too-soon", "would-refuse", "refused", "refused"]);
 }
 
-/// "`refusals`: what was refused, …, or was ended because it was overdue", although nobody is refused by that.
+/// "`refusals`: what was refused, …, or was ended because it was overdue"
 #[test]
-fn who_was_overdue_is_logged_with_the_refusals() {
+fn an_expired_holder_is_logged_with_the_refusals() {
     let site = site();
     let overdue = policy("$DIR/work/log.jsonl", "refusals").replacen("\"1h\"", "\"1ms\"", 1);
     site.policy(&overdue.replacen("limit = 1\n", "limit = 9\n", 1));
@@ -375,7 +375,7 @@ fn a_log_that_cannot_be_written_stops_nobody() {
     let log = site.path("work/log.jsonl");
     mkfifo(&log, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
     run(&site, "matlab").status(0);
-    // Nor does somebody who reads it learn anything, or hold up a launch by reading nothing.
+    // The same if a process reads the FIFO: it gets nothing.
     let mut reader = fs::File::options().read(true).custom_flags(O_NONBLOCK).open(&log).expect("the FIFO");
     run(&site, "matlab").status(0);
     assert_eq!(reader.read(&mut [0]).expect("nobody writes"), 0);

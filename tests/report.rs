@@ -149,26 +149,26 @@ fn started(pid: i32) -> Value {
     json!({ "event": "started", "pid": pid, "repositories": ["matlab=1"] })
 }
 
-/// "A number that was given anew": the launch that had it before has ended, although nobody saw it.
+/// A second start with one PID means that the first process has ended, although no event says so.
 #[test]
-fn a_number_that_was_given_anew_holds_one_slot() {
+fn a_reused_pid_holds_one_slot() {
     let of_one = |pids: &[i32]| most_and_limit(&pids.iter().map(|pid| started(*pid)).collect::<Vec<_>>()).0;
     assert_eq!(of_one(&[7, 8]).as_deref(), Some("2"));
     assert_eq!(of_one(&[7, 7]).as_deref(), Some("1"));
 }
 
-/// Who was to be ended and went on has its slot still.
+/// A holder keeps its slot if its eviction failed.
 #[test]
-fn who_survived_its_end_has_its_slot() {
+fn a_holder_that_survives_eviction_keeps_its_slot() {
     for (status, most) in [("survived", "2"), ("not permitted", "2"), ("SIGINT", "1"), ("had left", "1")] {
         let expired = json!({ "event": "expired", "pid": 1, "holder": 7, "status": status });
         assert_eq!(most_and_limit(&[started(7), expired, started(8)]).0.as_deref(), Some(most), "{status}");
     }
 }
 
-/// The limit of a member is not that of the repository.
+/// The limit and the use of one member are not those of the whole repository.
 #[test]
-fn the_limit_of_a_member_is_not_everybodys() {
+fn a_members_limit_is_not_the_repositorys() {
     for event in ["started", "refused"] {
         let with = |member: Value, used: u64| {
             let table = json!({ "repository": "matlab", "member": member, "used": used, "limit": 9 });

@@ -316,9 +316,9 @@ pub(crate) fn an_own_policy_on_the_same_file_by_another_name_takes_nothing_that_
     }
 }
 
-/// Together they must fit into each of the limits: whichever of them is the lowest, and with all that is kept.
+/// The reservations together must fit into each limit, whichever is the lowest.
 #[test]
-fn what_is_kept_fits_into_every_limit() {
+fn reservations_fit_into_every_limit() {
     let site = Site::new();
     let check = |limits: [u32; 4], kept: [u32; 3]| {
         let [usual, others @ ..] = limits;

@@ -161,8 +161,7 @@ pub(crate) fn a_head_whose_process_is_hidden_is_passed_over() {
     let begun = Instant::now();
     let mut newcomer = newcomer.through(ids).through(["sh", "-c", &see, "sh"]).background();
     newcomer.wait_for_echo();
-    // "Who shows the same at three looks in turn, each a second after the one before": whoever beats each
-    // second would be passed over sooner.
+    // Three looks, a second apart, must show no heartbeat.
     assert!(begun.elapsed() >= Duration::from_secs(3), "it was patient for {:?}", begun.elapsed());
     stopped.signal(Signal::SIGCONT);
     newcomer.kill();

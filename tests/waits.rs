@@ -174,7 +174,7 @@ pub(crate) fn a_line_ends() {
     drop((first, second, third));
 }
 
-/// "The time of a claim counts while the launch stands in its line": not while something else is in the way.
+/// The time of a claim counts only while the launch waits in that queue, not while it waits in another.
 #[test]
 pub(crate) fn the_time_of_a_claim_counts_in_its_line_alone() {
     given_time(&["3", "10", "40"], the_time_counts_in_its_line);

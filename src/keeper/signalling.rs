@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_the_number_of_another_is_not_that_one() {
+    fn a_reused_pid_is_not_the_process_that_was_seen() {
         let this = Process::this().expect("/proc is mounted");
         assert!(open_unchanged(&this).is_some());
         let younger = Process { started: this.started - 1, ..Process::this().expect("/proc is mounted") };

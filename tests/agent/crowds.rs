@@ -217,8 +217,8 @@ fn long_questions_of_several_users_take_little_memory() {
     assert!(memory_of(&agent) < 100 * 1024, "{} KiB", memory_of(&agent));
 }
 
-/// Says most of a long message over sixty connections, and tells for each line that it reads how many of them
-/// are gone.
+/// Sends most of a long message over each of sixty connections. For each line of input it prints how many of
+/// them the agent has closed.
 const HALVES: &str = r#"
 import socket, sys
 halves = []
@@ -245,9 +245,9 @@ for line in sys.stdin:
     print(len(gone), flush=True)
 "#;
 
-/// What is kept of messages that do not come to their end is sixteen of full length for each user.
+/// The agent buffers at most sixteen messages of full length for each user.
 #[test]
-fn who_says_many_long_messages_by_half_is_hung_up_on() {
+fn connections_with_unfinished_long_messages_are_closed() {
     needs_root!();
     let (site, agent) = site();
     let before = memory_of(&agent);
@@ -371,10 +371,9 @@ fn who_speaks_over_many_connections_is_heard_no_sooner_than_others() {
     });
 }
 
-/// Which programs have ended is root's to know, and what the agent writes down is nobody else's to read, wherever
-/// it finds a directory for that.
+/// The agent tells only root which programs have ended, and makes an existing state directory private.
 #[test]
-fn what_others_run_is_for_root_to_know() {
+fn only_root_learns_what_others_run() {
     needs_root!();
     let (site, agent) = site();
     agent.kill();

@@ -220,7 +220,7 @@ fn a_wrapper_that_calls_its_own_shim_does_not_block_itself() {
     }
 }
 
-/// Nor does another user, to whom the holder's process and descriptors came.
+/// A process that inherited the holder's descriptors, or its PID, but runs as another user joins nothing.
 #[test]
 fn another_user_joins_nothing() {
     needs_root!();

@@ -191,7 +191,7 @@ fn an_antedated_record_makes_nobody_older() {
     holder.wait_for_echo();
 }
 
-/// The same of the lock that proves a job: nobody has had a slot for longer than they have lived.
+/// The same for the lock that proves a job: a process has not held a slot for longer than it has lived.
 #[test]
 fn an_antedated_proof_makes_nobody_older() {
     needs_root!();
