@@ -94,15 +94,15 @@ impl Clock {
             .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %H:%M").to_string())
     }
 
+    /// `Fri 20 Nov 2026 14:02`.
+    pub(crate) fn day_and_time_of_year(&self, moment: SystemTime) -> String {
+        self.local(moment)
+            .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %Y %H:%M").to_string())
+    }
+
     /// `03:15:00`.
     pub(crate) fn time(&self, moment: SystemTime) -> String {
         self.local(moment).map_or_else(|| "?".to_owned(), |moment| moment.strftime("%H:%M:%S").to_string())
-    }
-
-    /// `2026-11-20 14:00`.
-    pub(crate) fn hour(&self, moment: SystemTime) -> String {
-        self.local(moment)
-            .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%Y-%m-%d %H:00").to_string())
     }
 
     /// RFC 3339 in UTC, to the second, for scripts.

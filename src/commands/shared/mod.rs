@@ -7,6 +7,7 @@ pub(super) mod expired;
 pub(super) mod journal;
 mod known_values;
 pub(super) mod listed_file;
+pub(super) mod logs;
 pub(super) mod names;
 mod owner;
 pub(super) mod repositories;
