@@ -201,6 +201,10 @@ fn all_agree_with_the_agent_too() {
     }
 }
 
+fn seats_policy(replay: bool) -> String {
+    seats("process", "file", replay, 1)
+}
+
 /// With the default hold nobody writes ends down: twenty launches one after another at limit 1 are one at a
 /// time.
 #[test]
@@ -221,6 +225,13 @@ fn a_slot_that_is_given_again_was_free_before() {
             }
             if let Some(average) = seats["average"]["at_most"].as_f64() {
                 assert!(average <= f64::from(limit), "{seats:#}");
+            }
+            if limit == 1 {
+                // The same launches start again: each slot was free before.
+                site.write("work/same.toml", &seats_policy(replay));
+                let again =
+                    answer(&site, &["simulate", "--json", "$DIR/work/same.toml", "$DIR/work/log.jsonl"]);
+                assert_eq!(again["now"]["all"]["at_once"], 20, "{replay}: {again:#}");
             }
             let text = site.test().args(["report", "$DIR/work/log.jsonl"]).outcome().stdout;
             assert!(!text.contains("20 of 1") && !text.contains(" 20 at most"), "{text}");
