@@ -28,5 +28,6 @@ pub mod rehearsal;
 pub mod report;
 pub mod screen;
 pub mod simulation;
+pub mod statistics;
 pub mod sys;
 pub mod terms;

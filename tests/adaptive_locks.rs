@@ -115,8 +115,8 @@ fn a_job_that_is_started_again_and_again_runs_once() {
     let log = log(&site);
     assert_eq!(names(&log)[0], "started");
     assert_eq!(names(&log)[1..], ["too-soon"; 29]);
-    let rungate = site.test().args(["history", "--summary", "--json", "$DIR/work/log.jsonl"]).outcome();
+    let rungate = site.test().args(["report", "--json", "$DIR/work/log.jsonl"]).outcome();
     let summary: Value = serde_json::from_str(&rungate.stdout).expect("JSON");
-    assert_eq!(summary["repositories"]["job"]["starts"], 1);
-    assert_eq!(summary["repositories"]["job"]["too_soon"], 29);
+    assert_eq!(summary["programs"]["job"]["started"], 1);
+    assert_eq!(summary["programs"]["job"]["too_soon"], 29);
 }

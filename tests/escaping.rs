@@ -156,8 +156,8 @@ fn no_value_leads_out_of_the_directory() {
     }
 }
 
-/// "A value is made safe for a file name, and when anything was changed a short hash of the original is appended, so
-/// that two values never share a file by accident."
+/// "A value is made safe for a file name, and when anything was changed a short hash of the original is
+/// appended, so that two values never share a file by accident."
 #[test]
 fn two_values_never_share_a_file() {
     let site = Site::with_policy(&ANY.replace("acquire   = [\"seats\", \"each\"]", "acquire   = [\"each\"]"));
@@ -288,9 +288,15 @@ fn a_forged_log_is_escaped() {
         ["started", "refused", "expired"].map(event).iter().map(|event| format!("{event}\n")).collect();
     fs::write(&log, text + HOSTILE).expect("a log");
     let file = log.to_str().expect("a name in UTF-8");
-    for options in [&[][..], &["--json"], &["--summary"], &["--summary", "--json"]] {
-        let outcome = shows_harmlessly(&site, [&["history", file], options].concat(), 0);
-        if options == ["--json"] {
+    for words in [
+        &["history", file][..],
+        &["history", "--json", file],
+        &["report", file],
+        &["report", "--json", file],
+        &["report", "--html", "-", file],
+    ] {
+        let outcome = shows_harmlessly(&site, words, 0);
+        if words[..2] == ["history", "--json"] {
             let line: Value =
                 serde_json::from_str(outcome.stdout.lines().next().expect("a line")).expect("JSON");
             assert_eq!(line["command"], HOSTILE);

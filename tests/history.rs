@@ -1,6 +1,4 @@
-//! "`rungate history` prints the JSON Lines file as a table and, with `--summary`, for each rule and
-//! repository: starts, refusals, waits (median, 95th percentile, longest), run times where they are known,
-//! expiries, and what they suggest."
+//! "`rungate history` prints the events of logs as a table, or as JSON lines."
 
 use std::fs;
 use std::io::Write;
@@ -128,123 +126,6 @@ fn the_log_of_the_policy_is_the_one_that_is_meant() {
     site.test().args(["history"]).stderr(said).status(64);
 }
 
-#[test]
-fn a_summary_adds_up() {
-    let site = Site::new();
-    let mut events = Vec::new();
-    for run in 1..=20 {
-        events.push(json!({ "event": "waited", "pid": run, "seconds": f64::from(run) }));
-        events.push(started(run));
-        events.push(ended(run, f64::from(run) * 10.0));
-    }
-    events.push(json!({ "event": "refused", "repositories": ["disk"], "rules": ["nightly"] }));
-    events.push(json!({ "event": "too-soon", "repositories": ["disk"], "rules": ["nightly"] }));
-    events.push(json!({ "event": "would-refuse", "repositories": ["net"], "rules": ["other"] }));
-    events.push(json!({ "event": "expired", "repositories": ["disk"], "rules": ["nightly"], "holder": 9 }));
-    log(&site, &events);
-    history(&site, &["--summary"])
-        .stdout(
-            "
-            LAUNCHES STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
-            all          20       1     1    1       1 [..]
-
-            REPOSITORY STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
-            disk           20       1     0    1       1 [..]
-            net            20       0     1    0       0 [..]
-
-            RULE    STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
-            nightly     20       1     0    1       1 [..]
-            other        0       0     1    0       0 [..]
-
-            USER STARTS REFUSED WOULD SOON EXPIRED WAIT 50%/95%/MAX RUN 50%/95%/MAX
-            root     20       1     1    1       1 [..]
-
-            For [repository.NAME] these figures suggest:
-              disk: expire_after = [..]
-            ...
-            ",
-        )
-        .status(0);
-    let summary: Value =
-        serde_json::from_str(&history(&site, &["--summary", "--json"]).outcome().stdout).expect("JSON");
-    let disk = &summary["repositories"]["disk"];
-    for (name, count, median, p95, longest) in
-        [("waits", 20, 10.0, 19.0, 20.0), ("runs", 20, 100.0, 190.0, 200.0)]
-    {
-        let figures = &disk[name];
-        assert_eq!(figures["count"], count, "{name}: {figures}");
-        let close = |field: &str, expected: f64| {
-            let value = figures[field].as_f64().expect("a number");
-            assert!((value - expected).abs() <= expected / 10.0, "{name} {field}: {figures}");
-        };
-        close("median", median);
-        close("p95", p95);
-        close("longest", longest);
-    }
-    // Well above what was ever seen, with the reason and the numbers; and nothing was changed.
-    let suggestion = disk["suggestions"][0].as_str().expect("a suggestion");
-    assert!(suggestion.starts_with("expire_after = \""), "{suggestion}");
-    assert!(suggestion.contains("20 runs") && suggestion.contains("3m20s"), "{suggestion}");
-}
-
-/// A number that was given to another process does not lend it the figures of the first.
-#[test]
-fn figures_belong_to_the_run_that_they_are_of() {
-    let site = Site::new();
-    log(
-        &site,
-        &[
-            json!({ "event": "waited", "pid": 7, "seconds": 5.0 }),
-            started(7),
-            started(7),
-            ended(7, 3.0),
-            ended(7, 90.0),
-            ended(8, 90.0),
-        ],
-    );
-    let summary: Value =
-        serde_json::from_str(&history(&site, &["--summary", "--json"]).outcome().stdout).expect("JSON");
-    let disk = &summary["repositories"]["disk"];
-    assert_eq!(
-        (&disk["starts"], &disk["waits"]["count"], &disk["runs"]["count"]),
-        (&json!(2), &json!(1), &json!(1))
-    );
-    assert_eq!(disk["runs"]["longest"], 3.0);
-}
-
-/// A refusal is one, however many repositories and rules it names; and so is a launch that would have been
-/// refused by a rule and by a limit.
-#[test]
-fn a_refusal_counts_once() {
-    let site = Site::new();
-    let would = |more: &Value| {
-        let mut event = json!({ "event": "would-refuse", "pid": 7 });
-        event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        event
-    };
-    log(
-        &site,
-        &[
-            json!({ "event": "refused", "repositories": ["disk", "net"], "rules": ["nightly", "nightly"] }),
-            would(&json!({ "rules": ["denied"] })),
-            would(&json!({ "repositories": ["disk"], "rules": ["nightly"] })),
-            started(7),
-            would(&json!({ "rules": ["denied"] })),
-        ],
-    );
-    let summary: Value =
-        serde_json::from_str(&history(&site, &["--summary", "--json"]).outcome().stdout).expect("JSON");
-    let counts = |path: &str| {
-        let figures = summary.pointer(path).expect("a group");
-        (figures["refusals"].as_u64(), figures["would_be_refused"].as_u64())
-    };
-    let are = |refused, would| (Some(refused), Some(would));
-    assert_eq!(counts("/all"), are(1, 2));
-    assert_eq!((counts("/repositories/disk"), counts("/repositories/net")), (are(1, 1), are(1, 0)));
-    assert_eq!((counts("/rules/nightly"), counts("/rules/denied")), (are(1, 1), are(0, 2)));
-    assert_eq!(counts("/users/0"), are(1, 2));
-}
-
 /// Anybody who may append to a log can write any number into it.
 #[test]
 fn forged_numbers_stop_nobody() {
@@ -266,15 +147,24 @@ fn forged_numbers_stop_nobody() {
     let times = text.replacen("\"time\":1790000000000", &format!("\"time\":{}", u64::MAX), 1);
     assert_ne!(text, times, "a time is forged too");
     std::fs::write(&path, times.replacen("\"time\":1790000001000", "\"time\":0", 1)).expect("the log");
-    for options in [&["--summary"][..], &["--summary", "--json"], &["--json"], &[]] {
+    for options in [&["--json"][..], &[]] {
         let outcome = history(&site, options).outcome();
         assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""), "{options:?}");
     }
     assert_eq!(site.test().args(["metrics"]).outcome().ending, Ending::Status(0));
-    let summary: Value =
-        serde_json::from_str(&history(&site, &["--summary", "--json"]).outcome().stdout).expect("JSON");
-    let disk = &summary["repositories"]["disk"];
-    assert_eq!((&disk["runs"]["count"], &disk["runs"]["longest"]), (&json!(9), &json!(30.0)), "{disk}");
+    let report =
+        |options: &[&str]| site.test().args(["report", "$DIR/work/log.jsonl"]).args(options).outcome();
+    for options in [&["--html", "-"][..], &["--json"], &[]] {
+        assert_eq!(report(options).ending, Ending::Status(0), "{options:?}");
+    }
+    let figures: Value = serde_json::from_str(&report(&["--json"]).stdout).expect("JSON");
+    let runs = &figures["programs"]["disk"]["runs"];
+    assert_eq!(runs["longest"], 30.0, "{figures:#}");
+    assert!(
+        report(&[]).stdout.contains("2 events with an impossible time were left out"),
+        "{}",
+        report(&[]).stdout
+    );
 }
 
 /// A line that others made as long as they liked costs no memory: it is skipped, and that is said.

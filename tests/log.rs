@@ -362,9 +362,9 @@ fn an_overdue_holder_that_goes_on_is_logged_and_not_counted() {
     fs::write(site.path("work/log.jsonl"), text).expect("the log");
     let metrics = site.test().args(["metrics"]).outcome().stdout;
     assert!(metrics.contains("rungate_expired_holders_total{repository=\"seats\"} 2\n"), "{metrics}");
-    let summary = site.test().args(["history", "--summary", "--json"]).outcome().stdout;
+    let summary = site.test().args(["report", "--json"]).outcome().stdout;
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
-    assert_eq!(summary["repositories"]["seats"]["expiries"], 2);
+    assert_eq!(summary["programs"]["seats"]["expired"], 2);
     drop(holder);
 }
 

@@ -1,5 +1,6 @@
-//! "`rungate report`: one page that can be mailed: no script is needed to read it, nothing overflows on a
-//! phone, and each figure has its numbers beside it."
+//! "`rungate report`: what logs come to, as text, as JSON, or as one page that can be mailed: it begins with
+//! the answer, no script is needed to read it, nothing overflows on a phone, and each drawing has its numbers
+//! beside it."
 
 use std::fmt::Write;
 use std::path::Path;
@@ -45,7 +46,7 @@ fn a_report_is_one_page_in_which_each_figure_has_its_numbers() {
     let site = Site::new();
     // What others chose is text in it.
     log(&site, "\"<script>alert(1)</script>\"");
-    report(&site, &["-o", "$DIR/work/report.html"]).status(0);
+    report(&site, &["--html", "$DIR/work/report.html"]).status(0);
     let page = std::fs::read_to_string(site.path("work/report.html")).expect("the page");
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
     for foreign in ["src=", "http-equiv", "@import", "url("] {
@@ -58,7 +59,13 @@ fn a_report_is_one_page_in_which_each_figure_has_its_numbers() {
         let behind = drawing.split_once("</figure>").map_or("", |(_, behind)| behind);
         assert!(behind.trim_start().starts_with("<details><summary>The numbers</summary>"), "no numbers");
     }
-    assert!(!page.contains("#0102"), "a colour that is none of the page's");
+    // A number stands below the number above it, and a word is no number.
+    assert!(page.contains("<th scope=\"col\">Program</th><th scope=\"col\" class=\"number\">Seats</th>"));
+    assert!(!page.contains("class=\"number\">expire_after"), "{page}");
+    // What each line means.
+    for key in ["in use on average", "most at once in each 15 minutes", "seats"] {
+        assert!(page.contains(&format!("{key}</span>")), "{key}: {page}");
+    }
 }
 
 /// "Use over time against the limit for each repository, with what was kept and lent."
@@ -90,42 +97,107 @@ fn what_was_kept_and_lent_is_told() {
     let holders = [(); 3].map(|()| others().spawn());
     others().status(75);
     drop((own, holders));
-    let json: Value = serde_json::from_str(&report(&site, &["--json"]).outcome().stdout).expect("JSON");
-    let figures = json["figures"].as_array().expect("figures");
-    let seats = figures.iter().find(|figure| figure["id"] == "use-seats").expect("seats");
     // Of the four that root has reserved, root had one, another was idle, and two were lent.
-    let says = seats["says"].as_str().expect("a sentence");
-    assert!(says.ends_with("Up to 1 were idle and kept for some, 2 were lent."), "{says}");
-    let row = &seats["rows"][0];
-    assert_eq!((row["Kept idle"].as_str(), row["Lent"].as_str()), (Some("1"), Some("2")), "{seats:#}");
+    let page = report(&site, &["--html", "-"]).outcome().stdout;
+    assert!(page.contains(" Up to 1 were idle and kept for some, 2 were lent.</p>"), "{page}");
+    assert!(page.contains(">Kept idle</th><th scope=\"col\" class=\"number\">Lent</th>"), "{page}");
 }
 
+/// A small site: three seats that are always full, and a program that has too many.
+fn two_programs(site: &Site) {
+    let mut text = String::new();
+    for number in 0..300_u64 {
+        let time = 1_790_035_200_000 + number * 60_000;
+        let mut add = |name: &str, pid: u64, used: u64, limit: u64, lasts: u64| {
+            let who = format!(
+                "\"command\":\"{name}\",\"uid\":{},\"pid\":{pid},\"host\":\"ws1\"",
+                4000 + number % 3
+            );
+            let told = format!("\"launch\":{{\"groups\":[{}],\"program\":\"/opt/x\"}}", 4000 + number % 3);
+            let (event, slot, used) = if used > limit {
+                ("refused", String::new(), limit)
+            } else {
+                ("started", format!("={used}"), used)
+            };
+            let _ = writeln!(
+                text,
+                "{{\"time\":{time},\"event\":\"{event}\",{who},\"repositories\":[\"{name}{slot}\"],\"rules\":[\"{name}\"],{told},\
+                 \"tables\":[{{\"repository\":\"{name}\",\"used\":{used},\"limit\":{limit}}}]}}"
+            );
+            if event == "started" {
+                let _ = writeln!(
+                    text,
+                    "{{\"time\":{},\"event\":\"ended\",{who},\"seconds\":{lasts}}}",
+                    time + lasts * 1000
+                );
+            }
+        };
+        // One each minute that lasts for three and a half, so that four would be in use.
+        if number % 4 == 3 {
+            add("matlab", 1000 + number, 4, 3, 0);
+        } else {
+            add("matlab", 1000 + number, number % 4 + 1, 3, 210);
+        }
+        add("stata", 5000 + number, 1, 5, 10);
+    }
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_by_key(|line| line.split([':', ',']).nth(1).and_then(|time| time.parse::<u64>().ok()));
+    site.write("work/log.jsonl", &(lines.join("\n") + "\n"));
+    let repository = |name: &str, limit: u32| {
+        format!(
+            "[repository.{name}]\nlimit = {limit}\n[[rule]]\nname = \"{name}\"\ncommands = [\"{name}\"]\nacquire = [\"{name}\"]\n"
+        )
+    };
+    site.write("work/policy.toml", &(repository("stata", 5) + &repository("matlab", 3)));
+}
+
+/// "It begins with the answer: one row for each program, the worst first", and what more seats would have
+/// come to is what a simulation says.
 #[test]
-fn the_numbers_are_there_for_whoever_wants_them() {
+fn it_begins_with_the_answer() {
     let site = Site::new();
-    log(&site, "\"=matlab,x\"");
-    let json: Value = serde_json::from_str(&report(&site, &["--json"]).outcome().stdout).expect("JSON");
-    let overview = &json["figures"][0];
-    assert_eq!(
-        (overview["id"].as_str(), overview["rows"][0]["Number"].as_str()),
-        (Some("overview"), Some("2,000"))
-    );
-    let csv = report(&site, &["--csv"]).outcome().stdout;
-    assert!(csv.starts_with("figure,row,column,value\noverview,1,What,Launches\n"), "{csv}");
-    // No spreadsheet takes a command for a formula.
-    assert!(csv.contains("commands,1,Name,\"'=matlab,x\""), "{csv}");
-    let metrics = report(&site, &["--openmetrics"]).outcome().stdout;
+    two_programs(&site);
+    let said = report(&site, &["--policy", "$DIR/work/policy.toml"]).outcome().stdout;
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("600 launches of 3 users, ") && lines[0].contains(" 2026 "), "{said}");
     assert!(
-        metrics.ends_with("# EOF\n") && metrics.contains("rungate_slots_limit{repository=\"matlab\"} 5 1790"),
-        "{metrics}"
+        lines[2].starts_with("PROGRAM SEATS MOST IN USE REFUSED WAITED LAUNCHES TIME FULL AVERAGE"),
+        "{said}"
     );
-    let plot = site.test().args(["history", "--plot", "$DIR/work/log.jsonl"]).outcome().stdout;
-    assert!(plot.starts_with("matlab |") && plot.contains("286 refused"), "{plot}");
+    assert!(lines[3].starts_with("matlab ") && lines[4].starts_with("stata "), "{said}");
+    assert!(said.contains("\nmatlab: 1 more seat would have let 99% start at once.\n  rungate simulate POLICY LOG --limit matlab=3..4\n"), "{said}");
+    assert!(said.contains("\nstata: 4 of 5 seats were never in use.\n"), "{said}");
+    assert!(said.contains("Nobody waited.") && !said.contains("Waits by weekday"), "{said}");
+    // A user's own group is none to be listed.
+    assert!(!said.contains("\nGROUP "), "{said}");
+    // The command shows why.
+    let simulated = site
+        .test()
+        .args(["simulate", "$DIR/work/policy.toml", "$DIR/work/log.jsonl", "--limit", "matlab=3..4"])
+        .outcome()
+        .stdout;
+    assert!(simulated.contains("\n4 seats start 99% at once"), "{simulated}");
+    let json: Value = serde_json::from_str(
+        &report(&site, &["--json", "--policy", "$DIR/work/policy.toml"]).outcome().stdout,
+    )
+    .expect("JSON");
+    assert_eq!(
+        (&json["programs"]["matlab"]["enough_seats"], &json["programs"]["matlab"]["refused"]),
+        (&4.into(), &75.into())
+    );
+    report(&site, &["--html", "$DIR/work/report.html", "--policy", "$DIR/work/policy.toml"]).status(0);
+    let page = std::fs::read_to_string(site.path("work/report.html")).expect("the page");
+    let (answer, rest) = page.split_once("<main>").expect("two parts");
+    assert!(
+        answer.contains("<b>matlab</b>: 1 more seat would have let 99% start at once.")
+            && !rest.contains("<b>"),
+        "{page}"
+    );
 }
 
-/// The most slots that were held in the first hour, and the limit, of a log of these events.
+/// The most slots in use, and how many there are, by the report on a log of these events.
 #[track_caller]
-fn most_and_limit(events: &[Value]) -> (Option<String>, Option<String>) {
+fn most_and_limit(events: &[Value]) -> (Value, Value) {
     let site = Site::new();
     let text = |(minute, event): (u64, &Value)| {
         let mut event = event.clone();
@@ -136,33 +208,30 @@ fn most_and_limit(events: &[Value]) -> (Option<String>, Option<String>) {
         format!("{event}\n")
     };
     site.write("work/log.jsonl", &(0..).zip(events).map(text).collect::<String>());
-    let metrics = report(&site, &["--openmetrics"]).outcome().stdout;
-    let first = |name: &str| {
-        let start = format!("{name}{{repository=\"matlab\"}} ");
-        let rest = metrics.lines().find_map(|line| line.strip_prefix(&start));
-        rest.and_then(|rest| rest.split(' ').next()).map(str::to_owned)
-    };
-    (first("rungate_slots_used"), first("rungate_slots_limit"))
+    let json: Value = serde_json::from_str(&report(&site, &["--json"]).outcome().stdout).expect("JSON");
+    let program = &json["programs"]["matlab"];
+    (program["most"]["at_most"].clone(), program["seats"].clone())
 }
 
-fn started(pid: i32) -> Value {
-    json!({ "event": "started", "pid": pid, "repositories": ["matlab=1"] })
+fn started(pid: i32, slot: u32) -> Value {
+    json!({ "event": "started", "pid": pid, "repositories": [format!("matlab={slot}")] })
 }
 
 /// A second start with one PID means that the first process has ended, although no event says so.
 #[test]
 fn a_reused_pid_holds_one_slot() {
-    let of_one = |pids: &[i32]| most_and_limit(&pids.iter().map(|pid| started(*pid)).collect::<Vec<_>>()).0;
-    assert_eq!(of_one(&[7, 8]).as_deref(), Some("2"));
-    assert_eq!(of_one(&[7, 7]).as_deref(), Some("1"));
+    let most = |pids: [i32; 2]| most_and_limit(&[started(pids[0], 1), started(pids[1], 2)]).0;
+    assert_eq!(most([7, 8]), json!(2));
+    assert_eq!(most([7, 7]), json!(1));
 }
 
 /// A holder keeps its slot if its eviction failed.
 #[test]
 fn a_holder_that_survives_eviction_keeps_its_slot() {
-    for (status, most) in [("survived", "2"), ("not permitted", "2"), ("SIGINT", "1"), ("had left", "1")] {
+    for (status, most) in [("survived", 2), ("not permitted", 2), ("SIGINT", 1), ("had left", 1)] {
         let expired = json!({ "event": "expired", "pid": 1, "holder": 7, "status": status });
-        assert_eq!(most_and_limit(&[started(7), expired, started(8)]).0.as_deref(), Some(most), "{status}");
+        let found = most_and_limit(&[started(7, 1), expired, started(8, 2)]).0;
+        assert_eq!(found, json!(most), "{status}");
     }
 }
 
@@ -175,54 +244,26 @@ fn a_members_limit_is_not_the_repositorys() {
             json!({ "event": event, "pid": 7, "repositories": ["matlab=1"], "tables": [table] })
         };
         let everybodys = most_and_limit(&[with(json!(null), 3)]);
-        assert_eq!(everybodys.1.as_deref(), Some("9"), "{event}");
+        assert_eq!(everybodys.1, json!(9), "{event}");
         let members = most_and_limit(&[with(json!("ann"), 3)]);
-        assert_ne!(members.1.as_deref(), Some("9"), "{event}: {members:?}");
+        assert_ne!(members.1, json!(9), "{event}: {members:?}");
         if event == "started" {
-            assert_eq!((everybodys.0.as_deref(), members.0.as_deref()), (Some("3"), Some("1")));
+            assert_eq!((everybodys.0, members.0), (json!(3), json!(1)));
         }
     }
 }
 
-/// "As `OpenMetrics` with timestamps, for `promtool tsdb create-blocks-from openmetrics`": Prometheus' own
-/// tool takes it, and gives back the same samples.
+/// Where there is nothing, that is said, and what to switch on.
 #[test]
-fn prometheus_takes_what_was() {
-    if !Path::new("/usr/bin/promtool").exists() {
-        return skip("promtool(1) is not installed: it is in Debian's package prometheus");
-    }
+fn an_empty_log_has_a_report_too() {
     let site = Site::new();
-    log(&site, "\"matlab\"");
-    let text = report(&site, &["--openmetrics"]).outcome().stdout;
-    let promtool = |arguments: &[&str]| {
-        site.test().program("/usr/bin/promtool").directory("work").args(["tsdb"]).args(arguments).outcome()
-    };
-    let fill = |name: &str, text: &str| {
-        site.write(format!("work/{name}.om"), text);
-        promtool(&["create-blocks-from", "openmetrics", &format!("{name}.om"), name])
-    };
-    let filled = fill("blocks", &text);
-    assert_eq!(filled.ending, Ending::Status(0), "{}{}", filled.stdout, filled.stderr);
-    // It dumps no database without a log of what is not in blocks yet.
-    std::fs::create_dir_all(site.path("work/blocks/wal")).expect("a directory");
-    let dumped = promtool(&["dump", "blocks"]).stdout;
-    let mut known: Vec<&str> = dumped.lines().filter(|line| line.starts_with('{')).collect();
-    known.sort_unstable();
-    // A line of ours is `name{labels} value seconds`, and one of theirs `{__name__="name", labels} value
-    // milliseconds`.
-    let theirs = |line: &str| {
-        let (name, rest) = line.split_once('{').expect("labels");
-        format!("{{__name__=\"{name}\", {rest}000")
-    };
-    let mut ours: Vec<String> = text.lines().filter(|line| !line.starts_with('#')).map(theirs).collect();
-    ours.sort_unstable();
-    let different: Vec<(&&str, &String)> =
-        known.iter().zip(&ours).filter(|(one, other)| one != other).collect();
-    assert_eq!((known.len(), different.first()), (ours.len(), None));
-    assert!(ours.len() > 4 * 40, "{}", ours.len());
-    // It would say so.
-    let cut = fill("cut", text.trim_end_matches("# EOF\n"));
-    assert_ne!(cut.ending, Ending::Status(0), "{}", cut.stdout);
+    site.write("work/log.jsonl", "");
+    let said = "The log has no launch. Refusals are in it where the policy has a [log] section, and starts with events = ";
+    for options in [&["--html", "-"][..], &[]] {
+        let outcome = report(&site, options).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0));
+        assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
+    }
 }
 
 /// How much wider than the window a page is, by a script that only this test adds. A browser that gives up
@@ -256,7 +297,7 @@ fn nothing_overflows_at_any_width() {
     }
     let site = Site::new();
     log(&site, &format!("\"{}\"", "long".repeat(60)));
-    report(&site, &["-o", "$DIR/work/report.html"]).status(0);
+    report(&site, &["--html", "$DIR/work/report.html"]).status(0);
     let page = std::fs::read_to_string(site.path("work/report.html")).expect("the page");
     let script = "<script>const d = document.documentElement; document.querySelectorAll('details').forEach(e => e.open = true); \
         document.body.setAttribute('data-overflow', d.scrollWidth - d.clientWidth)</script></body>";
@@ -274,4 +315,117 @@ fn nothing_overflows_at_any_width() {
     // It would be seen.
     let seen = overflow(&site.path("work/wide.html"), 800, &profiles);
     assert!(seen > Some(1000), "{seen:?}");
+}
+
+/// A log with these events, one each second.
+fn events(site: &Site, events: &[Value]) {
+    let mut text = String::new();
+    for (second, event) in events.iter().enumerate() {
+        let mut event = event.clone();
+        event["time"] = json!(1_790_000_000_000_u64 + second as u64 * 1000);
+        for (field, value) in [("uid", json!(0)), ("command", json!("sync")), ("pid", json!(100 + second))] {
+            if event[field].is_null() {
+                event[field] = value;
+            }
+        }
+        text += &format!("{event}\n");
+    }
+    site.write("work/log.jsonl", &text);
+}
+
+fn started(pid: i32) -> Value {
+    json!({ "event": "started", "pid": pid, "repositories": ["disk=1", "net=2,3"], "rules": ["nightly"] })
+}
+
+fn ended(pid: i32, seconds: f64) -> Value {
+    json!({ "event": "ended", "pid": pid, "seconds": seconds, "status": "0" })
+}
+
+#[track_caller]
+fn figures(site: &Site) -> Value {
+    serde_json::from_str(&report(site, &["--json"]).outcome().stdout).expect("JSON")
+}
+
+#[test]
+fn a_report_adds_up() {
+    let site = Site::new();
+    let mut log = Vec::new();
+    for run in 1..=20 {
+        log.push(json!({ "event": "waited", "pid": run, "seconds": f64::from(run) }));
+        log.push(started(run));
+        log.push(ended(run, f64::from(run) * 10.0));
+    }
+    log.push(json!({ "event": "refused", "repositories": ["disk"], "rules": ["nightly"] }));
+    log.push(json!({ "event": "too-soon", "repositories": ["disk"], "rules": ["nightly"] }));
+    log.push(json!({ "event": "would-refuse", "repositories": ["net"], "rules": ["other"] }));
+    log.push(json!({ "event": "expired", "repositories": ["disk"], "rules": ["nightly"], "holder": 9 }));
+    events(&site, &log);
+    let figures = figures(&site);
+    let counts = |path: &str| {
+        let of = figures.pointer(path).expect(path);
+        ["started", "refused", "would_be_refused", "too_soon", "expired"]
+            .map(|name| of[name].as_u64().unwrap_or(0))
+    };
+    assert_eq!(counts("/all"), [20, 2, 1, 1, 1]);
+    assert_eq!(counts("/programs/disk"), [20, 2, 0, 1, 1]);
+    assert_eq!(counts("/programs/net"), [20, 0, 1, 0, 0]);
+    assert_eq!(counts("/rules/nightly"), [20, 2, 0, 0, 0]);
+    assert_eq!(counts("/rules/other"), [0, 0, 1, 0, 0]);
+    assert_eq!(counts("/users/root"), [20, 2, 1, 0, 0]);
+    let disk = &figures["programs"]["disk"];
+    // Ranks are exact.
+    assert_eq!(disk["waits"], json!({ "count": 20, "p50": 10.0, "p95": 19.0, "p99": 20.0, "longest": 20.0 }));
+    assert_eq!(
+        disk["runs"],
+        json!({ "count": 20, "p50": 100.0, "p95": 190.0, "p99": 200.0, "longest": 200.0 })
+    );
+    let suggestion = &disk["suggestions"][0];
+    assert_eq!(suggestion["setting"], "expire_after = \"6m20s\"");
+    assert_eq!(suggestion["evidence"], "95% of 20 runs took up to 3m10s, the longest 3m20s");
+}
+
+/// A number that was given to another process does not lend it the figures of the first.
+#[test]
+fn figures_belong_to_the_run_that_they_are_of() {
+    let site = Site::new();
+    let waited = json!({ "event": "waited", "pid": 7, "seconds": 5.0 });
+    events(&site, &[waited, started(7), started(7), ended(7, 3.0), ended(7, 90.0), ended(8, 90.0)]);
+    let disk = &figures(&site)["programs"]["disk"];
+    assert_eq!(
+        (&disk["started"], &disk["waited"], &disk["runs"]["count"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert_eq!(disk["runs"]["longest"], 3.0);
+}
+
+/// A refusal is one, however many repositories and rules it names; and so is a launch that would have been
+/// refused by a rule and by a limit.
+#[test]
+fn a_refusal_counts_once() {
+    let site = Site::new();
+    let would = |more: &Value| {
+        let mut event = json!({ "event": "would-refuse", "pid": 7 });
+        event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        event
+    };
+    events(
+        &site,
+        &[
+            json!({ "event": "refused", "repositories": ["disk", "net"], "rules": ["nightly"] }),
+            would(&json!({ "rules": ["denied"] })),
+            would(&json!({ "repositories": ["disk"], "rules": ["nightly"] })),
+            started(7),
+            would(&json!({ "rules": ["denied"] })),
+        ],
+    );
+    let figures = figures(&site);
+    let counts = |path: &str| {
+        let of = figures.pointer(path).expect("a group");
+        (of["refused"].as_u64(), of["would_be_refused"].as_u64())
+    };
+    let are = |refused, would| (Some(refused), Some(would));
+    assert_eq!(counts("/all"), are(1, 2));
+    assert_eq!((counts("/programs/disk"), counts("/programs/net")), (are(1, 1), are(1, 0)));
+    assert_eq!((counts("/rules/nightly"), counts("/rules/denied")), (are(1, 1), are(0, 2)));
+    assert_eq!(counts("/users/root"), are(1, 2));
 }

@@ -79,6 +79,7 @@ mod system_calls;
 mod terminal;
 mod the_line;
 mod transparency;
+mod true_numbers;
 mod tutorial;
 mod under_load;
 mod waiting;

@@ -10,17 +10,9 @@ use crate::cli::{PolicyOption, Span};
 #[derive(Args, Debug)]
 pub struct HistoryArguments {
     /// The logs, as JSON lines, from the journal or from syslog, `-` for standard input; default: the one
-    /// that the policy names
+    /// that the policy names, with the files that rotation made of it
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-
-    /// Add the events up for each repository, rule and user, and suggest times
-    #[arg(long)]
-    pub summary: bool,
-
-    /// Draw use, refusals and waits over time, small
-    #[arg(long, conflicts_with_all = ["summary", "json"])]
-    pub plot: bool,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]

@@ -10,15 +10,15 @@ use crate::cli::{PolicyOption, Span};
 #[derive(Args, Debug)]
 pub struct ReportArguments {
     /// The logs, `-` for standard input; those of several hosts are merged; default: the one that the policy
-    /// names
+    /// names, with the files that rotation made of it
     #[arg(value_name = "LOG")]
     pub files: Vec<PathBuf>,
 
-    /// Write the page to this file, as a whole or not at all; otherwise to standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// Write a page to this file, as a whole or not at all; `-` for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
 
-    /// What stands above it
+    /// Title of the page
     #[arg(long, value_name = "TEXT", default_value = "Use of limited programs")]
     pub title: String,
 
@@ -30,18 +30,9 @@ pub struct ReportArguments {
     #[arg(long, value_name = "DIRECTORY")]
     pub accounts: Option<PathBuf>,
 
-    /// Print the tables of all figures as JSON instead
-    #[arg(long, conflicts_with_all = ["csv", "openmetrics"])]
-    pub json: bool,
-
-    /// Print them as CSV instead: figure, row, column, value
-    #[arg(long, conflicts_with = "openmetrics")]
-    pub csv: bool,
-
-    /// Print use, limits, starts and refusals of each hour with timestamps instead, for Prometheus to fill in
-    /// the past
+    /// Print JSON
     #[arg(long)]
-    pub openmetrics: bool,
+    pub json: bool,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]

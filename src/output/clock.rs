@@ -97,16 +97,16 @@ impl Clock {
             .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %H:%M").to_string())
     }
 
+    /// `Fri 20 Nov 2026 14:02`.
+    pub(crate) fn day_and_time_of_year(&self, moment: SystemTime) -> String {
+        self.local(moment)
+            .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%a %-d %b %Y %H:%M").to_string())
+    }
+
     /// To the second: `03:15:00` for today, `14 Nov 03:15:00` for other days of this year, else
     /// `2025-11-14 03:15:00`.
     pub(crate) fn time(&self, moment: SystemTime) -> String {
         self.dated(moment, ["%H:%M:%S", "%-d %b %H:%M:%S", "%Y-%m-%d %H:%M:%S"])
-    }
-
-    /// `2026-11-20 14:00`.
-    pub(crate) fn hour(&self, moment: SystemTime) -> String {
-        self.local(moment)
-            .map_or_else(|| "?".to_owned(), |moment| moment.strftime("%Y-%m-%d %H:00").to_string())
     }
 
     /// RFC 3339 in UTC, to the second, for scripts.

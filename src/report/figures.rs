@@ -1,19 +1,22 @@
-//! What is shown of a census: each figure with a sentence, a drawing where there is something to draw, and
-//! always the table behind it.
+//! What is shown of a log: each figure with a sentence, a drawing where there is something to draw, and the
+//! table behind it.
 
-use std::{collections::HashMap, hash::Hash};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
-    census::{Census, HOUR, Repository},
-    figure::Figure,
-    plot::{OverTime, bars, over_time, week},
-    suggestions::suggestions,
+    figure::{Column, Drawing, Figure, Point, Use, numbers, words},
+    programs::{Program, bounds},
 };
 use crate::{
     output::figures::{count, percent, share, wait},
-    simulation::{tally::Cell, waits::Waits},
+    statistics::{
+        bounded::Bounded,
+        counts::{Counts, Party, Rule},
+        distribution::Distribution,
+        timeline::{MINUTE, Step},
+    },
 };
 
 /// What numbers are called.
@@ -28,155 +31,282 @@ pub struct Called<'a> {
     pub zone: TimeZone,
 }
 
-/// How many points a line has at most: more could not be told apart.
-const POINTS: u64 = 220;
-
 /// How many rows a list has.
 const LISTED: usize = 15;
 
-/// All figures.
-pub fn figures(census: &Census, called: &Called<'_>) -> Vec<Figure> {
-    let mut figures = vec![overview(census)];
-    let used = census.repositories.iter().filter(|(_, of)| of.cell.launches > 0);
-    figures.extend(used.map(|(name, of)| use_of(name, of, census, called)));
-    figures.push(by_hour("refused", "Refusals by weekday and hour", "refused", &census.refused));
-    figures.push(by_hour("waited", "Waits by weekday and hour", "waited", &census.waited));
-    figures.push(distribution("waits", "How long launches waited", "Of those that started", &census.waits));
-    figures.push(distribution("runs", "How long programs ran", "Of those whose end is known", &census.runs));
-    figures.push(top("users", "Users", &census.users, called.user));
-    figures.push(top("groups", "Groups", &census.groups, called.group));
-    figures.push(top_commands(census));
-    figures.push(rules(census, called));
-    figures.push(unprotected(census));
-    figures.push(suggestions(census));
-    figures.retain(|figure| !figure.rows.is_empty());
+/// In microseconds.
+const DAY: u64 = 1440 * MINUTE;
+
+/// Beyond so many days each point of a drawing is a day: hours would be a row of spikes.
+const DAILY: u64 = 10;
+
+/// The columns of the first table.
+pub const HEAD: [Column; 10] = [
+    words("Program"),
+    numbers("Seats"),
+    numbers("Most in use"),
+    numbers("Refused"),
+    numbers("Waited"),
+    numbers("Launches"),
+    numbers("Time full"),
+    numbers("Average"),
+    numbers("95% waited up to"),
+    numbers("Longest"),
+];
+
+/// The answer: one row for each program.
+pub fn answer(programs: &[Program<'_>], more: usize) -> Figure {
+    let says = match (programs.first(), more) {
+        (None, _) => "No program asked for a slot.".to_owned(),
+        (Some(worst), 0) if worst.of.cell.refused + worst.of.cell.waited == 0 => {
+            "Every launch started at once.".to_owned()
+        }
+        (Some(_), 0) => "The worst first.".to_owned(),
+        (Some(_), more) => format!("The worst first; {} more are not listed.", count(more as u64)),
+    };
+    Figure {
+        id: "programs".to_owned(),
+        title: "Programs".to_owned(),
+        says,
+        drawing: None,
+        columns: HEAD.to_vec(),
+        rows: programs.iter().map(Program::row).collect(),
+    }
+}
+
+/// Use over time of each program.
+pub fn uses(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> Vec<Figure> {
+    let used = programs.iter().filter(|program| program.of.cell.launches > 0);
+    used.map(|program| use_of(program, counts, called)).collect()
+}
+
+/// Everything else.
+pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> Vec<Figure> {
+    let mut figures = vec![
+        suggested(programs),
+        by_hour("refused", "Refusals by weekday and hour", "refused", &counts.refused),
+        by_hour("waited", "Waits by weekday and hour", "waited", &counts.waited),
+        waits(counts),
+        runs(counts),
+        top("users", "Users", "User", &counts.users, called.user),
+        groups(counts, called),
+        top("commands", "Commands", "Command", &counts.commands, &|name: String| name),
+        rules(counts, called),
+        unenforced(counts),
+    ];
+    figures.retain(|figure| !figure.rows.is_empty() || !figure.says.is_empty());
     figures
 }
 
-fn overview(census: &Census) -> Figure {
-    let Cell { launches, at_once, waited, refused, .. } = census.all;
-    let of = |part: u64| percent(share(part, launches));
-    let row = |what: &str, number: String| vec![what.to_owned(), number];
-    Figure {
-        id: "overview".to_owned(),
-        title: "Overview".to_owned(),
-        says: format!("{} started at once, {} waited, {} refused.", of(at_once), of(waited), of(refused)),
-        drawing: None,
-        head: vec!["What", "Number"],
-        rows: vec![
-            row("Launches", count(launches)),
-            row("Started at once", count(at_once)),
-            row("Started after a wait", count(waited)),
-            row("Refused", count(refused)),
-            row("Users", count(census.users.len() as u64)),
-            row("Commands", count(census.commands.len() as u64)),
-            row("95% waited no longer than", wait(census.waits.percentile(95.0))),
-            row("99% waited no longer than", wait(census.waits.percentile(99.0))),
-            row("Overdue holders ended", count(census.expired)),
-        ],
+/// What the log does not tell, in sentences.
+pub fn doubts(counts: &Counts) -> Vec<String> {
+    let ends = counts.ends;
+    let mut doubts = Vec::new();
+    if ends.missed > 0 {
+        doubts.push(format!(
+            "The log does not tell when {} of {} programs ended, so that use has bounds: \"1–3\" is at least 1 and at most 3. To \
+             have ends logged, set replay = true in [log] and run \"rungate expire\" every few minutes, or set hold = \
+             \"supervisor\".",
+            count(ends.missed),
+            count(ends.exact + ends.bounded + ends.missed + ends.running)
+        ));
     }
+    if counts.untold > 0 && counts.untold == counts.all.launches {
+        doubts.push("Limits and groups are in a log with replay = true only.".to_owned());
+    }
+    if let Some(name) = &counts.closing.of_each_host {
+        doubts
+            .push(format!("Two hosts held one slot of {name} at the same time: each has seats of its own."));
+    }
+    if counts.closing.impossible > 0 {
+        doubts.push(format!(
+            "{} events with an impossible time were left out.",
+            count(counts.closing.impossible)
+        ));
+    }
+    for (what, is_more) in [
+        ("repositories", counts.repositories.others.is_some()),
+        ("rules", counts.rules.others.is_some()),
+        ("users", counts.users.others.is_some()),
+        ("commands", counts.commands.others.is_some()),
+    ] {
+        if is_more {
+            doubts.push(format!(
+                "The log names more {what} than are counted by name; the others count among all launches."
+            ));
+        }
+    }
+    doubts
 }
 
-/// What one point of a line is made of.
-struct Point {
-    from: u64,
-    average: f64,
-    most: u64,
-    limit: u64,
-    refused: u64,
-    kept: u64,
-    lent: u64,
-}
-
-#[expect(clippy::cast_precision_loss, reason = "averages and places in a drawing")]
-fn use_of(name: &str, of: &Repository, census: &Census, called: &Called<'_>) -> Figure {
-    let (begin, end) = census.span.unwrap_or_default();
-    let (first, last) = (begin / HOUR, end / HOUR);
-    let step = ((last - first) / POINTS + 1).max(1);
-    let mut points = Vec::new();
-    for from in (first..=last).step_by(usize::try_from(step).unwrap_or(1)) {
-        let hours = || of.hours.range(from..from + step).map(|(_, hour)| hour);
-        let length = ((from + step) * HOUR).min(end).saturating_sub((from * HOUR).max(begin)).max(1);
-        let slot_time: u64 = hours().map(|hour| hour.slot_time).sum();
-        points.push(Point {
-            from,
-            average: slot_time as f64 / length as f64,
-            most: hours().map(|hour| hour.most).max().unwrap_or(0),
-            limit: hours().map(|hour| hour.limit).max().unwrap_or(0),
-            refused: hours().map(|hour| hour.refused).sum(),
-            kept: hours().map(|hour| hour.kept).max().unwrap_or(0),
-            lent: hours().map(|hour| hour.lent).sum(),
-        });
-    }
-    let limit = of.limit();
-    let label = |seconds: f64| {
-        local(seconds, called, if end - begin > 3 * 24 * HOUR { "%-d %b" } else { "%a %H:%M" })
+fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure {
+    let (begin, end) = counts.closing.span.unwrap_or_default();
+    let usage = &program.of.usage;
+    let step = if end - begin > DAILY * DAY { counts.step().max(DAY) } else { counts.step() };
+    let mut steps = usage.timeline.clone();
+    steps.widen(step);
+    let known: BTreeMap<u64, Step> = steps.steps().map(|(from, step)| (from, *step)).collect();
+    let moments: Vec<u64> = (begin / step..=end / step).map(|number| number * step).collect();
+    let of = |from: &u64| known.get(from).copied().unwrap_or_default();
+    let average = |from: u64, of: &Step| {
+        program.average?;
+        let length = (from + step).min(end).saturating_sub(from.max(begin)).max(1);
+        #[expect(clippy::cast_precision_loss, reason = "an average")]
+        let average = of.slot_time as f64 / length as f64;
+        // The log may break off within a step.
+        Some(average.min(usize_to_f64(of.peak())))
     };
-    let line: Vec<(f64, f64, f64)> =
-        points.iter().map(|point| ((point.from * 3600) as f64, point.average, point.most as f64)).collect();
-    let drawing =
-        over_time(&OverTime { points: &line, limit: (limit > 0).then_some(limit as f64), label: &label });
-    let all: f64 = of.hours.values().map(|hour| hour.slot_time as f64).sum();
-    let average = all / (end - begin).max(1) as f64;
-    let full = of.hours.values().filter(|hour| limit > 0 && hour.most >= limit).count();
-    let has_reserved = points.iter().any(|point| point.kept > 0 || point.lent > 0);
-    let row = |point: &Point| {
+    let points = moments.iter().map(|from| {
+        let of = of(from);
+        Point { average: average(*from, &of), most: of.peak() }
+    });
+    let drawing = Use {
+        points: points.collect(),
+        seats: program.seats,
+        labels: labels(begin, end, called),
+        step: length_of(step),
+    };
+    let has_reserved = known.values().any(|step| step.kept > 0 || step.lent > 0);
+    let row = |from: &u64| {
+        let of = of(from);
         let mut row = vec![
-            local((point.from * 3600) as f64, called, "%Y-%m-%d %H:%M"),
-            format!("{:.1}", point.average),
-            count(point.most),
-            if point.limit > 0 { count(point.limit) } else { "-".to_owned() },
-            count(point.refused),
+            local(*from, called, "%Y-%m-%d %H:%M"),
+            average(*from, &of).map_or_else(|| "unknown".to_owned(), |average| format!("{average:.1}")),
+            count(of.peak()),
+            if of.limit > 0 { count(of.limit) } else { "-".to_owned() },
+            count(of.started),
+            count(of.refused),
+            count(of.waited),
         ];
         if has_reserved {
-            row.extend([count(point.kept), count(point.lent)]);
+            row.extend([count(of.kept), count(of.lent)]);
         }
         row
     };
-    let mut head = vec!["From", "Average", "Most", "Limit", "Refused"];
+    let mut columns = vec![
+        words("From"),
+        numbers("Average"),
+        numbers("Most"),
+        numbers("Limit"),
+        numbers("Started"),
+        numbers("Refused"),
+        numbers("Waited"),
+    ];
     if has_reserved {
-        head.extend(["Kept idle", "Lent"]);
+        columns.extend([numbers("Kept idle"), numbers("Lent")]);
     }
+    let reserved = if has_reserved {
+        let lent: u64 = known.values().map(|step| step.lent).sum();
+        let kept = known.values().map(|step| step.kept).max().unwrap_or(0);
+        format!(" Up to {} were idle and kept for some, {} were lent.", count(kept), count(lent))
+    } else {
+        String::new()
+    };
     Figure {
-        id: format!("use-{}", of_letters(name)),
-        title: format!("Use of {name}"),
-        says: format!(
-            "{average:.1} on average and {} at most{}; {} of {} launches refused.{}{}",
-            count(of.most()),
-            if limit > 0 { format!(" of {}", count(limit)) } else { String::new() },
-            count(of.cell.refused),
-            count(of.cell.launches),
-            if full > 0 {
-                format!(" All were held at some time in {} hours.", count(full as u64))
-            } else {
-                String::new()
-            },
-            if has_reserved {
-                let lent: u64 = points.iter().map(|point| point.lent).sum();
-                let kept = points.iter().map(|point| point.kept).max().unwrap_or(0);
-                format!(" Up to {} were idle and kept for some, {} were lent.", count(kept), count(lent))
-            } else {
-                String::new()
-            },
-        ),
-        drawing,
-        head,
-        rows: points.iter().map(row).collect(),
+        id: format!("use-{}", of_letters(program.name)),
+        title: format!("Use of {}", program.name),
+        says: sentence(program) + &reserved,
+        drawing: Some(Drawing::Use(drawing)),
+        columns,
+        rows: moments.iter().map(row).collect(),
     }
 }
 
-fn local(seconds: f64, called: &Called<'_>, form: &str) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "seconds since 1970")]
-    let moment = Timestamp::from_second(seconds as i64).unwrap_or_default();
-    moment.to_zoned(called.zone.clone()).strftime(form).to_string()
+/// What the drawing of a program says.
+fn sentence(program: &Program<'_>) -> String {
+    let cell = &program.of.cell;
+    let average = match program.average {
+        None => "How many were in use on average is unknown;".to_owned(),
+        Some(average) => format!("{} on average,", bounds(average, |number| format!("{number:.1}"))),
+    };
+    let each = if program.of.usage.has_members { " of one member" } else { "" };
+    let seats = program.seats.map_or_else(String::new, |seats| format!(" of {}", count(seats)));
+    let refused = if cell.refused > 0 {
+        format!(" {} of {} launches refused.", count(cell.refused), count(cell.launches))
+    } else {
+        " Nobody was refused.".to_owned()
+    };
+    format!("{average} {}{seats} at most{each}.{refused}", bounds(program.most, count))
+}
+
+fn usize_to_f64(number: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a number of slots")]
+    let number = number as f64;
+    number
+}
+
+/// `hour`, `5 minutes`.
+fn length_of(step: u64) -> String {
+    let several = |number: u64, one: &str| match number {
+        1 => one.to_owned(),
+        number => format!("{} {one}s", count(number)),
+    };
+    match step / MINUTE {
+        minutes @ 0..60 => several(minutes, "minute"),
+        minutes @ 60..1440 => several(minutes / 60, "hour"),
+        minutes => several(minutes / 1440, "day"),
+    }
+}
+
+/// What stands below a drawing: no two the same, the first and the last with their year.
+fn labels(begin: u64, end: u64, called: &Called<'_>) -> Vec<String> {
+    let length = end - begin;
+    let (edge, between) = match length {
+        0..60_000_000 => ("%-d %b %Y %H:%M:%S", "%H:%M:%S"),
+        _ if length <= DAY => ("%-d %b %Y %H:%M", "%H:%M"),
+        _ if length <= 4 * DAY => ("%-d %b %Y %H:%M", "%a %H:%M"),
+        _ => ("%-d %b %Y", "%-d %b"),
+    };
+    let first = local(begin, called, edge);
+    let last = local(end, called, edge);
+    if first == last {
+        return vec![first];
+    }
+    let middle = local(begin + length / 2, called, between);
+    vec![first, middle, last]
+}
+
+fn local(micros: u64, called: &Called<'_>, form: &str) -> String {
+    let moment = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
+    moment.unwrap_or_default().to_zoned(called.zone.clone()).strftime(form).to_string()
+}
+
+fn suggested(programs: &[Program<'_>]) -> Figure {
+    let row = |program: &Program<'_>| -> Vec<Vec<String>> {
+        let row = |suggestion: &crate::statistics::suggestions::Suggestion| {
+            vec![program.name.to_owned(), suggestion.setting.clone(), suggestion.evidence.clone()]
+        };
+        program.suggestions.iter().map(row).collect()
+    };
+    let rows: Vec<Vec<String>> = programs.iter().flat_map(row).collect();
+    let says = if rows.is_empty() {
+        String::new()
+    } else {
+        "Times for [repository.NAME] that the figures suggest. Nothing was changed.".to_owned()
+    };
+    Figure {
+        id: "suggestions".to_owned(),
+        title: "Suggestions".to_owned(),
+        says,
+        drawing: None,
+        columns: vec![words("Program"), words("Setting"), words("Evidence")],
+        rows,
+    }
 }
 
 fn by_hour(id: &str, title: &str, what: &str, counts: &[[u64; 24]; 7]) -> Figure {
     const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+    const HOURS: [&str; 24] = [
+        "00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "16",
+        "17", "18", "19", "20", "21", "22", "23",
+    ];
     let all: u64 = counts.iter().flatten().sum();
+    if all == 0 {
+        return Figure::default();
+    }
     let busiest = (0..7)
         .flat_map(|day| (0..24).map(move |hour| (day, hour)))
-        .max_by_key(|(day, hour)| counts[*day][*hour]);
+        .max_by_key(|(day, hour)| (counts[*day][*hour], Reverse((*day, *hour))));
     let rows = |(day, hours): (usize, &[u64; 24])| {
         [DAYS[day].to_owned()].into_iter().chain(hours.iter().map(|number| count(*number))).collect()
     };
@@ -187,18 +317,15 @@ fn by_hour(id: &str, title: &str, what: &str, counts: &[[u64; 24]; 7]) -> Figure
         id: format!("hours-{id}"),
         title: title.to_owned(),
         says,
-        drawing: week(counts),
-        head: vec![
-            "Day", "00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14",
-            "15", "16", "17", "18", "19", "20", "21", "22", "23",
-        ],
-        rows: if all == 0 { Vec::new() } else { counts.iter().enumerate().map(rows).collect() },
+        drawing: Some(Drawing::Week(*counts)),
+        columns: [words("Day")].into_iter().chain(HOURS.map(numbers)).collect(),
+        rows: counts.iter().enumerate().map(rows).collect(),
     }
 }
 
 /// The classes that people think in, in seconds.
 const CLASSES: [(u64, &str); 11] = [
-    (1, "<1s"),
+    (1, "up to 1s"),
     (10, "10s"),
     (60, "1m"),
     (300, "5m"),
@@ -211,119 +338,189 @@ const CLASSES: [(u64, &str); 11] = [
     (u64::MAX / 1_000_000, "more"),
 ];
 
-fn distribution(id: &str, title: &str, whose: &str, waits: &Waits) -> Figure {
-    let mut counts = [0u64; CLASSES.len()];
-    for (longest, number) in waits.classes() {
-        let class = CLASSES
-            .iter()
-            .position(|(seconds, _)| longest < seconds * 1_000_000)
-            .unwrap_or(CLASSES.len() - 1);
-        counts[class] += number;
+fn waits(counts: &Counts) -> Figure {
+    if counts.waits.count == 0 {
+        return Figure::default();
     }
-    #[expect(clippy::cast_precision_loss, reason = "places in a drawing")]
-    let drawn: Vec<(String, f64)> =
-        CLASSES.iter().zip(counts).map(|((_, word), number)| ((*word).to_owned(), number as f64)).collect();
-    let percentile = |percent: f64| wait(waits.percentile(percent));
-    let row = |((_, word), number): (&(u64, &str), u64)| {
-        let word = if *word == "more" || word.starts_with('<') {
-            (*word).to_owned()
-        } else {
-            format!("up to {word}")
-        };
-        vec![word, count(number), percent(share(number, waits.count))]
-    };
-    Figure {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        says: format!(
-            "{whose} half were done within {}, 95% within {}, 99% within {}, the longest within {}.",
-            percentile(50.0),
-            percentile(95.0),
-            percentile(99.0),
-            wait(waits.longest)
+    let says = if counts.all.waited == 0 {
+        "Nobody waited.".to_owned()
+    } else {
+        format!(
+            "{} of {} launches that started had waited; 95% of all started within {}, 99% within {}, the last after {}.",
+            count(counts.all.waited),
+            count(counts.all.started()),
+            or_at_once(counts.waits.percentile(95.0)),
+            or_at_once(counts.waits.percentile(99.0)),
+            wait(counts.waits.longest)
         )
-        .replace("within -", "at once"),
-        drawing: (waits.count > 0).then(|| bars(&drawn)).flatten(),
-        head: vec!["Length", "Launches", "Share"],
-        rows: if waits.count == 0 { Vec::new() } else { CLASSES.iter().zip(counts).map(row).collect() },
-    }
+    };
+    let is_worth = counts.all.waited > 0;
+    distribution("waits", "How long launches waited", says, Some(&counts.waits).filter(|_| is_worth))
 }
 
-fn top<K: Copy + Eq + Hash + Ord>(
+fn or_at_once(micros: u64) -> String {
+    if micros == 0 { "no time".to_owned() } else { wait(micros) }
+}
+
+fn runs(counts: &Counts) -> Figure {
+    let runs = &counts.runs;
+    if counts.all.started() == 0 {
+        return Figure::default();
+    }
+    let says = if runs.count == 0 {
+        "The log does not tell when programs ended.".to_owned()
+    } else {
+        format!(
+            "Of {} programs whose end is known half took up to {}, 95% up to {}, the longest {}.",
+            count(runs.count),
+            wait(runs.percentile(50.0)),
+            wait(runs.percentile(95.0)),
+            wait(runs.longest)
+        )
+    };
+    distribution("runs", "How long programs ran", says, Some(runs).filter(|runs| runs.count > 0))
+}
+
+fn distribution(id: &str, title: &str, says: String, lengths: Option<&Distribution>) -> Figure {
+    let mut figure = Figure { id: id.to_owned(), title: title.to_owned(), says, ..Figure::default() };
+    let Some(lengths) = lengths else { return figure };
+    let mut counts = [0u64; CLASSES.len()];
+    for (length, number) in lengths.values() {
+        let class = CLASSES.iter().position(|(seconds, _)| length <= seconds * 1_000_000);
+        counts[class.unwrap_or(CLASSES.len() - 1)] += number;
+    }
+    let last = counts.iter().rposition(|number| *number > 0).unwrap_or(0);
+    let shown = || CLASSES.iter().zip(counts).take(last + 1);
+    figure.drawing = Some(Drawing::Bars(shown().map(|((_, word), number)| (*word, number)).collect()));
+    figure.columns = vec![words("Length"), numbers("Launches"), numbers("Share")];
+    figure.rows = shown()
+        .map(|((_, word), number)| {
+            vec![(*word).to_owned(), count(number), percent(share(number, lengths.count))]
+        })
+        .collect();
+    figure
+}
+
+fn top<K: Clone + Eq + std::hash::Hash + Ord>(
     id: &str,
     title: &str,
-    cells: &HashMap<K, Cell>,
+    head: &'static str,
+    parties: &Bounded<K, Party>,
     name: &dyn Fn(K) -> String,
 ) -> Figure {
-    let mut sorted: Vec<(K, &Cell)> = cells.iter().map(|(key, cell)| (*key, cell)).collect();
-    sorted.sort_unstable_by_key(|(key, cell)| (std::cmp::Reverse(cell.launches), *key));
-    list(id, title, sorted.len(), sorted.into_iter().take(LISTED).map(|(key, cell)| (name(key), cell)))
+    let sorted: Vec<(K, &Party)> = parties.iter().map(|(key, of)| (key.clone(), of)).collect();
+    list(id, title, head, sorted, name)
 }
 
-fn top_commands(census: &Census) -> Figure {
-    let mut sorted: Vec<(&String, &Cell)> = census.commands.iter().collect();
-    sorted.sort_unstable_by_key(|(name, cell)| (std::cmp::Reverse(cell.launches), *name));
-    list(
-        "commands",
-        "Commands",
-        sorted.len(),
-        sorted.into_iter().take(LISTED).map(|(name, cell)| (name.clone(), cell)),
-    )
+/// A group that has no more than one user, and his name, is the user's own: it says nothing that the users do
+/// not.
+fn groups(counts: &Counts, called: &Called<'_>) -> Figure {
+    // Only as many names are looked up as can be shown.
+    let is_own = |gid: u32, of: &Party| {
+        let same = counts.users.get(&gid).is_some_and(|user| user.cell == of.cell);
+        same && (called.user)(gid) == (called.group)(gid)
+    };
+    let mut all: Vec<(u32, &Party)> = counts.groups.iter().map(|(gid, of)| (*gid, of)).collect();
+    if all.len() < 10_000 {
+        all.retain(|(gid, of)| !is_own(*gid, of));
+    }
+    list("groups", "Groups", "Group", all, called.group)
 }
 
-fn list<'c>(id: &str, title: &str, all: usize, cells: impl Iterator<Item = (String, &'c Cell)>) -> Figure {
-    let row = |(name, cell): (String, &Cell)| {
+fn list<K: Clone + Ord>(
+    id: &str,
+    title: &str,
+    head: &'static str,
+    mut sorted: Vec<(K, &Party)>,
+    name: &dyn Fn(K) -> String,
+) -> Figure {
+    let all = sorted.len();
+    sorted.sort_unstable_by_key(|(key, of)| {
+        (Reverse(of.cell.refused + of.would_refuse), Reverse(of.cell.launches), key.clone())
+    });
+    sorted.truncate(LISTED);
+    let row = |(key, of): &(K, &Party)| {
+        let cell = &of.cell;
         vec![
-            name,
+            name(key.clone()),
             count(cell.launches),
             count(cell.refused),
             percent(share(cell.refused, cell.launches)),
             count(cell.waited),
-            wait(cell.wait.checked_div(cell.waited).unwrap_or(0)),
+            wait(cell.wait.checked_div(cell.waited + cell.refused).unwrap_or(0)),
+            count(of.would_refuse),
         ]
     };
-    let rows: Vec<Vec<String>> = cells.map(row).collect();
-    let says = match rows.first() {
-        Some(first) => {
-            format!("{} starts most, {} of the launches; {} in all.", first[0], first[1], count(all as u64))
-        }
-        None => String::new(),
+    let says = match all {
+        0 => String::new(),
+        all if all > LISTED => format!("Those who were refused most, of {}.", count(all as u64)),
+        _ => "Those who were refused most come first.".to_owned(),
     };
-    let head = vec!["Name", "Launches", "Refused", "Share", "Waited", "Mean wait"];
-    Figure { id: id.to_owned(), title: title.to_owned(), says, drawing: None, head, rows }
-}
-
-fn rules(census: &Census, called: &Called<'_>) -> Figure {
-    let mut sorted: Vec<_> = census.rules.iter().filter(|(_, rule)| rule.refused > 0).collect();
-    sorted.sort_unstable_by_key(|(name, rule)| (std::cmp::Reverse(rule.refused), *name));
-    let row = |(name, rule): &(&String, &super::census::Rule)| {
-        let message = (called.message)(name).unwrap_or_default();
-        vec![(*name).clone(), count(rule.refused), count(rule.denied), message]
-    };
+    let columns = vec![
+        words(head),
+        numbers("Launches"),
+        numbers("Refused"),
+        numbers("Share"),
+        numbers("Waited"),
+        numbers("Mean wait"),
+        numbers("Would refuse"),
+    ];
     Figure {
-        id: "rules".to_owned(),
-        title: "Refusals by rule".to_owned(),
-        says: sorted.first().map_or_else(String::new, |(name, rule)| {
-            format!("\"{name}\" refused most: {} launches.", count(rule.refused))
-        }),
+        id: id.to_owned(),
+        title: title.to_owned(),
+        says,
         drawing: None,
-        head: vec!["Rule", "Refused", "Denied", "What it says"],
+        columns,
         rows: sorted.iter().map(row).collect(),
     }
 }
 
-fn unprotected(census: &Census) -> Figure {
-    let rows = census.rules.iter().filter(|(_, rule)| rule.would_refuse > 0);
+fn rules(counts: &Counts, called: &Called<'_>) -> Figure {
+    let mut sorted: Vec<(&String, &Rule)> =
+        counts.rules.iter().filter(|(_, rule)| rule.started + rule.refused > 0).collect();
+    sorted.sort_by_key(|(name, rule)| (Reverse(rule.refused), Reverse(rule.started), *name));
+    let row = |(name, rule): &(&String, &Rule)| {
+        let message = (called.message)(name).unwrap_or_default();
+        vec![(*name).clone(), count(rule.started), count(rule.refused), count(rule.denied), message]
+    };
+    let says = match sorted.first() {
+        None => String::new(),
+        Some((_, worst)) if worst.refused == 0 => "No rule refused anything.".to_owned(),
+        Some((name, worst)) => format!("\"{name}\" refused most: {} launches.", count(worst.refused)),
+    };
+    Figure {
+        id: "rules".to_owned(),
+        title: "Rules".to_owned(),
+        says,
+        drawing: None,
+        columns: vec![
+            words("Rule"),
+            numbers("Started"),
+            numbers("Refused"),
+            numbers("Denied"),
+            words("What it says"),
+        ],
+        rows: sorted.iter().take(200).map(row).collect(),
+    }
+}
+
+fn unenforced(counts: &Counts) -> Figure {
+    let rules = counts.rules.iter().filter(|(_, rule)| rule.would_refuse > 0);
+    let rows: Vec<Vec<String>> =
+        rules.map(|(name, rule)| vec![name.clone(), count(rule.would_refuse)]).collect();
+    if rows.is_empty() {
+        return Figure::default();
+    }
     Figure {
         id: "unenforced".to_owned(),
         title: "What is not enforced".to_owned(),
         says: format!(
             "{} launches started that would have been refused, were everything enforced.",
-            count(census.unenforced)
+            count(counts.would_refuse)
         ),
         drawing: None,
-        head: vec!["Rule", "Would have refused"],
-        rows: rows.map(|(name, rule)| vec![name.clone(), count(rule.would_refuse)]).collect(),
+        columns: vec![words("Rule"), numbers("Would refuse")],
+        rows,
     }
 }
 

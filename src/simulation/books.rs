@@ -2,11 +2,10 @@
 //! use for how long.
 
 use super::{
-    fate::Fate,
     tally::{OfRepository, Outcome, Tally},
     traffic::Launch,
 };
-use crate::{policy::Hours, protocol::refusal::Refusal};
+use crate::{policy::Hours, protocol::refusal::Refusal, statistics::fate::Fate};
 
 /// Called for each launch with its number and what became of it.
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;

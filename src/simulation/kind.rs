@@ -150,6 +150,16 @@ impl Kinds {
         number
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
     /// The user of a kind.
     pub fn uid(&self, number: u32) -> u32 {
         self.kinds.get(number as usize).map_or(0, |kind| kind.uid)

@@ -10,18 +10,14 @@ mod agenda;
 pub mod books;
 pub mod dice;
 pub mod durations;
-pub mod fate;
-mod in_order;
 pub mod judge;
 pub mod kind;
 pub mod people;
 mod programs;
 pub mod recording;
 pub mod sweep;
-mod tables;
 pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod traffic;
-pub mod waits;
 pub mod world;

@@ -11,8 +11,8 @@ use super::{
     judge::{Judge, Terms},
     people::{Accounts, Remembered},
     tally::{LONG_WAIT, Outcome, Tally},
-    traffic::Traffic,
-    world::{Draw, play},
+    traffic::{Draw, Traffic},
+    world::play,
 };
 use crate::policy::Policy;
 
@@ -34,10 +34,34 @@ pub struct Trial<'t> {
 impl Trial<'_> {
     /// Plays everything once, and calls `see` for each launch.
     pub fn play(&self, policy: &Policy, number: u64, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
+        self.draw(policy, Draw { seed: self.seed, number, is_short: false }, see)
+    }
+
+    /// Plays everything once, as if each program of which nobody knows when it ended had ended at once.
+    pub fn play_short(&self, policy: &Policy, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
+        self.draw(policy, Draw { seed: self.seed, number: 0, is_short: true }, see)
+    }
+
+    fn draw(&self, policy: &Policy, draw: Draw, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
         let people = Remembered::new(self.accounts);
         let mut judge = Judge::new(policy, &people, self.terms, self.cpus);
-        let draw = Draw { seed: self.seed, number };
         play(&mut judge, self.traffic, policy.hours(), draw, see)
+    }
+
+    /// Launches that start or not, depending on when programs ended of which the log does not tell it.
+    pub fn undecided(&self, policy: &Policy) -> Vec<usize> {
+        if self.traffic.vague.is_empty() {
+            return Vec::new();
+        }
+        let mut long = vec![false; self.traffic.launches.len()];
+        let mut undecided = Vec::new();
+        self.play(policy, 0, &mut |launch, outcome| long[launch] = outcome.fate.has_started());
+        self.play_short(policy, &mut |launch, outcome| {
+            if long[launch] != outcome.fate.has_started() {
+                undecided.push(launch);
+            }
+        });
+        undecided
     }
 
     /// Plays everything so many times, each time with other durations where those are not known; once where
@@ -98,12 +122,14 @@ pub struct Row {
     pub long_waits: f64,
     /// How many refusals there are on a day.
     pub refusals: f64,
+    /// Whether the log tells enough to say so.
+    pub is_known: bool,
 }
 
 impl Row {
     /// Of a repository, from what was counted.
     #[expect(clippy::cast_precision_loss, reason = "shares")]
-    pub fn of(limit: u32, name: &str, tally: &Tally, traffic: &Traffic) -> Self {
+    pub fn of(limit: u32, name: &str, tally: &Tally, traffic: &Traffic, is_known: bool) -> Self {
         let of = tally.repositories.get(name).cloned().unwrap_or_default();
         let all = of.cell.launches.max(1) as f64;
         let span = traffic.end.saturating_sub(traffic.begin()).max(1) as f64;
@@ -115,8 +141,9 @@ impl Row {
             waits: [50.0, 95.0, 99.0, 100.0].map(|percent| of.waits.percentile(percent)),
             used: of.slot_time as f64 / span,
             most: of.most,
-            long_waits: of.waits.from(LONG_WAIT) as f64 / traffic.days(),
+            long_waits: of.waits.at_least(LONG_WAIT) as f64 / traffic.days(),
             refusals: of.cell.refused as f64 / traffic.days(),
+            is_known,
         }
     }
 }

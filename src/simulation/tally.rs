@@ -3,58 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{fate::Fate, waits::Waits};
+use crate::statistics::{cell::Cell, distribution::Distribution, fate::Fate};
 
 /// So long a wait is one that people complain of.
 pub const LONG_WAIT: u64 = 300_000_000;
-
-/// Some launches.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Cell {
-    /// All of them.
-    pub launches: u64,
-    /// Started without a wait.
-    pub at_once: u64,
-    /// Started after one.
-    pub waited: u64,
-    /// Not started, those included that waited in vain.
-    pub refused: u64,
-    /// How long those waited that did, in microseconds.
-    pub wait: u64,
-    /// Refused, and started in the log.
-    pub newly_refused: u64,
-    /// Started, and refused in the log.
-    pub newly_started: u64,
-}
-
-impl Cell {
-    /// Adds one launch.
-    pub fn add(&mut self, fate: Fate, wait: u64, then: Option<Fate>) {
-        self.launches += 1;
-        match fate {
-            Fate::AtOnce => self.at_once += 1,
-            Fate::Waited => self.waited += 1,
-            Fate::Refused | Fate::TimedOut => self.refused += 1,
-        }
-        self.wait += wait;
-        if let Some(then) = then {
-            self.newly_refused += u64::from(then.has_started() && !fate.has_started());
-            self.newly_started += u64::from(!then.has_started() && fate.has_started());
-        }
-    }
-
-    /// Adds others.
-    pub fn merge(&mut self, other: &Self) {
-        let Self { launches, at_once, waited, refused, wait, newly_refused, newly_started } = other;
-        self.launches += launches;
-        self.at_once += at_once;
-        self.waited += waited;
-        self.refused += refused;
-        self.wait += wait;
-        self.newly_refused += newly_refused;
-        self.newly_started += newly_started;
-    }
-}
 
 /// One repository.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -63,7 +15,7 @@ pub struct OfRepository {
     /// of.
     pub cell: Cell,
     /// How long those waited that started, with those that did not wait at all.
-    pub waits: Waits,
+    pub waits: Distribution,
     /// The highest limit that a launch had.
     pub limit: u64,
     /// How many slots were held, at most.
@@ -78,7 +30,7 @@ pub struct Tally {
     /// All launches.
     pub all: Cell,
     /// How long those waited that started.
-    pub waits: Waits,
+    pub waits: Distribution,
     /// By the number of the kind.
     pub kinds: Vec<Cell>,
     /// By name.
@@ -131,12 +83,4 @@ impl Tally {
         }
         cells
     }
-}
-
-/// What is counted under a name, which is copied only once.
-pub fn named<'m, V: Default>(counted: &'m mut BTreeMap<String, V>, name: &str) -> &'m mut V {
-    if !counted.contains_key(name) {
-        counted.insert(name.to_owned(), V::default());
-    }
-    counted.get_mut(name).unwrap_or_else(|| unreachable!("it was put there"))
 }

@@ -4,7 +4,6 @@ use jiff::tz::TimeZone;
 
 use super::{
     dice::Dice,
-    fate::Fate,
     judge::Terms,
     kind::Kind,
     people::Accounts,
@@ -14,6 +13,7 @@ use super::{
 };
 use crate::{
     policy::{Hours, Policy},
+    statistics::fate::Fate,
     terms::names::{LookupError, Names},
 };
 
@@ -170,7 +170,7 @@ fn a_look_tells_which_end_came_before_it() {
     let event = |text: &str| {
         let (kind, rest) = text.split_once(' ').unwrap_or_default();
         let text = format!(
-            "{{\"time\":1,\"event\":\"{kind}\",\"command\":\"matlab\",\"uid\":1,\"host\":\"ws1\",{rest}}}"
+            "{{\"time\":1790000000000,\"event\":\"{kind}\",\"command\":\"matlab\",\"uid\":1,\"host\":\"ws1\",{rest}}}"
         );
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
     };
@@ -178,14 +178,14 @@ fn a_look_tells_which_end_came_before_it() {
     let started = |pid: u32, decided: u32, slot: u32, used: u32| {
         let seats = seats(&format!(",\"used\":{used}"));
         format!(
-            "started \"pid\":{pid},\"decided\":{decided},\"repositories\":[\"seats={slot}\"],{seats},\"launch\":{{}}"
+            "started \"pid\":{pid},\"decided\":1790000000000{decided},\"repositories\":[\"seats={slot}\"],{seats},\"launch\":{{}}"
         )
     };
-    let ended = |pid: u32, decided: u32| format!("ended \"pid\":{pid},\"decided\":{decided}");
+    let ended = |pid: u32, decided: u32| format!("ended \"pid\":{pid},\"decided\":1790000000000{decided}");
     let refused = |decided: u32| {
         let seats = seats(",\"room\":1");
         format!(
-            "refused \"pid\":9,\"decided\":{decided},\"repositories\":[\"tokens\"],{seats},\"launch\":{{}}"
+            "refused \"pid\":9,\"decided\":1790000000000{decided},\"repositories\":[\"tokens\"],{seats},\"launch\":{{}}"
         )
     };
     let mut recording = Recording::new(Reading::default(), Hours::in_zone(TimeZone::UTC));

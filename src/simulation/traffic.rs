@@ -1,7 +1,10 @@
 //! The launches of a log, in the order in which they came: sixteen bytes for each, so that a year of a large
 //! site is a hundred megabytes.
 
-use super::{dice::Dice, durations::Durations, fate::Fate, kind::Kind, tally::Tally};
+use std::collections::HashMap;
+
+use super::{dice::Dice, durations::Durations, kind::Kind, tally::Tally};
+use crate::statistics::{fate::Fate, usage::Ends};
 
 /// One launch.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +58,7 @@ impl Launch {
         }
     }
 
-    /// Says how long it ran.
+    /// Says how long it ran, at most.
     pub(super) fn set_lasted(&mut self, micros: u64) {
         self.set_packed(packed(micros));
     }
@@ -71,15 +74,15 @@ fn packed(micros: u64) -> u64 {
     if micros < MILLIS { micros } else { (MILLIS + micros / 1000).min(UNKNOWN - 1) }
 }
 
-/// How well the ends of the launches are known.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Ends {
-    /// Somebody saw them.
-    pub exact: u64,
-    /// Between two looks, or before the slot was taken again.
-    pub bounded: u64,
-    /// Still running when the log ends, as far as it tells.
-    pub open: u64,
+/// Which try it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draw {
+    /// What the draws begin with.
+    pub seed: u64,
+    /// How many came before.
+    pub number: u64,
+    /// Whether programs of which nobody knows when they ended end at once, and not as late as they can have.
+    pub is_short: bool,
 }
 
 /// A log, as far as a policy can be tried on it.
@@ -95,6 +98,8 @@ pub struct Traffic {
     pub durations: Durations,
     /// How well that is known.
     pub ends: Ends,
+    /// For launches of which nobody knows when they ended, by number, how long they ran at least.
+    pub vague: HashMap<usize, u64>,
     /// What became of them then.
     pub then: Tally,
     /// The last moment of the log, in microseconds since 1970.
@@ -118,12 +123,13 @@ impl Traffic {
     }
 
     /// How long a launch runs: as it did, or as its like did. Says whether that was drawn.
-    pub fn lasts(&self, index: usize, seed: u64, draw: u64) -> (u64, bool) {
+    pub fn lasts(&self, index: usize, draw: Draw) -> (u64, bool) {
         let launch = self.launches[index];
         if let Some(lasted) = launch.lasted() {
-            return (lasted, false);
+            let shortest = self.vague.get(&index).filter(|_| draw.is_short);
+            return (shortest.copied().unwrap_or(lasted), false);
         }
-        let mut dice = Dice::of_launch(seed, draw, index as u64);
+        let mut dice = Dice::of_launch(draw.seed, draw.number, index as u64);
         let kind = launch.kind as usize;
         let drawn = self.durations.draw(self.kinds[kind].uid, self.commands[kind], &mut dice);
         (drawn.unwrap_or(0), true)

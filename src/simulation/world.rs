@@ -11,11 +11,10 @@ use std::{
 use super::{
     agenda::{Agenda, Event},
     books::{Books, See},
-    fate::Fate,
     judge::{Judge, Needs, Plan},
     programs::{Programs, Running},
     tally::Tally,
-    traffic::Traffic,
+    traffic::{Draw, Traffic},
 };
 use crate::{
     keeper::{Class, held::Held, memory, table::Keepers},
@@ -27,18 +26,10 @@ use crate::{
         grant::Grant,
         place_in_line::PlaceInLine,
     },
+    statistics::fate::Fate,
     sys::descriptor::{DEFAULT_FLOOR, Inherited},
     terms::{launch::Launch, location::Location},
 };
-
-/// Which try it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Draw {
-    /// What the draws begin with.
-    pub seed: u64,
-    /// How many came before.
-    pub number: u64,
-}
 
 /// A world.
 pub struct World<'w, 'p, 's> {
@@ -235,7 +226,7 @@ impl<'p> World<'_, 'p, '_> {
         for (of, count) in &slots {
             self.books.change(*of, self.now, i64::try_from(*count).unwrap_or(0));
         }
-        let (lasts, is_drawn) = self.traffic.lasts(waiting.launch, self.draw.seed, self.draw.number);
+        let (lasts, is_drawn) = self.traffic.lasts(waiting.launch, self.draw);
         if is_drawn {
             self.books.count_drawn();
         }

@@ -34,13 +34,13 @@ fn roll_out() {
     assert_eq!(site.held_numbers("simulations.lock").len(), 6);
     let from_home = simulate(&site, "dan").directory("home").spawn();
     drop((seventh, from_home));
-    // "What would have been refused is logged, and `rungate history --summary` says whom the caps would have
+    // "What would have been refused is logged, and `rungate report` says whom the caps would have
     // hit."
     let log = fs::read_to_string(site.path("work/log.jsonl")).expect("a log");
     let would_refuse: Vec<&str> = log.lines().filter(|line| line.contains("\"would-refuse\"")).collect();
     assert!(would_refuse.iter().any(|line| line.contains("simulations")), "{log}");
     assert!(would_refuse.iter().any(|line| line.contains("no simulations from home directories")), "{log}");
-    let summary = site.test().args(["history", "--summary", "$DIR/work/log.jsonl"]).outcome();
+    let summary = site.test().args(["report", "$DIR/work/log.jsonl"]).outcome();
     for rule in ["simulations", "no simulations from home directories"] {
         assert!(summary.stdout.contains(rule), "{summary:?}");
     }

@@ -4,7 +4,6 @@
 mod site;
 
 use std::{
-    collections::BTreeMap,
     io,
     path::Path,
     time::{SystemTime, UNIX_EPOCH},
@@ -12,24 +11,21 @@ use std::{
 
 use crate::{
     cli::MetricsArguments,
-    commands::{
-        history,
-        shared::{listed_file::ListedFile, listing, print, repositories, situation::Situation, unseen_ends},
-    },
+    commands::shared::{listed_file::ListedFile, listing, logs, print, repositories, situation::Situation},
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
     keeper::{Waiter, error::KeeperError, file::survey::Survey},
-    log::{
-        self,
-        event::{Event, Kind as EventKind},
-        history::Skipped,
-    },
+    log::{self, history::Skipped},
     output::{
         exposition::{Exposition, Kind},
         stream,
     },
-    policy::{Log, LogEvents, Policy},
+    policy::{Log, LogEvents, Policy, Repository},
+    statistics::{
+        counts::{Counts, Reason, Repository as Counted, Statistics},
+        joiner::Reading,
+    },
     sys::{failure::errno_of, replaced_file},
 };
 
@@ -40,9 +36,6 @@ const MODE: u32 = 0o644;
 pub(super) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let (policy, faults) = situation.salvage_policy(arguments.policy.policy.clone());
-    if situation.credentials.uid == 0 {
-        unseen_ends::look(&policy, &situation.host);
-    }
     let mut exposition = Exposition::default();
     let version = [("version", Some(env!("CARGO_PKG_VERSION")))];
     exposition.family("rungate_build_info", Kind::Gauge, "The version of rungate.").sample(&version, 1);
@@ -72,9 +65,9 @@ pub(super) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
     }
     add_surveys(&mut exposition, &surveyed);
     site::add(&mut exposition, &policy);
-    if let Some((path, log)) = history::file_of(&policy, &situation.host) {
-        match Counts::of(&path) {
-            Ok(counts) => counts.add_to(&mut exposition, &policy, log),
+    if let Some((path, log)) = logs::file_of(&policy, &situation.host) {
+        match counts_of(&path, &policy) {
+            Ok(counts) => add_counts(&mut exposition, &counts, &policy, log),
             Err(error) => {
                 let reason = errno_of(&error).desc();
                 stream::complain(&format!("rungate: the log {} cannot be read: {reason}", visible(&path)));
@@ -209,111 +202,59 @@ fn labels(file: &ListedFile) -> [(&'static str, Option<&str>); 2] {
     [("repository", Some(&file.name)), ("member", file.member.as_deref())]
 }
 
-/// The totals of a log. They start again when the log is rotated, as counters may.
-#[derive(Default)]
-struct Counts {
-    starts: BTreeMap<String, u64>,
-    /// By repository (none where a rule refused), reason, and whether the refusal was enforced.
-    refusals: BTreeMap<(Option<String>, &'static str, bool), u64>,
-    expired: BTreeMap<String, u64>,
+/// The totals of the log as it is now. They start again when the log is rotated, as counters may.
+fn counts_of(path: &Path, policy: &Policy) -> io::Result<Counts> {
+    let names = policy.repositories().iter().map(Repository::shown_name);
+    let counts = Counts::new(policy.hours(), names, [].into_iter());
+    let mut statistics = Statistics::new(Reading::default(), counts);
+    match log::history::each(path, |event| drop(statistics.see(event))) {
+        // What is no event does not count; what was too long may have hidden some.
+        Ok(skipped) => logs::complain_of(Skipped { others: 0, ..skipped }, path),
+        // One that is not there yet has none.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(statistics.finish())
 }
 
-impl Counts {
-    /// Counts the events of a log. One that is not there yet has none.
-    fn of(path: &Path) -> io::Result<Self> {
-        let mut counts = Self::default();
-        match log::history::each(path, |event| counts.count(&event)) {
-            Ok(skipped) => {
-                // What is no event does not count; what was too long may have hidden some.
-                history::complain_of(Skipped { others: 0, ..skipped }, path);
-                Ok(counts)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(counts),
-            Err(error) => Err(error),
+/// Every repository of the policy has its counters from the start: a rate needs two values.
+fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log: &Log) {
+    let is_known = |name: &str| policy.repositories().iter().any(|known| known.shown_name() == name);
+    let mut refusals = exposition.family(
+        "rungate_refusals_total",
+        Kind::Counter,
+        "Launches that were refused, or would have been, as the log has them; one counts for each repository that refused.",
+    );
+    let mut sample = |repository: Option<&str>, (reason, is_enforced): Reason, count: u64| {
+        let enforced = if is_enforced { "true" } else { "false" };
+        let labels = [("repository", repository), ("reason", Some(reason)), ("enforced", Some(enforced))];
+        refusals.sample(&labels, count);
+    };
+    counts.refusals.iter().for_each(|(reason, count)| sample(None, *reason, *count));
+    for (name, of) in counts.repositories.iter() {
+        if is_known(name) && !of.refusals.contains_key(&("full", true)) {
+            sample(Some(name), ("full", true), 0);
         }
+        of.refusals.iter().for_each(|(reason, count)| sample(Some(name), *reason, *count));
     }
-
-    fn count(&mut self, event: &Event) {
-        match event.event {
-            EventKind::Started => add(&mut self.starts, event),
-            EventKind::Expired if event.has_left() => add(&mut self.expired, event),
-            EventKind::Refused | EventKind::WouldRefuse | EventKind::TooSoon => {
-                let key = |repository| (repository, reason(event), event.event != EventKind::WouldRefuse);
-                if event.repositories.is_empty() {
-                    *self.refusals.entry(key(None)).or_default() += 1;
-                }
-                for repository in &event.repositories {
-                    *self.refusals.entry(key(Some(name_of(repository)))).or_default() += 1;
-                }
+    let mut family = |name, help: &str, value: fn(&Counted) -> u64| {
+        let mut family = exposition.family(name, Kind::Counter, help);
+        for (repository, of) in counts.repositories.iter() {
+            if is_known(repository) || value(of) > 0 {
+                family.sample(&[("repository", Some(repository))], value(of));
             }
-            EventKind::Expired | EventKind::Waited | EventKind::Ended => {}
         }
-    }
-
-    /// Every repository of the policy has its counters from the start: a rate needs two values.
-    fn add_to(mut self, exposition: &mut Exposition, policy: &Policy, log: &Log) {
-        for repository in policy.repositories() {
-            let name = repository.shown_name().to_owned();
-            self.refusals.entry((Some(name.clone()), "full", true)).or_default();
-            self.starts.entry(name.clone()).or_default();
-            self.expired.entry(name).or_default();
-        }
-        let mut refusals = exposition.family(
-            "rungate_refusals_total",
-            Kind::Counter,
-            "Launches that were refused, or would have been, as the log has them; one counts for each repository that refused.",
-        );
-        for ((repository, reason, enforced), count) in &self.refusals {
-            let enforced = if *enforced { "true" } else { "false" };
-            refusals.sample(
-                &[
-                    ("repository", repository.as_deref()),
-                    ("reason", Some(reason)),
-                    ("enforced", Some(enforced)),
-                ],
-                count,
-            );
-        }
-        let mut family = |name, help: &str, counts: &BTreeMap<String, u64>| {
-            let mut family = exposition.family(name, Kind::Counter, help);
-            for (repository, count) in counts {
-                family.sample(&[("repository", Some(repository))], count);
-            }
-        };
+    };
+    family(
+        "rungate_expired_holders_total",
+        "Overdue holders that were ended or had just left, as the log has them.",
+        |of| of.expired,
+    );
+    if log.events == LogEvents::All {
         family(
-            "rungate_expired_holders_total",
-            "Overdue holders that were ended or had just left, as the log has them.",
-            &self.expired,
+            "rungate_starts_total",
+            "Programs that were started with a slot, as the log has them.",
+            |of| of.cell.started(),
         );
-        if log.events == LogEvents::All {
-            family(
-                "rungate_starts_total",
-                "Programs that were started with a slot, as the log has them.",
-                &self.starts,
-            );
-        }
-    }
-}
-
-fn add(counts: &mut BTreeMap<String, u64>, event: &Event) {
-    for repository in &event.repositories {
-        *counts.entry(name_of(repository)).or_default() += 1;
-    }
-}
-
-/// The repository of `seats=7` and of `seats [ann]`.
-fn name_of(repository: &str) -> String {
-    let name = repository.split('=').next().unwrap_or(repository);
-    name.split(" [").next().unwrap_or(name).to_owned()
-}
-
-/// Why somebody was refused.
-fn reason(event: &Event) -> &'static str {
-    match (event.event, event.status.as_deref()) {
-        (EventKind::TooSoon, _) => "too-soon",
-        (_, Some("timed out")) => "timed-out",
-        (_, Some("unmatched")) => "unmatched",
-        _ if event.repositories.is_empty() => "denied",
-        _ => "full",
     }
 }

@@ -2,7 +2,7 @@
 //! has to start again, at once or after a wait. One that was refused and would start now is told, and is no
 //! failure: most changes are made for that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,8 @@ use crate::{
     escape::visible,
     output::figures::count,
     policy::Policy,
-    simulation::{fate::Fate, judge::Terms, sweep::Trial},
+    simulation::{judge::Terms, sweep::Trial},
+    statistics::fate::Fate,
     terms::names::Names,
 };
 
@@ -36,6 +37,8 @@ pub(super) struct FromLog {
     refused: Vec<Changed>,
     /// Who was refused, and would start.
     started: Vec<Changed>,
+    /// Launches that would start or not, depending on ends that the log does not tell.
+    undecided: u64,
 }
 
 impl FromLog {
@@ -49,9 +52,13 @@ impl FromLog {
         let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
         let trial =
             Trial { traffic: &traffic, accounts: &accounts, terms: Terms::default(), cpus: 1, seed: 1 };
+        let undecided: HashSet<usize> = trial.undecided(policy).into_iter().collect();
         let mut changes: BTreeMap<(u32, Fate, Fate), u64> = BTreeMap::new();
         trial.play(policy, 0, &mut |launch, outcome| {
             let then = outcome.then.unwrap_or(outcome.fate);
+            if undecided.contains(&launch) {
+                return;
+            }
             if then.has_started() != outcome.fate.has_started() {
                 *changes.entry((traffic.launches[launch].kind, then, outcome.fate)).or_default() += 1;
             }
@@ -72,7 +79,12 @@ impl FromLog {
         let mut changed: Vec<Changed> = changed.collect();
         changed.sort_by_key(|changed| std::cmp::Reverse(changed.launches));
         let (refused, started) = changed.into_iter().partition(|changed| changed.then.has_started());
-        Ok(Self { launches: traffic.launches.len() as u64, refused, started })
+        Ok(Self {
+            launches: traffic.launches.len() as u64,
+            refused,
+            started,
+            undecided: undecided.len() as u64,
+        })
     }
 
     /// Whether nobody is refused who was not.
@@ -83,7 +95,15 @@ impl FromLog {
     /// In words: whom it would refuse, and who would start.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
-        if self.has_passed() {
+        if self.undecided > 0 {
+            text = format!(
+                "{} launches of the log: unknown for {}, because the log does not tell when programs ended before them\n\
+                 To have ends logged, set replay = true in [log] and run \"rungate expire\" every few minutes, or set hold \
+                 = \"supervisor\".\n",
+                count(self.launches),
+                count(self.undecided)
+            );
+        } else if self.has_passed() {
             text = format!("{} launches of the log: nobody is refused who was not\n", count(self.launches));
         }
         text.extend(self.refused.iter().chain(&self.started).map(Changed::to_text));
@@ -93,7 +113,8 @@ impl FromLog {
     /// For scripts.
     pub(super) fn to_json(&self) -> Value {
         let all = |changed: &[Changed]| changed.iter().map(Changed::to_json).collect::<Vec<_>>();
-        json!({ "launches": self.launches, "refused": all(&self.refused), "started": all(&self.started) })
+        let (refused, started) = (all(&self.refused), all(&self.started));
+        json!({ "launches": self.launches, "refused": refused, "started": started, "unknown": self.undecided })
     }
 }
 

@@ -1,28 +1,36 @@
-//! `rungate report`: what logs tell, as a page that can be mailed, or as the numbers behind it.
+//! `rungate report`: what logs come to, as text, as a page that can be mailed, or as JSON.
 
-use std::time::{Duration, UNIX_EPOCH};
+mod outcomes;
+mod to_json;
 
-use serde_json::{Map, Value, json};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use crate::{
     cli::ReportArguments,
-    commands::{
-        history,
-        shared::{brought_accounts::KnownAccounts, print, situation::Situation},
+    commands::shared::{
+        brought_accounts::KnownAccounts,
+        logs::{self, Covered, single_tables},
+        print,
+        situation::Situation,
     },
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    output::{clock::Clock, figures::count, json},
-    policy::{Hours, Policy},
+    output::{age::age, clock::Clock, figures::count, json, wrapped::answer},
+    policy::{Limit, Policy, Repository, Rule},
     report::{
-        census::Census,
-        figure::Figure,
-        figures::{Called, figures},
-        openmetrics::openmetrics,
-        page::page,
+        figures::{self, Called},
+        page::Page,
+        programs::programs,
+        text,
     },
-    sys::replaced_file,
+    simulation::recording::{Reading, Recording},
+    statistics::{counts::Counts, joiner},
+    sys::{replaced_file, terminal},
     terms::names::Names,
 };
 
@@ -32,102 +40,124 @@ const MODE: u32 = 0o644;
 /// Prints or writes it.
 pub(super) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
-    // A log can be told of without any policy; only what rules have to say is missing then.
-    let policy = situation.load_silently(arguments.policy.policy.clone()).unwrap_or_default();
-    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
-    let census = census(&situation, &policy, arguments)?;
-    let text = if arguments.openmetrics {
-        openmetrics(&census)
-    } else {
-        let figures = drawn(&census, &policy, &accounts);
-        match (arguments.json, arguments.csv) {
-            (true, _) => json::render(&to_json(&figures)),
-            (_, true) => to_csv(&figures),
-            _ => page(&arguments.title, &subtitle(&census, &policy), &figures),
+    // A log can be told of without any policy, unless one was named.
+    let named = arguments.policy.policy.clone();
+    let load = || match &named {
+        // As if it were the system's: one table for all users.
+        Some(path) => {
+            let files = [situation.directory.join(path)];
+            situation.load_files(&files).map_err(|faults| situation.faulty_files(&faults, &files))
         }
+        None => situation.load_silently(None),
     };
-    let Some(output) = &arguments.output else { return print(&text) };
-    let path = situation.directory.join(output);
-    replaced_file::replace(&path, text.as_bytes(), MODE).map_err(|failure| {
-        Error::new(ExitStatus::System, format!("{} cannot be written: {failure}", visible(&path)))
-    })?;
-    Ok(ExitStatus::Success as u8)
-}
-
-fn census(situation: &Situation, policy: &Policy, arguments: &ReportArguments) -> Result<Census, Error> {
-    let mut census = Census::new(Hours::in_zone(policy.time_zone()));
-    history::each_of(situation, &arguments.files, &arguments.span, &mut |event| {
-        census.see(&event);
-        Some(event)
-    })?;
-    census.close();
-    if census.span.is_none() {
-        return Err(Error::new(ExitStatus::Usage, "the log tells of nothing").advise(
-            "Refusals are in it where the policy says: [log]; starts too with events = \"all\"".to_owned(),
-        ));
-    }
-    Ok(census)
-}
-
-fn drawn(census: &Census, policy: &Policy, accounts: &KnownAccounts) -> Vec<Figure> {
+    let policy = match load() {
+        Err(error) if named.is_some() => return Err(error),
+        read => read.unwrap_or_default(),
+    };
+    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+    let reading = Reading {
+        looks: policy.looks(),
+        tables: joiner::Reading { is_by_host: false, single: single_tables(&policy) },
+        seed: 1,
+        most: Some(outcomes::MOST),
+    };
+    let names = policy.repositories().iter().map(Repository::shown_name);
+    let rules = policy.rules().iter().map(Rule::shown_name);
+    let counts = Counts::new(policy.hours(), names, rules);
+    let mut recording = Recording::counted(reading, policy.hours(), counts);
+    let covered =
+        logs::each_of(&situation, &arguments.files, named.clone(), &arguments.span, &mut |event| {
+            recording.see(event)
+        })?;
+    let (traffic, counts) = recording.finish_counted();
+    let outcomes =
+        traffic.map(|traffic| outcomes::of(&traffic, &counts, &accounts, &policy, &load)).unwrap_or_default();
+    let (programs, more) = programs(&counts, &limits(&policy), &outcomes);
     let user = |uid: u32| accounts.user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string());
     let group = |gid: u32| accounts.group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
     let message = |name: &str| -> Option<String> {
         let rule = policy.rules().iter().find(|rule| rule.shown_name() == name)?;
         rule.message().map(str::to_owned)
     };
-    figures(census, &Called { user: &user, group: &group, message: &message, zone: policy.time_zone() })
+    let called = Called { user: &user, group: &group, message: &message, zone: policy.time_zone() };
+    if arguments.json {
+        return print(&json::render(&to_json::all(&counts, &programs, &called, &covered)));
+    }
+    let subtitle = subtitle(&counts, &policy, &covered);
+    let mut doubts = figures::doubts(&counts);
+    if counts.all.launches == 0 {
+        doubts.insert(0, nothing(arguments));
+    }
+    let table = figures::answer(&programs, more);
+    let uses = figures::uses(&counts, &programs, &called);
+    let details = figures::details(&counts, &programs, &called);
+    let Some(output) = &arguments.html else {
+        let mut parts = vec![text::answer(&subtitle, &table, &programs, &doubts)];
+        parts.push(text::uses(&programs, &uses, terminal::columns()));
+        parts.extend(details.iter().map(text::figure));
+        parts.retain(|part| !part.is_empty());
+        return print(&answer(&parts.join("\n")));
+    };
+    let figures: Vec<_> = uses.into_iter().chain(details).collect();
+    let page = Page {
+        title: &arguments.title,
+        subtitle: &subtitle,
+        answer: &table,
+        programs: &programs,
+        doubts: &doubts,
+        figures: &figures,
+    };
+    let html = page.to_html();
+    if output == Path::new("-") {
+        return print(&html);
+    }
+    let path = situation.directory.join(output);
+    replaced_file::replace(&path, html.as_bytes(), MODE).map_err(|failure| {
+        Error::new(ExitStatus::System, format!("{} cannot be written: {failure}", visible(&path)))
+    })?;
+    Ok(ExitStatus::Success as u8)
 }
 
-fn subtitle(census: &Census, policy: &Policy) -> String {
-    let clock = Clock::in_zone(policy.time_zone());
-    let (begin, end) = census.span.unwrap_or_default();
-    let moment = |micros: u64| clock.day_and_time(UNIX_EPOCH + Duration::from_micros(micros));
+/// Where the log tells of no launch.
+fn nothing(arguments: &ReportArguments) -> String {
+    let span = if arguments.span.since.is_some() || arguments.span.until.is_some() {
+        " in this span of time"
+    } else {
+        ""
+    };
     format!(
-        "{} launches of {} users, {} to {}",
-        count(census.all.launches),
-        count(census.users.len() as u64),
-        moment(begin),
-        moment(end)
+        "The log has no launch{span}. Refusals are in it where the policy has a [log] section, and starts with events = \"all\"."
     )
 }
 
-/// For each figure its rows, each an object by the titles of the columns.
-fn to_json(figures: &[Figure]) -> Value {
-    let row = |figure: &Figure, row: &Vec<String>| -> Value {
-        let fields = figure.head.iter().zip(row).map(|(name, value)| ((*name).to_owned(), json!(value)));
-        Value::Object(fields.collect::<Map<String, Value>>())
+/// The limits of a policy, where they do not depend on the machine.
+fn limits(policy: &Policy) -> BTreeMap<String, u64> {
+    let fixed = |repository: &Repository| match repository.limit() {
+        Limit::Fixed(limit) => Some((repository.shown_name().to_owned(), u64::from(limit))),
+        Limit::PerCpu(_) => None,
     };
-    let figure = |figure: &Figure| {
-        json!({
-            "id": figure.id,
-            "title": figure.title,
-            "says": figure.says,
-            "rows": figure.rows.iter().map(|cells| row(figure, cells)).collect::<Vec<_>>(),
-        })
-    };
-    json!({ "figures": figures.iter().map(figure).collect::<Vec<_>>() })
+    policy.repositories().iter().filter_map(fixed).collect()
 }
 
-/// One line for each cell: spreadsheets make a table of any of them.
-fn to_csv(figures: &[Figure]) -> String {
-    let mut text = "figure,row,column,value\n".to_owned();
-    for figure in figures {
-        for (number, row) in figure.rows.iter().enumerate() {
-            for (name, value) in figure.head.iter().zip(row) {
-                let number = (number + 1).to_string();
-                let cells = [figure.id.as_str(), number.as_str(), name, value.as_str()];
-                text.push_str(&cells.map(quoted).join(","));
-                text.push('\n');
-            }
-        }
+/// How much it is, and of which time.
+fn subtitle(counts: &Counts, policy: &Policy, covered: &Covered) -> String {
+    let launches = match counts.all.launches {
+        1 => "1 launch".to_owned(),
+        more => format!("{} launches", count(more)),
+    };
+    let users = match counts.users.len() {
+        1 => "1 user".to_owned(),
+        more => format!("{} users", count(more as u64)),
+    };
+    let mut text = format!("{launches} of {users}");
+    if let Some((begin, end)) = counts.closing.span {
+        let clock = Clock::in_zone(policy.time_zone());
+        let moment = |micros: u64| clock.day_and_time_of_year(UNIX_EPOCH + Duration::from_micros(micros));
+        text +=
+            &format!(", {} to {} ({})", moment(begin), moment(end), age(Duration::from_micros(end - begin)));
+    }
+    if let Some(covered) = covered.to_text() {
+        text += &format!("; read from {covered}");
     }
     text
-}
-
-/// A cell: in quotes where it has a comma, and never a formula for whoever opens it.
-fn quoted(cell: &str) -> String {
-    let text = visible(cell);
-    let text = if text.starts_with(['=', '+', '@', '\t']) { format!("'{text}") } else { text };
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -8,6 +8,7 @@ pub(super) mod journal;
 mod known_values;
 pub(super) mod listed_file;
 pub(super) mod listing;
+pub(super) mod logs;
 pub(super) mod names;
 mod owner;
 pub(super) mod repositories;

@@ -1,11 +1,11 @@
 //! Ends that nobody saw: where rungate became the program, no process of ours is left to write that it has
-//! ended. So whoever looks regularly (`rungate expire`, `rungate metrics`) writes it for them, with the
+//! ended. So whoever looks regularly (`rungate expire`) writes it for them, with the
 //! bounds that it knows: it had not ended at the look before, and has by now. Where the agent has seen it, it
 //! knows the moment. What is still open is kept beside the log, so that each look reads only what is new.
 
 use std::{
     ffi::OsStr,
-    fs::File,
+    fs::{self, DirEntry, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -100,14 +100,34 @@ fn bookmark_of(log: &Path) -> PathBuf {
 
 /// Reads what was written since: from the start where the log is another file.
 fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
-    let mut file = File::open(path)?;
+    let file = File::open(path)?;
     let status = file.metadata()?;
     let (known, length) = ((status.dev(), status.ino()), status.len());
+    if bookmark.file != known {
+        // What was written after the last look and before the rotation.
+        let rotated = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+        let is_it = |entry: &DirEntry| {
+            entry
+                .metadata()
+                .is_ok_and(|status| (status.dev(), status.ino()) == bookmark.file && status.is_file())
+        };
+        if let Some(before) = rotated.flatten().find(is_it)
+            && let Ok(before) = File::open(before.path())
+        {
+            let length = before.metadata()?.len();
+            read_rest(bookmark, before, length, host)?;
+        }
+    }
     if bookmark.file != known || bookmark.offset > length {
         (bookmark.file, bookmark.offset) = (known, 0);
     }
+    read_rest(bookmark, file, length, host)
+}
+
+/// Reads a file from where the last look ended.
+fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<()> {
     file.seek(SeekFrom::Start(bookmark.offset))?;
-    let rest = file.take(length - bookmark.offset);
+    let rest = file.take(length.saturating_sub(bookmark.offset));
     for event in Reader::new(BufReader::new(rest)) {
         let event = event?;
         if event.host != host {

@@ -5,10 +5,8 @@ use crate::{
     commands::shared::brought_accounts::KnownAccounts,
     output::clock::Clock,
     policy::Policy,
-    simulation::{
-        tally::{Cell, Tally},
-        traffic::Traffic,
-    },
+    simulation::{tally::Tally, traffic::Traffic},
+    statistics::cell::Cell,
     terms::names::Names,
 };
 

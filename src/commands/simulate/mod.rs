@@ -1,7 +1,6 @@
 //! `rungate simulate`: the launches of a log under another policy.
 
 mod material;
-mod read;
 mod sweep;
 mod text;
 mod to_json;
@@ -11,7 +10,12 @@ use std::path::{Path, PathBuf};
 use self::{material::Material, sweep::Sweep, text::Compared};
 use crate::{
     cli::{SimulateArguments, Span},
-    commands::shared::{brought_accounts::KnownAccounts, print, situation::Situation},
+    commands::shared::{
+        brought_accounts::KnownAccounts,
+        logs::{self, single_tables},
+        print,
+        situation::Situation,
+    },
     error::Error,
     escape::Show,
     exit_status::ExitStatus,
@@ -23,6 +27,7 @@ use crate::{
         sweep::Trial,
         traffic::Traffic,
     },
+    statistics::joiner,
 };
 
 /// Whether a file has the name of a log, rotated and compressed as it may be.
@@ -61,6 +66,14 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     let trial =
         Trial { traffic: &traffic, accounts: &accounts, terms, cpus: arguments.cpus, seed: arguments.seed };
     let material = Material { arguments, traffic: &traffic, accounts: &accounts, policy: &policy };
+    let undecided = if sweep.is_some() { Vec::new() } else { trial.undecided(&policy) };
+    if !undecided.is_empty() {
+        return print(&if arguments.json {
+            json::render(&to_json::unknown(&material, &undecided))
+        } else {
+            answer(&text::unknown(&material, &undecided))
+        });
+    }
     if let Some(sweep) = sweep {
         let swept = sweep.play(&trial, &load)?;
         return print(&if arguments.json {
@@ -80,8 +93,20 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
 
 /// The launches that logs tell of, for a policy.
 pub(super) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
-    let reading = Reading { looks: policy.looks(), is_by_host: false, seed: 1 };
-    read::all(situation, logs, &Span::default(), Recording::new(reading, policy.hours()))
+    let tables = joiner::Reading { is_by_host: false, single: single_tables(policy) };
+    let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
+    read(situation, logs, &Span::default(), Recording::new(reading, policy.hours()))
+}
+
+/// Everything that the logs tell within a span of time.
+fn read(
+    situation: &Situation,
+    files: &[PathBuf],
+    span: &Span,
+    mut recording: Recording,
+) -> Result<Traffic, Error> {
+    logs::each_of(situation, files, None, span, &mut |event| recording.see(event))?;
+    Ok(recording.finish())
 }
 
 /// The files of a policy; of a directory those that rungate would read there.
@@ -104,9 +129,10 @@ fn wait(text: &str) -> Result<Wait, Error> {
 }
 
 fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments) -> Result<Traffic, Error> {
-    let reading = Reading { looks: policy.looks(), is_by_host: arguments.each_host, seed: arguments.seed };
+    let tables = joiner::Reading { is_by_host: arguments.each_host, single: single_tables(policy) };
+    let reading = Reading { looks: policy.looks(), tables, seed: arguments.seed, most: None };
     let recording = Recording::new(reading, policy.hours());
-    let traffic = read::all(situation, &arguments.files, &arguments.span, recording)?;
+    let traffic = read(situation, &arguments.files, &arguments.span, recording)?;
     if traffic.launches.is_empty() {
         return Err(Error::new(ExitStatus::Usage, "the log tells of no launch").advise(
             "Starts are in it where the policy says: [log] events = \"all\", replay = true".to_owned(),

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use serde_json::{Value, json};
 
-use super::{material::Material, to_json::seconds, usage};
+use super::{material::Material, text, to_json::seconds, usage};
 use crate::{
     cli::SimulateArguments,
     error::Error,
@@ -87,7 +87,8 @@ impl Sweep {
             policy.ok_or_else(|| usage(format!("the policy has no repository \"{}\"", self.name.shown())))
         };
         let row = |limit: u32, policy: &Policy| {
-            Row::of(limit, &self.name, &trial.play(policy, 0, &mut |_, _| {}), trial.traffic)
+            let is_known = trial.undecided(policy).is_empty();
+            Row::of(limit, &self.name, &trial.play(policy, 0, &mut |_, _| {}), trial.traffic, is_known)
         };
         let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
         if self.is_search {
@@ -97,7 +98,7 @@ impl Sweep {
                 let played = known.map_or_else(|| with(limit).map(|policy| row(limit, &policy)), Ok);
                 let played = played.unwrap_or_else(|error| {
                     failed.borrow_mut().get_or_insert(error);
-                    Row::of(limit, &self.name, &trial.traffic.then, trial.traffic)
+                    Row::of(limit, &self.name, &trial.traffic.then, trial.traffic, true)
                 });
                 rows.insert(limit, played.clone());
                 played
@@ -148,6 +149,11 @@ impl Swept {
             ">OVER 5M/DAY",
         ]);
         for row in &self.rows {
+            if !row.is_known {
+                let unknown = ["unknown", "unknown"].into_iter().chain(["-"; 7]).map(str::to_owned);
+                table.row(std::iter::once(count(row.limit.into())).chain(unknown));
+                continue;
+            }
             table.row([
                 count(row.limit.into()),
                 percent(row.at_once),
@@ -167,11 +173,14 @@ impl Swept {
             count(launches),
             rate(material.traffic.days()),
             table.render(),
-            self.answer()
+            self.answer(material)
         )
     }
 
-    fn answer(&self) -> String {
+    fn answer(&self, material: &Material<'_>) -> String {
+        if self.rows.iter().any(|row| !row.is_known) {
+            return text::reason(material);
+        }
         let wanted = percent_wanted(self.share);
         let Some(place) = self.rows.iter().position(|row| row.at_once >= self.share) else {
             let best = self.rows.last();
@@ -207,6 +216,9 @@ impl Swept {
     /// For scripts.
     pub(super) fn to_json(&self, material: &Material<'_>) -> Value {
         let row = |row: &Row| {
+            if !row.is_known {
+                return json!({ "limit": row.limit, "launches": row.launches });
+            }
             json!({
                 "limit": row.limit,
                 "launches": row.launches,
@@ -224,14 +236,15 @@ impl Swept {
                 "refusals_a_day": row.refusals,
             })
         };
-        let enough = self.rows.iter().find(|row| row.at_once >= self.share);
+        let is_known = self.rows.iter().all(|row| row.is_known);
+        let enough = self.rows.iter().find(|row| is_known && row.at_once >= self.share);
         json!({
             "repository": self.name,
             "days": material.traffic.days(),
             "share": self.share,
             "seats": enough.map(|row| row.limit),
             "limits": self.rows.iter().map(row).collect::<Vec<_>>(),
-            "answer": self.answer(),
+            "answer": self.answer(material),
         })
     }
 }

@@ -9,11 +9,8 @@ use crate::{
         figures::{count, percent, share, wait},
         table::Table,
     },
-    simulation::{
-        fate::Fate,
-        tally::{Cell, Outcome, Tally},
-        waits::Waits,
-    },
+    simulation::tally::{Outcome, Tally},
+    statistics::{cell::Cell, distribution::Distribution, fate::Fate, usage::Ends},
 };
 
 /// How many single launches are shown that went otherwise.
@@ -56,6 +53,31 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally], compared: &Compared)
     parts.join("\n")
 }
 
+/// What is said where the log does not tell enough to say more.
+pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> String {
+    let then = &material.traffic.then;
+    [
+        head(material, then),
+        format!(
+            "unknown: whether {} of the launches would start depends on ends that are not in the log.\n{}\n",
+            count(undecided.len() as u64),
+            reason(material)
+        ),
+        doubts(material, then),
+    ]
+    .join("\n")
+}
+
+/// Why something is not known, and what to switch on.
+pub(super) fn reason(material: &Material<'_>) -> String {
+    format!(
+        "Of {} programs the log does not tell when they ended. To have ends logged, set replay = true in [log] and \
+         run \"rungate expire\" every few minutes (systemctl enable --now rungate-expire.timer), or set hold = \
+         \"supervisor\".",
+        count(material.traffic.vague.len() as u64)
+    )
+}
+
 fn head(material: &Material<'_>, now: &Tally) -> String {
     let (traffic, clock) = (material.traffic, material.clock());
     let moment = |micros: u64| std::time::UNIX_EPOCH + std::time::Duration::from_micros(micros);
@@ -73,7 +95,7 @@ fn head(material: &Material<'_>, now: &Tally) -> String {
 fn overall(material: &Material<'_>, now: &Tally) -> String {
     let mut table =
         Table::new(&["", ">LAUNCHES", ">AT ONCE", ">WAITED", ">REFUSED", ">50%", ">95%", ">99%", ">LONGEST"]);
-    let mut row = |name: &str, cell: &Cell, waits: &Waits| {
+    let mut row = |name: &str, cell: &Cell, waits: &Distribution| {
         let of = |part: u64| percent(share(part, cell.launches));
         table.row([
             name.to_owned(),
@@ -267,11 +289,13 @@ fn doubts(material: &Material<'_>, _now: &Tally) -> String {
     let traffic = material.traffic;
     let mut text = String::new();
     let ends = traffic.ends;
+    let Ends { exact, bounded, missed, running } = ends;
     text.push_str(&format!(
-        "Ends: {} seen, {} within bounds, {} not before the end of the log.\n",
-        count(ends.exact),
-        count(ends.bounded),
-        count(ends.open)
+        "Ends: {} to the second, {} within bounds, {} not seen, {} after the end of the log.\n",
+        count(exact),
+        count(bounded),
+        count(missed),
+        count(running)
     ));
     if traffic.untold > 0 {
         text.push_str(&format!(

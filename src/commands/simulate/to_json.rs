@@ -4,11 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     material::{By, Material},
-    text::used,
+    text::{reason, used},
 };
-use crate::simulation::{
-    tally::{Cell, OfRepository, Tally},
-    waits::Waits,
+use crate::{
+    simulation::{
+        tally::{OfRepository, Tally},
+        traffic::Traffic,
+    },
+    statistics::{cell::Cell, distribution::Distribution, usage::Ends},
 };
 
 /// All of it.
@@ -26,10 +29,29 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
         "commands": lines(material, By::Command, now),
         "seed": material.arguments.seed,
         "draws": draws.iter().map(draw).collect::<Vec<_>>(),
-        "ends": { "exact": traffic.ends.exact, "bounded": traffic.ends.bounded, "open": traffic.ends.open },
+        "ends": ends(traffic),
         "untold": traffic.untold,
         "of_each_host": traffic.of_each_host,
     })
+}
+
+/// What is left where the log does not tell enough.
+pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> Value {
+    let traffic = material.traffic;
+    json!({
+        "from": seconds(traffic.begin()),
+        "until": seconds(traffic.end),
+        "then": tally(material, &traffic.then),
+        "now": null,
+        "unknown": reason(material),
+        "undecided": undecided.len(),
+        "ends": ends(traffic),
+    })
+}
+
+fn ends(traffic: &Traffic) -> Value {
+    let Ends { exact, bounded, missed, running } = traffic.ends;
+    json!({ "exact": exact, "bounded": bounded, "missed": missed, "running": running })
 }
 
 fn draw(tally: &Tally) -> Value {
@@ -80,7 +102,7 @@ fn cell(cell: &Cell) -> Value {
     })
 }
 
-fn waits(waits: &Waits) -> Value {
+fn waits(waits: &Distribution) -> Value {
     json!({
         "p50": seconds(waits.percentile(50.0)),
         "p95": seconds(waits.percentile(95.0)),

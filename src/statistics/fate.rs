@@ -15,7 +15,8 @@ pub enum Fate {
 }
 
 impl Fate {
-    pub(super) const ALL: [Self; 4] = [Self::AtOnce, Self::Waited, Self::Refused, Self::TimedOut];
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::AtOnce, Self::Waited, Self::Refused, Self::TimedOut];
 
     /// Whether a program was started.
     pub fn has_started(self) -> bool {

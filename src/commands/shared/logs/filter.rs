@@ -19,7 +19,7 @@ use crate::{
 
 /// What an event must be to count.
 #[derive(Default)]
-pub(super) struct Filter {
+pub(in crate::commands) struct Filter {
     /// In milliseconds since 1970.
     since: Option<u64>,
     /// The same; what happens at this moment does not count any more.
@@ -31,7 +31,7 @@ pub(super) struct Filter {
 
 impl Filter {
     /// What the caller asks for.
-    pub(super) fn of(arguments: &HistoryArguments) -> Result<Self, Error> {
+    pub(in crate::commands) fn of(arguments: &HistoryArguments) -> Result<Self, Error> {
         let command = arguments.command.as_deref().map(|text| Pattern::new(text, Subject::Path));
         Ok(Self {
             uid: arguments.user.as_deref().map(uid_of).transpose()?,
@@ -42,7 +42,7 @@ impl Filter {
     }
 
     /// Everything within a span of time.
-    pub(super) fn within(span: &Span) -> Result<Self, Error> {
+    pub(in crate::commands) fn within(span: &Span) -> Result<Self, Error> {
         Ok(Self {
             since: span.since.as_deref().map(|text| moment("--since", text)).transpose()?,
             until: span.until.as_deref().map(|text| moment("--until", text)).transpose()?,
@@ -51,24 +51,28 @@ impl Filter {
     }
 
     /// Whether every event counts.
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::commands) fn is_open(&self) -> bool {
         let Self { since, until, uid, command, about } = self;
         since.is_none() && until.is_none() && uid.is_none() && command.is_none() && about.is_none()
     }
 
     /// In milliseconds since 1970.
-    pub(super) fn since(&self) -> Option<u64> {
+    pub(in crate::commands) fn since(&self) -> Option<u64> {
         self.since
     }
 
     /// The same.
-    pub(super) fn until(&self) -> Option<u64> {
+    pub(in crate::commands) fn until(&self) -> Option<u64> {
         self.until
     }
 
     /// Calls `see` with what counts now that this event has come: often it itself, and sometimes one that
     /// came before. Gives back an event that is no longer needed.
-    pub(super) fn pass(&mut self, event: Event, see: &mut See<'_>) -> Result<Option<Event>, Error> {
+    pub(in crate::commands) fn pass(
+        &mut self,
+        event: Event,
+        see: &mut See<'_>,
+    ) -> Result<Option<Event>, Error> {
         let is_wanted = self.since.is_none_or(|since| event.time >= since)
             && self.until.is_none_or(|until| event.time < until)
             && self.uid.is_none_or(|uid| event.uid == uid)

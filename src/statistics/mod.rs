@@ -1,0 +1,17 @@
+//! What the events of a log come to: the one place where they are joined and counted. `history`, `report`,
+//! `metrics` and `simulate` all use it, so that they cannot disagree.
+//!
+//! One pass, in bounded memory: a [`joiner::Joiner`] makes launches and runs of events, and tells each to a
+//! [`joiner::Sink`]; [`counts::Statistics`] is the sink that counts.
+
+pub mod bounded;
+pub mod cell;
+pub mod counts;
+pub mod distribution;
+pub mod fate;
+mod in_order;
+pub mod joiner;
+pub mod suggestions;
+mod tables;
+pub mod timeline;
+pub mod usage;

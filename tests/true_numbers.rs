@@ -1,0 +1,434 @@
+//! "Every number that rungate prints is true": one site is used by real launches under every hold, with lock
+//! files and with the agent, and a count made outside is what `report`, `history`, `metrics` and `simulate`
+//! say, to the unit.
+
+use std::{fmt::Write as _, fs, io::Write as _, path::Path};
+
+use flate2::{Compression, write::GzEncoder};
+use serde_json::{Value, json};
+
+use crate::support::{Ending, Running, Site, eventually, listing, needs_root};
+
+const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
+
+/// Three seats that are logged, with this hold.
+fn seats(hold: &str, keeper: &str, replay: bool, limit: u32) -> String {
+    format!(
+        "
+        [log]
+        to     = \"$DIR/work/log.jsonl\"
+        events = \"all\"
+        replay = {replay}
+
+        [repository.seats]
+        keeper = \"{keeper}\"
+        limit  = {limit}
+        hold   = \"{hold}\"
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"matlab\", \"true\"]
+        acquire  = [\"seats\"]
+        "
+    )
+}
+
+/// A site with the policy, and the agent where it keeps something.
+fn site(policy: &str, keeper: &str) -> (Site, Option<Running>) {
+    let (site, agent) = if keeper == "agent" {
+        let (site, agent) = Site::with_agent(policy);
+        (site, Some(agent))
+    } else {
+        (Site::with_policy(policy), None)
+    };
+    site.program("matlab");
+    site.script("true", "#!/bin/sh\nexit 0\n");
+    (site, agent)
+}
+
+#[track_caller]
+fn answer(site: &Site, arguments: &[&str]) -> Value {
+    let outcome = site.test().args(arguments).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{arguments:?}: {}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {}", outcome.stdout))
+}
+
+fn report(site: &Site) -> Value {
+    answer(site, &["report", "--json", "$DIR/work/log.jsonl"])
+}
+
+/// How many slots are held, as the table itself says.
+fn held(site: &Site) -> usize {
+    listing(&site.test()).iter().map(|one| one["holders"].as_array().map_or(0, Vec::len)).sum()
+}
+
+fn is_free(site: &Site) {
+    eventually("all slots are free", || (held(site) == 0).then_some(()));
+}
+
+/// A day in the life of three seats: three at once, one refused, one that waits, and five after each other.
+fn use_them(site: &Site) -> Counted {
+    let run = |more: &[&str]| site.test().args(["run", "-q"]).args(more).args(["--", "matlab"]);
+    let mut counted = Counted::default();
+    let mut holders: Vec<Running> = (0..3).map(|_| run(&[]).spawn()).collect();
+    counted.most = held(site);
+    assert_eq!(run(&[]).outcome().ending, Ending::Status(75));
+    let mut waiter = run(&["-w", "forever"]).background();
+    eventually("it waits", || {
+        let listed = listing(&site.test());
+        listed.iter().any(|one| one["waiting"].as_array().is_some_and(|line| !line.is_empty())).then_some(())
+    });
+    let mut first = holders.remove(0);
+    first.close_stdin();
+    first.end();
+    waiter.wait_for_echo();
+    counted.most = counted.most.max(held(site));
+    for mut holder in holders.into_iter().chain([waiter]) {
+        holder.close_stdin();
+        holder.end();
+    }
+    is_free(site);
+    for _ in 0..5 {
+        assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
+        is_free(site);
+    }
+    Counted { started: 3 + 1 + 5, refused: 1, waited: 1, ..counted }
+}
+
+/// What was seen from outside.
+#[derive(Debug, Default)]
+struct Counted {
+    started: u64,
+    refused: u64,
+    waited: u64,
+    most: usize,
+}
+
+/// Whether each command says what was counted.
+#[track_caller]
+fn agree(site: &Site, policy: &str, counted: &Counted, case: &str) {
+    let report = report(site);
+    let seats = &report["programs"]["seats"];
+    let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);
+    for of in [seats, &report["all"]] {
+        assert_eq!(
+            [&of["started"], &of["refused"], &of["waited"], &of["at_once"]].map(number),
+            [counted.started, counted.refused, counted.waited, counted.started - counted.waited],
+            "{case}: {report:#}"
+        );
+    }
+    // No use above what there was, and what is given as known is known.
+    let (low, high) = (number(&seats["most"]["at_least"]), number(&seats["most"]["at_most"]));
+    assert!(low <= counted.most as u64 && counted.most as u64 <= high, "{case}: {seats:#}");
+    assert!(high <= 3, "{case}: {seats:#}");
+    if let Some(average) = seats["average"]["at_most"].as_f64() {
+        assert!(average <= 3.0, "{case}: {seats:#}");
+    }
+    let is_replayed = case.contains("replay");
+    if is_replayed {
+        assert_eq!((low, high), (3, 3), "{case}: {seats:#}");
+    }
+
+    let history = site.test().args(["history", "--json", "$DIR/work/log.jsonl"]).outcome().stdout;
+    let events: Vec<Value> = history.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |kind: &str| events.iter().filter(|event| event["event"] == kind).count() as u64;
+    assert_eq!(
+        (of("started"), of("refused"), of("waited")),
+        (counted.started, counted.refused, counted.waited),
+        "{case}: {history}"
+    );
+
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    for sample in [
+        format!("rungate_starts_total{{repository=\"seats\"}} {}", counted.started),
+        format!(
+            "rungate_refusals_total{{repository=\"seats\",reason=\"full\",enforced=\"true\"}} {}",
+            counted.refused
+        ),
+    ] {
+        assert!(metrics.lines().any(|line| line == sample), "{case}: {sample} is not in\n{metrics}");
+    }
+
+    site.write("work/same.toml", policy);
+    let simulated = answer(site, &["simulate", "--json", "$DIR/work/same.toml", "$DIR/work/log.jsonl"]);
+    let then = &simulated["then"]["all"];
+    assert_eq!(
+        [&then["launches"], &then["at_once"], &then["refused"]].map(number),
+        [counted.started + counted.refused, counted.started - counted.waited, counted.refused],
+        "{case}: {simulated:#}"
+    );
+    // The policy that wrote the log refuses those whom it refused; or the log does not tell, and that is
+    // said.
+    let now = &simulated["now"];
+    if now.is_null() {
+        let unknown = simulated["unknown"].as_str().expect("a reason");
+        assert!(unknown.contains("rungate expire") && !is_replayed, "{case}: {}", simulated["undecided"]);
+        return;
+    }
+    // Without replay the log does not tell that somebody would have waited.
+    if is_replayed {
+        assert_eq!(simulated["different"], 0, "{case}: {simulated:#}");
+    }
+    assert_eq!(number(&now["repositories"]["seats"]["most"]), 3, "{case}: {simulated:#}");
+}
+
+#[test]
+fn all_agree_with_a_count_from_outside_under_every_hold() {
+    for hold in HOLDS {
+        for replay in [true, false] {
+            let case = format!("{hold}{}", if replay { ", replay" } else { "" });
+            let policy = seats(hold, "file", replay, 3);
+            let (site, _) = site(&policy, "file");
+            let counted = use_them(&site);
+            assert_eq!(counted.most, 3, "{case}");
+            agree(&site, &policy, &counted, &case);
+        }
+    }
+}
+
+#[test]
+fn all_agree_with_the_agent_too() {
+    needs_root!();
+    for hold in ["process", "supervisor"] {
+        let case = format!("agent, {hold}, replay");
+        let policy = seats(hold, "agent", true, 3);
+        let (site, _agent) = site(&policy, "agent");
+        let counted = use_them(&site);
+        agree(&site, &policy, &counted, &case);
+        // One look afterwards writes down ends that the agent saw long before.
+        assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+        agree(&site, &policy, &counted, &format!("{case}, with late ends"));
+    }
+}
+
+fn seats_policy(replay: bool) -> String {
+    seats("process", "file", replay, 1)
+}
+
+/// With the default hold nobody writes ends down: twenty launches one after another at limit 1 are one at a
+/// time.
+#[test]
+fn a_slot_that_is_given_again_was_free_before() {
+    for limit in [1, 10] {
+        for replay in [true, false] {
+            let (site, _) = site(&seats("process", "file", replay, limit), "file");
+            for _ in 0..20 {
+                assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
+            }
+            let report = report(&site);
+            let seats = &report["programs"]["seats"];
+            let high = seats["most"]["at_most"].as_u64().expect("a number");
+            assert!(high <= u64::from(limit), "{limit} {replay}: {seats:#}");
+            if replay || limit == 1 {
+                assert_eq!(high, 1, "{limit} {replay}: {seats:#}");
+                assert_eq!(seats["most"]["at_least"], 1, "{limit} {replay}: {seats:#}");
+            }
+            if let Some(average) = seats["average"]["at_most"].as_f64() {
+                assert!(average <= f64::from(limit), "{seats:#}");
+            }
+            if limit == 1 {
+                // The same launches start again: each slot was free before.
+                site.write("work/same.toml", &seats_policy(replay));
+                let again =
+                    answer(&site, &["simulate", "--json", "$DIR/work/same.toml", "$DIR/work/log.jsonl"]);
+                assert_eq!(again["now"]["all"]["at_once"], 20, "{replay}: {again:#}");
+            }
+            let text = site.test().args(["report", "$DIR/work/log.jsonl"]).outcome().stdout;
+            assert!(!text.contains("20 of 1") && !text.contains(" 20 at most"), "{text}");
+        }
+    }
+}
+
+/// With the agent and one look after fourteen launches at limit 10.
+#[test]
+fn ends_that_are_written_late_are_placed_by_their_time() {
+    needs_root!();
+    let (site, _agent) = site(&seats("process", "agent", true, 10), "agent");
+    for _ in 0..14 {
+        assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
+        is_free(&site);
+    }
+    assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+    let seats = &report(&site)["programs"]["seats"];
+    assert_eq!(seats["most"], json!({ "at_least": 1, "at_most": 1 }), "{seats:#}");
+    assert!(seats["average"]["at_most"].as_f64().is_some_and(|average| average <= 1.0), "{seats:#}");
+}
+
+/// Nobody was refused, and the log does not tell when programs ended: whether the next would be is unknown,
+/// and no build fails because of it.
+#[test]
+fn what_cannot_be_known_is_called_unknown() {
+    let policy = seats("process", "file", false, 10);
+    let (site, _) = site(&policy, "file");
+    for _ in 0..20 {
+        assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
+    }
+    site.write("work/one.toml", &policy.replace("limit  = 10", "limit  = 1"));
+    let said = site.test().args(["simulate", "$DIR/work/one.toml", "$DIR/work/log.jsonl"]).outcome().stdout;
+    assert!(said.contains("\nunknown: whether "), "{said}");
+    assert!(said.contains("rungate-expire.timer") && !said.contains("\nnow "), "{said}");
+    let swept =
+        site.test().args(["simulate", "$DIR/work/one.toml", "$DIR/work/log.jsonl", "--limit", "seats=1..2"]);
+    let swept = swept.outcome().stdout;
+    assert!(swept.contains("unknown unknown") && !swept.contains("start 99%"), "{swept}");
+    let tested =
+        site.test().args(["policy", "test", "--from", "$DIR/work/log.jsonl", "$DIR/work/one.toml"]).outcome();
+    assert_eq!(tested.ending, Ending::Status(0), "{}", tested.stderr);
+    assert!(tested.stdout.starts_with("20 launches of the log: unknown for 1"), "{}", tested.stdout);
+    // What does not depend on ends is known all the same.
+    let denied = "[[rule]]\nname = \"never\"\ncommands = [\"true\"]\naction = \"deny\"\n";
+    site.write("work/one.toml", &(policy.replace("limit  = 10", "limit  = 1") + denied));
+    let tested =
+        site.test().args(["policy", "test", "--from", "$DIR/work/log.jsonl", "$DIR/work/one.toml"]).outcome();
+    assert_eq!(tested.ending, Ending::Status(1), "{}", tested.stderr);
+    assert!(
+        tested.stderr.contains("true: 20 launches started at once then, refused now\n"),
+        "{}",
+        tested.stderr
+    );
+}
+
+/// `metrics` is a reader: what it is not allowed to write it does not need.
+#[test]
+fn metrics_writes_nothing() {
+    needs_root!();
+    let (site, _) = site(&seats("process", "file", true, 3), "file");
+    for _ in 0..3 {
+        assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
+    }
+    let before = fs::read(site.path("work/log.jsonl")).expect("the log");
+    assert_eq!(site.test().args(["metrics"]).outcome().ending, Ending::Status(0));
+    assert_eq!(fs::read(site.path("work/log.jsonl")).expect("the log"), before);
+    assert!(!site.path("work/log.jsonl.ends").exists());
+    // The writer is `expire`; it is the unit of that which may write to the log.
+    assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+    assert!(fs::read(site.path("work/log.jsonl")).expect("the log").len() > before.len());
+    let unit = |name: &str| {
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name))
+            .expect("a unit")
+    };
+    assert!(unit("rungate-metrics.service").contains("ProtectSystem=strict"));
+    assert!(unit("rungate-expire.service").contains("ProtectSystem=full"), "it keeps /var writable");
+}
+
+/// One line for each launch of `true`, so many milliseconds after another.
+fn lines(numbers: std::ops::Range<u64>) -> String {
+    let mut text = String::new();
+    for number in numbers {
+        let who = format!("\"command\":\"true\",\"uid\":0,\"pid\":{},\"host\":\"ws1\"", 1000 + number);
+        let time = 1_790_000_000_000 + number * 60_000;
+        let _ =
+            writeln!(text, "{{\"time\":{time},\"event\":\"started\",{who},\"repositories\":[\"seats=1\"]}}");
+        let _ = writeln!(text, "{{\"time\":{},\"event\":\"ended\",{who},\"seconds\":1}}", time + 1000);
+    }
+    text
+}
+
+/// "The log of the policy is read with the files that rotation made of it", compressed or not, in order; and
+/// which time that is is said.
+#[test]
+fn rotated_files_are_read_in_order() {
+    let (site, _) = site(&seats("supervisor", "file", false, 3), "file");
+    let packed = |text: &str| {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+        packer.write_all(text.as_bytes()).expect("memory can be written");
+        packer.finish().expect("memory can be written")
+    };
+    fs::write(site.path("work/log.jsonl.2.gz"), packed(&lines(0..100))).expect("a log");
+    site.write("work/log.jsonl.1", &lines(100..200));
+    site.write("work/log.jsonl", &lines(200..202));
+    // Beside it, and of others.
+    site.write("work/log.jsonl.ends", "{}");
+    site.write("work/other.jsonl.1", &lines(300..400));
+    let history = site.test().args(["history", "--json"]).outcome();
+    let times: Vec<u64> = history
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["time"].as_u64().expect("a time"))
+        .collect();
+    assert_eq!(times.len(), 404, "{}", history.stderr);
+    assert!(times.is_sorted());
+    assert!(history.stderr.starts_with("rungate: the log and 2 rotated files, since "), "{}", history.stderr);
+    let report = answer(&site, &["report", "--json"]);
+    assert_eq!((&report["all"]["started"], &report["rotated_files"]), (&json!(202), &json!(2)));
+    let text = site.test().args(["report"]).outcome().stdout;
+    assert!(text.contains("; read from the log and 2 rotated files\n"), "{text}");
+    // What was named is read, and nothing else.
+    let named = answer(&site, &["report", "--json", "$DIR/work/log.jsonl"]);
+    assert_eq!((&named["all"]["started"], &named["rotated_files"]), (&json!(2), &json!(0)));
+    // Without one of them the rest is told, and that it is missing.
+    fs::write(site.path("work/log.jsonl.2.gz"), &packed(&lines(0..100))[..50]).expect("a log");
+    let damaged = site.test().args(["report"]).outcome();
+    assert_eq!(damaged.ending, Ending::Status(0));
+    let said = "log.jsonl.2.gz cannot be read: it is compressed, and damaged or cut off\n";
+    assert!(damaged.stderr.ends_with(said), "{}", damaged.stderr);
+    assert!(damaged.stdout.contains("2 rotated files, 1 of which cannot be read"), "{}", damaged.stdout);
+}
+
+/// Ends that are written after the rotation, of launches that are in the rotated file.
+#[test]
+fn an_end_is_not_lost_in_a_rotation() {
+    needs_root!();
+    let (site, _) = site(&seats("process", "file", true, 3), "file");
+    let launch = || assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
+    let look = || assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+    launch();
+    look();
+    launch();
+    fs::rename(site.path("work/log.jsonl"), site.path("work/log.jsonl.1")).expect("a rotation");
+    launch();
+    look();
+    let report = answer(&site, &["report", "--json"]);
+    assert_eq!(report["all"]["started"], 3);
+    let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    assert_eq!(log.matches("\"event\":\"ended\"").count(), 2, "{log}");
+}
+
+/// Two times are suggested, each by one rule: from twenty observations on, and the same wherever it is shown.
+#[test]
+fn one_log_suggests_one_time() {
+    let site = Site::new();
+    site.write("work/log.jsonl", &lines(0..19));
+    let suggestions = |site: &Site| report(site)["programs"]["seats"]["suggestions"].clone();
+    assert_eq!(suggestions(&site), json!([]));
+    site.write("work/log.jsonl", &lines(0..40));
+    let evidence = "95% of 40 runs took up to 1s, the longest 1s";
+    assert_eq!(suggestions(&site), json!([{ "setting": "expire_after = \"1m\"", "evidence": evidence }]));
+    site.test().args(["report", "--html", "$DIR/work/page.html", "$DIR/work/log.jsonl"]).status(0);
+    let page = fs::read_to_string(site.path("work/page.html")).expect("the page");
+    let text = site.test().args(["report", "$DIR/work/log.jsonl"]).outcome().stdout;
+    assert!(page.contains(evidence) && text.contains(evidence), "{text}");
+}
+
+/// "Memory has a bound": anybody who may append to a log can make up names.
+#[test]
+fn a_hundred_thousand_names_fit_into_memory() {
+    let site = Site::new();
+    let mut text = String::new();
+    for number in 0..100_000_u64 {
+        let time = 1_790_000_000_000 + number * 1000;
+        let who = format!(
+            "\"command\":\"c{number}\",\"uid\":{number},\"pid\":{},\"host\":\"h{number}\"",
+            1000 + number
+        );
+        let tables = format!("\"tables\":[{{\"repository\":\"r{number}\",\"used\":1,\"limit\":2}}]");
+        let _ = writeln!(
+            text,
+            "{{\"time\":{time},\"event\":\"started\",{who},\"repositories\":[\"r{number}=1\"],\"rules\":[\"x{number}\"],\
+             \"launch\":{{\"groups\":[{number}]}},{tables}}}"
+        );
+    }
+    site.write("work/log.jsonl", &text);
+    let script = "import resource, subprocess, sys\nstatus = subprocess.call(sys.argv[2:], stdout=open(sys.argv[1], 'w'))\n\
+        print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)\nsys.exit(status)";
+    let test = site.test().program("/usr/bin/python3").args(["-c", script, "$DIR/work/report.json"]);
+    let test = test.args([site.rungate().as_os_str()]);
+    let outcome = test.args(["report", "--json", "$DIR/work/log.jsonl"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let kibibytes: u64 = outcome.stderr.trim().parse().expect("a number");
+    assert!(kibibytes < 256 * 1024, "{kibibytes} KiB");
+    let text = fs::read_to_string(site.path("work/report.json")).expect("the report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["all"]["started"], 100_000);
+    assert!(report["programs"].as_object().is_some_and(|programs| programs.len() <= 200));
+}
