@@ -144,8 +144,10 @@ impl Service {
         };
         service.restore()?;
         if let Some(site) = &settings.site {
-            service.site =
-                Some(Site::start(site, &service.bell, service.judge.clone()).map_err(Fatal::Site)?);
+            service.site = Some(
+                Site::start(site, &service.state, &service.bell, service.judge.clone())
+                    .map_err(Fatal::Site)?,
+            );
             service.restore_tickets();
         }
         Ok(service)

@@ -6,6 +6,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs::{self, Permissions},
+    hash::{BuildHasher, RandomState},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::Duration,
@@ -43,6 +44,9 @@ const SITE: &str = "site";
 
 /// In it: when the host's key was confirmed last, since boot.
 const CONFIRMED: &str = "confirmed.json";
+
+/// And by which number the agents of this directory know their keys again.
+const IDENTITY: &str = "identity.json";
 
 /// The directory.
 #[derive(Debug)]
@@ -206,6 +210,16 @@ impl State {
     fn stamps(&self, table: &str) -> PathBuf {
         let (directory, name) = name_on_site(table).map_or((TABLES, table), |name| (TABLES_OF_SITE, name));
         self.directory.join(directory).join(format!("{name}.json"))
+    }
+
+    /// The number of this directory, which is drawn where it has none.
+    pub(super) fn identity(&self) -> Result<u64, Failure> {
+        let path = self.directory.join(SITE).join(IDENTITY);
+        if path.exists() {
+            return read(&path).map_err(|_| DAMAGED);
+        }
+        let drawn = RandomState::new().hash_one(process::own_pid());
+        put(&path, &drawn).map(|()| drawn)
     }
 
     /// Writes down when the host's key was confirmed last at the site, since boot.

@@ -141,11 +141,12 @@ fn a_forged_notice_ends_nobody() {
     });
     let (key, record) = &slots[0];
     // A host that is there, and a holder that has been there for long.
-    let (_, host) = keys(&etcd, &format!("{prefix}h/lab1")).remove(0);
+    let (_, mut host) = keys(&etcd, &format!("{prefix}h/lab1")).remove(0);
+    host["agent"] = json!("another");
     let notice = key.replace("/s/", "/e/");
     let mut antedated = record.clone();
     antedated["since"] = json!(1);
-    let forged = json!({ "host": "lab9\u{1b}[2J", "boot": host["boot"], "holder": antedated, "after": 1 });
+    let forged = json!({ "host": "lab9\u{1b}[2J", "agent": host["agent"], "holder": antedated, "after": 1 });
     let put = |key: &str, value: &Value| {
         eventually("it is written", || etcd.control(&["put", key, &value.to_string()]));
     };

@@ -175,7 +175,7 @@ fn a_name_that_two_hosts_have_is_told() {
     etcd.control(&[
         "put",
         &format!("{}h/lab1", prefix(&one)),
-        r#"{"boot":"another","version":"0","ttl":3000}"#,
+        r#"{"agent":"another","version":"0","ttl":3000}"#,
     ])
     .expect("the key is written");
     let trouble = eventually("it is told", || {

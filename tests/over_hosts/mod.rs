@@ -13,6 +13,7 @@ mod limits;
 mod lines;
 mod loss;
 mod mirror;
+mod names;
 mod notices;
 mod page;
 mod restarts;

@@ -407,6 +407,14 @@ impl Host {
         self.agent = agent(&self.site, &self.name, &[]);
     }
 
+    /// Gives the host another name, while its agent runs.
+    pub(crate) fn rename(&mut self, name: &str) {
+        let pid = self.agent.pid().to_string();
+        let renamed = Command::new("nsenter").args(["-t", &pid, "--uts", "hostname", name]).status();
+        assert!(renamed.expect("nsenter(1) comes with util-linux").success());
+        name.clone_into(&mut self.name);
+    }
+
     /// A command on this host.
     pub(crate) fn test(&self) -> Test {
         self.site.test().host(&self.name)

@@ -38,7 +38,7 @@ impl Site {
     }
 
     fn about_trouble(&self) -> Option<AboutTrouble> {
-        if let Some((text, since)) = &self.twin {
+        if let Some((text, since)) = self.twin() {
             let advice = "give each host a name of its own, and restart its agent".to_owned();
             return Some(AboutTrouble { text: text.clone(), advice: Some(advice), lasts: since.elapsed() });
         }

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Site,
+    agent_id::AgentId,
     etcd::{Compare, Operation, Transaction},
     key::Key,
     table_of_site::At,
@@ -85,7 +86,7 @@ impl Site {
         if self.works.values().any(|work| matches!(work, Work::Clear(other) if other == host)) {
             return;
         }
-        let keys: Vec<(String, i64)> = self.keys_of(host, |_| true).take(AT_ONCE).collect();
+        let keys: Vec<(String, i64)> = self.keys_of(|of, _| of == host).take(AT_ONCE).collect();
         let written = self.keys.name(&Key::Written(host.to_owned()));
         let mut compares = vec![
             Compare::Absent(self.keys.name(&Key::Host(host.to_owned()))),
@@ -103,26 +104,25 @@ impl Site {
         self.send(Work::Clear(host.to_owned()), Transaction { compares, operations });
     }
 
-    /// The slots, tickets and notices of a host whose boots are these, each with its revision.
+    /// The slots, tickets and notices of these hosts and agents, each with its revision.
     pub(super) fn keys_of(
         &self,
-        host: &str,
-        is_wanted: impl Fn(&str) -> bool,
+        is_wanted: impl Fn(&str, &AgentId) -> bool,
     ) -> impl Iterator<Item = (String, i64)> {
         let mut keys = Vec::new();
         for (table, of) in self.mirror.tables() {
             for (slot, At { revision, record }) in &of.slots {
-                if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
+                if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
                     keys.push((self.keys.name(&Key::Slot(table.clone(), *slot)), *revision));
                 }
             }
             for (number, At { revision, record }) in &of.tickets {
-                if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
+                if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
                     keys.push((self.keys.name(&Key::Ticket(table.clone(), *number)), *revision));
                 }
             }
             for (slot, At { revision, record }) in &of.notices {
-                if record.as_ref().is_some_and(|record| record.host == host && is_wanted(&record.boot)) {
+                if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
                     keys.push((self.keys.name(&Key::Notice(table.clone(), *slot)), *revision));
                 }
             }

@@ -123,7 +123,7 @@ impl Service {
                     let record = read::<SlotRecord>(&pair.value);
                     let is_own = |record: &SlotRecord| {
                         record.launch == admission.launch
-                            && record.is_of(&site.boot, &admission.holding.saved)
+                            && record.is_of(&site.agent, &admission.holding.saved)
                     };
                     record.as_ref().is_some_and(is_own)
                 };
@@ -247,7 +247,7 @@ impl Site {
 
     fn puts(&self, taking: &Taking, holding: &Holding, launch: u64) -> Vec<Operation> {
         let rule = holding.rule_on(&taking.table);
-        let record = bytes(&SlotRecord::of(&holding.saved, rule, &self.boot, launch));
+        let record = bytes(&SlotRecord::of(&holding.saved, rule, &self.host, &self.agent, launch));
         let key = |slot: &u64| self.keys.name(&Key::Slot(taking.table.clone(), *slot));
         taking.slots.iter().map(|slot| Operation::Put(key(slot), record.clone())).collect()
     }

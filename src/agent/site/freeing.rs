@@ -105,7 +105,7 @@ impl Site {
         let at = self.mirror.table(name).and_then(|table| table.slots.get(&slot));
         let of_launch = at.filter(|at| {
             at.record.as_ref().is_some_and(|record| {
-                record.boot == self.boot && record.pid == freeing.pid && record.start == freeing.start
+                record.agent == self.agent && record.pid == freeing.pid && record.start == freeing.start
             })
         });
         if freeing.revision > self.mirror.revision() {

@@ -10,6 +10,7 @@ use super::{
     announcement::log,
     etcd::{Done, Trouble},
     mirror::Changed,
+    registrar::Command,
     report::Report,
     work::Work,
 };
@@ -42,7 +43,6 @@ impl Service {
                 self.wake(true);
             }
             Report::Confirmed { sent, revision, generation } => {
-                site.twin = None;
                 if revision < site.mirror.revision() {
                     site.doubt();
                 }
@@ -63,15 +63,21 @@ impl Service {
                     site.doubt();
                 }
             }
-            Report::Twin(boot) => {
+            Report::Twin { agent, sent, generation } => {
                 site.registration = None;
+                let is_known = site.is_disputed();
+                site.disputed = process::since_boot();
                 let text = format!(
-                    "another host calls itself {} too (its boot is {}): the site gives no slots until each has a name of its own",
+                    "another host calls itself {} too (its agent is {}): the site gives no slots until each has a name of its own",
                     visible(&site.host),
-                    visible(&boot)
+                    visible(&agent.map_or_else(|| "unknown".to_owned(), |agent| agent.to_string()))
                 );
-                log(&text);
-                site.twin.get_or_insert((text, Instant::now()));
+                if !is_known {
+                    log(&text);
+                    site.twin = Some((text, Instant::now()));
+                }
+                // Whoever has written the key: nobody takes a host for gone as long as its key is there.
+                self.confirm(sent, generation);
             }
             Report::Fresh(snapshot) => {
                 let changed = self.refresh(snapshot);
@@ -141,6 +147,9 @@ impl Service {
         site.stirred.extend(tables);
         if !hosts.is_empty() {
             site.look_for_absent();
+        }
+        if hosts.contains(&site.host) && !site.has_own_key() {
+            let _ = site.commands.send(Command::Look);
         }
         self.stir();
         self.put_right();

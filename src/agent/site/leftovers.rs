@@ -24,9 +24,8 @@ impl Service {
         }
         // A host of the same name that lives would have written the key meanwhile.
         let now = process::since_boot().unwrap_or_default();
-        let is_undisputed = now.saturating_sub(site.registered) > site.ttl;
-        let is_gone = |boot: &str| boot == site.boot || is_undisputed;
-        let own = site.keys_of(&site.host, is_gone);
+        let is_undisputed = now.saturating_sub(site.registered) > site.ttl && !site.is_disputed();
+        let own = site.keys_of(|host, agent| *agent == site.agent || is_undisputed && host == site.host);
         let left: Vec<(String, i64)> = own.filter(|(key, _)| !self.is_known(key)).take(AT_ONCE).collect();
         if left.is_empty() {
             return;
@@ -52,7 +51,7 @@ impl Service {
                 record.is_none_or(|record| {
                     works.any(|work| work.is_about(&local, slot) || work.is_about(&table, slot))
                         || holdings.any(|holding| {
-                            record.is_of(&site.boot, &holding.saved) && holding.has(&local, slot)
+                            record.is_of(&site.agent, &holding.saved) && holding.has(&local, slot)
                         })
                 })
             }

@@ -33,6 +33,12 @@ impl Site {
         Some((deadline.saturating_sub(self.ttl / 4), deadline.saturating_sub(self.ttl / 10)))
     }
 
+    /// Whether the key of a slot is being written for a holding.
+    fn is_retaking(&self, number: u64, name: &str, slot: u64) -> bool {
+        let mut works = self.works.values();
+        works.any(|work| matches!(work, Work::Retake(of, table, again) if (*of, *again) == (number, slot) && table == name))
+    }
+
     /// Says in the log that this host is about to lose the site, or never reached it.
     fn say_what_is_lost(&mut self) {
         let Some((_, since)) = self.trouble.as_ref().filter(|_| !self.has_warned) else { return };
@@ -111,18 +117,20 @@ impl Service {
         if site.registration.is_none() || !site.mirror.is_known() {
             return;
         }
-        let mut missing = Vec::new();
-        let mut found = Vec::new();
+        let (mut missing, mut found, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
         for (number, holding) in &self.holdings {
             for held in holding.held.iter().filter(|held| !held.is_shared()) {
                 let Some(name) = name_on_site(held.table().name()) else { continue };
                 for slot in held.slots() {
                     let at = site.mirror.table(name).and_then(|table| table.slots.get(slot));
                     let own = at.filter(|at| {
-                        at.record.as_ref().is_some_and(|record| record.is_of(&site.boot, &holding.saved))
+                        at.record.as_ref().is_some_and(|record| record.is_of(&site.agent, &holding.saved))
                     });
                     let taken = holding.of_site.map_or(0, |of_site| of_site.revision);
                     match own {
+                        Some(at) if at.record.as_ref().is_some_and(|record| record.host != site.host) => {
+                            renamed.push((*number, name.to_owned(), *slot, at.revision));
+                        }
                         Some(at) if at.revision > taken => found.push((*number, at.revision)),
                         Some(_) => {}
                         None if taken > site.mirror.revision() => {}
@@ -140,15 +148,16 @@ impl Service {
         for (number, name, slot) in missing {
             self.take_anew(number, &name, slot);
         }
+        for (number, name, slot, revision) in renamed {
+            self.retake(number, &name, slot, revision);
+        }
     }
 
     /// Takes a slot that is missing anew: the same, or where somebody else has that another one, whatever the
     /// limit.
     fn take_anew(&mut self, number: u64, name: &str, slot: u64) {
         let Some(site) = &mut self.site else { return };
-        let Some(registration) = site.registration else { return };
-        let is_about = |work: &Work| matches!(work, Work::Retake(of, table, again) if *of == number && table == name && *again == slot);
-        if site.works.values().any(is_about) {
+        if site.is_retaking(number, name, slot) {
             return;
         }
         let is_taken = site.mirror.table(name).is_some_and(|table| table.slots.contains_key(&slot));
@@ -169,13 +178,24 @@ impl Service {
             site.show(name, &self.store);
             slot = another;
         }
+        self.retake(number, name, slot, 0);
+    }
+
+    /// Writes the key of a slot, which was written at this revision, or is not there.
+    fn retake(&mut self, number: u64, name: &str, slot: u64, written: i64) {
+        let (Some(site), Some(holding)) = (&mut self.site, self.holdings.get(&number)) else { return };
+        let Some(registration) = site.registration else { return };
+        if site.is_retaking(number, name, slot) {
+            return;
+        }
         let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
-        let record = SlotRecord::of(&holding.saved, holding.rule_on(name), &site.boot, launch);
+        let rule = holding.rule_on(name);
+        let record = SlotRecord::of(&holding.saved, rule, &site.host, &site.agent, launch);
         let key = site.keys.name(&Key::Slot(name.to_owned(), slot));
         let transaction = Transaction {
             compares: vec![
                 Compare::ChangedAt(site.key_of_host(), registration),
-                Compare::Absent(key.clone()),
+                Compare::ChangedAt(key.clone(), written),
             ],
             operations: vec![Operation::Put(key, bytes(&record))],
         };

@@ -7,6 +7,7 @@
 mod about;
 mod absence;
 mod admission;
+mod agent_id;
 mod announcement;
 mod deadline;
 mod etcd;
@@ -51,6 +52,7 @@ use std::{
 
 use self::{
     absence::Absence,
+    agent_id::AgentId,
     etcd::{Access, Client, Condition, Transaction, Trouble},
     key::{Key, Keys},
     lag::Lag,
@@ -69,7 +71,7 @@ use self::{
     work::Work,
 };
 use crate::{
-    agent::judge::Judge,
+    agent::{judge::Judge, state::State},
     escape::visible,
     policy::SiteSettings,
     sys::{host, poller::Bell, process},
@@ -88,7 +90,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) struct Site {
     keys: Keys,
     host: String,
-    boot: String,
+    agent: AgentId,
     endpoints: Vec<String>,
     ttl: Duration,
     margin: Duration,
@@ -114,6 +116,8 @@ pub(super) struct Site {
     trouble: Option<(Trouble, Instant)>,
     /// The same where another host has this one's name.
     twin: Option<(String, Instant)>,
+    /// When it was seen last, since boot.
+    disputed: Option<Duration>,
     /// How often the lease was lost.
     leases_lost: u64,
     /// Whether the first half of the deadline was said to be over.
@@ -139,10 +143,15 @@ pub(super) struct Site {
 
 impl Site {
     /// Begins to talk to etcd; or says what is wrong with the settings.
-    pub(super) fn start(settings: &SiteSettings, bell: &Arc<Bell>, judge: Judge) -> Result<Self, String> {
+    pub(super) fn start(
+        settings: &SiteSettings,
+        state: &State,
+        bell: &Arc<Bell>,
+        judge: Judge,
+    ) -> Result<Self, String> {
         let host = host::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let host = host.to_string_lossy().into_owned();
-        let boot = process::boot_id().unwrap_or_default().to_owned();
+        let agent = AgentId::of(state, process::boot_id().unwrap_or_default())?;
         let SiteSettings { endpoints, prefix, ttl, margin, .. } = settings;
         let client = Client::new(access(settings))?;
         let keys = Keys::below(prefix);
@@ -157,7 +166,7 @@ impl Site {
             keys: keys.clone(),
             host: host.clone(),
             record: HostRecord {
-                boot: boot.clone(),
+                agent: agent.clone(),
                 version,
                 ttl: ttl_in_millis,
                 repositories: BTreeMap::new(),
@@ -185,7 +194,7 @@ impl Site {
             numbers: Numbers::of(&host),
             keys,
             host,
-            boot,
+            agent,
             endpoints: endpoints.clone(),
             ttl: *ttl,
             margin: *margin,
@@ -203,6 +212,7 @@ impl Site {
             saved: None,
             trouble: None,
             twin: None,
+            disputed: None,
             leases_lost: 0,
             has_warned: false,
             next: 1,
@@ -231,7 +241,26 @@ impl Site {
             && self.saved.is_some()
             && self.mirror.is_known()
             && self.is_named()
+            && !self.is_disputed()
             && self.ends_at().is_some_and(|(first, _)| now < first)
+    }
+
+    /// Whether another host has written this one's key of late, and may do so again: twins take turns, and
+    /// whoever of them is gone has not been seen for a whole ttl.
+    fn is_disputed(&self) -> bool {
+        let now = process::since_boot().unwrap_or_default();
+        self.disputed.is_some_and(|disputed| now.saturating_sub(disputed) <= self.ttl_of(&self.host))
+    }
+
+    /// That, for as long as it is so.
+    fn twin(&self) -> Option<&(String, Instant)> {
+        self.twin.as_ref().filter(|_| self.is_disputed())
+    }
+
+    /// Whether the host's key is there, and this agent's, as far as the mirror knows.
+    fn has_own_key(&self) -> bool {
+        let record = self.mirror.hosts.get(&self.host).and_then(|at| at.record.as_ref());
+        record.is_some_and(|record| record.agent == self.agent)
     }
 
     /// Gives a transaction to those who carry it out.

@@ -141,7 +141,7 @@ fn behind(table: String) -> Obstacle {
 impl Site {
     /// Why it gives nothing.
     pub(super) fn why(&self) -> String {
-        if let Some((text, _)) = &self.twin {
+        if let Some((text, _)) = self.twin() {
             return text.clone();
         }
         if let Some(text) = self.why_held_back() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::agent_id::AgentId;
 use crate::{
     agent::saved::SavedHolding,
     keeper::{Doubt, Fate, Holder},
@@ -16,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SlotRecord {
     pub(super) host: String,
-    pub(super) boot: String,
+    pub(super) agent: AgentId,
     pub(super) pid: i32,
     /// When the process started: clock ticks since boot.
     pub(super) start: u64,
@@ -48,11 +49,12 @@ impl SlotRecord {
         }
     }
 
-    /// Of a launch that is to get slots, by this rule.
-    pub(super) fn of(saved: &SavedHolding, rule: &str, boot: &str, launch: u64) -> Self {
+    /// Of a launch that is to get slots, by this rule. Its host has the name by which the site knows it,
+    /// whatever it calls itself by now.
+    pub(super) fn of(saved: &SavedHolding, rule: &str, host: &str, agent: &AgentId, launch: u64) -> Self {
         Self {
-            host: saved.host.clone(),
-            boot: boot.to_owned(),
+            host: host.to_owned(),
+            agent: agent.clone(),
             pid: saved.pid,
             start: saved.start,
             uid: saved.uid,
@@ -66,13 +68,13 @@ impl SlotRecord {
 
     /// Whether both are of one process.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let who = |record: &Self| (record.boot.clone(), record.pid, record.start);
+        let who = |record: &Self| (record.agent.clone(), record.pid, record.start);
         self.host == other.host && who(self) == who(other)
     }
 
-    /// Whether it is of this process of this boot.
-    pub(super) fn is_of(&self, boot: &str, saved: &SavedHolding) -> bool {
-        self.boot == boot && self.pid == saved.pid && self.start == saved.start
+    /// Whether this agent has written it, for this process.
+    pub(super) fn is_of(&self, agent: &AgentId, saved: &SavedHolding) -> bool {
+        self.agent == *agent && self.pid == saved.pid && self.start == saved.start
     }
 }
 
@@ -80,7 +82,7 @@ impl SlotRecord {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct TicketRecord {
     pub(super) host: String,
-    pub(super) boot: String,
+    pub(super) agent: AgentId,
     pub(super) pid: i32,
     pub(super) uid: u32,
     pub(super) command: String,
@@ -95,7 +97,7 @@ pub(super) struct TicketRecord {
 pub(super) struct NoticeRecord {
     /// Whose launch it is.
     pub(super) host: String,
-    pub(super) boot: String,
+    pub(super) agent: AgentId,
     /// The holder, as the slot's record has it.
     pub(super) holder: SlotRecord,
     /// What the holder's host says to that; nothing yet where there is none.
@@ -157,7 +159,7 @@ impl Reply {
 /// A host that is there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct HostRecord {
-    pub(super) boot: String,
+    pub(super) agent: AgentId,
     pub(super) version: String,
     /// How long it may be silent, in milliseconds.
     pub(super) ttl: u64,

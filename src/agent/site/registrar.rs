@@ -1,16 +1,18 @@
 //! The thread that keeps the host's key: it writes `h/HOST` under a lease and `g/HOST` beside it without one,
 //! renews the lease, and reads the key, so that the agent knows until when nobody can have taken this host
 //! for gone. Whoever asks for it has the keys written anew, by which every older transaction of this agent
-//! fails, however late it is committed.
+//! fails, however late it is committed. Where the agent of another host writes the same key, both do so in
+//! turns, a third of the ttl each, so that each knows of the other for as long as both are there.
 
 use std::{
     collections::BTreeMap,
     sync::mpsc::{Receiver, RecvTimeoutError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
+    agent_id::AgentId,
     etcd::{Client, Operation, Range, Transaction, Trouble},
     key::{Key, Keys},
     record::{HostRecord, bytes, read},
@@ -54,8 +56,8 @@ struct Written {
 enum Found {
     AsWritten,
     Gone,
-    /// Written by somebody else, of this boot.
-    Another(String),
+    /// Written by this agent, earlier or later; or by another one, unless nobody can read by whom.
+    Another(Option<AgentId>),
 }
 
 impl Registrar {
@@ -66,9 +68,9 @@ impl Registrar {
 
     fn run(mut self) {
         let mut written: Option<Written> = None;
-        let mut lease = None;
+        let (mut lease, mut disputed) = (None, None);
         loop {
-            let rest = match self.go_on(&mut written, &mut lease) {
+            let rest = match self.go_on(&mut written, &mut lease, &mut disputed) {
                 Ok(()) => self.ttl / 3,
                 Err(trouble) => {
                     if !self.reporter.tell(Report::Unreached(trouble)) {
@@ -77,28 +79,54 @@ impl Registrar {
                     REST.min(self.ttl / 3)
                 }
             };
-            let mut command = match self.commands.recv_timeout(rest) {
-                Ok(command) => Some(command),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            // Several may have asked meanwhile: once is enough.
-            while let Some(heard) = command {
-                match heard {
-                    Command::Anew => written = None,
-                    Command::Look => {}
-                    Command::Publish(repositories) => {
-                        self.record.repositories = repositories;
-                        written = None;
-                    }
-                }
-                command = self.commands.try_recv().ok();
+            // It is the other one's turn where that has the name, too, and nobody cuts that short.
+            let is_its_turn = written.is_none() && disputed.is_some();
+            if !self.rest(rest, is_its_turn, &mut written) {
+                return;
             }
         }
     }
 
-    fn go_on(&self, written: &mut Option<Written>, lease: &mut Option<i64>) -> Result<(), Trouble> {
+    /// Rests, or to the next command where that may cut it short. Says whether anybody commands still.
+    fn rest(&mut self, rest: Duration, is_whole: bool, written: &mut Option<Written>) -> bool {
+        let until = Instant::now() + rest;
+        loop {
+            match self.commands.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(command) => self.heed(command, written),
+                Err(RecvTimeoutError::Timeout) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+            if !is_whole {
+                // Several may have asked meanwhile: once is enough.
+                while let Ok(command) = self.commands.try_recv() {
+                    self.heed(command, written);
+                }
+                return true;
+            }
+        }
+    }
+
+    fn heed(&mut self, command: Command, written: &mut Option<Written>) {
+        match command {
+            Command::Anew => *written = None,
+            Command::Look => {}
+            Command::Publish(repositories) => {
+                self.record.repositories = repositories;
+                *written = None;
+            }
+        }
+    }
+
+    fn go_on(
+        &self,
+        written: &mut Option<Written>,
+        lease: &mut Option<i64>,
+        disputed: &mut Option<Instant>,
+    ) -> Result<(), Trouble> {
         let Some(known) = *written else {
+            if lease.is_none() {
+                self.look_before()?;
+            }
             *written = Some(self.write(lease)?);
             return Ok(());
         };
@@ -118,9 +146,13 @@ impl Registrar {
             Found::AsWritten => {
                 self.reporter.tell(Report::Confirmed { sent, revision, generation });
             }
-            Found::Another(boot) if boot != self.record.boot => {
+            Found::Another(other) if other.as_ref() != Some(&self.record.agent) => {
                 *written = None;
-                self.reporter.tell(Report::Twin(boot));
+                self.reporter.tell(Report::Twin { agent: other, sent, generation });
+                let was_disputed = disputed.replace(Instant::now()).is_some_and(|at| at.elapsed() < self.ttl);
+                if !was_disputed {
+                    *written = Some(self.write(lease)?);
+                }
             }
             Found::Gone | Found::Another(_) => {
                 if matches!(found, Found::Gone) {
@@ -129,6 +161,20 @@ impl Registrar {
                 *written = None;
                 *written = Some(self.write(lease)?);
             }
+        }
+        Ok(())
+    }
+
+    /// Sees before the first time whether another agent of the same kernel has the name. One of another boot
+    /// is this host's own, from before it was started.
+    fn look_before(&self) -> Result<(), Trouble> {
+        let sent = process::since_boot().unwrap_or_default();
+        let (found, _, generation) = self.find(0)?;
+        if let Found::Another(Some(other)) = found
+            && other != self.record.agent
+            && other.is_of_boot_of(&self.record.agent)
+        {
+            self.reporter.tell(Report::Twin { agent: Some(other), sent, generation });
         }
         Ok(())
     }
@@ -171,9 +217,7 @@ impl Registrar {
         let found = match snapshot.pairs.first() {
             None => Found::Gone,
             Some(pair) if pair.revision == revision => Found::AsWritten,
-            Some(pair) => {
-                Found::Another(read::<HostRecord>(&pair.value).map_or_else(String::new, |record| record.boot))
-            }
+            Some(pair) => Found::Another(read::<HostRecord>(&pair.value).map(|record| record.agent)),
         };
         Ok((found, snapshot.revision, snapshot.generation))
     }

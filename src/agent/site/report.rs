@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::etcd::{Condition, Done, Inventory, Pair, Snapshot, Trouble};
+use super::{
+    agent_id::AgentId,
+    etcd::{Condition, Done, Inventory, Pair, Snapshot, Trouble},
+};
 use crate::sys::poller::Bell;
 
 /// One report.
@@ -24,8 +27,8 @@ pub(super) enum Report {
     Listed(Inventory),
     /// The lease of the host's key has gone, or the key with it.
     LeaseLost,
-    /// Another host writes this one's key; its boot.
-    Twin(String),
+    /// The agent of another host has written this one's key, as a read found that was sent then.
+    Twin { agent: Option<AgentId>, sent: Duration, generation: u64 },
     /// Everything, read anew.
     Fresh(Snapshot),
     /// Changes, in their order.

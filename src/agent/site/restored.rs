@@ -40,7 +40,7 @@ impl Service {
             self.begin_anew();
         } else if before.is_none() {
             // An agent that was started meanwhile has to put back what it kept, too.
-            site.origin.is_incomplete = !site.is_named();
+            site.origin.is_incomplete = !site.is_named() || site.has_slots_by_another_name();
         }
         if let Some(site) = &mut self.site {
             site.look_at_name();
@@ -85,7 +85,9 @@ impl Service {
                 let of = site.mirror.table(name);
                 held.slots().iter().all(|slot| {
                     let record = of.and_then(|of| of.slots.get(slot)?.record.as_ref());
-                    record.is_some_and(|record| record.is_of(&site.boot, &holding.saved))
+                    record.is_some_and(|record| {
+                        record.host == site.host && record.is_of(&site.agent, &holding.saved)
+                    })
                 })
             })
         });
@@ -177,6 +179,13 @@ impl Site {
         self.send(Work::Name(record), transaction);
     }
 
+    /// Whether slots of this agent's stand there by a name that its host had before.
+    fn has_slots_by_another_name(&self) -> bool {
+        let slots = self.mirror.tables().flat_map(|(_, of)| of.slots.values());
+        let mut records = slots.filter_map(|at| at.record.as_ref());
+        records.any(|record| record.agent == self.agent && record.host != self.host)
+    }
+
     fn revision_of_name(&self) -> i64 {
         self.mirror.cluster.as_ref().map_or(0, |at| at.revision)
     }
@@ -192,7 +201,7 @@ impl Site {
         let number = tickets.number;
         let own = self.mirror.tables().filter_map(|(name, of)| {
             let record = of.tickets.get(&number)?.record.as_ref()?;
-            (record.host == self.host && record.boot == self.boot).then(|| (name.clone(), record.clone()))
+            (record.agent == self.agent).then(|| (name.clone(), record.clone()))
         });
         tickets.written = own.collect();
     }

@@ -52,7 +52,7 @@ impl Site {
         });
         for (number, At { revision, record }) in &of.tickets {
             // What this host has left itself, when its agent died, is in nobody's way here.
-            let is_left = record.as_ref().is_some_and(|of| of.host == self.host && of.boot == self.boot);
+            let is_left = record.as_ref().is_some_and(|of| of.agent == self.agent);
             if shown.places.contains_key(number) || is_left || is_own(number) {
                 continue;
             }

@@ -178,18 +178,18 @@ impl Service {
     /// The tickets of a launch that stands in line, or stood there when the agent died.
     pub(super) fn wanted_tickets(&self, number: u64) -> BTreeMap<String, TicketRecord> {
         let Some(site) = &self.site else { return BTreeMap::new() };
-        let (host, boot, classes) = (site.host.clone(), site.boot.clone(), Vec::new());
+        let (host, agent, classes) = (site.host.clone(), site.agent.clone(), Vec::new());
         if let Some(session) = self.sessions.get(&number) {
             let (pid, uid) = (session.peer.pid, session.peer.uid);
             let (command, is_away) = (session.command(), session.place.is_away());
-            let ticket = TicketRecord { host, boot, pid, uid, command, classes, is_away };
+            let ticket = TicketRecord { host, agent, pid, uid, command, classes, is_away };
             return standing(&session.place.line, &ticket);
         }
         let Some(Returning { saved, line, is_away, .. }) = self.returning.get(&number) else {
             return BTreeMap::new();
         };
         let (pid, uid, command, is_away) = (saved.pid, saved.uid, saved.command.clone(), *is_away);
-        standing(line, &TicketRecord { host, boot, pid, uid, command, classes, is_away })
+        standing(line, &TicketRecord { host, agent, pid, uid, command, classes, is_away })
     }
 
     /// Writes what could not be written before.

@@ -58,12 +58,12 @@ impl Service {
             for (slot, notice) in &of.notices {
                 let held = of.slots.get(slot).and_then(|at| at.record.as_ref());
                 let (Some(notice), Some(held)) = (&notice.record, held) else { continue };
-                if held.host != site.host || !notice.holder.is_same(held) || !site.is_there(notice) {
+                if held.agent != site.agent || !notice.holder.is_same(held) || !site.is_there(notice) {
                     continue;
                 }
                 let local = table_of_site(table);
                 let is_theirs =
-                    |holding: &Holding| held.is_of(&site.boot, &holding.saved) && holding.has(&local, *slot);
+                    |holding: &Holding| held.is_of(&site.agent, &holding.saved) && holding.has(&local, *slot);
                 let mut holdings = self.holdings.iter();
                 if let Some((number, _)) = holdings.find(|(_, holding)| is_theirs(holding)) {
                     standing.push((*number, table.clone(), *slot, notice.host.clone()));

@@ -36,7 +36,7 @@ impl Service {
         let slot = overdue.holder.slots.0;
         let record = site.mirror.table(name).and_then(|of| of.slots.get(&slot)?.record.clone());
         // What this host has left itself is not held by anybody.
-        let Some(holder) = record.filter(|record| record.host != site.host) else { return };
+        let Some(holder) = record.filter(|record| record.agent != site.agent) else { return };
         session.notices.push(GivenNotice {
             table: name.to_owned(),
             id: to_end.id,
@@ -137,13 +137,13 @@ impl Site {
     /// Whether the host that gave a notice is there.
     pub(super) fn is_there(&self, notice: &NoticeRecord) -> bool {
         let host = self.mirror.hosts.get(&notice.host).and_then(|at| at.record.as_ref());
-        host.is_some_and(|host| host.boot == notice.boot)
+        host.is_some_and(|host| host.agent == notice.agent)
     }
 
     fn write_notice(&mut self, notice: &GivenNotice) -> bool {
         let record = NoticeRecord {
             host: self.host.clone(),
-            boot: self.boot.clone(),
+            agent: self.agent.clone(),
             holder: notice.holder.clone(),
             reply: None,
         };
