@@ -29,6 +29,7 @@ impl Service {
             }
             session.answer(&Answer::Anew, None);
         }
+        session.place.is_owed = true;
         session.take = Some(Arc::new(take));
         session.tried.clear();
         session.notices.clear();
@@ -257,6 +258,7 @@ impl Service {
     pub(super) fn beat(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.place.beaten = Some(Instant::now());
+        session.place.is_owed = true;
         session.place.was_away = false;
         session.place.line.set_away(false);
         match std::mem::replace(&mut session.stage, Stage::Idle) {

@@ -102,6 +102,8 @@ pub(super) struct Waiting {
     pub(super) line: PlaceInLine,
     pub(super) begun: Option<Instant>,
     pub(super) beaten: Option<Instant>,
+    /// Whether what it has asked, or its last beat, has no answer yet.
+    pub(super) is_owed: bool,
     pub(super) has_waited: bool,
     /// Whether it did not answer when that was last looked at.
     pub(super) was_away: bool,
@@ -134,9 +136,10 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Waiting {
-    /// Whether its launch answers.
+    /// Whether its launch does not answer. One that waits for an answer itself says nothing meanwhile.
     pub(super) fn is_away(&self) -> bool {
-        self.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY)
+        let is_silent = self.has_waited && !self.is_owed;
+        is_silent && self.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY)
     }
 }
 
@@ -278,6 +281,9 @@ impl Session {
     /// Answers; with a descriptor beside, where there is one.
     pub(super) fn answer(&mut self, answer: &Answer, beside: Option<OwnedFd>) {
         self.outbox.extend(answer.frame());
+        // From now on it has as long as ever to say something.
+        self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));
+        self.place.beaten = self.place.beaten.map(|_| Instant::now());
         self.beside = beside.or(self.beside.take());
     }
 

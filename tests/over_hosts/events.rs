@@ -7,8 +7,9 @@ use std::thread;
 use nix::sys::signal::Signal;
 
 use super::instruments::found;
+use super::scene::Scene;
 use super::{LASTING, held, hosts_with, seats, status, waiting};
-use crate::support::{Ending, Etcd, Host, eventually, needs_etcd};
+use crate::support::{Ending, Etcd, Host, Running, eventually, needs_etcd};
 
 /// The tickets that etcd has, by the names of their keys.
 fn tickets(etcd: &Etcd, host: &Host) -> String {
@@ -47,6 +48,43 @@ fn who_waits_keeps_the_number_while_nobody_answers() {
     drop(first);
     second.write_line("second");
     assert_eq!(second.read_line(), "second\n");
+}
+
+/// An agent that cannot give anything keeps nobody waiting for an answer, and so takes nobody for dead who waits
+/// for one: after an outage everybody who waited before it is where they were.
+#[test]
+fn nobody_is_passed_over_for_an_outage() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let scene = Scene::at(etcd.clone(), "", None).with("6s");
+    let ((one, _way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let _holder = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1).then_some(()));
+    let wait = ["run", "-q", "--wait", "forever", "--", "matlab"];
+    // Each beats at its own time.
+    let waiters: Vec<Running> = (1..=8)
+        .map(|number| {
+            let waiter = one.test().args(wait).background();
+            eventually("it waits", || (scene.tickets(0).len() == number).then_some(()));
+            waiter
+        })
+        .collect();
+    let tickets = scene.tickets(0);
+    etcd.signal(Signal::SIGSTOP);
+    eventually("the outage is long enough", || {
+        let lasts = status(&one)["site"]["trouble"]["lasts"].as_f64();
+        lasts.filter(|lasts| *lasts > 8.0)
+    });
+    etcd.signal(Signal::SIGCONT);
+    eventually("it is back", || (status(&one)["site"]["connected"] == true).then_some(()));
+    let newcomer = two.test().args(wait).background();
+    eventually("it waits, too", || (scene.tickets(0).len() == 9).then_some(()));
+    let away: Vec<&String> =
+        tickets.iter().map(|(ticket, _)| ticket).filter(|ticket| scene.was_away(ticket)).collect();
+    assert_eq!(away, [""; 0], "they answered all the time");
+    assert_eq!(scene.tickets(0)[..8], tickets[..], "they keep their places");
+    assert!(waiters.iter().chain([&newcomer]).all(|waiter| !waiter.is_zombie()));
 }
 
 /// "The same while programs run: a log line at half the ttl", and another when it is over.

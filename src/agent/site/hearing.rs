@@ -23,7 +23,12 @@ impl Service {
     /// Hears everything that was reported meanwhile.
     pub(in crate::agent) fn hear_site(&mut self) {
         while let Some(report) = self.site.as_ref().and_then(|site| site.reports.try_recv().ok()) {
+            let was_open = self.is_site_open();
             self.heard(report);
+            if let Some(site) = self.site.as_mut().filter(|site| !was_open && site.is_open()) {
+                // Those who wait were told to wait on while nothing could be given.
+                site.stirred.extend(site.shown.keys().cloned());
+            }
             self.stir();
         }
     }

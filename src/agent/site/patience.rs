@@ -14,10 +14,15 @@ use crate::{
 const REST: Duration = Duration::from_millis(200);
 
 impl Service {
-    /// Lets a launch rest until something has changed.
+    /// Lets a launch rest until something has changed. One that waits already waits for its turn, as long as
+    /// nothing can be given at all: it looks again when that is over.
     pub(in crate::agent) fn rest_without(&mut self, number: u64, order: Order) {
+        let is_open = self.is_site_open();
         let Some(site) = &mut self.site else { return };
         let Some(session) = self.sessions.get_mut(&number) else { return };
+        if !is_open && session.place.has_waited {
+            return self.waits_on(number, order);
+        }
         session.stage = Stage::Proved;
         let now = Instant::now();
         let since = session.place.resting.get_or_insert(now);
@@ -107,10 +112,7 @@ impl Service {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.place.resting = None;
         if session.place.has_waited {
-            let waits = self.waits_on(&order);
-            let Some(session) = self.sessions.get_mut(&number) else { return };
-            session.stage = Stage::Waits(order);
-            return session.answer(&Answer::Waits(waits), None);
+            return self.waits_on(number, order);
         }
         match order.without_site() {
             Some(order) => self.carry_out(number, order, true),
@@ -121,8 +123,19 @@ impl Service {
         }
     }
 
-    /// How a launch stands that waits on while nobody knows how the site stands.
-    fn waits_on(&self, order: &Order) -> Waits {
+    /// A launch waits on while nobody knows how the site stands. It is told so, if it has asked.
+    fn waits_on(&mut self, number: u64, order: Order) {
+        let waits = self.waits_for(&order);
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.stage = Stage::Waits(order);
+        session.place.resting = None;
+        if session.place.is_owed {
+            session.answer(&Answer::Waits(waits), None);
+        }
+    }
+
+    /// For what it waits then.
+    fn waits_for(&self, order: &Order) -> Waits {
         let tables: Vec<String> = order.tables_of_site().map(table_of_site).collect();
         let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, 16));
         let refused = Refused {
