@@ -152,6 +152,7 @@ impl Service {
         site.stirred.extend(tables);
         if !hosts.is_empty() {
             site.look_for_absent();
+            site.look_who_is_reachable();
         }
         if hosts.contains(&site.host) && !site.has_own_key() {
             let _ = site.commands.send(Command::Look);
