@@ -260,10 +260,18 @@ impl Session {
         1 + usize::from(self.peer.process.is_some())
     }
 
+    /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is
+    /// still to be heard. An agent that is slow takes nobody for dead.
+    pub(super) fn is_away(&self) -> bool {
+        let is_unheard =
+            || self.inbox.has_message() || self.connection.wait(false, Duration::ZERO) == Ok(true);
+        self.place.is_away() && !is_unheard()
+    }
+
     /// Sees whether its launch answers now, and says so in the lines in which it stands.
     pub(super) fn see_whether_away(&mut self) -> bool {
         let process = Process::find(self.peer.pid);
-        let is_away = self.place.is_away() || process.is_none_or(|process| process.is_stopped());
+        let is_away = self.is_away() || process.is_none_or(|process| process.is_stopped());
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away

@@ -28,6 +28,9 @@ fn a_limit_holds_over_hosts() {
             "#,
         )
         .status(75);
+    let explained = one.test().args(["explain", "--", "matlab"]).outcome().stdout;
+    let full = explained.lines().find(|line| line.contains("FULL: PID ")).expect(&explained);
+    assert!(full.contains("@lab2") && !full.contains("@lab1"), "{full}");
     drop(first);
     // What ended here is free here at once.
     one.test().user("games").args(["run", "--", "matlab"]).status(0);

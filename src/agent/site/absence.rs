@@ -2,7 +2,10 @@
 //! are deleted, in a transaction that holds only if it is absent still, and was ever since, and if they are
 //! still those that it left.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     Site,
@@ -10,6 +13,7 @@ use super::{
     etcd::{Compare, Operation, Transaction},
     key::Key,
     proof::Taking,
+    record::HostRecord,
     table_of_site::{At, TableOfSite},
     work::Work,
 };
@@ -68,15 +72,16 @@ impl Site {
     /// not there keeps its place, and is passed over.
     pub(super) fn look_who_is_reachable(&mut self) {
         let records = self.mirror.hosts.iter();
-        let reachable: BTreeSet<(String, AgentId)> = records
-            .filter_map(|(host, at)| Some((host.clone(), at.record.as_ref()?.agent.clone())))
-            .collect();
+        let of =
+            |(host, at): (&String, &At<HostRecord>)| Some((host.clone(), at.record.as_ref()?.agent.clone()));
+        let reachable: BTreeMap<String, AgentId> = records.filter_map(of).collect();
         if reachable == self.reachable {
             return;
         }
         let before = std::mem::replace(&mut self.reachable, reachable);
+        let hosts = before.keys().chain(self.reachable.keys());
         let changed: BTreeSet<_> =
-            before.symmetric_difference(&self.reachable).map(|(host, _)| host).collect();
+            hosts.filter(|host| before.get(*host) != self.reachable.get(*host)).collect();
         let is_concerned = |of: &TableOfSite| {
             of.tickets.values().any(|at| at.record.as_ref().is_some_and(|of| changed.contains(&of.host)))
         };

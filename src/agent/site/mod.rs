@@ -134,7 +134,7 @@ pub(super) struct Site {
     resting: BTreeMap<u64, Resting>,
     absences: BTreeMap<String, Absence>,
     /// The hosts whose keys are there, as the tables show it: who waits on others is passed over.
-    reachable: BTreeSet<(String, AgentId)>,
+    reachable: BTreeMap<String, AgentId>,
     /// Holdings that are being ended because the site is lost, and when they were killed last.
     ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
@@ -225,7 +225,7 @@ impl Site {
             tickets: BTreeMap::new(),
             resting: BTreeMap::new(),
             absences: BTreeMap::new(),
-            reachable: BTreeSet::new(),
+            reachable: BTreeMap::new(),
             ended: BTreeMap::new(),
             received: BTreeMap::new(),
             stirred: BTreeSet::new(),
@@ -301,6 +301,11 @@ impl Site {
     fn key_of_host(&self) -> String {
         self.keys.name(&Key::Host(self.host.clone()))
     }
+}
+
+/// Looks whether the files that the settings name can be used.
+pub(super) fn check(settings: &SiteSettings) -> Result<(), String> {
+    Client::new(access(settings)).map(drop)
 }
 
 /// Says that a table is kept on this host alone, because nobody said where the others are.

@@ -1,7 +1,7 @@
 //! The mirror in the agent's memory: what other hosts hold and who waits there stand in the same tables as
 //! the agent's own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Site,
@@ -46,11 +46,11 @@ impl Site {
                 shown.slots.insert(*slot, (*revision, held));
             }
         }
-        let is_own = |number: &u64| self.tickets.values().any(|tickets| tickets.has(name, *number));
+        let own = self.tickets.values().filter(|tickets| tickets.has(name, tickets.number));
+        let own: BTreeSet<u64> = own.map(|tickets| tickets.number).collect();
+        let is_own = |number: &u64| own.contains(number);
         let is_away = |record: Option<&TicketRecord>| {
-            record.is_some_and(|of| {
-                of.is_away || !self.reachable.contains(&(of.host.clone(), of.agent.clone()))
-            })
+            record.is_some_and(|of| of.is_away || self.reachable.get(&of.host) != Some(&of.agent))
         };
         shown.places.retain(|number, (revision, was_away, place)| {
             let at = of.tickets.get(number).filter(|_| !is_own(number));
