@@ -111,7 +111,7 @@ impl Service {
                 let text = format!(
                     "another host calls itself {} too (its agent is {}): the site gives no slots until each has a name of its own",
                     visible(&site.host),
-                    visible(&agent.map_or_else(|| "unknown".to_owned(), |agent| agent.to_string()))
+                    visible(agent.map_or_else(|| "unknown".to_owned(), |agent| agent.to_string()))
                 );
                 if !is_known {
                     log(&text);
