@@ -213,14 +213,14 @@ fn most_and_limit(events: &[Value]) -> (Value, Value) {
     (program["most"]["at_most"].clone(), program["seats"].clone())
 }
 
-fn started(pid: i32, slot: u32) -> Value {
+fn took(pid: i32, slot: u32) -> Value {
     json!({ "event": "started", "pid": pid, "repositories": [format!("matlab={slot}")] })
 }
 
 /// A second start with one PID means that the first process has ended, although no event says so.
 #[test]
 fn a_reused_pid_holds_one_slot() {
-    let most = |pids: [i32; 2]| most_and_limit(&[started(pids[0], 1), started(pids[1], 2)]).0;
+    let most = |pids: [i32; 2]| most_and_limit(&[took(pids[0], 1), took(pids[1], 2)]).0;
     assert_eq!(most([7, 8]), json!(2));
     assert_eq!(most([7, 7]), json!(1));
 }
@@ -230,7 +230,7 @@ fn a_reused_pid_holds_one_slot() {
 fn a_holder_that_survives_eviction_keeps_its_slot() {
     for (status, most) in [("survived", 2), ("not permitted", 2), ("SIGINT", 1), ("had left", 1)] {
         let expired = json!({ "event": "expired", "pid": 1, "holder": 7, "status": status });
-        let found = most_and_limit(&[started(7, 1), expired, started(8, 2)]).0;
+        let found = most_and_limit(&[took(7, 1), expired, took(8, 2)]).0;
         assert_eq!(found, json!(most), "{status}");
     }
 }

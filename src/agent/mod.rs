@@ -122,7 +122,8 @@ fn is_below(file: &Path, directory: &Path) -> bool {
 
 /// Looks whether its settings are right.
 pub fn check(options: &Options) -> Result<(), Fatal> {
-    settings::load(options.settings.as_deref()).map(drop)
+    let settings = settings::load(options.settings.as_deref())?;
+    settings.site.as_ref().map_or(Ok(()), site::check).map_err(Fatal::Site)
 }
 
 /// Serves, until it is ended.

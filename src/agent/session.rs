@@ -135,6 +135,14 @@ impl std::fmt::Debug for Waiting {
     }
 }
 
+impl Waiting {
+    /// Whether its launch does not answer. One that waits for an answer itself says nothing meanwhile.
+    pub(super) fn is_away(&self) -> bool {
+        let is_silent = self.has_waited && !self.is_owed;
+        is_silent && self.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY)
+    }
+}
+
 /// Why a conversation is over.
 #[derive(Debug)]
 pub(super) enum Over {
@@ -214,7 +222,7 @@ impl Session {
 
     /// Whether everything that was asked has its answer, and that has gone out.
     fn is_heard(&self) -> bool {
-        !self.has_to_write() && !self.is_owed_an_answer()
+        !self.has_to_write() && !matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
     }
 
     /// Whether something that has come can be heard now.
@@ -252,24 +260,18 @@ impl Session {
         1 + usize::from(self.peer.process.is_some())
     }
 
-    /// Whether its launch has not beaten for too long, although it has its answer, and nothing that it said is
-    /// still to be heard: that others are slow, or this agent, is no sign of its death.
-    pub(super) fn is_silent(&self) -> bool {
-        let is_due = self.place.has_waited && !self.place.is_owed;
+    /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is
+    /// still to be heard. An agent that is slow takes nobody for dead.
+    pub(super) fn is_away(&self) -> bool {
         let is_unheard =
-            || self.inbox.has_message() || self.connection.wait(false, Duration::ZERO).unwrap_or(false);
-        is_due && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY) && !is_unheard()
-    }
-
-    /// Whether it is this agent's turn to speak.
-    fn is_owed_an_answer(&self) -> bool {
-        matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
+            || self.inbox.has_message() || self.connection.wait(false, Duration::ZERO) == Ok(true);
+        self.place.is_away() && !is_unheard()
     }
 
     /// Sees whether its launch answers now, and says so in the lines in which it stands.
     pub(super) fn see_whether_away(&mut self) -> bool {
         let process = Process::find(self.peer.pid);
-        let is_away = self.is_silent() || process.is_none_or(|process| process.is_stopped());
+        let is_away = self.is_away() || process.is_none_or(|process| process.is_stopped());
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away

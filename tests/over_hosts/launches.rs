@@ -1,6 +1,7 @@
 //! Launches: one limit, one line and one list for all hosts.
 
-use super::{REFUSED, held, hosts, seats, waiting};
+use super::scene::Scene;
+use super::{REFUSED, held, hosts, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
 
 /// "Refusals name holders on other hosts."
@@ -27,6 +28,9 @@ fn a_limit_holds_over_hosts() {
             "#,
         )
         .status(75);
+    let explained = one.test().args(["explain", "--", "matlab"]).outcome().stdout;
+    let full = explained.lines().find(|line| line.contains("FULL: PID ")).expect(&explained);
+    assert!(full.contains("@lab2") && !full.contains("@lab1"), "{full}");
     drop(first);
     // What ended here is free here at once.
     one.test().user("games").args(["run", "--", "matlab"]).status(0);
@@ -66,6 +70,41 @@ fn the_line_goes_over_hosts() {
     one.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
     drop(first);
     assert_eq!(second.read_line(), "second\n");
+}
+
+/// A host that cannot be reached for a third of the ttl keeps nobody on other hosts from a seat. Who waits on it is
+/// passed over, and is the first again when it is back.
+#[test]
+fn who_waits_on_a_host_that_cannot_be_reached_is_passed_over_and_keeps_its_place() {
+    needs_etcd!();
+    let scene = Scene::new("", None);
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let holder = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1).then_some(()));
+    let wait = ["run", "-q", "--wait", "forever", "--", "matlab"];
+    let waits = |host: &Host, number: usize| {
+        let mut launch = host.test().args(wait).background();
+        launch.write_line("it runs");
+        eventually("it waits", || (scene.tickets(0).len() == number).then_some(()));
+        launch
+    };
+    let (mut first, mut second, mut third) = (waits(&one, 1), waits(&two, 2), waits(&two, 3));
+    let tickets = scene.tickets(0);
+    way.cut(true);
+    drop(holder);
+    assert_eq!(second.read_line(), "it runs\n");
+    assert_eq!(scene.tickets(0), [tickets[0].clone(), tickets[2].clone()], "the first keeps its place");
+    way.cut(false);
+    eventually("its host is back", || {
+        let hosts = status(&two)["site"]["hosts"].as_array().cloned().unwrap_or_default();
+        hosts.iter().all(|host| host["lease"].is_string()).then_some(())
+    });
+    drop(second);
+    assert_eq!(first.read_line(), "it runs\n");
+    assert_eq!(scene.tickets(0), tickets[2..]);
+    drop(first);
+    assert_eq!(third.read_line(), "it runs\n");
 }
 
 /// "One launch may need slots of all three keepers, all or none."

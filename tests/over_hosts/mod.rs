@@ -2,6 +2,7 @@
 //! name and an agent of their own.
 
 mod certificates;
+mod crowd;
 mod death;
 #[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;

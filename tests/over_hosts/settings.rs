@@ -26,3 +26,21 @@ fn every_fault_of_the_sites_settings_is_told() {
         assert!(outcome.stderr.contains(&format!("[{code}]")), "{code}: {}", outcome.stderr);
     }
 }
+
+/// What the settings name must be there: `--check` finds it before the agent is started.
+#[test]
+fn a_file_that_is_missing_is_found_before_the_agent_is_started() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy("");
+    site.system_file(
+        "agent.toml",
+        "version = 1\n[site]\nendpoints = [\"https://etcd1:2379\"]\nca = \"/etc/rungate/no-ca.pem\"\n",
+    );
+    set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
+    site.test()
+        .program(env!("CARGO_BIN_EXE_rungate-agent"))
+        .args(["--check"])
+        .stderr("rungate: the agent does not run: [site] of its settings: cannot read /etc/rungate/no-ca.pem: No such file or directory (os error 2)\n")
+        .status(71);
+}

@@ -2,14 +2,19 @@
 //! are deleted, in a transaction that holds only if it is absent still, and was ever since, and if they are
 //! still those that it left.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     Site,
     agent_id::AgentId,
     etcd::{Compare, Operation, Transaction},
     key::Key,
-    table_of_site::At,
+    proof::Taking,
+    record::HostRecord,
+    table_of_site::{At, TableOfSite},
     work::Work,
 };
 use crate::{deliberate_fault::DeliberateFault, sys::process};
@@ -61,6 +66,36 @@ impl Site {
                 self.clear(&host, absence);
             }
         }
+    }
+
+    /// Notes whose hosts can be reached, and which tables show it otherwise: who waits on a host whose key is
+    /// not there keeps its place, and is passed over.
+    pub(super) fn look_who_is_reachable(&mut self) {
+        let records = self.mirror.hosts.iter();
+        let of =
+            |(host, at): (&String, &At<HostRecord>)| Some((host.clone(), at.record.as_ref()?.agent.clone()));
+        let reachable: BTreeMap<String, AgentId> = records.filter_map(of).collect();
+        if reachable == self.reachable {
+            return;
+        }
+        let before = std::mem::replace(&mut self.reachable, reachable);
+        let hosts = before.keys().chain(self.reachable.keys());
+        let changed: BTreeSet<_> =
+            hosts.filter(|host| before.get(*host) != self.reachable.get(*host)).collect();
+        let is_concerned = |of: &TableOfSite| {
+            of.tickets.values().any(|at| at.record.as_ref().is_some_and(|of| changed.contains(&of.host)))
+        };
+        let tables = self.mirror.tables().filter(|(_, of)| is_concerned(of)).map(|(name, _)| name.clone());
+        self.stirred.extend(tables);
+    }
+
+    /// The hosts that cannot be reached, on which somebody waits for one of these tables before this number.
+    pub(super) fn passed_over(&self, takings: &[Taking], number: u64) -> BTreeSet<String> {
+        let tables = takings.iter().filter(|taking| taking.limit.is_some());
+        let tickets = tables.filter_map(|taking| Some(&self.mirror.table(&taking.table)?.tickets));
+        let records = tickets.flat_map(|of| of.range(..number)).filter_map(|(_, at)| at.record.as_ref());
+        let absent = records.filter(|record| !self.mirror.hosts.contains_key(&record.host));
+        absent.map(|record| record.host.clone()).collect()
     }
 
     /// Everybody who has a key.

@@ -73,6 +73,11 @@ impl Service {
         }
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
         let mut compares = proof::compares(&site.keys, &takings, number, site.mirror.revision());
+        compares.extend(proof::of_absent(
+            &site.keys,
+            &site.passed_over(&takings, number),
+            site.mirror.revision(),
+        ));
         if DeliberateFault::NoProof.is_on() {
             compares.clear();
         }

@@ -19,39 +19,60 @@ use crate::{
     sys::process, terms::location::table_of_site,
 };
 
-/// What follows from a report.
+/// So many reports are heard before somebody else is.
+const MOST_AT_ONCE: usize = 1000;
+
+/// Whom it concerns what was heard, the fewest first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Follows {
+enum Heard {
     Nothing,
-    /// Time has passed: what is here is compared with what is there, and whoever rests for long looks again.
-    Tick,
-    /// The same, and all who rest look again.
-    Changed,
+    /// A transaction was carried out: who rests may go on.
+    Answer,
+    /// The mirror is another.
+    Change,
+    /// Some time has passed.
+    Time,
+    /// The host's key is another.
+    All,
 }
 
 impl Service {
-    /// Hears everything that was reported meanwhile, and then does what follows from it once: a thousand
-    /// changes make nobody look a thousand times.
+    /// Hears everything that was reported meanwhile, and then lets everybody look whom it concerns: once,
+    /// however many changes came together.
     pub(in crate::agent) fn hear_site(&mut self) {
-        let mut follows = Follows::Nothing;
-        while let Some(report) = self.site.as_ref().and_then(|site| site.reports.try_recv().ok()) {
-            let was_open = self.is_site_open();
-            follows = follows.max(self.heard(report));
-            if let Some(site) = self.site.as_mut().filter(|site| !was_open && site.is_open()) {
-                // Those who wait were told to wait on while nothing could be given.
-                site.stirred.extend(site.shown.keys().cloned());
-            }
+        let was_open = self.is_site_open();
+        let (mut heard, mut has_changed) = (Heard::Nothing, false);
+        for _ in 0..MOST_AT_ONCE {
+            let Some(report) = self.site.as_ref().and_then(|site| site.reports.try_recv().ok()) else {
+                break;
+            };
+            let now = self.heard(report);
+            has_changed |= ![Heard::Nothing, Heard::Time].contains(&now);
+            heard = heard.max(now);
+        }
+        let Some(site) = &mut self.site else { return };
+        if !was_open && site.is_open() {
+            // Those who wait were told to wait on while nothing could be given.
+            site.stirred.extend(site.shown.keys().cloned());
         }
         self.stir();
-        if follows > Follows::Nothing {
-            self.put_right();
-            self.wake(follows == Follows::Changed);
+        match heard {
+            Heard::Nothing => {}
+            Heard::Answer => self.wake(true),
+            Heard::Change => {
+                self.put_right();
+                self.wake(true);
+            }
+            Heard::Time | Heard::All => {
+                self.put_right();
+                self.clean_up();
+                self.wake(has_changed);
+            }
         }
     }
 
-    /// Hears one report, and says what follows from it.
-    fn heard(&mut self, report: Report) -> Follows {
-        let Some(site) = &mut self.site else { return Follows::Nothing };
+    fn heard(&mut self, report: Report) -> Heard {
+        let Some(site) = &mut self.site else { return Heard::Nothing };
         match report {
             Report::Registered { revision, generation, sent } => {
                 site.registration = Some(revision);
@@ -59,7 +80,7 @@ impl Service {
                 site.doubt_tickets();
                 if self.confirm(sent, generation) {
                     self.settle();
-                    return Follows::Changed;
+                    return Heard::All;
                 }
             }
             Report::Confirmed { sent, revision, generation } => {
@@ -105,7 +126,7 @@ impl Service {
             }
             Report::Changes(changes) => {
                 if DeliberateFault::StaleMirror.is_on() {
-                    return Follows::Nothing;
+                    return Heard::Nothing;
                 }
                 let changed = site.mirror.apply(changes);
                 site.look_at_lag();
@@ -119,10 +140,10 @@ impl Service {
                 self.end_what_is_lost();
                 self.settle();
                 self.do_again();
-                return Follows::Tick;
+                return Heard::Time;
             }
         }
-        Follows::Nothing
+        Heard::Nothing
     }
 
     /// The host's key was found by a read that was sent then. That protects what it holds, if all of that is
@@ -141,9 +162,9 @@ impl Service {
         true
     }
 
-    fn done(&mut self, number: u64, result: Result<Done, Trouble>) -> Follows {
+    fn done(&mut self, number: u64, result: Result<Done, Trouble>) -> Heard {
         let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else {
-            return Follows::Nothing;
+            return Heard::Nothing;
         };
         // What was sent to the etcd before this one proves nothing now.
         let is_of_now = self.site.as_ref().is_none_or(|site| site.origin.has_sent(number));
@@ -158,21 +179,21 @@ impl Service {
             Work::Retake(holding, ..) => self.took_anew(holding, result),
             Work::Name(record) => self.named(record, result),
         }
-        if was_done { Follows::Changed } else { Follows::Nothing }
+        if was_done { Heard::Answer } else { Heard::Nothing }
     }
 
     /// The mirror has changed: so do the tables in memory, and whoever waits for them looks.
-    fn changed(&mut self, Changed { tables, hosts }: Changed) -> Follows {
-        if let Some(site) = &mut self.site {
-            site.stirred.extend(tables);
-            if !hosts.is_empty() {
-                site.look_for_absent();
-            }
-            if hosts.contains(&site.host) && !site.has_own_key() {
-                let _ = site.commands.send(Command::Look);
-            }
+    fn changed(&mut self, Changed { tables, hosts }: Changed) -> Heard {
+        let Some(site) = &mut self.site else { return Heard::Nothing };
+        site.stirred.extend(tables);
+        if !hosts.is_empty() {
+            site.look_for_absent();
+            site.look_who_is_reachable();
         }
-        Follows::Changed
+        if hosts.contains(&site.host) && !site.has_own_key() {
+            let _ = site.commands.send(Command::Look);
+        }
+        Heard::Change
     }
 
     /// Shows what has changed, and lets those look who wait for it.
@@ -201,6 +222,10 @@ impl Service {
         self.write_notices();
         self.answer_notices();
         self.see_restored_tickets();
+    }
+
+    /// Compares everything with what is there, whether it has changed or not.
+    fn clean_up(&mut self) {
         self.clear_leftovers();
         self.write_all_tickets();
     }

@@ -94,6 +94,11 @@ impl Keys {
         Range { from: first, ..self.slots(table) }
     }
 
+    /// Every host that is there.
+    pub(super) fn hosts(&self) -> Range {
+        Range::below(format!("{}h/", self.prefix))
+    }
+
     /// Everybody in a table's line.
     pub(super) fn line(&self, table: &str) -> Range {
         Range::below(format!("{}w/{table}/", self.prefix))

@@ -1,9 +1,13 @@
 //! What this host's agent finds of its own that it does not know: left by an agent that died in between, by a
 //! boot before this one, or by a transaction that was committed late.
 
+use std::collections::BTreeSet;
+
 use super::{
+    Site,
     etcd::{Compare, Operation, Transaction},
     key::Key,
+    ticket_keys::Tickets,
     work::Work,
 };
 use crate::{agent::service::Service, sys::process, terms::location::table_of_site};
@@ -26,7 +30,9 @@ impl Service {
         let now = process::since_boot().unwrap_or_default();
         let is_undisputed = now.saturating_sub(site.registered) > site.ttl && !site.is_disputed();
         let own = site.keys_of(|host, agent| *agent == site.agent || is_undisputed && host == site.host);
-        let left: Vec<(String, i64)> = own.filter(|(key, _)| !self.is_known(key)).take(AT_ONCE).collect();
+        let tickets = site.own_tickets();
+        let left = own.filter(|(key, _)| !self.is_known(key, &tickets)).take(AT_ONCE);
+        let left: Vec<(String, i64)> = left.collect();
         if left.is_empty() {
             return;
         }
@@ -40,7 +46,7 @@ impl Service {
     }
 
     /// Whether something here stands for a key.
-    fn is_known(&self, name: &str) -> bool {
+    fn is_known(&self, name: &str, tickets: &BTreeSet<(u64, &str)>) -> bool {
         let Some(site) = &self.site else { return true };
         match site.keys.parse(name) {
             Some(Key::Slot(table, slot)) => {
@@ -55,11 +61,20 @@ impl Service {
                         })
                 })
             }
-            Some(Key::Ticket(table, number)) => {
-                site.tickets.values().any(|tickets| tickets.has(&table, number))
-            }
+            Some(Key::Ticket(table, number)) => tickets.contains(&(number, table.as_str())),
             Some(Key::Notice(table, slot)) => self.gives_notice_of(&table, slot),
             _ => true,
         }
+    }
+}
+
+impl Site {
+    /// Every ticket of a launch of this host that is there, or may be.
+    fn own_tickets(&self) -> BTreeSet<(u64, &str)> {
+        let mut own = BTreeSet::new();
+        for Tickets { number, written, moving, .. } in self.tickets.values() {
+            own.extend(written.keys().chain(moving).map(|table| (*number, table.as_str())));
+        }
+        own
     }
 }

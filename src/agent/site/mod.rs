@@ -133,6 +133,8 @@ pub(super) struct Site {
     tickets: BTreeMap<u64, Tickets>,
     resting: BTreeMap<u64, Resting>,
     absences: BTreeMap<String, Absence>,
+    /// The hosts whose keys are there, as the tables show it: who waits on others is passed over.
+    reachable: BTreeMap<String, AgentId>,
     /// Holdings that are being ended because the site is lost, and when they were killed last.
     ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
@@ -175,6 +177,7 @@ impl Site {
             ttl: *ttl,
             reporter: reporter.clone(),
             commands: commanded,
+            has_to_look: false,
         }
         .start();
         Watcher {
@@ -222,6 +225,7 @@ impl Site {
             tickets: BTreeMap::new(),
             resting: BTreeMap::new(),
             absences: BTreeMap::new(),
+            reachable: BTreeMap::new(),
             ended: BTreeMap::new(),
             received: BTreeMap::new(),
             stirred: BTreeSet::new(),
@@ -297,6 +301,11 @@ impl Site {
     fn key_of_host(&self) -> String {
         self.keys.name(&Key::Host(self.host.clone()))
     }
+}
+
+/// Looks whether the files that the settings name can be used.
+pub(super) fn check(settings: &SiteSettings) -> Result<(), String> {
+    Client::new(access(settings)).map(drop)
 }
 
 /// Says that a table is kept on this host alone, because nobody said where the others are.

@@ -3,6 +3,8 @@
 //! older is overtaken, that no pause is cut short, and that the host is not taken for gone. Pure, so that the
 //! model of `tests/model/site` can ask it.
 
+use std::collections::BTreeSet;
+
 use super::{
     etcd::{Compare, Range},
     key::{Key, Keys},
@@ -11,6 +13,9 @@ use crate::{deliberate_fault::DeliberateFault, keeper::occupancy::Occupancy};
 
 /// So many conditions leave room below etcd's limit of 128 for those that every transaction has.
 const MOST_COMPARES: usize = 100;
+
+/// So many absent hosts have a condition each.
+const MOST_ABSENT: usize = 10;
 
 /// What a launch takes of one table, and what it was decided on.
 #[derive(Clone, Debug)]
@@ -82,6 +87,15 @@ fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compa
         compares.push(Compare::ChangedAt(keys.name(&Key::Stamps(taking.table.clone())), stamps));
     }
     compares
+}
+
+/// That those who are passed over cannot be reached still: each of their hosts is absent, or no host has come
+/// or changed where they are many.
+pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) -> Vec<Compare> {
+    if hosts.len() > MOST_ABSENT {
+        return vec![Compare::UnchangedSince(keys.hosts(), revision)];
+    }
+    hosts.iter().map(|host| Compare::Absent(keys.name(&Key::Host(host.clone())))).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The thread that keeps the host's key: it writes `h/HOST` under a lease and `g/HOST` beside it without one,
-//! renews the lease, and reads the key, so that the agent knows until when nobody can have taken this host
+//! renews the lease, which is a third of the ttl so that others soon see who cannot be reached, and reads the
+//! key, so that the agent knows until when nobody can have taken this host
 //! for gone. Whoever asks for it has the keys written anew, by which every older transaction of this agent
 //! fails, however late it is committed. Where the agent of another host writes the same key, both do so in
 //! turns, a third of the ttl each, so that each knows of the other for as long as both are there.
@@ -31,6 +32,9 @@ pub(super) enum Command {
     Publish(BTreeMap<String, String>),
 }
 
+/// How often in a ttl the key is read, and how many leases make a ttl: each of them is renewed as often.
+const THIRD: u32 = 3;
+
 /// How long it rests after something went wrong.
 const REST: Duration = Duration::from_millis(200);
 
@@ -43,6 +47,8 @@ pub(super) struct Registrar {
     pub(super) ttl: Duration,
     pub(super) reporter: Reporter,
     pub(super) commands: Receiver<Command>,
+    /// Whether it was told to see how the key is.
+    pub(super) has_to_look: bool,
 }
 
 /// The keys as they were written.
@@ -69,9 +75,17 @@ impl Registrar {
     fn run(mut self) {
         let mut written: Option<Written> = None;
         let (mut lease, mut disputed) = (None, None);
+        let mut looked = Instant::now();
         loop {
-            let rest = match self.go_on(&mut written, &mut lease, &mut disputed) {
-                Ok(()) => self.ttl / 3,
+            let is_due = self.has_to_look || looked.elapsed() >= self.ttl / THIRD;
+            if is_due || written.is_none() {
+                looked = Instant::now();
+            }
+            self.has_to_look = false;
+            let rest = match self.go_on(&mut written, &mut lease, &mut disputed, is_due) {
+                // What was written by another host is left to it for a while.
+                Ok(()) if written.is_none() => self.ttl / THIRD,
+                Ok(()) => self.ttl / (THIRD * THIRD),
                 Err(trouble) => {
                     if !self.reporter.tell(Report::Unreached(trouble)) {
                         return;
@@ -109,7 +123,7 @@ impl Registrar {
     fn heed(&mut self, command: Command, written: &mut Option<Written>) {
         match command {
             Command::Anew => *written = None,
-            Command::Look => {}
+            Command::Look => self.has_to_look = true,
             Command::Publish(repositories) => {
                 self.record.repositories = repositories;
                 *written = None;
@@ -122,6 +136,7 @@ impl Registrar {
         written: &mut Option<Written>,
         lease: &mut Option<i64>,
         disputed: &mut Option<Instant>,
+        looks: bool,
     ) -> Result<(), Trouble> {
         let Some(known) = *written else {
             if lease.is_none() {
@@ -140,6 +155,9 @@ impl Registrar {
             *written = Some(self.write(lease)?);
             return Ok(());
         }
+        if !looks {
+            return Ok(());
+        }
         let sent = process::since_boot().unwrap_or_default();
         let (found, revision, generation) = self.find(known.revision)?;
         match found {
@@ -150,7 +168,10 @@ impl Registrar {
                 *written = None;
                 self.reporter.tell(Report::Twin { agent: other, sent, generation });
                 let was_disputed = disputed.replace(Instant::now()).is_some_and(|at| at.elapsed() < self.ttl);
-                if !was_disputed {
+                if was_disputed {
+                    // Nobody renews it until it is this one's turn.
+                    *lease = None;
+                } else {
                     *written = Some(self.write(lease)?);
                 }
             }
@@ -182,7 +203,7 @@ impl Registrar {
     /// Writes both keys, in one transaction. Where it is not known whether that was done it is done again: a
     /// late one of both is found, because the revision is then another.
     fn write(&self, lease: &mut Option<i64>) -> Result<Written, Trouble> {
-        let seconds = i64::try_from(self.ttl.as_secs()).unwrap_or(i64::MAX).max(1);
+        let seconds = i64::try_from((self.ttl / THIRD).as_secs()).unwrap_or(i64::MAX).max(1);
         let current = match *lease {
             Some(lease) => lease,
             None => self.client.grant_lease(seconds)?,

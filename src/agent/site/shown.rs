@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     slots: BTreeMap<u64, (i64, memory::Held)>,
-    places: BTreeMap<u64, (i64, memory::Place)>,
+    places: BTreeMap<u64, (i64, bool, memory::Place)>,
     stamps: i64,
 }
 
@@ -49,8 +49,17 @@ impl Site {
         let own = self.tickets.values().filter(|tickets| tickets.has(name, tickets.number));
         let own: BTreeSet<u64> = own.map(|tickets| tickets.number).collect();
         let is_own = |number: &u64| own.contains(number);
-        shown.places.retain(|number, (revision, _)| {
-            !is_own(number) && is_as_shown(of.tickets.get(number).map(|at| at.revision), *revision)
+        let is_away = |record: Option<&TicketRecord>| {
+            record.is_some_and(|of| of.is_away || self.reachable.get(&of.host) != Some(&of.agent))
+        };
+        shown.places.retain(|number, (revision, was_away, place)| {
+            let at = of.tickets.get(number).filter(|_| !is_own(number));
+            let Some(at) = at.filter(|at| is_as_shown(Some(at.revision), *revision)) else { return false };
+            let is_away = is_away(at.record.as_ref());
+            if std::mem::replace(was_away, is_away) != is_away {
+                place.set_away(is_away);
+            }
+            true
         });
         for (number, At { revision, record }) in &of.tickets {
             // What this host has left itself, when its agent died, is in nobody's way here.
@@ -63,8 +72,9 @@ impl Site {
                 if let Some(record) = record {
                     place.belongs_to_user(record.uid);
                 }
-                place.set_away(record.as_ref().is_some_and(|record| record.is_away));
-                shown.places.insert(*number, (*revision, place));
+                let is_away = is_away(record.as_ref());
+                place.set_away(is_away);
+                shown.places.insert(*number, (*revision, is_away, place));
             }
         }
         let stamped = of.stamps.as_ref().map_or(0, |at| at.revision);

@@ -181,7 +181,7 @@ impl Service {
         let (host, agent, classes) = (site.host.clone(), site.agent.clone(), Vec::new());
         if let Some(session) = self.sessions.get(&number) {
             let (pid, uid) = (session.peer.pid, session.peer.uid);
-            let (command, is_away) = (session.command(), session.is_silent());
+            let (command, is_away) = (session.command(), session.is_away());
             let ticket = TicketRecord { host, agent, pid, uid, command, classes, is_away };
             return standing(&session.place.line, &ticket);
         }

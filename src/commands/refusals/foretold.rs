@@ -152,6 +152,9 @@ fn pids(found: &Found) -> String {
     let mut pids: Vec<String> = Vec::new();
     for holder in found.table.holders(&found.occupancy).unwrap_or_default() {
         let pid = holder.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+        // A number means nothing on another host.
+        let host = holder.host.as_ref().filter(|_| holder.pid.is_some() && holder.keeper.is_none());
+        let pid = host.map_or_else(|| pid.clone(), |host| format!("{pid}@{}", visible(host)));
         if !pids.contains(&pid) {
             pids.push(pid);
         }
