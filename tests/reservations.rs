@@ -186,7 +186,7 @@ pub(crate) fn what_is_kept_as_a_whole_is_for_nobody_else() {
               seats  1 slot wanted of 2
                   none for you: 2 kept for %audio
                   rule \"two seats\", $DIR/policy.toml:[..]
-            Fewer slots would not help. Whom they are kept for stands in the policy: rungate explain -- matlab
+            Fewer slots would not help. To see for whom they are kept: rungate explain -- matlab
             If that is wrong, ask your administrator.
             ",
         )

@@ -51,8 +51,8 @@ fn a_shim_is_run_with_its_name() {
           seats  1 of 1 used
               rule \"one seat\", $DIR/policy.toml:[..]
               PID {} [..] matlab, since [time] ([age])
-        Close one of yours, [..]rungate run --wait 30m -- matlab
-        To see why: rungate explain -- matlab
+        Close one of yours, [..]rungate run --wait 30m -- matlab --version
+        To see why: rungate explain -- matlab --version
         ",
         running.pid()
     );
@@ -382,7 +382,8 @@ fn without_a_policy_a_shim_starts_nothing() {
         .stderr(
             "
             rungate: matlab: not started: there is no policy that says what may start
-            Write one to begin with: rungate init matlab; or remove the shim: rm $DIR/shims/matlab
+            Write one to begin with: rungate init matlab
+            Remove the shim: rm $DIR/shims/matlab
             ",
         )
         .status(78);

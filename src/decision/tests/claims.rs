@@ -188,7 +188,11 @@ fn the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the
     );
     let said = policy("wait = \"5m\"\nhold = \"supervisor\"", "wait = \"forever\"\nhold = \"process\"");
     assert_eq!(settled(&said, None, None), (minutes(5), Hold::Supervisor));
-    assert_eq!(settled(&said, Some(minutes(30)), Some(Hold::Process)), (minutes(5), Hold::Supervisor));
+    // A wait of the command line replaces each of them, up to what the repository allows.
+    assert_eq!(settled(&said, Some(minutes(30)), Some(Hold::Process)), (minutes(30), Hold::Supervisor));
+    let most = said.replace("wait = \"5m\"", "wait = \"5m\"\nmax_wait = \"20m\"");
+    assert_eq!(settled(&most, Some(minutes(30)), Some(Hold::Process)), (minutes(20), Hold::Supervisor));
+    assert_eq!(settled(&most, None, None), (minutes(5), Hold::Supervisor));
     assert_eq!(settled(&said, Some(minutes(1)), Some(Hold::Tree)), (minutes(1), Hold::Tree));
     assert_eq!(settled(&policy("", "wait = \"forever\""), None, None), (Wait::Forever, Hold::Descriptor));
 }
