@@ -11,6 +11,9 @@ use super::{
 };
 use crate::keeper::{Number, line::Class, memory};
 
+/// How many who did not answer are looked at again before a queue is served.
+const MOST_AWAY: usize = 16;
+
 impl Service {
     /// Something has happened to these tables: whoever waits for them looks soon, in the order of the queue.
     pub(super) fn serve(&mut self, tables: &[memory::Table]) {
@@ -39,6 +42,12 @@ impl Service {
     /// need not look: at most those look who start, and one of each class.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
         let Some(table) = self.store.known(name) else { return };
+        // Who was stopped may go on by now. Of many, the others are back with their next beat.
+        for number in table.first_away(MOST_AWAY) {
+            if let Some(session) = self.sessions.get_mut(&number) {
+                session.see_whether_away();
+            }
+        }
         let mut blocked: Vec<Class> = Vec::new();
         let mut last: Option<Number> = None;
         while let Some(number) = table.next_to_look(last, &blocked) {

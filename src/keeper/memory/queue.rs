@@ -60,6 +60,13 @@ impl Table {
         behind.find(|(number, class)| may_pass(class) && !is_away(number)).map(|(number, _)| *number)
     }
 
+    /// The conversations of the oldest who are known not to answer, at most so many.
+    pub fn first_away(&self, most: usize) -> Vec<u64> {
+        let state = self.state().borrow();
+        let lives = state.line.keys().filter_map(|(number, _)| state.places.get(number));
+        lives.filter(|life| life.is_away).filter_map(|life| life.session).take(most).collect()
+    }
+
     /// The conversation in which the launch with this number is served.
     pub fn session_of(&self, number: Number) -> Option<u64> {
         self.state().borrow().places.get(&number)?.session
