@@ -430,3 +430,32 @@ fn a_refusal_counts_once() {
     assert_eq!((counts("/rules/nightly"), counts("/rules/denied")), (are(1, 1), are(0, 2)));
     assert_eq!(counts("/users/root"), are(1, 2));
 }
+
+/// Where each member has a table, use above the seats of one is never told.
+#[test]
+fn what_members_hold_together_is_not_the_use_of_one() {
+    let site = Site::new();
+    let start = |pid: i32, uid: u32, slot: u32, used: u32| {
+        json!({
+            "event": "started", "pid": pid, "uid": uid, "repositories": [format!("each={slot}")],
+            "tables": [{ "repository": "each", "member": format!("uid {uid}"), "used": used, "limit": 2 }],
+        })
+    };
+    let end = |pid: i32, uid: u32| json!({ "event": "ended", "pid": pid, "uid": uid, "seconds": 3 });
+    events(
+        &site,
+        &[
+            start(1, 4000, 1, 1),
+            start(2, 4001, 1, 1),
+            start(3, 4000, 2, 2),
+            end(1, 4000),
+            end(2, 4001),
+            end(3, 4000),
+        ],
+    );
+    let said = report(&site, &[]).outcome().stdout;
+    assert!(said.lines().nth(3).is_some_and(|row| row.starts_with("each    2 each           2 ")), "{said}");
+    assert!(said.contains(" in all") && said.contains("| 2\n"), "{said}");
+    let page = report(&site, &["--html", "-"]).outcome().stdout;
+    assert!(page.contains("1.8 on average over all members, 2 of 2 at most of one member."), "{page}");
+}

@@ -56,6 +56,8 @@ pub struct Use {
     pub seats: Option<u64>,
     /// What stands below: at the beginning, between and at the end.
     pub labels: Vec<String>,
+    /// Whether it is of one member, each of whom has seats of their own.
+    pub is_of_members: bool,
     /// How long a point lasts: "hour", "day".
     pub step: String,
 }

@@ -148,22 +148,26 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
     let known: BTreeMap<u64, Step> = steps.steps().map(|(from, step)| (from, *step)).collect();
     let moments: Vec<u64> = (begin / step..=end / step).map(|number| number * step).collect();
     let of = |from: &u64| known.get(from).copied().unwrap_or_default();
+    // What all members hold together is no use of the seats that each of them has.
+    let has_members = usage.has_members;
+    let peak = |of: &Step| if has_members { of.most } else { of.peak() };
     let average = |from: u64, of: &Step| {
         program.average?;
         let length = (from + step).min(end).saturating_sub(from.max(begin)).max(1);
         #[expect(clippy::cast_precision_loss, reason = "an average")]
         let average = of.slot_time as f64 / length as f64;
         // The log may break off within a step.
-        Some(average.min(usize_to_f64(of.peak())))
+        Some(if has_members { average } else { average.min(usize_to_f64(of.peak())) })
     };
     let points = moments.iter().map(|from| {
         let of = of(from);
-        Point { average: average(*from, &of), most: of.peak() }
+        Point { average: average(*from, &of).filter(|_| !has_members), most: peak(&of) }
     });
     let drawing = Use {
         points: points.collect(),
         seats: program.seats,
         labels: labels(begin, end, called),
+        is_of_members: has_members,
         step: length_of(step),
     };
     let has_reserved = known.values().any(|step| step.kept > 0 || step.lent > 0);
@@ -172,7 +176,7 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
         let mut row = vec![
             local(*from, called, "%Y-%m-%d %H:%M"),
             average(*from, &of).map_or_else(|| "unknown".to_owned(), |average| format!("{average:.1}")),
-            count(of.peak()),
+            count(peak(&of)),
             if of.limit > 0 { count(of.limit) } else { "-".to_owned() },
             count(of.started),
             count(of.refused),
@@ -217,7 +221,10 @@ fn sentence(program: &Program<'_>) -> String {
     let cell = &program.of.cell;
     let average = match program.average {
         None => "How many were in use on average is unknown;".to_owned(),
-        Some(average) => format!("{} on average,", bounds(average, |number| format!("{number:.1}"))),
+        Some(average) => {
+            let all = if program.of.usage.has_members { " over all members" } else { "" };
+            format!("{} on average{all},", bounds(average, |number| format!("{number:.1}")))
+        }
     };
     let each = if program.of.usage.has_members { " of one member" } else { "" };
     let seats = program.seats.map_or_else(String::new, |seats| format!(" of {}", count(seats)));

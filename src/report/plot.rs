@@ -54,7 +54,8 @@ fn over_time(of: &Use) -> String {
     if has_average {
         legend.push_str("<span class=\"key average\">in use on average</span>");
     }
-    let _ = write!(legend, "<span class=\"key most\">most at once in each {}</span>", text(&of.step));
+    let what = if of.is_of_members { "most of one member at a start" } else { "most at once" };
+    let _ = write!(legend, "<span class=\"key most\">{what} in each {}</span>", text(&of.step));
     if of.seats.is_some() {
         legend.push_str("<span class=\"key seats\">seats</span>");
     }

@@ -145,9 +145,10 @@ impl Program<'_> {
     pub fn row(&self) -> Vec<String> {
         let cell = &self.of.cell;
         let dash = || "-".to_owned();
+        let (each, in_all) = if self.of.usage.has_members { (" each", " in all") } else { ("", "") };
         vec![
             self.name.to_owned(),
-            self.seats.map_or_else(dash, count),
+            self.seats.map_or_else(dash, |seats| format!("{}{each}", count(seats))),
             bounds(self.most, count),
             count(cell.refused),
             count(cell.waited),
@@ -158,7 +159,7 @@ impl Program<'_> {
             }),
             self.average.map_or_else(
                 || "unknown".to_owned(),
-                |average| bounds(average, |number| format!("{number:.1}")),
+                |average| bounds(average, |number| format!("{number:.1}")) + in_all,
             ),
             wait(self.of.waits.percentile(95.0)),
             wait(self.of.waits.longest),
