@@ -1,6 +1,6 @@
-//! The eviction of an overdue holder, signal by signal. The agent has the process by descriptor and knows what
-//! keeps its slots, so that nothing has to be proved but that who gets a signal is the holder's user, and
-//! nobody else's program. Who that is, and the sending, is for the evictor.
+//! The eviction of an overdue holder, signal by signal. The agent has the process by descriptor and knows
+//! what keeps its slots, so that nothing has to be proved but that who gets a signal is the holder's user,
+//! and nobody else's program. Who that is, and the sending, is for the evictor.
 
 use std::time::{Duration, Instant};
 

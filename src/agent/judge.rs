@@ -37,7 +37,8 @@ const RUNTIME: &str = "/run/rungate-agent";
 /// A question of so many bytes is judged in no time.
 const SMALL: usize = 8 * 1024;
 
-/// How many patterns a judge compares with the arguments of one launch, each with 32 bytes: less than a second.
+/// How many patterns a judge compares with the arguments of one launch, each with 32 bytes: less than a
+/// second.
 const MOST_EFFORT: u64 = 10_000_000;
 
 /// The same for the one thread that must not wait.

@@ -37,8 +37,8 @@ impl Service {
         }
     }
 
-    /// Lets the launches look that wait for a table, from the head of its queue on. Whoever gets nothing holds
-    /// up those behind it whose class may not pass its own; as soon as nobody is left who may pass, the rest
+    /// Lets the launches look that wait for a table, from the head of its queue on. Whoever gets nothing
+    /// holds up those behind it whose class may not pass its own; as soon as nobody is left who may, the rest
     /// need not look: at most those look who start, and one of each class.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
         let Some(table) = self.store.known(name) else { return };
