@@ -40,6 +40,14 @@ impl Alive {
         self.processes.values().filter(is_below).filter_map(open_unchanged).collect()
     }
 
+    /// Those that have this FIFO open, each opened and then seen to have it still.
+    pub(super) fn heirs(&self, fifo: FileId) -> Vec<PidFd> {
+        let has_it = |open: &PidFd| fifo::of_process(open.pid()).contains(&fifo);
+        let had_it = self.fifos.iter().filter(|(_, fifos)| fifos.contains(&fifo));
+        let heirs = had_it.filter_map(|(pid, _)| self.processes.get(pid));
+        heirs.filter_map(open_unchanged).filter(has_it).collect()
+    }
+
     fn is_descendant(&self, pid: i32, of: i32) -> bool {
         let parent = |pid: &i32| self.processes.get(pid).map(|process| process.parent);
         // A number that was given again could make a circle of them.

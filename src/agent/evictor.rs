@@ -3,7 +3,6 @@
 //! signal is due, this one finds the processes and signals them, several holders in one pass.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,18 +12,15 @@ use std::{
     time::Duration,
 };
 
+use super::alive::Alive;
 use crate::{
-    keeper::{
-        Doubt, Reach,
-        signalling::{Whom, open_unchanged},
-    },
+    keeper::{Doubt, Reach, signalling::Whom},
     sys::{
         failure::{Errno, Failure},
-        fifo,
         file_id::FileId,
         pidfd::PidFd,
         poller::Bell,
-        process::{self, Process},
+        process,
         signal::Signal,
         user_namespace,
     },
@@ -122,9 +118,10 @@ impl Evictor {
             while let Ok(first) = to_do.recv() {
                 let more = std::iter::from_fn(|| to_do.try_recv().ok()).take(MOST_AT_ONCE - 1);
                 let jobs: Vec<Job> = std::iter::once(first).chain(more).collect();
-                let heirs = Heirs::of(&jobs);
+                // Whose heirs are looked for, all of them in one pass.
+                let alive = jobs.iter().any(Job::has_ended).then(Alive::look);
                 for job in &jobs {
-                    let sent = job.carry_out(&heirs);
+                    let sent = job.carry_out(alive.as_ref());
                     // Nobody may be there any more to hear it.
                     let _ = job.answer.send(sent);
                 }
@@ -146,14 +143,21 @@ impl Evictor {
 }
 
 impl Job {
-    fn carry_out(&self, heirs: &Heirs) -> Sent {
+    /// Whether the process that asked for the slots has ended.
+    fn has_ended(&self) -> bool {
+        self.target.process.as_ref().is_none_or(PidFd::has_ended)
+    }
+
+    fn carry_out(&self, alive: Option<&Alive>) -> Sent {
         let Target { process, fifo, hold, kill, user } = &self.target;
         let process = process.as_ref().filter(|process| !process.has_ended());
         if let Some(doubt) = process.and_then(doubt) {
             return Sent::Doubted(doubt);
         }
-        let of_fifo = match (process, fifo) {
-            (None, Some(fifo)) => heirs.open(*fifo),
+        let of_fifo = match (process, fifo, alive) {
+            (None, Some(fifo), Some(alive)) => alive.heirs(*fifo),
+            // It has ended since the others were looked at: its heirs get the next signal.
+            (None, Some(_), None) => return Sent::To(Reach::Full),
             _ => Vec::new(),
         };
         // Its slots may be free by now, and the process nobody's concern.
@@ -183,36 +187,6 @@ impl Job {
             };
         }
         sent
-    }
-}
-
-/// Who has the FIFOs of processes that have ended, in one pass over all processes.
-struct Heirs(BTreeMap<FileId, Vec<Process>>);
-
-impl Heirs {
-    fn of(jobs: &[Job]) -> Self {
-        let has_ended = |target: &Target| target.process.as_ref().is_none_or(PidFd::has_ended);
-        let wanted = jobs.iter().filter(|job| has_ended(&job.target)).filter_map(|job| job.target.fifo);
-        let mut heirs: BTreeMap<FileId, Vec<Process>> = wanted.map(|fifo| (fifo, Vec::new())).collect();
-        if heirs.is_empty() {
-            return Self(heirs);
-        }
-        let own = process::own_pid();
-        for process in process::all().into_iter().filter(|process| process.pid != own) {
-            for fifo in fifo::of_process(process.pid) {
-                if let Some(heirs) = heirs.get_mut(&fifo) {
-                    heirs.push(process.clone());
-                }
-            }
-        }
-        Self(heirs)
-    }
-
-    /// Those of one FIFO, each opened and then seen to have it still.
-    fn open(&self, fifo: FileId) -> Vec<PidFd> {
-        let has_it = |open: &PidFd| fifo::of_process(open.pid()).contains(&fifo);
-        let heirs = self.0.get(&fifo).into_iter().flatten();
-        heirs.filter_map(|heir| open_unchanged(heir).filter(has_it)).collect()
     }
 }
 

@@ -141,7 +141,7 @@ impl Program<'_> {
         }
     }
 
-    /// The cells of its row, as [`HEAD`] has them.
+    /// The cells of its row, as `HEAD` has them.
     pub fn row(&self) -> Vec<String> {
         let cell = &self.of.cell;
         let dash = || "-".to_owned();
