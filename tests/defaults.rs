@@ -2,6 +2,8 @@
 //! same as the policy without the key, and another value must make a difference. A documented default without
 //! a row or a test here is an error.
 
+use std::{fs, path::Path};
+
 use rungate::policy::AgentFile;
 
 use crate::support::{Account, Site, needs_root, unindent};
@@ -234,10 +236,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("use", TESTS),
     ("waiting", TESTS),
     ("wait", "exit_status::full"),
+    ("max_wait", "waits::the_command_line_replaces_every_wait_of_the_policy"),
     ("hold", "holds::when_the_program_leaves_a_daemon_that_inherited_everything"),
     ("time_zone", "hours::without_a_zone_in_the_policy_the_systems_counts"),
     ("fd_floor", "defaults::the_descriptor_of_a_slot_has_a_high_number"),
-    ("to", "log::what_is_said_without_a_log"),
+    ("to", "log::without_a_log_section_the_systems_policy_logs_to_the_journal"),
 ];
 
 /// Each documented default needs a row in one of the two tables.
@@ -251,6 +254,12 @@ fn every_documented_default_has_a_test() {
         if WORDS.iter().any(|word| entry.contains(word)) {
             assert!(looked_at.contains(&head), "{head}");
         }
+    }
+    for (default, test) in ELSEWHERE {
+        let (file, name) = test.split_once("::").expect("a file and a test");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file).with_extension("rs");
+        let source = fs::read_to_string(&path).expect("a file of tests");
+        assert!(source.contains(&format!("fn {name}(")), "{default}: {test}");
     }
 }
 

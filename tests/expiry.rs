@@ -669,7 +669,8 @@ pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
             rungate: job: not started: the limit is reached
               seats  1 of 1 used
                   rule [..]
-                  slot 1: a process without a record, which rungate list looks for
+                  slot 1: a process without a record
+                  to look for them: rungate list seats
             ...
             ",
         )

@@ -68,6 +68,7 @@ over_the_agent! {
         only_the_longest_overdue_holder_is_ended,
         a_holder_of_a_slot_that_the_launch_may_not_take_is_spared,
         another_holder_is_ended_instead_of_an_ancestor,
+        a_launch_does_not_end_its_own_group,
         a_holder_of_several_slots_is_ended_once,
         the_head_of_the_line_ends_a_holder_when_it_becomes_overdue,
         nobody_ends_his_own_ancestor,

@@ -488,6 +488,26 @@ fn the_journal_gets_named_fields() {
     assert!(!journal.next().contains("secret"));
 }
 
+/// "Default: the journal in the system's policy, where it runs; nothing in any other."
+#[test]
+fn without_a_log_section_the_systems_policy_logs_to_the_journal() {
+    needs_root!();
+    let without = policy("X", "Y").replacen("to     = \"X\"", "", 1).replacen("events = \"Y\"", "", 1);
+    let (site, other) = (Site::new(), Site::with_policy(&without));
+    site.program("nightly");
+    other.program("forbidden");
+    site.system_policy(&without);
+    fs::create_dir(site.path("journal")).expect("a new directory");
+    let journal = Receiver::bind(&site, "journal/socket");
+    let through = behind_the_journal(&site);
+    other.test().args(["run", "-q", "--", "forbidden"]).through(&through).status(77);
+    let nightly = site.test().args(["run", "-q", "--", "nightly"]).through(&through);
+    nightly.status(0);
+    nightly.status(69);
+    let first = journal.next();
+    assert!(first.contains("RUNGATE_EVENT=too-soon") && first.contains("RUNGATE_COMMAND=nightly"), "{first}");
+}
+
 /// `to = "syslog"`: one datagram of text to `/dev/log`.
 #[test]
 fn syslog_gets_one_line() {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     keeper::{Doubt, Fate, Overdue, Reach, signalling::SIGNALS, table::TableId},
     protocol,
-    sys::{fifo::Fifo, pidfd::PidFd, signal::Signal},
+    sys::{fifo::Fifo, pidfd::PidFd, process::Process, signal::Signal},
     terms::{hold::Hold, location::Location, pace::Expiry},
 };
 
@@ -49,10 +49,13 @@ pub(super) struct Ending {
     attempt: Option<(Option<Signal>, Attempt)>,
     /// Whether nothing was found below a supervisor, so that it is meant itself.
     is_childless: bool,
+    /// The group of the launch for which it is ended; none where that is on another host.
+    own_group: Option<i32>,
 }
 
 impl Ending {
-    pub(super) fn of(holding: u64, to_end: &ToEnd, overdue: Overdue) -> Self {
+    /// Of a holding, for a launch that is this process.
+    pub(super) fn of(holding: u64, to_end: &ToEnd, overdue: Overdue, launch: Option<i32>) -> Self {
         let ToEnd { table, id, expiry, .. } = to_end;
         Self {
             holding,
@@ -65,6 +68,7 @@ impl Ending {
             sent: None,
             attempt: None,
             is_childless: false,
+            own_group: launch.and_then(Process::find).map(|process| process.group),
         }
     }
 
@@ -129,6 +133,7 @@ impl Ending {
             fifo: holding.fifo.as_ref().filter(|_| keeps_more).map(Fifo::id),
             hold: if self.is_childless { Hold::Process } else { holding.saved.hold },
             kill: self.expiry.kill,
+            own_group: self.own_group,
             user: holding.saved.uid,
         })
     }

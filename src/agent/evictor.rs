@@ -48,6 +48,8 @@ pub(super) struct Target {
     pub(super) fifo: Option<FileId>,
     pub(super) hold: Hold,
     pub(super) kill: ExpireKill,
+    /// The group of the launch for which it is ended.
+    pub(super) own_group: Option<i32>,
     pub(super) user: u32,
 }
 
@@ -149,7 +151,7 @@ impl Job {
     }
 
     fn carry_out(&self, alive: Option<&Alive>) -> Sent {
-        let Target { process, fifo, hold, kill, user } = &self.target;
+        let Target { process, fifo, hold, kill, own_group, user } = &self.target;
         let process = process.as_ref().filter(|process| !process.has_ended());
         if let Some(doubt) = process.and_then(doubt) {
             return Sent::Doubted(doubt);
@@ -172,6 +174,7 @@ impl Job {
             hold: *hold,
             kill: *kill,
             spares_others: true,
+            own_group: *own_group,
             may_signal: &move |process, users| users == [user, user] || is_within(process, user),
         };
         let mut sent = Sent::Nobody;

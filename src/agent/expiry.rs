@@ -47,7 +47,7 @@ impl Service {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.tried.push(overdue.process());
         if let Some((holding, _)) = found {
-            session.endings.push(Ending::of(*holding, to_end, overdue.clone()));
+            session.endings.push(Ending::of(*holding, to_end, overdue.clone(), Some(session.peer.pid)));
         }
     }
 

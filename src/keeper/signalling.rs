@@ -33,6 +33,8 @@ pub struct Whom<'w> {
     pub kill: ExpireKill,
     /// Whether there may be some who are not to be signalled.
     pub spares_others: bool,
+    /// The group of the launch for which the job is ended: it is signalled in no case.
+    pub own_group: Option<i32>,
     /// Whether a process with these users, the real and the saved one, is to be signalled.
     pub may_signal: &'w dyn Fn(&PidFd, [u32; 2]) -> bool,
 }
@@ -42,8 +44,8 @@ impl Whom<'_> {
     pub fn signal(&self, job: &PidFd, signal: Signal) -> Result<Reach, Errno> {
         let group = self.kill == ExpireKill::Group;
         let branches = self.branches(job);
-        let own_group = Process::this().map(|process| process.group);
-        let leads = |process: &PidFd| group && process.leads_its_group() && Some(process.pid()) != own_group;
+        let is_own = |process: &PidFd| Some(process.pid()) == self.own_group;
+        let leads = |process: &PidFd| group && process.leads_its_group() && !is_own(process);
         let mut targets: Vec<(&PidFd, bool)> = match &branches {
             None => vec![(job, leads(job))],
             Some(branches) => branches.iter().map(|branch| (branch, leads(branch))).collect(),

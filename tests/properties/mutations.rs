@@ -46,6 +46,7 @@ nested = "take"
 wait = "2h"
 queue = 20
 queue_per_user = 2
+max_wait = "3h"
 [repository.each]
 per = ["user", "host"]
 limit = "2/cpu"

@@ -88,7 +88,7 @@ fn licence_kinds() {
             ...
               cfd-parallel  64 slots wanted of 16
             ...
-            Ask for fewer slots, or ask your administrator: rungate explain -- cfd
+            Ask for fewer slots, or ask your administrator: rungate explain -- cfd -np 64
             ",
         )
         .status(78);

@@ -15,7 +15,7 @@ use crate::{
         file_id::FileId,
         open_files,
         pidfd::PidFd,
-        process,
+        process::{self, Process},
         record_lock::{Bytes, Ownership},
         signal::Signal,
     },
@@ -90,7 +90,9 @@ impl Job {
     pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {
         let spares_others = credentials::is_root() && self.user != 0;
         let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
-        let whom = Whom { hold: self.guardian.hold, kill, spares_others, may_signal: &may_signal };
+        let own_group = Process::this().map(|process| process.group);
+        let hold = self.guardian.hold;
+        let whom = Whom { hold, kill, spares_others, own_group, may_signal: &may_signal };
         whom.signal(&self.process, signal)
     }
 }

@@ -122,7 +122,7 @@ impl Service {
             Some((expiry, overdue)) => {
                 let id = Table::Memory(table).id();
                 let to_end = ToEnd { table: local, id, expiry, overdue: Vec::new() };
-                of.ending = Some(Ending::of(number, &to_end, overdue));
+                of.ending = Some(Ending::of(number, &to_end, overdue, None));
             }
             None => of.reply = Some(Reply::NotOverdue),
         }
