@@ -583,7 +583,7 @@ fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
             seats: 2 of 3 used, 1 kept for the queue, 1 waiting
             SLOT[..]
             ...
-            LINE[gap]PID USER SINCE AGE WANTS LIMIT COMMAND
+            LINE[gap]PID USER[gap]SINCE AGE WANTS LIMIT COMMAND
                1 {} [..] [time] [age][gap]2[gap]3 large
             ",
             waiter.pid()
