@@ -290,12 +290,12 @@ fn slips() -> impl Strategy<Value = Damage> {
     (0..10_000usize, select(words.to_vec())).prop_map(|(at, word)| Damage::Insert(at, word))
 }
 
-/// More of them: `RUNGATE_STORM=1000 cargo test --test tests damaged_texts -- --nocapture`.
+/// More of them: `RUNGATE_STORM=200 cargo test --test tests damaged_texts -- --nocapture`.
 #[test]
 fn damaged_texts_are_skimmed_as_if_they_were_read() {
     let tally = RefCell::new(Tally::default());
     let texts = (select(texts()), vec(prop_oneof![damages(), slips()], 0..4), 0..7usize);
-    let ran = TestRunner::new(super::cases(60)).run(&texts, |(text, damages, first)| {
+    let ran = TestRunner::new(super::cases(300)).run(&texts, |(text, damages, first)| {
         let text = damages.iter().fold(text, |text, one| damage(&text, one));
         compare(&text, (first..words(&text, usize::MAX).len()).step_by(7), &mut tally.borrow_mut());
         Ok(())
@@ -305,7 +305,7 @@ fn damaged_texts_are_skimmed_as_if_they_were_read() {
     }
     let tally = tally.borrow();
     crate::support::tell(&format!("{tally:?}"));
-    assert!(tally.skimmed > 100 && tally.omitted > 100 && tally.whole > 100, "{tally:?}");
+    assert!(tally.skimmed > 20 && tally.omitted > 20 && tally.whole > 20, "{tally:?}");
 }
 
 /// So many rules as a large site has, in so many files, and how many of them a launch leaves unread.
