@@ -121,6 +121,12 @@ impl Service {
             Outcome::Differs(why) => self.refuse(number, &Answer::Differs(why)),
             Outcome::Failed(why) => self.refuse(number, &Answer::Failed(why)),
             Outcome::Faulty(why) => self.refuse(number, &Answer::Faulty(why)),
+            Outcome::TooCostly(rule) => {
+                let why = format!(
+                    "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask whose file it is for fewer patterns"
+                );
+                self.refuse(number, &Answer::Failed(why));
+            }
         }
         self.are_free(&freed);
         self.flush(number);

@@ -3,6 +3,7 @@
 //! signal is due, this one finds the processes and signals them, several holders in one pass.
 
 use std::{
+    cell::LazyCell,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -120,10 +121,10 @@ impl Evictor {
             while let Ok(first) = to_do.recv() {
                 let more = std::iter::from_fn(|| to_do.try_recv().ok()).take(MOST_AT_ONCE - 1);
                 let jobs: Vec<Job> = std::iter::once(first).chain(more).collect();
-                // Whose heirs are looked for, all of them in one pass.
-                let alive = jobs.iter().any(Job::has_ended).then(Alive::look);
+                // One look serves all whose heirs are to be found.
+                let alive: LazyCell<Alive> = LazyCell::new(Alive::look);
                 for job in &jobs {
-                    let sent = job.carry_out(alive.as_ref());
+                    let sent = job.carry_out(&alive);
                     // Nobody may be there any more to hear it.
                     let _ = job.answer.send(sent);
                 }
@@ -145,21 +146,14 @@ impl Evictor {
 }
 
 impl Job {
-    /// Whether the process that asked for the slots has ended.
-    fn has_ended(&self) -> bool {
-        self.target.process.as_ref().is_none_or(PidFd::has_ended)
-    }
-
-    fn carry_out(&self, alive: Option<&Alive>) -> Sent {
+    fn carry_out(&self, alive: &LazyCell<Alive>) -> Sent {
         let Target { process, fifo, hold, kill, own_group, user } = &self.target;
         let process = process.as_ref().filter(|process| !process.has_ended());
         if let Some(doubt) = process.and_then(doubt) {
             return Sent::Doubted(doubt);
         }
-        let of_fifo = match (process, fifo, alive) {
-            (None, Some(fifo), Some(alive)) => alive.heirs(*fifo),
-            // It has ended since the others were looked at: its heirs get the next signal.
-            (None, Some(_), None) => return Sent::To(Reach::Full),
+        let of_fifo = match (process, fifo) {
+            (None, Some(fifo)) => alive.heirs(*fifo),
             _ => Vec::new(),
         };
         // Its slots may be free by now, and the process nobody's concern.

@@ -18,7 +18,7 @@ use super::{
     unasked::Unasked,
 };
 use crate::{
-    decision::{Request, TOO_COSTLY, Verdict, decide_within},
+    decision::{Request, Verdict, decide_within},
     keeper::agent::message::Take,
     launch::environment::parse_held,
     policy::{Policy, Repository, Sources},
@@ -96,6 +96,8 @@ pub(super) enum Outcome {
     Failed(String),
     /// It cannot be judged, because the policy has these faults.
     Faulty(String),
+    /// It takes too long to judge by this rule.
+    TooCostly(String),
 }
 
 /// Starts the judges: cases go in, judgements come out, and the bell rings for each. One more is for whoever
@@ -159,8 +161,8 @@ impl Judge {
         if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
             return Ok(known.policy);
         }
-        // Not under the lock: the disk may be slow.
-        // A fault in a delegated file is for the launches that the file is for, and for nobody else.
+        // Not under the lock, because the disk may be slow. A fault in a delegated file is only for the
+        // launches that the file is for.
         let loaded = Policy::load_sound(&Sources::system(0)).map(Arc::new);
         let read = loaded
             .as_ref()
@@ -207,9 +209,7 @@ impl Judge {
         let is_fresh = is_local && policy.is_surely_fresh();
         let outcome =
             is_fresh.then(|| Self::judge_by(&policy, &unasked, take, (uid, groups), MOST_EFFORT_AT_ONCE));
-        let is_costly =
-            |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.ends_with(TOO_COSTLY));
-        outcome.filter(|outcome| !unasked.was_asked() && !is_costly(outcome))
+        outcome.filter(|outcome| !unasked.was_asked() && !matches!(outcome, Outcome::TooCostly(_)))
     }
 
     fn judge_by(
@@ -243,17 +243,18 @@ impl Judge {
             names,
         };
         if let Some(faults) = policy.faults_for(&request) {
-            return Outcome::Failed(format!("the system's policy has faults\n{faults}"));
+            return Outcome::Faulty(faults.to_string().trim_end().to_owned());
         }
-        let start = match decide_within(policy, &request, most).verdict {
+        let decision = match decide_within(policy, &request, most) {
+            Ok(decision) => decision,
+            Err(rule) => return Outcome::TooCostly(format!("{} ({})", rule.title(), rule.place())),
+        };
+        let start = match decision.verdict {
             Verdict::Start(start) => start,
             Verdict::Denied { rule, .. } => {
                 return Outcome::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()));
             }
             Verdict::Unmatched => return Outcome::Differs("no rule allows it".to_owned()),
-            Verdict::LookupFailed { rule, failure } if failure.error == TOO_COSTLY => {
-                return Outcome::Failed(format!("{} ({}) has {TOO_COSTLY}", rule.title(), rule.place()));
-            }
             Verdict::LookupFailed { failure, .. } => {
                 return Outcome::Failed(format!("a look-up failed: {failure}"));
             }

@@ -15,22 +15,24 @@ use crate::{
 
 /// Judges one request.
 pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
-    decide_by(policy, &policy.facts(request))
+    decide_by(policy, &policy.facts(request)).0
 }
 
-/// The same for a judge who serves others too, and compares no more patterns with arguments than `most`, each
-/// with 32 bytes.
-pub fn decide_within<'p>(policy: &'p Policy, request: &Request<'_>, most: u64) -> Decision<'p> {
-    decide_by(policy, &policy.facts(request).within(most))
+/// The same for a judge that serves other users too. It compares at most this number of patterns with
+/// arguments, each with 32 bytes; where a rule needs more, that rule is the answer.
+pub fn decide_within<'p>(
+    policy: &'p Policy,
+    request: &Request<'_>,
+    most: u64,
+) -> Result<Decision<'p>, &'p Rule> {
+    let (decision, costly) = decide_by(policy, &policy.facts(request).within(most));
+    costly.map_or(Ok(decision), Err)
 }
-
-/// Why a rule was not judged to its end.
-pub const TOO_COSTLY: &str = "too many patterns for so many arguments";
 
 /// Beyond this it is seen first whether a delegated rule is for whoever starts the command at all.
 const COSTLY: u64 = 100_000;
 
-fn decide_by<'p>(policy: &'p Policy, facts: &Facts<'_>) -> Decision<'p> {
+fn decide_by<'p>(policy: &'p Policy, facts: &Facts<'_>) -> (Decision<'p>, Option<&'p Rule>) {
     let mut judged = Judged::new(policy, facts);
     let verdict = judged.verdict(facts);
     let entry = |(rule, outcome): (&'p Rule, Outcome)| {
@@ -38,7 +40,8 @@ fn decide_by<'p>(policy: &'p Policy, facts: &Facts<'_>) -> Decision<'p> {
         let captured = if takes { rule.selectors.captured(facts) } else { Vec::new() };
         TraceEntry { rule, outcome, captured }
     };
-    Decision { verdict, trace: policy.rules().iter().zip(judged.outcomes).map(entry).collect() }
+    let trace = policy.rules().iter().zip(judged.outcomes).map(entry).collect();
+    (Decision { verdict, trace }, judged.costly)
 }
 
 /// Every rule, judged for itself and within its family.
@@ -47,12 +50,18 @@ struct Judged<'p> {
     outcomes: Vec<Outcome>,
     /// The first look-up that failed, and the rule that needed it.
     failure: Option<(&'p Rule, LookupError)>,
+    /// The first rule that compares more than may be compared.
+    costly: Option<&'p Rule>,
 }
 
 impl<'p> Judged<'p> {
     fn new(policy: &'p Policy, facts: &Facts<'_>) -> Self {
-        let mut judged =
-            Judged { policy, outcomes: vec![Outcome::Disabled; policy.rules().len()], failure: None };
+        let mut judged = Judged {
+            policy,
+            outcomes: vec![Outcome::Disabled; policy.rules().len()],
+            failure: None,
+            costly: None,
+        };
         let mut first: HashMap<usize, usize> = HashMap::new();
         let mut members: HashMap<usize, usize> = HashMap::new();
         for &index in policy.sequence() {
@@ -95,8 +104,7 @@ impl<'p> Judged<'p> {
         }
         let judgement = judge(rule, delegation, facts);
         if facts.is_exhausted() {
-            let failure = LookupError { call: "arguments".to_owned(), error: TOO_COSTLY.to_owned() };
-            self.failure.get_or_insert((rule, failure));
+            self.costly.get_or_insert(rule);
             return Outcome::Unknown;
         }
         match judgement {

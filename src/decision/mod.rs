@@ -16,7 +16,7 @@ mod values;
 mod verdict;
 mod zones;
 
-pub use evaluation::{TOO_COSTLY, decide, decide_within};
+pub use evaluation::{decide, decide_within};
 pub use listed::{Listed, limit_of_most, listed};
 pub use trace::{Outcome, TraceEntry};
 pub use verdict::{Decision, Start, Unclear, Unenforced, Verdict};

@@ -20,7 +20,8 @@ pub(crate) struct Facts<'a> {
 
 /// What may be compared yet.
 struct Effort {
-    left: Cell<u64>,
+    /// None once it was too much.
+    left: Cell<Option<u64>>,
     /// What it takes to compare one pattern with all arguments.
     arguments: OnceCell<u64>,
 }
@@ -41,14 +42,14 @@ impl<'a> Facts<'a> {
             request,
             lookups: Lookups::new(request),
             command: Invocation::new(request.typed, request.path, request.canonical),
-            effort: Effort { left: Cell::new(u64::MAX), arguments: OnceCell::new() },
+            effort: Effort { left: Cell::new(Some(u64::MAX)), arguments: OnceCell::new() },
             local_times: zones.into_iter().map(|zone| LocalTime { zone, time: OnceCell::new() }).collect(),
         }
     }
 
     /// The same for whoever must not compare more than this: one pattern with 32 bytes is one.
     pub(crate) fn within(mut self, most: u64) -> Self {
-        self.effort.left = Cell::new(most);
+        self.effort.left = Cell::new(Some(most));
         self
     }
 
@@ -61,14 +62,14 @@ impl<'a> Facts<'a> {
 
     /// Whether that may still be done; from now on it is.
     pub(super) fn spend(&self, effort: u64) -> bool {
-        let left = self.effort.left.get();
-        self.effort.left.set(left.saturating_sub(effort));
-        effort <= left
+        let left = self.effort.left.get().and_then(|left| left.checked_sub(effort));
+        self.effort.left.set(left);
+        left.is_some()
     }
 
     /// Whether more should have been compared than may be.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.effort.left.get() == 0
+        self.effort.left.get().is_none()
     }
 
     /// The command's name as typed, without what leads to it.

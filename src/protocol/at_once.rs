@@ -147,16 +147,6 @@ impl PlaceInLine {
         self.tables.iter().filter_map(Table::in_memory).cloned().collect()
     }
 
-    /// Whether it stands in the line of one of these.
-    pub fn stands_in_one_of(&self, tables: &[memory::Table]) -> bool {
-        self.places.iter().any(|place| match place {
-            Place::Memory(place) => {
-                !place.classes().is_empty() && tables.iter().any(|table| place.table().is(table))
-            }
-            Place::File(_) => false,
-        })
-    }
-
     /// Lets it be this time for the launch, until it is told another.
     pub fn imagine(&mut self, now: Instant) {
         self.clocks.imagine(now);

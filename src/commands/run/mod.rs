@@ -172,7 +172,6 @@ impl<'a> Session<'a> {
         let take = take.as_ref();
         let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet, take };
         let outcome = match turn.take(&wanted, &asker, &watch) {
-            // It could not even look whether there is room; but so long it was to wait, and no longer.
             // The agent has seen faults that were not there when this process looked.
             Err(error) if error.is_fault_of_policy() => {
                 let faults = Opened::open(&sources).and_then(Opened::faults);
@@ -181,6 +180,7 @@ impl<'a> Session<'a> {
                     None => Ok(Attempt::Again),
                 };
             }
+            // It could not even look whether there is room; but so long it was to wait, and no longer.
             Err(error) if error.is_busy() => match turn.ran_out_after() {
                 Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time)))),
                 None => return Err(refusals::cannot_take(typed, &error)),
