@@ -9,6 +9,7 @@ mod deliberate_faults;
 mod events;
 mod expiry;
 mod instruments;
+mod jepsen;
 mod launches;
 mod limits;
 mod lines;

@@ -1,0 +1,110 @@
+//! The campaign of `tests/jepsen`: hosts and members in namespaces of their own, under cuts, delays, stops, kills and losses
+//! of power, with a history and a judge that know nothing of rungate. Here a short one, and whether the judge sees what is
+//! wrong.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{needs_etcd, storm_size, tell};
+
+/// Where the campaign is.
+const CAMPAIGN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jepsen");
+
+/// A campaign of this length, in seconds, with agents that have this fault.
+pub(super) fn campaign(seconds: usize, only: &str, fault: &str) -> Output {
+    let programs = Path::new(env!("CARGO_BIN_EXE_rungate")).parent().expect("a directory");
+    let mut run = Command::new(format!("{CAMPAIGN}/run"));
+    run.args(["--seed", "3", "--only", only, "--seconds", &seconds.to_string(), "--programs"]).arg(programs);
+    run.env("RUNGATE_DELIBERATE_FAULT", fault);
+    let output = run.output().expect("the campaign starts");
+    tell(&said(&output));
+    output
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn a_short_campaign_breaks_no_promise() {
+    needs_etcd!();
+    let output = campaign(storm_size(10), "", "");
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// What the judge says of a history of two launches, changed by one more line, and by leaving out those that have these words.
+fn judged(more: &str, without: &[&str]) -> (bool, String) {
+    let history = r#"
+        {"t": 0, "what": "begin", "seed": 1, "limit": 1, "ttl": 5}
+        {"t": 1, "what": "launch", "launch": 1, "host": "h1"}
+        {"t": 1.1, "what": "alive", "launches": [1]}
+        {"t": 2, "what": "launch", "launch": 2, "host": "h1"}
+        {"t": 8, "what": "launch", "launch": 3, "host": "h2"}
+        {"t": 10, "what": "alive", "launches": []}
+        {"t": 10, "what": "over", "launch": 1, "status": 0, "said": ""}
+        {"t": 11, "what": "alive", "launches": [2]}
+        {"t": 12, "what": "alive", "launches": []}
+        {"t": 12, "what": "over", "launch": 2, "status": 0, "said": ""}
+        {"t": 13, "what": "alive", "launches": [3]}
+        {"t": 14, "what": "alive", "launches": []}
+        {"t": 14, "what": "over", "launch": 3, "status": 0, "said": ""}
+        {"t": 14, "what": "calm"}
+        {"t": 15, "what": "end", "unserved": [], "keys": []}
+    "#;
+    let mut lines: Vec<&str> = history.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.retain(|line| !without.iter().any(|words| line.contains(words)));
+    lines.extend(more.lines().map(str::trim));
+    let time = |line: &&str| line.split([' ', ',']).nth(1).expect("a time").parse::<f64>().expect("a time");
+    lines.sort_by(|one, other| time(one).total_cmp(&time(other)));
+    let mut text = String::new();
+    for line in lines {
+        writeln!(text, "{line}").expect("memory");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("history");
+    std::fs::write(&path, text).expect("a history");
+    let output = Command::new(format!("{CAMPAIGN}/check")).arg(&path).output().expect("the judge starts");
+    (output.status.success(), said(&output))
+}
+
+/// The third launch starts before the second.
+const EARLY: &str = r#"{"t": 10.5, "what": "alive", "launches": [3]}
+    {"t": 10.6, "what": "alive", "launches": []}"#;
+
+#[test]
+fn the_judge_is_content_with_what_is_right() {
+    let (is_well, said) = judged("", &[]);
+    assert!(is_well && !said.contains("BROKEN"), "{said}");
+}
+
+#[test]
+fn the_judge_sees_what_is_broken() {
+    let broken: [(&str, &[&str], &str); 6] = [
+        (r#"{"t": 5, "what": "alive", "launches": [1, 2]}"#, &[], "2 programs of 1"),
+        (EARLY, &[], "launch 3 on h2, asked for at 8.00 s, started at 10.50 s before launch 2"),
+        (
+            r#"{"t": 9, "what": "over", "launch": 3, "status": 75, "said": "full"}"#,
+            &[r#""launches": [3]"#, r#""over", "launch": 3"#],
+            "launch 3 on h2 was refused",
+        ),
+        (r#"{"t": 15, "what": "end", "unserved": [2], "keys": []}"#, &[], "launch 2 on h1 was not served"),
+        (r#"{"t": 15, "what": "end", "unserved": [], "keys": ["/s/1"]}"#, &[], "left in etcd: /s/1"),
+        ("", &["unserved"], "did not come to its end"),
+    ];
+    for (more, without, expected) in broken {
+        let (is_well, said) = judged(more, without);
+        assert!(!is_well && said.contains(expected), "{expected}: {said}");
+    }
+}
+
+/// Who was overtaken while its host was cut off was passed, as is promised.
+#[test]
+fn the_judge_knows_who_may_be_passed() {
+    let cut = r#"{"t": 5, "what": "fault", "kind": "cut_host", "at": ["h1"], "about": ""}
+        {"t": 9, "what": "healed", "kind": "cut_host", "at": ["h1"]}"#;
+    let (is_well, said) = judged(&format!("{EARLY}\n{cut}"), &[]);
+    assert!(is_well, "{said}");
+    let (is_well, _) = judged(&format!("{EARLY}\n{}", cut.replace("h1", "h2")), &[]);
+    assert!(!is_well, "a cut of the other host excuses nobody");
+}
