@@ -43,7 +43,7 @@ impl Service {
             session.place.line.come_as(served_as);
         }
         let _ = self.recount(number);
-        match self.quotas.may_ask(uid) {
+        match self.connections.quotas.may_ask(uid) {
             Ok(()) => self.judge(number),
             Err(quota) => self.refuse_to_judge(number, quota),
         }
@@ -252,7 +252,7 @@ impl Service {
     fn finds_absent(&mut self, refused: &Refused) -> bool {
         let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
         let ended = refused.obstacles.iter().filter(ends);
-        let tables = ended.filter_map(|obstacle| self.store.known(&obstacle.table));
+        let tables = ended.filter_map(|obstacle| self.ledger.store.known(&obstacle.table));
         let mut found = false;
         for number in tables.flat_map(|table| table.sessions()).collect::<Vec<_>>() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };

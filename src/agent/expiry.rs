@@ -41,7 +41,7 @@ impl Service {
         let slot = overdue.holder.slots.0;
         let holds =
             |held: &memory::Held| held.table().is_called(&to_end.table) && held.slots().contains(&slot);
-        let mut holdings = self.holdings.iter();
+        let mut holdings = self.ledger.holdings.iter();
         let found =
             holdings.find(|(_, holding)| holding.held.iter().any(|held| !held.is_shared() && holds(held)));
         let Some(session) = self.sessions.get_mut(&number) else { return };
@@ -54,7 +54,7 @@ impl Service {
     /// Sends the signals that are due on behalf of a conversation.
     fn go_on_with_endings(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let (holdings, evictor) = (&self.holdings, &self.evictor);
+        let (holdings, evictor) = (&self.ledger.holdings, &self.evictor);
         let mut fates = Vec::new();
         session.endings.retain_mut(|ending| {
             let fate = match holdings.get(&ending.holding) {
@@ -171,7 +171,7 @@ impl Service {
         session.stage = Stage::Sweeps(true);
         let Sweep { table: name, after, grace, kill } = sweep;
         let expiry = Expiry { after: *after, grace: *grace, kill: *kill };
-        if let Some(table) = self.store.known(name) {
+        if let Some(table) = self.ledger.store.known(name) {
             let holders = table.holders(&table.occupancy());
             // Each host sweeps its own.
             let mut overdue = memory::overdue(&holders, &expiry);

@@ -22,7 +22,7 @@ use crate::{
 impl Service {
     /// Writes down that a launch has slots, and then tells it.
     pub(super) fn grant(&mut self, session_number: u64, mut holding: Holding) {
-        if let Err(quota) = self.quotas.may_have(&holding) {
+        if let Err(quota) = self.connections.quotas.may_have(&holding) {
             holding.withdraw_stamps();
             self.free_at_site(holding, false);
             return self.refuse(session_number, &Answer::Failed(quota.to_string()));
@@ -36,17 +36,17 @@ impl Service {
         let written = (|| {
             let mut end = None;
             if holding.saved.hold > Hold::Process {
-                holding.fifo = Some(self.state.new_fifo(number)?);
-                end = Some(writer(&self.state.fifo(number))?);
+                holding.fifo = Some(self.ledger.state.new_fifo(number)?);
+                end = Some(writer(&self.ledger.state.fifo(number))?);
             }
-            self.state.write(number, &holding.saved)?;
+            self.ledger.state.write(number, &holding.saved)?;
             self.write_stamps(&holding)?;
             Ok::<_, Failure>(end)
         })();
         let end = match written {
             Ok(end) => end,
             Err(failure) => {
-                self.state.forget(number, holding.saved.hold);
+                self.ledger.state.forget(number, holding.saved.hold);
                 holding.withdraw_stamps();
                 self.free_at_site(holding, false);
                 let why = format!("it cannot write down what it gives: {failure}");
@@ -75,9 +75,9 @@ impl Service {
 
     fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
         for name in &holding.paced {
-            if let Some(table) = self.store.known(name) {
+            if let Some(table) = self.ledger.store.known(name) {
                 let stamps = SavedStamps::of(&table, holding.saved.uid);
-                self.state.write_stamps(name, &stamps)?;
+                self.ledger.state.write_stamps(name, &stamps)?;
             }
         }
         Ok(())
@@ -104,14 +104,14 @@ impl Service {
 
     /// Frees slots, and gives them to nobody yet.
     pub(super) fn free(&mut self, number: u64, has_run: bool) -> Vec<memory::Table> {
-        let Some(holding) = self.holdings.remove(&number) else { return Vec::new() };
-        self.quotas.give_back(&holding);
+        let Some(holding) = self.ledger.holdings.remove(&number) else { return Vec::new() };
+        self.connections.quotas.give_back(&holding);
         self.forget(&holding);
         self.has_let_go(number);
         self.has_ended_by_notice(number, &holding);
         let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
         if has_run {
-            self.ends.see(&holding.saved);
+            self.ledger.ends.see(&holding.saved);
             for table in &tables {
                 table.ended(SystemTime::now());
             }
@@ -122,7 +122,7 @@ impl Service {
         let _ = self.write_stamps(&holding);
         let hold = holding.saved.hold;
         self.free_at_site(holding, has_run);
-        self.state.forget(number, hold);
+        self.ledger.state.forget(number, hold);
         tables
     }
 

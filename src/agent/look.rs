@@ -75,8 +75,11 @@ impl Service {
             Some(Wait::Forever) | None => None,
         };
         let kin = self.kin(session, order);
-        let keepers =
-            Keepers { inherited: &self.inherited, floor: DEFAULT_FLOOR, memory: self.store.for_asker(kin) };
+        let keepers = Keepers {
+            inherited: &self.ledger.inherited,
+            floor: DEFAULT_FLOOR,
+            memory: self.ledger.store.for_asker(kin),
+        };
         let (demands, asker) = (order.demands(), asker(order, keepers));
         let line = &mut session.place.line;
         match at_once(&demands, &asker, line, deadline) {
@@ -104,7 +107,8 @@ impl Service {
         }
         // Once for each question: a process can have many descriptors, and whoever waits looks often.
         let fifos = session.fifos.get_or_insert_with(|| fifo::of_process(pid));
-        let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
+        let joinable =
+            self.ledger.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
         let slots = joinable.flat_map(|holding| &holding.held).flat_map(|held| {
             let number = held.table().number();
             held.slots().iter().map(move |slot| (number, *slot))

@@ -45,12 +45,13 @@ impl Service {
     /// Answers those who call; who calls again and again holds up nobody who has called before.
     pub(super) fn accept(&mut self) {
         for _ in 0..CALLERS_AT_ONCE {
-            match self.listener.accept() {
+            match self.connections.listener.accept() {
                 Ok(Some(connection)) => self.welcome(connection),
                 Ok(None) => return,
                 // Out of descriptors: those who call have to wait until there are some.
                 Err(_) => {
-                    self.full = self.poller.remove(&self.listener).is_ok().then(Instant::now);
+                    self.connections.full =
+                        self.poller.remove(&self.connections.listener).is_ok().then(Instant::now);
                     return;
                 }
             }
@@ -60,11 +61,11 @@ impl Service {
     /// Answers again, if that was not possible: once somebody has gone, and else after a while. It may be the
     /// whole machine that had no descriptors.
     pub(super) fn accept_again(&mut self, has_gone: bool) {
-        if let Some(full) = self.full
+        if let Some(full) = self.connections.full
             && (has_gone || full.elapsed() >= PULSE)
         {
-            let is_heard = self.poller.add(&self.listener, LISTENER, Interest::Read).is_ok();
-            self.full = (!is_heard).then(Instant::now);
+            let is_heard = self.poller.add(&self.connections.listener, LISTENER, Interest::Read).is_ok();
+            self.connections.full = (!is_heard).then(Instant::now);
         }
     }
 
@@ -83,7 +84,7 @@ impl Service {
         let (number, uid) = (self.number(), peer.uid);
         let mut session = Session::new(connection, peer);
         let descriptors = session.descriptors();
-        if let Err(quota) = self.quotas.connect(uid, descriptors) {
+        if let Err(quota) = self.connections.quotas.connect(uid, descriptors) {
             return refuse(&session.connection, &quota.to_string());
         }
         let is_heard = session.challenge().and_then(|()| {
@@ -97,7 +98,7 @@ impl Service {
                     self.flush(number);
                 }
             }
-            Err(_) => self.quotas.disconnect(uid, descriptors, Counted::default()),
+            Err(_) => self.connections.quotas.disconnect(uid, descriptors, Counted::default()),
         }
     }
 
@@ -106,16 +107,16 @@ impl Service {
         if let Some(session) = self.sessions.get_mut(&number)
             && !std::mem::replace(&mut session.has_to_be_heard, true)
         {
-            self.speakers.wait(session.peer.uid, number);
+            self.connections.speakers.wait(session.peer.uid, number);
         }
     }
 
     /// Hears those who have something to say, of all users one after the other: each at least once, and as
     /// many as there is time for before it is seen who else has something to say.
     pub(super) fn hear_in_turn(&mut self) {
-        let (mut first, begun) = (self.speakers.users(), Instant::now());
+        let (mut first, begun) = (self.connections.speakers.users(), Instant::now());
         while first > 0 || begun.elapsed() < LONGEST_ROUND {
-            let Some(number) = self.speakers.next() else { return };
+            let Some(number) = self.connections.speakers.next() else { return };
             self.converse(number);
             first = first.saturating_sub(1);
         }
@@ -127,7 +128,7 @@ impl Service {
         session.has_to_be_heard = false;
         let mut over = session.write();
         // What has come is heard before more of it is read.
-        let is_paused = self.quotas.pause(session.peer.uid, session.rate).is_some();
+        let is_paused = self.connections.quotas.pause(session.peer.uid, session.rate).is_some();
         if over.is_ok() && (is_paused || !session.has_more_to_say()) {
             over = session.read();
         }
@@ -142,13 +143,13 @@ impl Service {
     pub(super) fn go_on(&mut self, number: u64, mut over: Result<(), Over>) {
         while over.is_ok() {
             let Some(session) = self.sessions.get_mut(&number) else { return };
-            if let Some(until) = self.quotas.pause(session.peer.uid, session.rate) {
-                self.pauses.insert((until, number));
+            if let Some(until) = self.connections.quotas.pause(session.peer.uid, session.rate) {
+                self.connections.pauses.insert((until, number));
                 break;
             }
-            match session.request(count(self.quotas.limits.message)) {
+            match session.request(count(self.connections.quotas.limits.message)) {
                 Ok(Some(request)) => {
-                    session.rate.say(self.quotas.limits.rate);
+                    session.rate.say(self.connections.quotas.limits.rate);
                     over = self.answer(number, request);
                 }
                 Ok(None) => break,
@@ -168,7 +169,7 @@ impl Service {
                 let why = match garbage {
                     Garbage::TooLong => format!(
                         "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
-                        self.quotas.limits.message
+                        self.connections.quotas.limits.message
                     ),
                     Garbage::OtherVersion(version) => format!("it does not speak version {version}"),
                     Garbage::Senseless => "what is asked makes no sense".to_owned(),
@@ -183,8 +184,8 @@ impl Service {
     /// Those who have said too much at once are heard again.
     pub(super) fn hear_again(&mut self) {
         let now = Instant::now();
-        let later = self.pauses.split_off(&(now, u64::MAX));
-        for (_, number) in std::mem::replace(&mut self.pauses, later) {
+        let later = self.connections.pauses.split_off(&(now, u64::MAX));
+        for (_, number) in std::mem::replace(&mut self.connections.pauses, later) {
             self.has_to_be_heard(number);
         }
     }
@@ -193,12 +194,13 @@ impl Service {
     pub(super) fn flush(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let written = session.write();
-        let interest = match (session.has_to_write(), self.quotas.pause(session.peer.uid, session.rate)) {
-            (false, None) => Interest::Read,
-            (true, None) => Interest::ReadAndWrite,
-            (false, Some(_)) => Interest::End,
-            (true, Some(_)) => Interest::Write,
-        };
+        let interest =
+            match (session.has_to_write(), self.connections.quotas.pause(session.peer.uid, session.rate)) {
+                (false, None) => Interest::Read,
+                (true, None) => Interest::ReadAndWrite,
+                (false, Some(_)) => Interest::End,
+                (true, Some(_)) => Interest::Write,
+            };
         let changed = if session.interest == interest {
             Ok(())
         } else {
@@ -222,20 +224,20 @@ impl Service {
             Request::Take(take) => self.ask(number, take),
             Request::Started => {
                 if let Stage::Has(of) = session.stage
-                    && let Some(holding) = self.holdings.get_mut(&of)
+                    && let Some(holding) = self.ledger.holdings.get_mut(&of)
                 {
                     holding.saved.is_started = true;
                     // That it could not be written down costs at most a slot that is given back later.
-                    let _ = self.state.write_start(of);
+                    let _ = self.ledger.state.write_start(of);
                 }
             }
             Request::RunsAs(program) => {
                 if let Stage::Has(of) = session.stage
-                    && let Some(holding) = self.holdings.get_mut(&of)
+                    && let Some(holding) = self.ledger.holdings.get_mut(&of)
                     && holding.runs_as(program)
                 {
                     // That is for people, and is not missed.
-                    let _ = self.state.write(of, &holding.saved);
+                    let _ = self.ledger.state.write(of, &holding.saved);
                 }
             }
             Request::GiveBack(has_run) => self.take_back(number, has_run),
@@ -249,7 +251,7 @@ impl Service {
             Request::Expire(sweep) => self.sweep(number, &sweep),
             Request::Ends => {
                 let answer = if session.peer.uid == 0 {
-                    Answer::Ended(self.ends.all())
+                    Answer::Ended(self.ledger.ends.all())
                 } else {
                     Answer::Failed("only root is told which programs have ended".to_owned())
                 };
@@ -270,10 +272,11 @@ impl Service {
     fn tables(&self, names: &[String]) -> Vec<Table> {
         let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX, usize::MAX);
         if names.is_empty() {
-            return self.store.all().iter().map(all).collect();
+            return self.ledger.store.all().iter().map(all).collect();
         }
         let names: BTreeSet<&String> = names.iter().collect();
-        let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, usize::MAX, usize::MAX));
+        let known =
+            |name: &String| Some(Table::of(name, &self.ledger.store.known(name)?, usize::MAX, usize::MAX));
         names.into_iter().filter_map(known).collect()
     }
 
@@ -283,10 +286,10 @@ impl Service {
         let answer = if is_root {
             let mut changed = false;
             for name in names {
-                changed |= self.store.known(name).is_some_and(|table| table.reset());
+                changed |= self.ledger.store.known(name).is_some_and(|table| table.reset());
                 self.reset_at_site(name);
-                self.state.forget_stamps(name);
-                self.store.forget_if_unused(name);
+                self.ledger.state.forget_stamps(name);
+                self.ledger.store.forget_if_unused(name);
             }
             Answer::Done(changed)
         } else {
@@ -299,14 +302,14 @@ impl Service {
     pub(super) fn hang_up(&mut self, number: u64) {
         let Some(mut session) = self.sessions.remove(&number) else { return };
         let _ = self.poller.remove(session.connection.as_fd());
-        self.quotas.disconnect(session.peer.uid, session.descriptors(), session.counted);
+        self.connections.quotas.disconnect(session.peer.uid, session.descriptors(), session.counted);
         session.due.map(|due| self.dues.remove(&(due, number)));
         self.ending.remove(&number);
         self.questions.give_up(session.peer.uid, number);
         let tables = session.place.line.tables();
         session.place.line.give_up();
         if let Some((file, _)) = session.place.written.take() {
-            self.state.forget_place(file);
+            self.ledger.state.forget_place(file);
         }
         drop(session);
         if let Some(site) = &mut self.site {

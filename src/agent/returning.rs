@@ -32,11 +32,11 @@ impl Service {
             (Some((_, written)), Some(wanted)) if written.is_where(&wanted) => {}
             (written, Some(wanted)) => {
                 let file = written.as_ref().map_or(number, |(file, _)| *file);
-                let _ = self.state.write_place(file, &wanted);
+                let _ = self.ledger.state.write_place(file, &wanted);
                 session.place.written = Some((file, wanted));
             }
             (Some((file, _)), None) => {
-                self.state.forget_place(*file);
+                self.ledger.state.forget_place(*file);
                 session.place.written = None;
             }
             (None, None) => {}
@@ -52,7 +52,7 @@ impl Service {
         };
         let is_same = |_: &PidFd| Process::find(saved.pid).is_some_and(|found| found.started == saved.start);
         let Some(process) = process.filter(is_same) else {
-            self.state.forget_place(number);
+            self.ledger.state.forget_place(number);
             return Ok(());
         };
         let store = self.store_of(Some(saved.uid));
@@ -62,7 +62,7 @@ impl Service {
         self.poller.add(&process, number * KINDS + RETURNING, Interest::Read).map_err(call("epoll_ctl"))?;
         let due = Instant::now() + AWAY;
         self.dues.insert((due, number));
-        self.returning.insert(number, Returning { saved, line, process, due, is_away: false });
+        self.ledger.returning.insert(number, Returning { saved, line, process, due, is_away: false });
         Ok(())
     }
 
@@ -70,12 +70,16 @@ impl Service {
     pub(super) fn come_back(&mut self, number: u64) {
         let Some(session) = self.sessions.get(&number) else { return };
         // Nobody has two places, nor the tickets of two.
-        if self.returning.is_empty() || session.place.line.number().is_some() || self.has_tickets(number) {
+        if self.ledger.returning.is_empty()
+            || session.place.line.number().is_some()
+            || self.has_tickets(number)
+        {
             return;
         }
         let theirs = (session.peer.pid, session.peer.started, session.peer.uid);
         let is_theirs = |(_, returning): &(&u64, &Returning)| returning.saved.whose() == theirs;
         let found = self
+            .ledger
             .returning
             .iter()
             .filter(is_theirs)
@@ -97,7 +101,7 @@ impl Service {
 
     /// One that has not called for so long does not answer, or is gone.
     pub(super) fn is_not_back(&mut self, number: u64) {
-        let Some(returning) = self.returning.get_mut(&number) else { return };
+        let Some(returning) = self.ledger.returning.get_mut(&number) else { return };
         if std::mem::replace(&mut returning.is_away, true) {
             return self.is_gone(number);
         }
@@ -111,18 +115,18 @@ impl Service {
     /// Its process has ended, or will not call.
     pub(super) fn is_gone(&mut self, number: u64) {
         let Some(Returning { line, .. }) = self.no_longer_returning(number) else { return };
-        self.state.forget_place(number);
+        self.ledger.state.forget_place(number);
         let tables = line.tables();
         drop(line);
         self.write_tickets(number);
         self.serve(&tables);
         for table in &tables {
-            self.store.forget_if_unused(table.name());
+            self.ledger.store.forget_if_unused(table.name());
         }
     }
 
     fn no_longer_returning(&mut self, number: u64) -> Option<Returning> {
-        let returning = self.returning.remove(&number)?;
+        let returning = self.ledger.returning.remove(&number)?;
         self.dues.remove(&(returning.due, number));
         let _ = self.poller.remove(&returning.process);
         Some(returning)

@@ -15,25 +15,25 @@ use std::{
 
 use super::{
     Fatal,
-    awaited::Returning,
-    ends::Ends,
+    connections::Connections,
     evictor::Evictor,
     holding::Holding,
     judge::{self, Answered, Judge, Question},
+    ledger::Ledger,
     pulse::Pulse,
     quota::Quotas,
     saved::{SavedHolding, SavedStamps},
     session::Session,
     site::Site,
     state::State,
-    turns::{Questions, Turns},
+    turns::Questions,
     worklist::Worklist,
 };
 use crate::{
-    keeper::memory::{Kin, Store},
+    keeper::memory::{self, Kin},
     policy::AgentFile,
     sys::{
-        descriptor::{self, Inherited},
+        descriptor,
         failure::{Errno, Failure},
         fifo::Fifo,
         local_socket::Listener,
@@ -56,7 +56,6 @@ const BELL: u64 = PROCESS;
 /// The agent at work.
 pub(super) struct Service {
     pub(super) poller: Poller,
-    pub(super) listener: Listener,
     bell: Arc<Bell>,
     pub(super) cases: Sender<Question>,
     judged: Receiver<Answered>,
@@ -66,36 +65,21 @@ pub(super) struct Service {
     pub(super) evictor: Evictor,
     /// Those whose questions the judges do not have yet.
     pub(super) questions: Questions,
-    /// Those who have said something, or were not heard to the end.
-    pub(super) speakers: Turns,
-    pub(super) store: Store,
-    pub(super) state: State,
+    pub(super) connections: Connections,
+    pub(super) ledger: Ledger,
     pub(super) sessions: BTreeMap<u64, Session>,
-    pub(super) holdings: BTreeMap<u64, Holding>,
-    /// Who stood in line when the agent died, and has not called again.
-    pub(super) returning: BTreeMap<u64, Returning>,
-    /// How much each user has of all this.
-    pub(super) quotas: Quotas,
     /// The conversations for which somebody is being ended.
     pub(super) ending: BTreeSet<u64>,
     /// When conversations are to be looked at though nothing is said in them.
     pub(super) dues: BTreeSet<(Instant, u64)>,
-    /// Until when nothing more is heard in conversations in which too much was said at once.
-    pub(super) pauses: BTreeSet<(Instant, u64)>,
     /// What the agents of all hosts keep together; none where this one keeps it alone.
     pub(super) site: Option<Site>,
-    /// Programs of late.
-    pub(super) ends: Ends,
     /// Whether it was said that this host keeps alone what the site should keep.
     pub(super) has_said_alone: bool,
     /// What follows from what has happened, and is still to be done.
     pub(super) work: Worklist,
-    /// Since when nobody is answered, for want of descriptors.
-    pub(super) full: Option<Instant>,
     /// The number that the next session or holding gets.
     next: u64,
-    /// It has inherited nothing that could hold a slot.
-    pub(super) inherited: Inherited,
 }
 
 impl Service {
@@ -117,35 +101,26 @@ impl Service {
         let evictor = Evictor::start(&bell).map_err(Fatal::Call)?;
         let mut service = Self {
             poller,
-            listener,
+            connections: Connections::new(listener, Quotas::new(settings.limits, descriptors)),
+            ledger: Ledger::new(state),
             bell,
             cases,
             judged,
             judge,
             evictor,
             questions: Questions::default(),
-            speakers: Turns::default(),
-            store: Store::default(),
-            state,
             sessions: BTreeMap::new(),
-            holdings: BTreeMap::new(),
-            returning: BTreeMap::new(),
-            quotas: Quotas::new(settings.limits, descriptors),
             ending: BTreeSet::new(),
             dues: BTreeSet::new(),
-            pauses: BTreeSet::new(),
             site: None,
-            ends: Ends::default(),
             has_said_alone: false,
             work: Worklist::default(),
-            full: None,
             next: 1,
-            inherited: Inherited::default(),
         };
         service.restore()?;
         if let Some(site) = &settings.site {
             service.site = Some(
-                Site::start(site, &service.state, &service.bell, service.judge.clone())
+                Site::start(site, service.ledger.state(), &service.bell, service.judge.clone())
                     .map_err(Fatal::Site)?,
             );
             service.restore_tickets();
@@ -155,13 +130,13 @@ impl Service {
 
     /// Takes up what was written down before the agent died.
     fn restore(&mut self) -> Result<(), Fatal> {
-        let found = self.state.read()?;
+        let found = self.ledger.state.read()?;
         for (table, stamps) in &found.stamps {
             stamps.put_into(&self.store_of(stamps.started_by).table(table));
         }
         for (number, saved) in found.holdings {
             self.next = self.next.max(number + 1);
-            let path = self.state.fifo(number);
+            let path = self.ledger.state.fifo(number);
             let has_fifo = saved.hold > Hold::Process;
             let fifo = has_fifo.then(|| Fifo::open(&path)).transpose();
             let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
@@ -180,28 +155,37 @@ impl Service {
     /// A program has ended while nobody looked: as far as pauses are concerned, now.
     fn ended_unseen(&self, number: u64, saved: &SavedHolding) {
         for name in &saved.paced {
-            if let Some(table) = self.store.known(name) {
+            if let Some(table) = self.ledger.store.known(name) {
                 table.ended(SystemTime::now());
-                let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
+                let _ = self.ledger.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
-        self.state.forget(number, saved.hold);
+        self.ledger.state.forget(number, saved.hold);
     }
 
     /// The tables, for somebody on whose account new ones are made.
-    pub(super) fn store_of(&self, uid: Option<u32>) -> Store {
-        self.store.for_asker(Kin { uid, ..Kin::default() })
+    pub(super) fn store_of(&self, uid: Option<u32>) -> memory::Store {
+        self.ledger.store.for_asker(Kin { uid, ..Kin::default() })
     }
 
     /// Serves for ever.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let mut pulse = Pulse::new();
         loop {
-            let next = self.dues.first().into_iter().chain(self.pauses.first()).map(|(due, _)| *due).min();
+            let next = self
+                .dues
+                .first()
+                .into_iter()
+                .chain(self.connections.pauses.first())
+                .map(|(due, _)| *due)
+                .min();
             let longest = next.map(|due| due.saturating_duration_since(Instant::now()));
-            let has_work = self.speakers.users() > 0 || !self.work.is_empty();
+            let has_work = self.connections.speakers.users() > 0 || !self.work.is_empty();
             let longest = if has_work { Some(Duration::ZERO) } else { longest };
-            let longest = Pulse::longest(self.quotas.somebody_waits() || self.full.is_some(), longest);
+            let longest = Pulse::longest(
+                self.connections.quotas.somebody_waits() || self.connections.full.is_some(),
+                longest,
+            );
             let happened = self.poller.wait(longest).map_err(Failure::of("epoll_wait"))?;
             if pulse.beat(longest) {
                 self.has_stood_still();
@@ -257,13 +241,13 @@ impl Service {
         let of_fifo = holding.fifo.as_ref().map(|fifo| add(fifo.as_fd(), FIFO, Interest::End));
         if let Some(Err(failure)) = [of_process, of_fifo].into_iter().flatten().find(Result::is_err) {
             self.forget(&holding);
-            self.state.forget(number, holding.saved.hold);
+            self.ledger.state.forget(number, holding.saved.hold);
             holding.withdraw_stamps();
             self.free_at_site(holding, false);
             return Err(failure);
         }
-        self.quotas.take(&holding);
-        self.holdings.insert(number, holding);
+        self.connections.quotas.take(&holding);
+        self.ledger.holdings.insert(number, holding);
         Ok(())
     }
 
@@ -276,7 +260,7 @@ impl Service {
 
     /// Something has happened to whoever has slots.
     fn look_at(&mut self, number: u64, is_fifo: bool) {
-        let Some(holding) = self.holdings.get_mut(&number) else { return };
+        let Some(holding) = self.ledger.holdings.get_mut(&number) else { return };
         if !holding.is_kept() {
             return self.release(number, true);
         }

@@ -41,7 +41,7 @@ impl Service {
     /// holds up those behind it whose class may not pass its own; as soon as nobody is left who may, the rest
     /// need not look: at most those look who start, and one of each class.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
-        let Some(table) = self.store.known(name) else { return };
+        let Some(table) = self.ledger.store.known(name) else { return };
         // Who was stopped may go on by now. Of many, the others are back with their next beat.
         for number in table.first_away(MOST_AWAY) {
             if let Some(session) = self.sessions.get_mut(&number) {
@@ -65,7 +65,7 @@ impl Service {
             blocked.extend(table.classes_of(number));
         }
         drop(table);
-        self.store.forget_if_unused(name);
+        self.ledger.store.forget_if_unused(name);
     }
 
     /// Lets a waiting launch look. Says whether it holds up others if it is still in the queue: one that does

@@ -12,7 +12,9 @@ impl Service {
         for session in self.sessions.values_mut().filter(|session| !session.place.was_away) {
             session.place.beaten = session.place.beaten.map(|_| now);
         }
-        for (number, returning) in self.returning.iter_mut().filter(|(_, returning)| !returning.is_away) {
+        for (number, returning) in
+            self.ledger.returning.iter_mut().filter(|(_, returning)| !returning.is_away)
+        {
             self.dues.remove(&(returning.due, *number));
             returning.due = now + AWAY;
             self.dues.insert((returning.due, *number));

@@ -18,13 +18,14 @@ impl Service {
             Stage::Has(holding) => vec![*holding],
             // An agent that has died since had given it slots, or the conversation broke off.
             _ if take.is_again => {
-                let all = self.holdings.iter();
+                let all = self.ledger.holdings.iter();
                 let theirs = all.filter(|(_, holding)| (holding.saved.pid, holding.saved.start) == whose);
                 theirs.map(|(number, _)| *number).collect()
             }
             _ => Vec::new(),
         };
-        let is_unused = |of: &u64| self.holdings.get(of).is_some_and(|holding| !holding.saved.is_started);
+        let is_unused =
+            |of: &u64| self.ledger.holdings.get(of).is_some_and(|holding| !holding.saved.is_started);
         let unused: Vec<u64> = unused.into_iter().filter(is_unused).collect();
         if unused.is_empty() {
             return None;
@@ -49,7 +50,7 @@ impl Service {
         for other in give_way {
             self.stand_down(other);
         }
-        let theirs = unused.iter().filter_map(|of| self.holdings.get(of)?.saved.served_as);
+        let theirs = unused.iter().filter_map(|of| self.ledger.holdings.get(of)?.saved.served_as);
         let numbers = theirs.filter(|served| served.is_for(take)).map(|served| Number(served.number));
         let served_as = numbers.filter(|served| !stand.contains(served)).min();
         self.sessions.get_mut(&number)?.unused.extend(unused);
@@ -60,7 +61,7 @@ impl Service {
     pub(super) fn free_unused(&mut self, number: u64) -> Vec<memory::Table> {
         let unused = self.sessions.get_mut(&number).map(|session| std::mem::take(&mut session.unused));
         let mut unused = unused.unwrap_or_default();
-        unused.retain(|of| self.holdings.get(of).is_some_and(|holding| !holding.saved.is_started));
+        unused.retain(|of| self.ledger.holdings.get(of).is_some_and(|holding| !holding.saved.is_started));
         unused.into_iter().flat_map(|holding| self.free(holding, false)).collect()
     }
 }

@@ -38,9 +38,9 @@ impl Service {
         for name in order.tables_of_site() {
             // What the mirror says is shown as soon as it has changed, and not for each look.
             if site.stirred.contains(name) {
-                site.show(name, &self.store);
+                site.show(name, self.ledger.store());
             }
-            let table = self.store.table(&crate::terms::location::table_of_site(name));
+            let table = self.ledger.store().table(&crate::terms::location::table_of_site(name));
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }
@@ -228,7 +228,7 @@ impl Service {
         if let Some(site) = &mut self.site {
             let names = tables.iter().filter_map(|table| name_on_site(table.name()));
             for name in names.map(str::to_owned).collect::<Vec<_>>() {
-                site.show(&name, &self.store);
+                site.show(&name, self.ledger.store());
             }
         }
         tables

@@ -11,7 +11,7 @@ impl Service {
         let Some(site) = &mut self.site else { return };
         let Some(confirmed) = site.confirmed else { return };
         if site.saved.is_none_or(|saved| confirmed.saturating_sub(saved) > site.ttl / 10)
-            && self.state.write_confirmation(confirmed).is_ok()
+            && self.ledger.state().write_confirmation(confirmed).is_ok()
         {
             site.saved = Some(confirmed);
         }
@@ -20,7 +20,7 @@ impl Service {
     /// Counts on from what was written down. Where nothing was, this agent kept the site's tables alone.
     pub(super) fn restore_confirmation(&mut self) {
         let Some(site) = &mut self.site else { return };
-        site.saved = self.state.confirmation();
+        site.saved = self.ledger.state().confirmation();
         site.confirmed = site.saved;
     }
 }

@@ -205,8 +205,8 @@ impl Service {
         }
         let mut tables: Vec<memory::Table> = Vec::new();
         for name in names {
-            site.show(&name, &self.store);
-            tables.extend(self.store.known(&table_of_site(&name)));
+            site.show(&name, self.ledger.store());
+            tables.extend(self.ledger.store().known(&table_of_site(&name)));
         }
         let to_look = self.see_notices();
         self.serve(&tables);

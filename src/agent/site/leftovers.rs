@@ -53,7 +53,7 @@ impl Service {
                 let (local, at) = (table_of_site(&table), site.mirror.table(&table));
                 let record = at.and_then(|of| of.slots.get(&slot)?.record.as_ref());
                 let mut works = site.works.values().chain(&site.unclear).chain(&site.again);
-                let mut holdings = self.holdings.values();
+                let mut holdings = self.ledger.holdings().values();
                 record.is_none_or(|record| {
                     works.any(|work| work.is_about(&local, slot) || work.is_about(&table, slot))
                         || holdings.any(|holding| {

@@ -68,7 +68,7 @@ impl Service {
             return;
         }
         let is_concerned = |holding: &Holding| holding.on_lost() == Some(OnLost::Stop);
-        let lost = self.holdings.iter().filter(|(_, holding)| is_concerned(holding));
+        let lost = self.ledger.holdings().iter().filter(|(_, holding)| is_concerned(holding));
         let lost: Vec<u64> = lost.map(|(number, _)| *number).collect();
         if now >= kill {
             return self.kill_lost(&lost);
@@ -81,7 +81,7 @@ impl Service {
         let alive = Alive::look();
         for number in told {
             site.ended.insert(number, None);
-            if let Some(holding) = self.holdings.get(&number) {
+            if let Some(holding) = self.ledger.holdings().get(&number) {
                 holding.terminate(&alive);
             }
         }
@@ -101,7 +101,8 @@ impl Service {
         if due.is_empty() {
             return;
         }
-        let holdings: Vec<&Holding> = due.iter().filter_map(|number| self.holdings.get(number)).collect();
+        let holdings: Vec<&Holding> =
+            due.iter().filter_map(|number| self.ledger.holdings().get(number)).collect();
         for _ in 0..LOOKS {
             let alive = Alive::look();
             let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
@@ -118,7 +119,7 @@ impl Service {
             return;
         }
         let (mut missing, mut found, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, holding) in &self.holdings {
+        for (number, holding) in self.ledger.holdings() {
             for held in holding.held.iter().filter(|held| !held.is_shared()) {
                 let Some(name) = name_on_site(held.table().name()) else { continue };
                 for slot in held.slots() {
@@ -140,7 +141,8 @@ impl Service {
             }
         }
         for (number, revision) in found {
-            if let Some(of_site) = self.holdings.get_mut(&number).and_then(|holding| holding.of_site.as_mut())
+            if let Some(of_site) =
+                self.ledger.holding_mut(number).and_then(|holding| holding.of_site.as_mut())
             {
                 of_site.revision = of_site.revision.max(revision);
             }
@@ -161,21 +163,19 @@ impl Service {
             return;
         }
         let is_taken = site.mirror.table(name).is_some_and(|table| table.slots.contains_key(&slot));
-        let Some(holding) = self.holdings.get_mut(&number) else { return };
+        let Some(holding) = self.ledger.holdings().get(&number) else { return };
         let mut slot = slot;
         if is_taken {
             // After a restore the other one may be gone already, and nobody was let in since.
             if holding.on_lost() == Some(OnLost::Stop) && site.is_held_back().is_none() {
                 return self.kill_lost(&[number]);
             }
-            let table = self.store.table(&table_of_site(name));
+            let table = self.ledger.store().table(&table_of_site(name));
             let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };
-            if !holding.moves_to(&table, slot, another) {
+            if !self.ledger.move_slot(number, &table, slot, another) {
                 return;
             }
-            // That it could not be written down costs at most another search after the agent's next start.
-            let _ = self.state.write(number, &holding.saved);
-            site.show(name, &self.store);
+            site.show(name, self.ledger.store());
             slot = another;
         }
         self.retake(number, name, slot, 0);
@@ -183,7 +183,9 @@ impl Service {
 
     /// Writes the key of a slot, which was written at this revision, or is not there.
     fn retake(&mut self, number: u64, name: &str, slot: u64, written: i64) {
-        let (Some(site), Some(holding)) = (&mut self.site, self.holdings.get(&number)) else { return };
+        let (Some(site), Some(holding)) = (&mut self.site, self.ledger.holdings().get(&number)) else {
+            return;
+        };
         let Some(registration) = site.registration else { return };
         if site.is_retaking(number, name, slot) {
             return;
@@ -209,7 +211,7 @@ impl Service {
             Ok(done) if done.holds => {
                 site.ended.remove(&number);
                 if let Some(of_site) =
-                    self.holdings.get_mut(&number).and_then(|holding| holding.of_site.as_mut())
+                    self.ledger.holding_mut(number).and_then(|holding| holding.of_site.as_mut())
                 {
                     of_site.revision = of_site.revision.max(done.revision);
                 }

@@ -137,7 +137,7 @@ impl Service {
     /// For what it waits then.
     fn waits_for(&self, order: &Order) -> Waits {
         let tables: Vec<String> = order.tables_of_site().map(table_of_site).collect();
-        let known = |name: &String| Some(Table::of(name, &self.store.known(name)?, 16, 16));
+        let known = |name: &String| Some(Table::of(name, &self.ledger.store().known(name)?, 16, 16));
         let refused = Refused {
             tables: tables.iter().filter_map(known).collect(),
             obstacles: tables.into_iter().map(behind).collect(),

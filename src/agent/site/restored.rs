@@ -56,7 +56,7 @@ impl Service {
         site.origin.is_incomplete = true;
         site.absences.clear();
         site.shown.clear();
-        for holding in self.holdings.values_mut() {
+        for holding in self.ledger.holdings_mut() {
             if let Some(of_site) = &mut holding.of_site {
                 of_site.revision = 0;
             }
@@ -79,7 +79,7 @@ impl Service {
         if !site.origin.is_incomplete {
             return true;
         }
-        let is_there = self.holdings.values().all(|holding| {
+        let is_there = self.ledger.holdings().values().all(|holding| {
             holding.held.iter().filter(|held| !held.is_shared()).all(|held| {
                 let Some(name) = name_on_site(held.table().name()) else { return true };
                 let of = site.mirror.table(name);

@@ -12,13 +12,13 @@ impl Service {
     pub(in crate::agent) fn restore_tickets(&mut self) {
         self.restore_confirmation();
         let is_at_site = |place: &u64| {
-            let lines = self.returning.get(place).map(|returning| &returning.saved.lines);
+            let lines = self.ledger.recovered().get(place).map(|returning| &returning.saved.lines);
             lines.is_some_and(|lines| lines.iter().any(|line| name_on_site(&line.table).is_some()))
         };
-        let places: Vec<u64> = self.returning.keys().copied().filter(is_at_site).collect();
+        let places: Vec<u64> = self.ledger.recovered().keys().copied().filter(is_at_site).collect();
         let mut last = None;
         for place in places {
-            let number = self.returning.get(&place).and_then(|returning| returning.line.number());
+            let number = self.ledger.recovered().get(&place).and_then(|returning| returning.line.number());
             let written = self.wanted_tickets(place);
             let (Some(site), Some(number)) = (&mut self.site, number) else { continue };
             last = last.max(Some(number.0));

@@ -185,7 +185,7 @@ impl Service {
             let ticket = TicketRecord { host, agent, pid, uid, command, classes, is_away };
             return standing(&session.place.line, &ticket);
         }
-        let Some(Returning { saved, line, is_away, .. }) = self.returning.get(&number) else {
+        let Some(Returning { saved, line, is_away, .. }) = self.ledger.recovered().get(&number) else {
             return BTreeMap::new();
         };
         let (pid, uid, command, is_away) = (saved.pid, saved.uid, saved.command.clone(), *is_away);

@@ -64,7 +64,7 @@ impl Service {
                 let local = table_of_site(table);
                 let is_theirs =
                     |holding: &Holding| held.is_of(&site.agent, &holding.saved) && holding.has(&local, *slot);
-                let mut holdings = self.holdings.iter();
+                let mut holdings = self.ledger.holdings().iter();
                 if let Some((number, _)) = holdings.find(|(_, holding)| is_theirs(holding)) {
                     standing.push((*number, table.clone(), *slot, notice.host.clone()));
                 }
@@ -80,7 +80,7 @@ impl Service {
             of.ending = None;
             return;
         }
-        if let (Some(ending), Some(holding)) = (&mut of.ending, self.holdings.get(&number))
+        if let (Some(ending), Some(holding)) = (&mut of.ending, self.ledger.holdings().get(&number))
             && ending.due().is_none_or(|due| due <= Instant::now())
         {
             let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
@@ -104,13 +104,15 @@ impl Service {
     /// What the policy of this host says of a table, for a holder of which there is notice: none where
     /// nobody is ever overdue.
     pub(in crate::agent) fn judged_expiry(&mut self, number: u64, name: &str, expiry: Option<Expiry>) {
-        let (Some(site), Some(holding)) = (&mut self.site, self.holdings.get(&number)) else { return };
+        let (Some(site), Some(holding)) = (&mut self.site, self.ledger.holdings().get(&number)) else {
+            return;
+        };
         let of_holding = site.received.iter().filter(|((other, _), _)| *other == number);
         // Signals go out once, for however many tables.
         let is_ending = of_holding.filter(|(_, of)| of.is_ending()).find_map(|(_, of)| of.reply);
         let Some(of) = site.received.get_mut(&(number, name.to_owned())) else { return };
         let local = table_of_site(name);
-        let (None, Some(table)) = (&of.ending, self.store.known(&local)) else { return };
+        let (None, Some(table)) = (&of.ending, self.ledger.store().known(&local)) else { return };
         let mut holder = holding.saved.holder(holding.rule_on(name));
         holder.slots = (of.slot, of.slot);
         let overdue = expiry.and_then(|expiry| {
