@@ -239,7 +239,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("max_wait", "waits::the_command_line_replaces_every_wait_of_the_policy"),
     ("hold", "holds::when_the_program_leaves_a_daemon_that_inherited_everything"),
     ("time_zone", "hours::without_a_zone_in_the_policy_the_systems_counts"),
-    ("fd_floor", "defaults::the_descriptor_of_a_slot_has_a_high_number"),
     ("to", "log::without_a_log_section_the_systems_policy_logs_to_the_journal"),
 ];
 
@@ -261,23 +260,6 @@ fn every_documented_default_has_a_test() {
         let source = fs::read_to_string(&path).expect("a file of tests");
         assert!(source.contains(&format!("fn {name}(")), "{default}: {test}");
     }
-}
-
-/// "200, or as high as the limit on open files allows."
-#[test]
-fn the_descriptor_of_a_slot_has_a_high_number() {
-    let site = Site::new();
-    let listed = |more: &str| {
-        site.policy(&format!(
-            "{more}[repository.seats]\nlimit = 1\nhold = \"descriptor\"\n[[rule]]\ncommands = [\"ls\"]\nacquire = [\"seats\"]\n"
-        ));
-        let outcome = site.test().args(["run", "--", "ls", "/proc/self/fd"]).outcome();
-        let numbers = outcome.stdout.lines().map(|line| line.parse::<u32>().expect("a number") / 100);
-        (1..=2).map(|hundreds| numbers.clone().filter(|number| *number == hundreds).count()).collect()
-    };
-    // The tests may have inherited descriptors.
-    let (usual, lower): (Vec<usize>, Vec<usize>) = (listed(""), listed("defaults.fd_floor = 100\n"));
-    assert_eq!((lower[0], lower[1]), (usual[0] + 1, usual[1] - 1));
 }
 
 /// "`charge`: `all` (the default): a slot in the file of each" group of the rule that the caller is in.

@@ -272,8 +272,7 @@ fn who_waits_at_noon(site: &Site, noon: &Noon) -> bool {
     true
 }
 
-/// "`ceiling`, `leave` and a reservation's `slots` may be a share (rounded down, `leave` up)", of the limit
-/// of the member.
+/// "`ceiling` and a reservation's `slots` may be a share (rounded down)", of the limit of the member.
 #[test]
 pub(crate) fn a_share_is_one_of_the_limit_of_the_member() {
     needs_root!();
@@ -301,7 +300,7 @@ pub(crate) fn a_share_is_one_of_the_limit_of_the_member() {
         [[rule]]
         name     = "a third stays free"
         commands = ["guest"]
-        acquire  = [{ repository = "seats", leave = "30%" }]
+        acquire  = [{ repository = "seats", ceiling = "70%" }]
         "#,
     );
     site.script("sleeper", "#!/bin/sh\nexec cat\n");

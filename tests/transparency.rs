@@ -22,8 +22,8 @@ const ONE_SEAT: &str = r#"
     acquire  = ["seats"]
 "#;
 
-/// The descriptors from here on are where rungate keeps what holds a slot ("at or above `fd_floor`, default
-/// 200").
+/// The descriptors from here on are where rungate keeps what holds a slot (above those that
+/// scripts number themselves).
 const DESCRIPTOR_FLOOR: u32 = 200;
 
 /// Starts the program without rungate and with it, and compares what it got.

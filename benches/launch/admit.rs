@@ -5,7 +5,7 @@ use std::path::Path;
 use rungate::{
     keeper::{memory::Store, table::Keepers},
     protocol::{acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, without_waiting::acquire},
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{
         amount::Amount,
         claim::{Claim, Demand},
@@ -27,7 +27,7 @@ pub(crate) fn granted<'c>(demands: &'c [Demand<'c>]) -> Option<Grant<'c>> {
     let inherited = Inherited::default();
     let asker = Asker {
         launch: Launch { command: "bench", host: "bench", uid: 0, ancestors: &[], hold: Hold::Process },
-        keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() },
+        keepers: Keepers { inherited: &inherited, memory: Store::default() },
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),

@@ -31,7 +31,7 @@ use rungate::{
         without_waiting::acquire,
     },
     sys::{
-        descriptor::{DEFAULT_FLOOR, Inherited},
+        descriptor::Inherited,
         process,
         record_lock::{Mode, Ownership, try_lock},
     },
@@ -176,7 +176,7 @@ fn launch<'c>(demands: &'c [Demand<'c>]) -> Outcome<'c> {
     let inherited = Inherited::default();
     let asker = Asker {
         launch: Launch { command: "x", host: "h", uid: 0, ancestors: &[], hold: Hold::Process },
-        keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() },
+        keepers: Keepers { inherited: &inherited, memory: Store::default() },
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),

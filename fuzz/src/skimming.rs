@@ -87,7 +87,7 @@ fn told(policy: &Policy, request: &Request<'_>) -> String {
     let repositories = policy.repositories().iter();
     let named: BTreeSet<_> =
         repositories.map(|known| (known.shown_name(), known.place().to_string())).collect();
-    let _ = writeln!(said, "{named:?} {:?} {:?}", policy.layers(), policy.fd_floor());
+    let _ = writeln!(said, "{named:?} {:?}", policy.layers());
     let _ = writeln!(said, "{:?} {:?}", policy.times_at(request.now), policy.generation(request.now));
     let _ = writeln!(
         said,

@@ -28,7 +28,7 @@ use crate::{
         refusal::{self, Refusal},
         too_late::Known,
     },
-    sys::{descriptor::DEFAULT_FLOOR, failure::Failure, fifo, process},
+    sys::{failure::Failure, fifo, process},
     terms::location::{Location, name_on_site},
 };
 
@@ -75,11 +75,7 @@ impl Service {
             Some(Wait::Forever) | None => None,
         };
         let kin = self.kin(session, order);
-        let keepers = Keepers {
-            inherited: &self.ledger.inherited,
-            floor: DEFAULT_FLOOR,
-            memory: self.ledger.store.for_asker(kin),
-        };
+        let keepers = Keepers { inherited: &self.ledger.inherited, memory: self.ledger.store.for_asker(kin) };
         let (demands, asker) = (order.demands(), asker(order, keepers));
         let line = &mut session.place.line;
         match at_once(&demands, &asker, line, deadline) {

@@ -30,12 +30,7 @@ use crate::{
     },
     output::stream,
     protocol::{acquisition::Outcome, asker::Asker, clock::Clock, without_waiting::acquire},
-    sys::{
-        credentials::Credentials,
-        descriptor::{DEFAULT_FLOOR, Inherited},
-        executable, host,
-        process::own_pid,
-    },
+    sys::{credentials::Credentials, descriptor::Inherited, executable, host, process::own_pid},
     terms::{
         amount::Amount,
         claim::{Claim, Demand},
@@ -127,7 +122,7 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
     let inherited = Inherited::scan();
     let asker = Asker {
         launch: Launch { command: &name, host: &host, uid, ancestors: &[], hold: Hold::Process },
-        keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: memory::Store::default() },
+        keepers: Keepers { inherited: &inherited, memory: memory::Store::default() },
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),

@@ -80,7 +80,7 @@ impl<'p, 'm> Demands<'p, 'm> {
                 Acquisition::One(terms) if terms.lowers => self.lowered.push((rule, terms)),
                 Acquisition::One(terms) => {
                     let claims = self.claims(rule, terms, &gids, admit_always)?;
-                    if self.charge(rule, terms) == Charge::Any {
+                    if self.charge(terms) == Charge::Any {
                         self.add_any(claims.into_iter().map(|claim| vec![claim]).collect());
                     } else {
                         for claim in claims {
@@ -121,8 +121,7 @@ impl<'p, 'm> Demands<'p, 'm> {
                 let amount = &mut draft.claim.amount;
                 let before = amount.effective_limit();
                 let limit = u32::try_from(amount.limit).unwrap_or(u32::MAX);
-                let left = terms.leave.map(|leave| limit.saturating_sub(leave.up(limit)));
-                let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit)).or(left);
+                let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit));
                 amount.ceiling = amount.ceiling.into_iter().chain(lowered.map(u64::from)).min();
                 // The rule that binds first is the one to be named first.
                 let at = if amount.effective_limit() < before { 0 } else { draft.claim.origins.len() };
@@ -192,8 +191,8 @@ impl<'p, 'm> Demands<'p, 'm> {
         Ok(alternatives)
     }
 
-    fn charge(&self, rule: &Rule, terms: &ClaimTerms) -> Charge {
-        rule.charge.or(self.policy.repositories()[terms.repository].settings.charge).unwrap_or_default()
+    fn charge(&self, terms: &ClaimTerms) -> Charge {
+        self.policy.repositories()[terms.repository].settings.charge.unwrap_or_default()
     }
 
     /// The claims that one entry of `acquire` stands for: several where several groups are charged.
@@ -209,8 +208,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         if !repository.is_by_group() {
             return Ok(vec![one(None)?]);
         }
-        let charged =
-            if self.charge(rule, terms) == Charge::First { &gids[..gids.len().min(1)] } else { gids };
+        let charged = if self.charge(terms) == Charge::First { &gids[..gids.len().min(1)] } else { gids };
         charged.iter().map(|gid| one(Some(*gid))).collect()
     }
 
@@ -247,9 +245,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         let mut out_of_order = repository.names.out_of_order(self.facts);
         out_of_order.retain(|slot| *slot <= highest);
         let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
-        let left = terms.leave.map(|leave| limit.saturating_sub(leave.up(limit)));
-        let ceiling = terms.ceiling.map(|ceiling| ceiling.ceiling(limit)).or(left);
-        let ceiling = ceiling.map(|ceiling| ceiling.min(limit));
+        let ceiling = terms.ceiling.map(|ceiling| ceiling.ceiling(limit).min(limit));
         let zones = zones(
             highest,
             &out_of_order,

@@ -1,7 +1,6 @@
 //! One table of slots, open. Its keeper is chosen by the claim's location, once; after that nobody asks.
 
 use std::{
-    os::fd::RawFd,
     rc::Rc,
     time::{Duration, SystemTime},
 };
@@ -44,8 +43,6 @@ use crate::{
 pub struct Keepers<'a> {
     /// The descriptors that the caller left open.
     pub inherited: &'a Inherited,
-    /// The lowest number for descriptors that go to the program.
-    pub floor: RawFd,
     /// The tables in memory.
     pub memory: memory::Store,
 }
@@ -60,8 +57,8 @@ impl Keepers<'_> {
     ) -> Result<Table, KeeperError> {
         Ok(match &claim.location {
             Location::File(file) => {
-                let &Self { inherited, floor, memory: _ } = self;
-                let opening = Opening { inherited, floor, hold: launch.hold, bases };
+                let &Self { inherited, memory: _ } = self;
+                let opening = Opening { inherited, hold: launch.hold, bases };
                 Table::File(Rc::new(LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening)?))
             }
             Location::Agent(_) => unreachable!("the agent gives its slots itself"),
@@ -319,9 +316,9 @@ impl Table {
     }
 
     /// Makes ready to keep slots as this launch wants them kept.
-    pub fn prepare(&self, launch: &Launch<'_>, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
+    pub fn prepare(&self, launch: &Launch<'_>) -> Result<(), KeeperError> {
         match self {
-            Self::File(file) => Ok(file.prepare(launch.hold, keepers.floor)?),
+            Self::File(file) => Ok(file.prepare(launch.hold)?),
             Self::Memory(_) => Ok(()),
         }
     }

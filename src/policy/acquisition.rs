@@ -30,7 +30,6 @@ pub(crate) struct ClaimTerms {
     /// Its index among the repositories of the policy.
     pub(crate) repository: usize,
     pub(crate) ceiling: Option<Share>,
-    pub(crate) leave: Option<Share>,
     /// 0 where only the command line can ask for any.
     pub(crate) slots: Slots,
     pub(crate) slots_from: Option<SlotsFrom>,
@@ -44,18 +43,15 @@ impl ClaimTerms {
     /// fewer of them, and no lower limit.
     pub(super) fn wants_no_more_than(&self, other: &ClaimTerms) -> bool {
         // A share and a number are not compared.
-        let at_most = |less: Option<Share>, more: Option<Share>| match (less, more) {
-            (None, _) => true,
+        let no_lower = match (other.ceiling, self.ceiling) {
+            (_, None) => true,
             (Some(Share::Slots(less)), Some(Share::Slots(more)))
             | (Some(Share::Percent(less)), Some(Share::Percent(more))) => less <= more,
             _ => false,
         };
-        let no_lower =
-            self.ceiling.is_none() || other.ceiling.is_some() && at_most(other.ceiling, self.ceiling);
         self.repository == other.repository
             && self.slots <= other.slots
             && self.slots_from == other.slots_from
-            && at_most(self.leave, other.leave)
             && no_lower
     }
 }

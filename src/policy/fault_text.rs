@@ -314,7 +314,7 @@ impl fmt::Display for Fault {
                 "a delegated file has its repositories in a directory of its own; write a relative path"
             ),
             Fault::MayOnlyLower { repository } => {
-                write!(f, "may only lower {}: write ceiling or leave", quoted(repository))
+                write!(f, "may only lower {}: write ceiling", quoted(repository))
             }
             Fault::Loosens { what } => {
                 write!(f, "{what} would loosen the system's policy; a policy added to it may only tighten")

@@ -8,7 +8,7 @@ use super::{
     key::{Key, Keys, Shape, Together, key},
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     log::LogEvents,
-    repository::{Charge, REPOSITORY},
+    repository::REPOSITORY,
     rule::{Action, Admission},
     scenario::Expectation,
     selector,
@@ -47,11 +47,6 @@ pub(super) static DEFAULTS: Keys = Keys {
         key("create_mode", Shape::Mode, "The mode of repositories that are created, whatever the umask."),
         key("keeper", Shape::OneOf(Keeper::words), "Who keeps slots where no repository says."),
         key("time_zone", Shape::Text, "The time zone of `when`, as \"Europe/Berlin\"; else the system's."),
-        key(
-            "fd_floor",
-            Shape::Number { least: 3, most: 1_000_000 },
-            "The lowest descriptor that may hold a slot.",
-        ),
     ]],
     together: &[],
 };
@@ -67,7 +62,6 @@ const RULE_KEYS: &[Key] = &[
     key("action", Shape::OneOf(Action::words), "What it does; \"limit\" unless it says otherwise."),
     key("message", Shape::Text, "What to tell whom it refuses."),
     key("acquire", Shape::Claims(&CLAIM), "What it takes."),
-    key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged, for this rule."),
     key("admit", Shape::OneOf(Admission::words), "\"always\": beyond the limit if need be."),
     key("from", Shape::Texts, "The repositories that an exempt rule exempts from.").filled(),
     key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
@@ -80,14 +74,11 @@ pub(super) static RULE: Keys = Keys { what: "a rule", groups: &[selector::KEYS, 
 pub(super) static CLAIM: Keys = Keys {
     what: "a claim",
     groups: &[CLAIM_KEYS, ANY_OF_KEYS],
-    together: &[Together::One("repository", "any_of"), Together::Either("ceiling", "leave")],
+    together: &[Together::One("repository", "any_of")],
 };
 
-pub(super) static ALTERNATIVE: Keys = Keys {
-    what: "an alternative",
-    groups: &[CLAIM_KEYS],
-    together: &[Together::Must("repository"), Together::Either("ceiling", "leave")],
-};
+pub(super) static ALTERNATIVE: Keys =
+    Keys { what: "an alternative", groups: &[CLAIM_KEYS], together: &[Together::Must("repository")] };
 
 const COUNT_OR_SHARE: Shape = Shape::Share { least: 0 };
 
@@ -98,7 +89,6 @@ const CLAIM_KEYS: &[Key] = &[
         COUNT_OR_SHARE,
         "Only while everybody's use together stays at or below this, or this share of the limit: \"60%\".",
     ),
-    key("leave", COUNT_OR_SHARE, "Only while so many slots, or such a share of the limit, stay free."),
     key(
         "slots",
         Shape::Slots { least: 0 },

@@ -43,7 +43,6 @@ pub struct Layer {
     /// The zone of `when`; only there where a rule of the layer asks for the time.
     pub(crate) zone: Option<TimeZone>,
     pub(super) zone_name: Option<String>,
-    pub(super) fd_floor: Option<u32>,
     pub(super) log: Option<Log>,
     /// Whom it is for, where it is delegated.
     pub(crate) delegation: Option<Arc<Delegation>>,

@@ -293,11 +293,6 @@ impl Policy {
         &self.warnings
     }
 
-    /// The lowest descriptor that may hold a slot, where a layer says.
-    pub fn fd_floor(&self) -> Option<u32> {
-        self.layers.iter().filter_map(|layer| layer.fd_floor).max()
-    }
-
     /// The logs that its layers ask for, each with whether it is the system's own wish.
     pub fn logs(&self) -> impl Iterator<Item = (LayerKind, &Log)> {
         self.layers.iter().filter_map(|layer| layer.log.as_ref().map(|log| (layer.kind, log)))

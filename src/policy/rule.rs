@@ -6,7 +6,6 @@ use super::{
     choice::Choice,
     hold::Hold,
     place::Place,
-    repository::Charge,
     selector::{Selector, Selectors},
     span_of_time::Wait,
 };
@@ -65,7 +64,6 @@ pub struct Rule {
     pub(super) action: Action,
     pub(super) message: Option<String>,
     pub(crate) acquire: Vec<Acquisition>,
-    pub(crate) charge: Option<Charge>,
     pub(super) admit: Admission,
     /// The repositories that an exempt rule exempts from, by index; `None` is from everything.
     pub(crate) from: Option<Vec<usize>>,

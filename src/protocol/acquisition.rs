@@ -282,7 +282,7 @@ fn open<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>, known: &[Table]) -> Re
     let bases = BaseDirectories::default();
     Wants::open(demands, |claim| match known.iter().find(|table| table.is_still_at(&claim.location)) {
         // To open it once more would be to close it once more, and with that to lose the place in it.
-        Some(table) => table.prepare(launch, keepers).map(|()| table.clone()),
+        Some(table) => table.prepare(launch).map(|()| table.clone()),
         None => keepers.open(claim, launch, &bases),
     })
 }

@@ -175,7 +175,7 @@ impl Conversation {
             }
             return Ok(Asked::Answered(match answer {
                 Answer::Granted(granted) => {
-                    let kept = Granted::over(&client, asker.keepers.floor)?;
+                    let kept = Granted::over(&client)?;
                     Outcome::Granted(of_agent::grant(question.demands, &granted, kept))
                 }
                 Answer::Refused(refused) => {

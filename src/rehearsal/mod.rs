@@ -28,7 +28,7 @@ use crate::{
     keeper::{memory::Store, table::Keepers},
     policy::{Policy, Scenario},
     protocol::{acquisition::Outcome, asker::Asker, clock::Clock, without_waiting::acquire_at_once},
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{
         admit::Admit,
         claim::{Claim, Demand},
@@ -132,8 +132,7 @@ fn enforced(demand: Demand<'_>) -> Demand<'_> {
 /// Takes what is demanded while others hold slots and wait, as the test says.
 fn acquire<'p>(stage: Stage<'p>, cast: &Cast<'p>, demands: Vec<Demand<'p>>, hold: Hold) -> Ending<'p> {
     let demands: Vec<Demand<'p>> = demands.into_iter().map(|demand| in_memory(demand, cast)).collect();
-    let keepers =
-        Keepers { inherited: &Inherited::default(), floor: DEFAULT_FLOOR, memory: Store::default() };
+    let keepers = Keepers { inherited: &Inherited::default(), memory: Store::default() };
     let _others = match stage.let_others_in(&demands, cast, &keepers.memory) {
         Ok(others) => others,
         Err(why) => return Ending::Impossible(why),

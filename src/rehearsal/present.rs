@@ -10,7 +10,7 @@ use crate::{
         acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, refusal::Refusal,
         without_waiting::acquire_at_once,
     },
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{
         claim::{Claim, Demand},
         hold::Hold,
@@ -26,7 +26,7 @@ pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>>
     let demands: Vec<Vec<Demand<'_>>> =
         decisions.iter().zip(launches).map(|(decision, launch)| demands(decision, launch.names)).collect();
     let inherited = Inherited::default();
-    let keepers = Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() };
+    let keepers = Keepers { inherited: &inherited, memory: Store::default() };
     let mut granted: Vec<Grant<'_>> = Vec::new();
     let mut play = |(index, decision): (usize, &Decision<'_>)| {
         if let Some(why) = refused_by_rule(decision) {

@@ -27,7 +27,7 @@ use crate::{
         place_in_line::PlaceInLine,
     },
     statistics::fate::Fate,
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{launch::Launch, location::Location},
 };
 
@@ -164,7 +164,7 @@ impl<'p> World<'_, 'p, '_> {
         let uid = self.traffic.kinds[kind].uid;
         let asker = Asker {
             launch: Launch { command: "", host: "", uid, ancestors: &[], hold: needs.hold },
-            keepers: Keepers { inherited: &self.inherited, floor: DEFAULT_FLOOR, memory: self.store.clone() },
+            keepers: Keepers { inherited: &self.inherited, memory: self.store.clone() },
             generation: self.judge.generation(self.time),
             on_expired: &|_, _, _| {},
             clock: Clock::at(SystemTime::UNIX_EPOCH + Duration::from_micros(self.now)),

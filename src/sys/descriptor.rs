@@ -29,9 +29,9 @@ use crate::sys::{
     unsafe_calls,
 };
 
-/// Where descriptors that go to the program are put, unless the policy says otherwise: out of the way of
-/// scripts, which number theirs from 3.
-pub const DEFAULT_FLOOR: RawFd = 200;
+/// The lowest number for descriptors that go to the program: out of the way of scripts, which number theirs
+/// from 3.
+const FLOOR: RawFd = 200;
 
 /// The descriptors of regular files that this process was started with: no lock file is anything else.
 #[derive(Debug, Default)]
@@ -129,17 +129,17 @@ pub fn raise_limit() -> usize {
     usize::try_from(soft_limit()).unwrap_or(usize::MAX)
 }
 
-/// Moves a descriptor that carries no lock yet to the lowest free number at or above `floor`, or as high as
+/// Moves a descriptor that carries no lock yet to the lowest free number at or above the floor, or as high as
 /// the soft limit of open files allows. It stays close-on-exec.
-pub fn move_high(descriptor: OwnedFd, floor: RawFd) -> Result<OwnedFd, Errno> {
-    if descriptor.as_raw_fd() >= floor {
+pub fn move_high(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
+    if descriptor.as_raw_fd() >= FLOOR {
         return Ok(descriptor);
     }
-    match duplicate_at_or_above(&descriptor, floor) {
+    match duplicate_at_or_above(&descriptor, FLOOR) {
         Err(Errno::EINVAL | Errno::EMFILE) => {}
         moved => return moved,
     }
-    let ceiling = soft_limit().min(floor);
+    let ceiling = soft_limit().min(FLOOR);
     (3..ceiling)
         .rev()
         .take_while(|number| *number > descriptor.as_raw_fd())
@@ -159,14 +159,14 @@ pub fn reopen_to_read(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open(path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
 }
 
-/// Takes every free number below `floor`, or below the soft limit: until they are dropped, what is opened
+/// Takes every free number below the floor, or below the soft limit: until they are dropped, what is opened
 /// gets a higher one at once, for a descriptor that must not be closed cannot be moved.
-pub fn occupy_below(floor: RawFd) -> Vec<OwnedFd> {
+pub fn occupy_low() -> Vec<OwnedFd> {
     let mut taken: Vec<OwnedFd> = Vec::new();
     let Ok(first) = open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) else { return taken };
     taken.push(first);
     while let Some(next) = taken.last().and_then(|last| duplicate_at_or_above(last, 0).ok()) {
-        if next.as_raw_fd() >= floor {
+        if next.as_raw_fd() >= FLOOR {
             return taken;
         }
         taken.push(next);

@@ -83,7 +83,7 @@ acquire = ["matlab"]
 [[rule]]
 acquire = [{ repository = "matlab", ceiling = 3, slots = 2 }]
 [[rule]]
-acquire = [{ any_of = ["pool", { repository = "matlab", leave = 3 }] }]
+acquire = [{ any_of = ["pool", { repository = "matlab", ceiling = 3 }] }]
 "#,
             ),
         ],
@@ -100,7 +100,7 @@ acquire = [{ any_of = ["pool", { repository = "matlab", leave = 3 }] }]
 
 /etc/rungate/policy.d/20-cad.toml:8:32: "any_of" and a repository of others do not go together [contradiction]
   |
-8 | acquire = [{ any_of = ["pool", { repository = "matlab", leave = 3 }] }]
+8 | acquire = [{ any_of = ["pool", { repository = "matlab", ceiling = 3 }] }]
   |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 "#,
     },

@@ -147,7 +147,7 @@ limit   = 5
 reserve = [{ for = ["ann"], slots = "0%" }, { for = ["bob"], slots = "60%", lend = "10%" },
            { for = ["ann"], slots = "50%" }]
 [[rule]]
-acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", leave = "half" }]
+acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", ceiling = "half" }]
 "#,
         )],
         shown: r#"
@@ -163,12 +163,12 @@ acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", leave = "
 
 /etc/rungate/policy.toml:6:42: "110%" is no share for "ceiling"; write a number of slots, or "60%" [bad-share]
   |
-6 | acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", leave = "half" }]
+6 | acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", ceiling = "half" }]
   |                                          ^^^^^^
 
-/etc/rungate/policy.toml:6:80: "half" is no share for "leave"; write a number of slots, or "60%" [bad-share]
+/etc/rungate/policy.toml:6:80: "half" is no share for "ceiling"; write a number of slots, or "60%" [bad-share]
   |
-6 | acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", leave = "half" }]
+6 | acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", ceiling = "half" }]
   |                                                                                ^^^^^^
 "#,
     },

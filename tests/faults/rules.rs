@@ -95,24 +95,6 @@ from = ["a"]
 "#,
     },
     Case {
-        about: "a ceiling beside what is to be left",
-        files: &[(
-            "/etc/rungate/policy.toml",
-            r#"
-[repository.a]
-limit = 5
-[[rule]]
-acquire = [{ repository = "a", ceiling = 3, leave = 2 }]
-"#,
-        )],
-        shown: r#"
-/etc/rungate/policy.toml:4:53: "leave" and "ceiling" do not go together [contradiction]
-  |
-4 | acquire = [{ repository = "a", ceiling = 3, leave = 2 }]
-  |                                                     ^
-"#,
-    },
-    Case {
         about: "slots from the command line beside all slots",
         files: &[(
             "/etc/rungate/policy.toml",

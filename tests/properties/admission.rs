@@ -18,7 +18,7 @@ use rungate::{
     protocol::{
         acquisition::Outcome, asker::Asker, clock::Clock, outlook::outlook, without_waiting::acquire,
     },
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{
         admit::Admit,
         amount::Amount,
@@ -159,7 +159,7 @@ proptest! {
         let inherited = Inherited::default();
         let asker = Asker {
             launch: Launch { command: "matlab", host: "ws17", uid: 0, ancestors: &[], hold: Hold::Process },
-            keepers: Keepers { inherited: &inherited, floor: DEFAULT_FLOOR, memory: Store::default() },
+            keepers: Keepers { inherited: &inherited, memory: Store::default() },
             generation: 0,
             on_expired: &|_, _, _| {},
             clock: Clock::default(),

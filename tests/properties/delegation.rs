@@ -21,7 +21,7 @@ fn delegated() -> impl Strategy<Value = String> {
         "acquire = [\"own\"]",
         "acquire = [\"a\"]",
         "acquire = [{ repository = \"each\", ceiling = 1 }]",
-        "acquire = [{ repository = \"env\", leave = 1 }, \"own\"]\nwait = \"forever\"",
+        "acquire = [{ repository = \"env\", ceiling = 1 }, \"own\"]\nwait = \"forever\"",
         "acquire = [{ any_of = [\"own\", { repository = \"a\", slots = 2 }] }]\nhold = \"tree\"",
         "acquire = [{ any_of = [[\"own\", \"device\"], { repository = \"device\", slots = \"all\" }] }]",
         "acquire = [\"job\"]\narguments = { all = [\"-np\", \"{job}\"] }",

@@ -23,7 +23,6 @@ unmatched = "refuse"
 enforce = true
 create_mode = "0666"
 time_zone = "UTC"
-fd_floor = 200
 [alias]
 matlab = ["matlab", "mex"]
 service = ["svc-*", "%daemons"]
@@ -124,7 +123,7 @@ acquire = ["job"]
 [[rule]]
 name = "free"
 first_of = "f"
-acquire = [{ repository = "matlab", leave = "3%", slots = 0, slots_from = { after = "-np", most = 16 } }]
+acquire = [{ repository = "matlab", ceiling = "97%", slots = 0, slots_from = { after = "-np", most = 16 } }]
 admit = "always"
 enforce = false
 [[rule]]

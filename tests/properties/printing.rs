@@ -93,8 +93,8 @@ fn rule() -> impl Strategy<Value = String> {
         "\"project\"",
         "{ repository = \"a\", ceiling = 3 }",
         "{ repository = \"a\", ceiling = \"60%\" }",
-        "{ repository = \"a\", leave = 1, slots = 2 }",
-        "{ repository = \"each\", leave = \"30%\" }",
+        "{ repository = \"a\", ceiling = 5, slots = 2 }",
+        "{ repository = \"each\", ceiling = \"30%\" }",
         "{ repository = \"env\", slots = \"all\" }",
         "{ repository = \"a\", slots_from = { after = \"-np\", most = 4 } }",
         "{ repository = \"a\", slots = 0, slots_from = { after = \"-np\" } }",
@@ -116,7 +116,6 @@ fn rule() -> impl Strategy<Value = String> {
         vec(select(claims.to_vec()), 0..3),
         select(captures.to_vec()),
         lines(vec![
-            any_line(&["charge = \"first\"", "charge = \"any\""]),
             any_line(&["admit = \"always\""]),
             any_line(&["wait = \"5m\"", "wait = \"forever\""]),
             any_line(&["hold = \"tree\"", "hold = \"descriptor\""]),

@@ -223,7 +223,7 @@ fn random_wish(dice: &mut Dice, command: usize) -> (Wish, Vec<String>) {
             0 | 1 => format!("{{ repository = \"r{number}\", slots = 2 }}"),
             2 if command > 0 => {
                 wish.leaves = true;
-                format!("{{ repository = \"r{number}\", leave = 1 }}")
+                format!("{{ repository = \"r{number}\", ceiling = 1 }}")
             }
             _ => format!("\"r{number}\""),
         });

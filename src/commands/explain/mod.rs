@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
             ancestors: &ancestors,
             hold: Hold::default(),
         },
-        keepers: keepers(&inherited, &policy),
+        keepers: keepers(&inherited),
         generation: policy.generation(request.now),
         on_expired: &|_, _, _| {},
         clock: clock::Clock::default(),

@@ -42,7 +42,7 @@ use crate::{
     protocol::{acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, refusal::Refusal},
     sys::{
         child::{self, Ending},
-        descriptor::{DEFAULT_FLOOR, Inherited},
+        descriptor::Inherited,
     },
     terms::{launch::Launch, named_slots::NamedSlots},
 };
@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
                 ancestors: &self.ancestors,
                 hold: wanted.hold,
             },
-            keepers: keepers(&self.inherited, &policy),
+            keepers: keepers(&self.inherited),
             generation: policy.generation(request.now),
             on_expired: &|claim, overdue, fate| {
                 if !is_quiet {
@@ -300,10 +300,9 @@ fn circumstances(policy: &Policy, request: &Request<'_>) -> Circumstances {
     }
 }
 
-/// Whoever keeps slots for launches under this policy.
-pub(super) fn keepers<'a>(inherited: &'a Inherited, policy: &Policy) -> Keepers<'a> {
-    let floor = policy.fd_floor().and_then(|floor| i32::try_from(floor).ok()).unwrap_or(DEFAULT_FLOOR);
-    Keepers { inherited, floor, memory: memory::Store::default() }
+/// Whoever keeps slots for launches.
+pub(super) fn keepers(inherited: &Inherited) -> Keepers<'_> {
+    Keepers { inherited, memory: memory::Store::default() }
 }
 
 fn report(command: &OsStr, grant: &Grant<'_>) {

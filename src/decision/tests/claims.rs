@@ -4,11 +4,9 @@ use super::site::under;
 use crate::{policy::Wait, terms::hold::Hold};
 
 #[test]
-fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule_and_leave_says_the_same_from_the_other_end() {
+fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule() {
     let policy = |claim: &str| format!("[repository.a]\nlimit = 50\n[[rule]]\nacquire = [{claim}]\n");
     under(&policy("{ repository = \"a\", ceiling = 30 }")).gives("1 of 30 a");
-    under(&policy("{ repository = \"a\", leave = 20 }")).gives("1 of 30 a");
-    under(&policy("{ repository = \"a\", leave = 60 }")).gives("1 of 0 a");
     under(&policy("{ repository = \"a\", slots = 3 }")).gives("3 of 50 a");
     under(&policy("{ repository = \"a\", slots = \"all\" }")).gives("all of 50 a");
 }
@@ -42,7 +40,7 @@ fn limit_0_drains() {
 
 #[test]
 fn a_limit_may_be_so_many_for_each_processor() {
-    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [{ repository = \"a\", leave = 1 }]\n")
+    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [{ repository = \"a\", ceiling = 15 }]\n")
         .gives("1 of 15 a");
 }
 
@@ -85,8 +83,6 @@ fn charge_first_is_the_first_of_the_rule_and_any_the_first_with_room() {
     let any = BY_GROUP.replace("limit = 10", "limit = 10\ncharge = \"any\"");
     under(&any).groups(["cad", "sim"]).gives("1 of 15 seats [sim] or 1 of 20 seats [cad]");
     under(&any).groups(["cad"]).gives("1 of 20 seats [cad]");
-    let rule = first.replace("acquire", "charge = \"all\"\nacquire");
-    under(&rule).groups(["cad", "sim"]).gives("1 of 15 seats [sim], 1 of 20 seats [cad]");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn its_rules_are_for_its_users_and_commands_alone() {
 fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     cad(THREE).gives("1 of 3 matlab");
     cad(THREE).groups(["sim"]).gives("1 of 8 matlab");
-    cad("[[rule]]\nacquire = [{ repository = \"matlab\", leave = 6 }]\n").gives("1 of 2 matlab");
+    cad("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 2 }]\n").gives("1 of 2 matlab");
     cad("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 30 }]\n").gives("1 of 8 matlab");
     // Where nothing is claimed there is nothing to lower.
     cad(THREE).command("cad-view").gives("free");

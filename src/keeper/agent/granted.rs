@@ -3,7 +3,7 @@
 
 use std::{
     cell::RefCell,
-    os::fd::{AsFd, OwnedFd, RawFd},
+    os::fd::{AsFd, OwnedFd},
     rc::Rc,
 };
 
@@ -26,9 +26,9 @@ pub struct Granted {
 
 impl Granted {
     /// What came over this connection. A descriptor that the program is to inherit is moved out of its way.
-    pub fn over(client: &Rc<RefCell<Client>>, floor: RawFd) -> Result<Self, AgentError> {
+    pub fn over(client: &Rc<RefCell<Client>>) -> Result<Self, AgentError> {
         let descriptor = client.borrow_mut().take_descriptor();
-        let moved = descriptor.map(|descriptor| descriptor::move_high(descriptor, floor)).transpose();
+        let moved = descriptor.map(descriptor::move_high).transpose();
         let descriptor = moved.map_err(AgentError::NotReached)?;
         Ok(Self { client: Rc::clone(client), descriptor, is_given_back: false })
     }

@@ -4,7 +4,7 @@
 
 use std::{
     cell::OnceCell,
-    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -38,8 +38,6 @@ const PATIENCE: usize = 100;
 pub struct Opening<'a> {
     /// The descriptors that the caller left open.
     pub inherited: &'a Inherited,
-    /// The lowest number for descriptors that go to the program.
-    pub floor: RawFd,
     /// What is to keep the slots.
     pub hold: Hold,
     /// The directories that were opened for other files of the launch.
@@ -116,7 +114,7 @@ impl LockFile {
         creation: &Creation,
         opening: &Opening<'_>,
     ) -> Result<Option<Self>, RepositoryError> {
-        let Opening { inherited, floor, hold, bases: _ } = *opening;
+        let Opening { inherited, hold, bases: _ } = *opening;
         let path = place.path;
         let failed = |name| move |errno| call("open", path, name, errno);
         let name = place.name()?;
@@ -124,7 +122,7 @@ impl LockFile {
         let is_locked = |id| inherited.may_carry_locks_of_the_process(id);
         let stays =
             inherited.has_files() && directory.status_of(name).is_ok_and(|status| is_locked(status.id));
-        let low = stays.then(|| descriptor::occupy_below(floor));
+        let low = stays.then(descriptor::occupy_low);
         let (descriptor, is_new) = match open(directory, place, Access::ReadWrite)? {
             Some(descriptor) => (descriptor, false),
             None => match directory.create(name, creation.file_mode) {
@@ -140,7 +138,7 @@ impl LockFile {
             if stays {
                 return descriptor::leave_open(descriptor).map(Descriptor::LeftOpen);
             }
-            descriptor::move_high(descriptor, floor).map(Descriptor::Own)
+            descriptor::move_high(descriptor).map(Descriptor::Own)
         };
         let descriptor = kept(descriptor).map_err(failed("fcntl(F_DUPFD)"))?;
         judge(path, &status)?;
@@ -210,12 +208,12 @@ impl LockFile {
 
     /// Opens what else this hold needs, where that is not open yet. Nothing is closed that may have locks of
     /// this process.
-    pub fn prepare(&self, hold: Hold, floor: RawFd) -> Result<(), RepositoryError> {
+    pub fn prepare(&self, hold: Hold) -> Result<(), RepositoryError> {
         if hold == Hold::Process || self.reader.get().is_some() {
             return Ok(());
         }
         // What is opened now cannot be moved: that would close a descriptor of the file.
-        let low = descriptor::occupy_below(floor);
+        let low = descriptor::occupy_low();
         let reader = descriptor::reopen_to_read(self.as_fd());
         drop(low);
         let reader = reader.and_then(|reader| match self.descriptor {

@@ -13,7 +13,7 @@ use crate::{
         lock_path::LockPath,
         mutex::{MutexGuard, PATIENCE},
     },
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{hold::Hold, location::Creation},
 };
 
@@ -24,7 +24,7 @@ pub fn reset(place: &LockPath<'_>) -> Result<bool, RepositoryError> {
     }
     let inherited = Inherited::scan();
     let bases = BaseDirectories::default();
-    let opening = Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process, bases: &bases };
+    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
     let creation = Creation { file_mode: 0o600, directory_mode: 0o700, ..Creation::default() };
     let file = Rc::new(LockFile::open_to_lock(place, &creation, &opening)?);
     let _mutex = MutexGuard::lock(&file, PATIENCE)?;

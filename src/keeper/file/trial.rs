@@ -9,7 +9,7 @@ use crate::{
         file::{LockFile, Opening},
         lock_path::LockPath,
     },
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{hold::Hold, location::Creation},
 };
 
@@ -42,6 +42,6 @@ fn use_as_launches_do(place: &LockPath<'_>, creation: &Creation) -> Result<(), R
 /// Opens a lock file as a launch does, and creates it where it is missing.
 pub(super) fn open(place: &LockPath<'_>, creation: &Creation) -> Result<LockFile, RepositoryError> {
     let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
-    let opening = Opening { inherited: &inherited, floor: DEFAULT_FLOOR, hold: Hold::Process, bases: &bases };
+    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
     LockFile::open_to_lock(place, creation, &opening)
 }

@@ -101,11 +101,11 @@ fn of_a_list_what_it_lost_and_gained_is_told() {
         &["changed rule seats", "  commands: - \"mex\"", "  commands: + \"mcc\""],
     );
     case(
-        &[("[\"matlab\", \"each\"]", "[\"each\", { repository = \"matlab\", leave = 2 }]")],
+        &[("[\"matlab\", \"each\"]", "[\"each\", { repository = \"matlab\", ceiling = 2 }]")],
         &[
             "changed rule seats",
             "  acquire: - \"matlab\"",
-            "  acquire: + { repository = \"matlab\", leave = 2 }",
+            "  acquire: + { repository = \"matlab\", ceiling = 2 }",
         ],
     );
 }

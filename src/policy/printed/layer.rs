@@ -105,7 +105,6 @@ impl<'p> Printing<'p, '_> {
         }
         let names = |from: &Vec<usize>| list(from.iter().map(|index| string(self.names.of(*index))));
         text.set_some("from", rule.from.as_ref().map(names));
-        text.set_some("charge", rule.charge.map(|charge| string(charge.word())));
         if rule.is_always_admitted() {
             text.set("admit", string(rule.admit.word()));
         }
@@ -136,7 +135,6 @@ impl<'p> Printing<'p, '_> {
         let name = string(self.names.of(terms.repository));
         let mut keys = vec![("repository", name.clone())];
         keys.extend(terms.ceiling.map(|ceiling| ("ceiling", ceiling.printed())));
-        keys.extend(terms.leave.map(|leave| ("leave", leave.printed())));
         match terms.slots {
             Slots::Number(1) => {}
             Slots::Number(number) => keys.push(("slots", number.to_string())),
@@ -165,7 +163,6 @@ fn defaults(layer: &Layer) -> Table {
     }
     text.set_some("keeper", layer.keeper.unless_default().map(string));
     text.set_some("time_zone", layer.zone_name.as_deref().map(string));
-    text.set_some("fd_floor", layer.fd_floor);
     text
 }
 

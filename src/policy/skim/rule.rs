@@ -8,7 +8,7 @@ use super::{
     mentions::{Mark, Mentions},
     selectors,
 };
-use crate::policy::{Wait, choice::Choice, hold::Hold, limit::HIGHEST_LIMIT, repository::Charge};
+use crate::policy::{Wait, choice::Choice, hold::Hold, limit::HIGHEST_LIMIT};
 
 /// A rule, and where among the mentions of its file its own stand.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl PlainRule {
 }
 
 /// The keys that a plain rule can have, the usual ones first. Any other makes it a rule to be parsed.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 17] = [
     "name",
     "commands",
     "acquire",
@@ -80,7 +80,6 @@ const KEYS: [&str; 18] = [
     "except",
     "action",
     "order",
-    "charge",
     "wait",
     "hold",
 ];
@@ -122,10 +121,9 @@ impl Reading<'_> {
                 self.acquires = cursor.list(|cursor| claim(cursor, self.mentions))? > 0;
                 self.limits = true;
             }
-            "charge" | "wait" | "hold" => {
+            "wait" | "hold" => {
                 let word = cursor.string()?.of(text);
                 self.limits = match key {
-                    "charge" => Charge::of(word).is_some(),
                     "wait" => Wait::parse(word).is_some(),
                     _ => Hold::of(word).is_some(),
                 };
@@ -158,7 +156,7 @@ impl Reading<'_> {
     }
 }
 
-/// A repository by its name, or one that is to have at most so many slots in use, or to leave so many.
+/// A repository by its name, or one that is to have at most so many slots in use.
 fn claim(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
     if cursor.peek() != Some(b'{') {
         mentions.claims.push(cursor.string()?);
@@ -171,7 +169,7 @@ fn claim(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
                 names += 1;
                 claimed = Some(cursor.string()?);
             }
-            "ceiling" | "leave" => {
+            "ceiling" => {
                 bounds += 1;
                 (0..=i64::from(HIGHEST_LIMIT)).contains(&cursor.number()?).then_some(())?;
             }

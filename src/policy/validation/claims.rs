@@ -54,7 +54,6 @@ impl<'w> Reading<'_, 'w> {
         Some(ClaimTerms {
             repository,
             ceiling: value(claim.ceiling),
-            leave: value(claim.leave),
             slots,
             slots_from: claim
                 .slots_from
@@ -78,14 +77,14 @@ impl<'w> Reading<'_, 'w> {
     }
 
     fn lowered(&self, claim: &WrittenClaim<'_>, repository: usize) -> ClaimTerms {
-        let (ceiling, leave) = (value(claim.ceiling), value(claim.leave));
+        let ceiling = value(claim.ceiling);
         let takes = claim.slots.is_some() || claim.slots_from.is_some() || claim.wait.is_some();
-        if takes || ceiling.is_none() && leave.is_none() {
+        if takes || ceiling.is_none() {
             let repository = claim.repository.value.to_owned();
             self.fault(claim.at, Fault::MayOnlyLower { repository });
         }
         let slots = Slots::Number(1);
-        ClaimTerms { repository, ceiling, leave, slots, slots_from: None, wait: None, lowers: true }
+        ClaimTerms { repository, ceiling, slots, slots_from: None, wait: None, lowers: true }
     }
 
     /// Whoever can choose the file is not limited by it, in a rule that is about who they are.
@@ -112,8 +111,7 @@ impl<'w> Reading<'_, 'w> {
     fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
         let Some(limit) = repository.highest_fixed_limit() else { return };
         let ceiling = claim.ceiling.map(|ceiling| ceiling.value.ceiling(limit));
-        let left = claim.leave.map(|leave| limit.saturating_sub(leave.value.up(limit)));
-        let most = ceiling.or(left).map_or(limit, |most| most.min(limit));
+        let most = ceiling.map_or(limit, |most| most.min(limit));
         if let Slots::Number(slots) = slots
             && most > 0
             && slots > most
@@ -137,7 +135,7 @@ impl<'w> Reading<'_, 'w> {
         selected: &Selectors,
     ) {
         let repository = &self.repositories[repository];
-        let charge = value(self.written.charge).or(repository.settings.charge).unwrap_or_default();
+        let charge = repository.settings.charge.unwrap_or_default();
         let one_group = matches!(selected.groups.as_deref(), Some([group]) if group.is_one());
         if repository.is_by_group() && charge == Charge::All && !one_group {
             let name = claim.repository.value.to_owned();

@@ -66,7 +66,6 @@ fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delega
         keeper: Keeper::File,
         zone: system.zone.clone().or_else(|| ask_for_the_time(files).then(zone)),
         zone_name: system.zone_name.clone(),
-        fd_floor: None,
         log: None,
         delegation,
     }
@@ -120,7 +119,6 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
         keeper: value(keeper).unwrap_or_default(),
         zone: zone.or_else(|| ask_for_the_time(files).then(system_zone)),
         zone_name: zone_name.map(|name| name.value.to_owned()),
-        fd_floor: value(once.of("fd_floor", defaults.iter().map(|defaults| defaults.fd_floor))),
         log: log(&logs, &once, kind),
         delegation: None,
     }

@@ -103,7 +103,6 @@ impl<'w> Reading<'_, 'w> {
             action,
             message: written.message.map(|message| message.value.to_owned()),
             acquire,
-            charge: value(written.charge),
             admit: value(written.admit).unwrap_or_default(),
             from: written
                 .from
@@ -135,7 +134,6 @@ impl<'w> Reading<'_, 'w> {
         let other = if action == Action::Deny { "action = \"deny\"" } else { "action = \"exempt\"" };
         let beside = [
             ("acquire", written.acquire.as_ref().map(|acquire| acquire.at)),
-            ("charge", written.charge.map(|charge| charge.at)),
             ("admit", written.admit.map(|admit| admit.at)),
             ("wait", written.wait.map(|wait| wait.at)),
             ("hold", written.hold.map(|hold| hold.at)),

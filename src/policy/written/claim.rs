@@ -27,7 +27,6 @@ pub(in crate::policy) struct WrittenClaim<'a> {
     pub(in crate::policy) at: At,
     pub(in crate::policy) repository: Written<&'a str>,
     pub(in crate::policy) ceiling: Option<Written<Share>>,
-    pub(in crate::policy) leave: Option<Written<Share>>,
     pub(in crate::policy) slots: Option<Written<Slots>>,
     pub(in crate::policy) slots_from: Option<WrittenSlotsFrom<'a>>,
     pub(in crate::policy) wait: Option<Written<Wait>>,
@@ -54,7 +53,7 @@ impl<'a> WrittenAcquisition<'a> {
         let Some(alternatives) = section.get("any_of") else {
             return WrittenClaim::read(&section).map(WrittenAcquisition::One);
         };
-        for key in ["repository", "ceiling", "leave", "slots", "slots_from", "wait"] {
+        for key in ["repository", "ceiling", "slots", "slots_from", "wait"] {
             if let Some(beside) = section.get(key) {
                 beside.fault(Fault::Contradiction { key, other: "\"any_of\"" });
             }
@@ -93,7 +92,6 @@ impl<'a> WrittenClaim<'a> {
             at: value.at,
             repository: Written { value: name, at: value.at },
             ceiling: None,
-            leave: None,
             slots: None,
             slots_from: None,
             wait: None,
@@ -113,10 +111,6 @@ impl<'a> WrittenClaim<'a> {
 
     fn read(section: &Section<'a>) -> Option<Self> {
         let ceiling = section.share("ceiling");
-        let leave = section.share("leave");
-        if let (Some(_), Some(leave)) = (ceiling, leave) {
-            section.fault(leave.at, Fault::Contradiction { key: "leave", other: "\"ceiling\"" });
-        }
         let slots = section.get("slots").and_then(|value| slots(value, 0));
         let slots_from = section.section("slots_from", &SLOTS_FROM);
         if let (Some(from), Some(Written { value: Slots::All, .. })) = (&slots_from, &slots) {
@@ -129,7 +123,6 @@ impl<'a> WrittenClaim<'a> {
             at: section.at,
             repository: section.require("repository")?.text()?,
             ceiling,
-            leave,
             slots,
             slots_from: slots_from.and_then(|section| {
                 Some(WrittenSlotsFrom {

@@ -21,7 +21,6 @@ pub(in crate::policy) struct WrittenDefaults<'a> {
     pub(in crate::policy) create_mode: Option<Written<u32>>,
     pub(in crate::policy) keeper: Option<Written<Keeper>>,
     pub(in crate::policy) time_zone: Option<Written<&'a str>>,
-    pub(in crate::policy) fd_floor: Option<Written<u32>>,
 }
 
 impl<'a> WrittenDefaults<'a> {
@@ -35,7 +34,6 @@ impl<'a> WrittenDefaults<'a> {
             create_mode: section.get("create_mode").and_then(mode),
             keeper: section.choice("keeper"),
             time_zone: section.text("time_zone"),
-            fd_floor: section.count("fd_floor", 3, 1_000_000),
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::policy::{
     keys::{RULE, SELECTORS},
     place::{At, Written},
     reader::Section,
-    repository::Charge,
     rule::{Action, Admission},
     selector::WrittenSelectors,
     span_of_time::Wait,
@@ -27,7 +26,6 @@ pub(in crate::policy) struct WrittenRule<'a> {
     pub(in crate::policy) acquire: Option<Written<Vec<WrittenAcquisition<'a>>>>,
     /// Whether `acquire` is there, well or badly written.
     pub(in crate::policy) acquires: bool,
-    pub(in crate::policy) charge: Option<Written<Charge>>,
     pub(in crate::policy) admit: Option<Written<Admission>>,
     pub(in crate::policy) from: Option<Written<Vec<Written<&'a str>>>>,
     pub(in crate::policy) enforce: Option<Written<bool>>,
@@ -62,7 +60,6 @@ impl<'a> WrittenRule<'a> {
             message: section.text("message"),
             acquire: acquire.and_then(WrittenAcquisition::read_all),
             acquires: acquire.is_some(),
-            charge: section.choice("charge"),
             admit: section.choice("admit"),
             from: section.texts("from"),
             enforce: section.flag("enforce"),

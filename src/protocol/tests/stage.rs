@@ -27,7 +27,7 @@ use crate::{
         wants::Wants,
         without_waiting::acquire,
     },
-    sys::descriptor::{DEFAULT_FLOOR, Inherited},
+    sys::descriptor::Inherited,
     terms::{
         admit::Admit,
         amount::Amount,
@@ -99,8 +99,7 @@ impl Tables {
     pub(super) fn asks<T>(&self, ask: impl FnOnce(&Asker<'_>) -> T) -> T {
         let launch =
             Launch { command: "matlab", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process };
-        let keepers =
-            Keepers { inherited: &self.inherited, floor: DEFAULT_FLOOR, memory: self.store.clone() };
+        let keepers = Keepers { inherited: &self.inherited, memory: self.store.clone() };
         ask(&Asker {
             launch,
             keepers,
