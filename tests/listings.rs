@@ -559,7 +559,7 @@ fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
         let status: Value = json(&site.test().args(["status", "--json"]));
         (status[0]["free"].clone(), status[0]["kept_for_queue"].clone())
     };
-    let _holder = run("large").spawn();
+    let holder = run("large").spawn();
     assert_eq!(shown(), (1.into(), 0.into()));
     let waiter = site.test().args(["run", "-w", "forever", "--", "large"]).background();
     site.stands_in_line("seats.lock", &waiter);
@@ -583,14 +583,31 @@ fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
             seats: 2 of 3 used, 1 kept for the queue, 1 waiting
             SLOT[..]
             ...
-            LINE[gap]PID USER[gap]SINCE AGE WANTS LIMIT COMMAND
-               1 {} [..] [time] [age][gap]2[gap]3 large
+            LINE[gap]PID USER[gap]SINCE AGE WANTS WAITS FOR[gap]COMMAND
+               1 {} [..] [time] [age][gap]2 PID {} [..] large
             ",
-            waiter.pid()
+            waiter.pid(),
+            holder.pid()
         ))
         .status(0);
     let listed: Value = json(&site.test().args(["list", "--json"]));
     assert_eq!((&listed[0]["kept_for_queue"], &listed[0]["waiting"][0]["wants"]), (&1.into(), &2.into()));
+    assert_eq!(listed[0]["waiting"][0]["behind"], Value::Null);
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    let kept = "rungate_slots_kept_for_queue{repository=\"seats\"} 1";
+    assert!(metrics.lines().any(|line| line == kept), "{metrics}");
+    // Who comes behind it waits for it; and the wait itself names the holder.
+    let second = site.test().args(["run", "-w", "100ms", "--", "small"]).outcome().stderr;
+    let told =
+        format!("rungate: small: waits for seats (2 of 3 used), 1 ahead, 0s; held by PID {} ", holder.pid());
+    assert!(second.starts_with(&told), "{second}");
+    let second = site.test().args(["run", "-w", "forever", "--", "small"]).background();
+    site.stands_in_line("seats.lock", &second);
+    let listed: Value = json(&site.test().args(["list", "--json"]));
+    assert_eq!(listed[0]["waiting"][1]["behind"], waiter.pid());
+    let text = site.test().args(["list"]).outcome().stdout;
+    assert!(text.contains(&format!(" 1 PID {} ", waiter.pid())), "{text}");
+    drop(second);
     let explained = site.test().args(["explain", "--", "small"]).outcome().stdout;
     let told = format!("FULL: 1 in line come first, the first is PID {}, it waits for PID ", waiter.pid());
     assert!(explained.contains(&told), "{explained}");

@@ -212,7 +212,7 @@ impl Message<'_> {
         // Those of whom something is known come first: of many holders an agent describes only some.
         longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), holder.since));
         for (holder, slots) in longest.iter().take(HOLDERS) {
-            let line = self.holder(holder, *slots);
+            let line = self::holder(holder, *slots, &self.clock, &self.names);
             self.lines.push(format!("      {line}"));
         }
         let more = longest.len().saturating_sub(HOLDERS) as u64 + known.others;
@@ -223,24 +223,6 @@ impl Message<'_> {
         } else if is_unknown {
             self.lines.push(format!("      to look for them: {}", list()));
         }
-    }
-
-    /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
-    fn holder(&mut self, holder: &Holder, slots: u64) -> String {
-        let Some(pid) = holder.pid else {
-            return format!("slot {}: a process without a record", holder.slots.0);
-        };
-        let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
-        let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
-        let since = holder.since.map_or_else(String::new, |since| {
-            let held = holder.age(self.clock.system_time()).unwrap_or_default();
-            format!(", since {} ({})", self.clock.short(since), age(held))
-        });
-        let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
-        // Whoever has it open here can be seen here.
-        let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
-        let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
-        format!("PID {pid} {user} {command}{host}{slots}{since}")
     }
 
     /// `first in line: PID 9001 cid matlab, 2 slots wanted, since 13:40 (22m00s)`
@@ -273,6 +255,24 @@ impl Message<'_> {
             }
         }
     }
+}
+
+/// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
+pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, names: &NameCache) -> String {
+    let Some(pid) = holder.pid else {
+        return format!("slot {}: a process without a record", holder.slots.0);
+    };
+    let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(names.user(uid)));
+    let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
+    let since = holder.since.map_or_else(String::new, |since| {
+        let held = holder.age(clock.system_time()).unwrap_or_default();
+        format!(", since {} ({})", clock.short(since), age(held))
+    });
+    let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
+    // Whoever has it open here can be seen here.
+    let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
+    let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
+    format!("PID {pid} {user} {command}{host}{slots}{since}")
 }
 
 /// Each process once, with the number of its slots. Holders without a process stay apart.
