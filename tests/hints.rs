@@ -123,14 +123,20 @@ pub(crate) fn what_helps_below_a_ceiling_is_told_with_how_many_must_be_freed() {
          acquire = [{{ repository = \"seats\", ceiling = 3 }}]\n"
     );
     let site = seats(&rules);
-    let _mine = run(&site, "games", &["--", "matlab"]).spawn();
-    let mut others: Vec<Running> = (0..4).map(|_| run(&site, "nobody", &["--", "matlab"]).spawn()).collect();
+    let mut others: Vec<Running> = (0..2).map(|_| run(&site, "nobody", &["--", "matlab"]).spawn()).collect();
+    let mine = run(&site, "games", &["--", "matlab"]).spawn();
+    others.extend((0..2).map(|_| run(&site, "nobody", &["--", "matlab"]).spawn()));
     let refused = run(&site, "games", &["--", "matlab"]).outcome();
     assert!(
-        refused.stderr.contains("\n      3 slots must be freed before it can start\n"),
+        refused
+            .stderr
+            .contains("\n      3 slots must be freed before it can start: 1 of yours and 2 of others\n"),
         "{}",
         refused.stderr
     );
+    // The reader's own come first, also where others have held theirs for longer.
+    let first = refused.stderr.lines().find(|line| line.starts_with("      PID ")).unwrap_or_default();
+    assert!(first.starts_with(&format!("      PID {} games matlab", mine.pid())), "{}", refused.stderr);
     assert!(refused.stderr.contains("\nTry again once 3 slots are freed, or stand"), "{}", refused.stderr);
     Pasted::default().all_of(&refused, &site, &|| site.test().user("games"), 3);
     // Where as many are the reader's own, that is said; and they are enough.

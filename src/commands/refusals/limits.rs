@@ -11,7 +11,7 @@ use std::{
 use crate::{
     commands::{
         refusals::{
-            advice::{advice, to_free},
+            advice::{advice, slots_of_caller, to_free},
             hints::Hints,
             waits,
         },
@@ -24,7 +24,7 @@ use crate::{
     output::{age::age, clock::Clock},
     policy::show_duration,
     protocol::refusal::{Full, Reason, Refusal, Refused},
-    sys::accounts::NameCache,
+    sys::{accounts::NameCache, credentials::own_uid},
     terms::{
         amount::Amount,
         because,
@@ -157,10 +157,12 @@ impl Message<'_> {
         self.lines.push(format!("  {}  {numbers}", visible(claim.title(&SystemNames))));
         self.reasons(claim);
         if let Reason::Full(full) = reason {
-            if let Some(slots @ 2..) = to_free(claim, full).into_iter().max().filter(|_| limit > 0) {
-                self.lines.push(format!("      {slots} slots must be freed before it can start"));
+            let to_free = to_free(claim, full).into_iter().max().filter(|_| limit > 0).unwrap_or(0);
+            if to_free > 1 {
+                let of_whom = of_whom(to_free, slots_of_caller(claim, full));
+                self.lines.push(format!("      {to_free} slots must be freed before it can start{of_whom}"));
             }
-            self.holders(full.known_holders(), claim);
+            self.holders(full.known_holders(), claim, to_free > 1);
             if is_behind_others(refused) {
                 self.first_in_line(full);
             }
@@ -207,10 +209,12 @@ impl Message<'_> {
         }
     }
 
-    fn holders(&mut self, known: &Known, claim: &Claim<'_>) {
+    /// The holders of a table, the longest first; or the caller's own before those.
+    fn holders(&mut self, known: &Known, claim: &Claim<'_>, own_first: bool) {
         let mut longest = by_process(&known.holders);
+        let is_later = |holder: &Holder| own_first && holder.uid != Some(own_uid());
         // Those of whom something is known come first: of many holders an agent describes only some.
-        longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), holder.since));
+        longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), is_later(holder), holder.since));
         for (holder, slots) in longest.iter().take(HOLDERS) {
             let line = self::holder(holder, *slots, &self.clock, &self.names);
             self.lines.push(format!("      {line}"));
@@ -273,6 +277,15 @@ pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, na
     let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
     let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
     format!("PID {pid} {user} {command}{host}{slots}{since}")
+}
+
+/// `: 1 of yours, 2 of others`; nothing if the caller has none of them.
+fn of_whom(to_free: u64, own: u64) -> String {
+    match to_free.saturating_sub(own) {
+        _ if own == 0 => String::new(),
+        0 => ", yours".to_owned(),
+        others => format!(": {own} of yours and {others} of others"),
+    }
 }
 
 /// Each process once, with the number of its slots. Holders without a process stay apart.
