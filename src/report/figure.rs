@@ -58,6 +58,8 @@ pub struct Use {
     pub labels: Vec<String>,
     /// Whether it is of one member, each of whom has seats of their own.
     pub is_of_members: bool,
+    /// Whether ends are missing, so that the points are what there was at most.
+    pub has_bounds: bool,
     /// How long a point lasts: "hour", "day".
     pub step: String,
 }

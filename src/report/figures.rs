@@ -82,10 +82,13 @@ pub fn uses(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> V
 
 /// Everything else.
 pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> Vec<Figure> {
-    let mut figures = vec![
-        suggested(programs),
-        by_hour("refused", "Refusals by weekday and hour", "refused", &counts.refused),
-        by_hour("waited", "Waits by weekday and hour", "waited", &counts.waited),
+    let mut figures = vec![suggested(programs)];
+    // Hours of less than a day are told by the use over time.
+    if counts.closing.span.is_some_and(|(begin, end)| end - begin >= DAY) {
+        figures.push(by_hour("refused", "Refusals by weekday and hour", "refused", &counts.refused));
+        figures.push(by_hour("waited", "Waits by weekday and hour", "waited", &counts.waited));
+    }
+    figures.extend([
         waits(counts),
         runs(counts),
         top("users", "Users", "User", &counts.users, called.user),
@@ -93,7 +96,7 @@ pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -
         top("commands", "Commands", "Command", &counts.commands, &|name: String| name),
         rules(counts, called),
         unenforced(counts),
-    ];
+    ]);
     figures.retain(|figure| !figure.rows.is_empty() || !figure.says.is_empty());
     figures
 }
@@ -168,6 +171,7 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
         seats: program.seats,
         labels: labels(begin, end, called),
         is_of_members: has_members,
+        has_bounds: !usage.is_known(),
         step: length_of(step),
     };
     let has_reserved = known.values().any(|step| step.kept > 0 || step.lent > 0);

@@ -153,9 +153,11 @@ impl Program<'_> {
             count(cell.refused),
             count(cell.waited),
             count(cell.launches),
-            self.full.map_or_else(dash, |full| {
-                let most = if self.of.usage.is_known() { "" } else { "≤" };
-                format!("{most}{}", percent(full))
+            self.full.map_or_else(dash, |full| match percent(full) {
+                shown if self.of.usage.is_known() => shown,
+                // Above ">99.9%" there is one bound.
+                shown if shown.starts_with('>') => "≤100%".to_owned(),
+                shown => format!("≤{}", shown.trim_start_matches('<')),
             }),
             self.average.map_or_else(
                 || "unknown".to_owned(),
