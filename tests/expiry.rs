@@ -657,23 +657,23 @@ pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
     let site = site(1, OVERDUE);
     job(&site).status(0);
     let mut innocent = site.test().program(site.helper("witness")).args(["$DIR/work/signals"]).spawn();
-    let _holder = site.holder("seats.lock", ["ofd", "read", "8:1"]);
+    let holder = site.holder("seats.lock", ["ofd", "read", "8:1"]);
     let mut stale = record(&site);
     stale["hold"] = json!("descriptor");
     stale["pid"] = json!(innocent.pid());
     stale["start"] = json!(start_of(innocent.pid()) - 1);
     forge(&site, &stale);
     job(&site)
-        .stderr(
+        .stderr(&format!(
             "
             rungate: job: not started: the limit is reached
               seats  1 of 1 used
                   rule [..]
-                  slot 1: a process without a record
-                  to look for them: rungate list seats
+                  PID {} [..] holder, since [..]
             ...
             ",
-        )
+            holder.pid()
+        ))
         .status(75);
     site.test().args(["expire"]).status(0);
     innocent.wait_for_echo();

@@ -234,10 +234,15 @@ impl Table {
         })
     }
 
-    /// The same, where `/proc` is asked about so many processes at most.
+    /// The same for people: with a search for those whom no record accounts for, and where `/proc` is asked
+    /// about so many processes with a lock of their own at most.
     pub fn known_holders(&self, occupancy: &Occupancy, most_asked: usize) -> Result<Known, KeeperError> {
         Ok(match self {
-            Self::File(file) => holder::known_holders(file, occupancy, most_asked)?,
+            Self::File(file) => {
+                let mut known = holder::known_holders(file, occupancy, most_asked)?;
+                holder::search(file, &mut known.holders);
+                known
+            }
             Self::Memory(_) => Known { holders: self.holders(occupancy)?, others: 0 },
         })
     }

@@ -224,8 +224,8 @@ impl Message<'_> {
         let list = || self.hints.list(claim, &claim.title(&SystemNames));
         if more > 0 {
             self.lines.push(format!("      and {more} more: {}", list()));
-        } else if is_unknown {
-            self.lines.push(format!("      to look for them: {}", list()));
+        } else if is_unknown && own_uid() != 0 {
+            self.lines.push(format!("      ask your administrator who that is: {}", list()));
         }
     }
 
@@ -264,7 +264,7 @@ impl Message<'_> {
 /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
 pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, names: &NameCache) -> String {
     let Some(pid) = holder.pid else {
-        return format!("slot {}: a process without a record", holder.slots.0);
+        return format!("slot {}: a process that cannot be seen from here", holder.slots.0);
     };
     let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(names.user(uid)));
     let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);

@@ -1,6 +1,5 @@
-//! What a waiter of a table waits for, as listings tell it: whoever is ahead of it in the queue, or slots. Who
-//! need not wait behind whom is decided by [`Class::passes`](crate::keeper::Class::passes), as in the queue
-//! itself.
+//! What a waiter of a table waits for, as listings show it: another waiter ahead of it in the queue, or slots.
+//! [`Class::passes`](crate::keeper::Class::passes) decides who need not wait behind whom, as in the queue.
 
 use crate::{
     escape::visible,
