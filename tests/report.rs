@@ -167,7 +167,7 @@ fn it_begins_with_the_answer() {
     assert!(lines[3].starts_with("matlab ") && lines[4].starts_with("stata "), "{said}");
     assert!(said.contains("\nmatlab: 1 more seat would have let 99% start at once.\n  rungate simulate POLICY LOG --limit matlab=3..4\n"), "{said}");
     assert!(said.contains("\nstata: 4 of 5 seats were never in use.\n"), "{said}");
-    assert!(said.contains("Nobody waited.") && !said.contains("Waits by weekday"), "{said}");
+    assert!(said.contains("No launch waited.") && !said.contains("Waits by weekday"), "{said}");
     // A user's own group is none to be listed.
     assert!(!said.contains("\nGROUP "), "{said}");
     // The command shows why.

@@ -37,7 +37,7 @@ const LISTED: usize = 15;
 /// In microseconds.
 const DAY: u64 = 1440 * MINUTE;
 
-/// Beyond so many days each point of a drawing is a day: hours would be a row of spikes.
+/// Beyond this number of days each point of a drawing is a day: hours would be a row of spikes.
 const DAILY: u64 = 10;
 
 /// The columns of the first table.
@@ -235,7 +235,7 @@ fn sentence(program: &Program<'_>) -> String {
     let refused = if cell.refused > 0 {
         format!(" {} of {} launches refused.", count(cell.refused), count(cell.launches))
     } else {
-        " Nobody was refused.".to_owned()
+        " No launch was refused.".to_owned()
     };
     format!("{average} {}{seats} at most{each}.{refused}", bounds(program.most, count))
 }
@@ -259,7 +259,7 @@ fn length_of(step: u64) -> String {
     }
 }
 
-/// What stands below a drawing: no two the same, the first and the last with their year.
+/// Labels below a drawing: no two the same, the first and the last with their year.
 fn labels(begin: u64, end: u64, called: &Called<'_>) -> Vec<String> {
     let length = end - begin;
     let (edge, between) = match length {
@@ -354,7 +354,7 @@ fn waits(counts: &Counts) -> Figure {
         return Figure::default();
     }
     let says = if counts.all.waited == 0 {
-        "Nobody waited.".to_owned()
+        "No launch waited.".to_owned()
     } else {
         format!(
             "{} of {} launches that started had waited; 95% of all started within {}, 99% within {}, the last after {}.",

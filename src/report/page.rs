@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// What the page is made of.
 pub struct Page<'a> {
-    /// What stands above it.
+    /// Its heading.
     pub title: &'a str,
     /// How much it is about.
     pub subtitle: &'a str,
@@ -135,7 +135,7 @@ fn table(page: &mut String, figure: &Figure) {
             let cell = text(cell);
             let _ = match place {
                 0 => write!(page, "<th scope=\"row\">{cell}</th>"),
-                // On a phone the title stands before each cell.
+                // On a phone each cell shows its title.
                 _ => write!(
                     page,
                     "<td{} data-title=\"{}\">{cell}</td>",

@@ -25,7 +25,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         let claims: Vec<&Claim<'_>> = refusal.too_soon().map(|refused| refused.claim).collect();
         let is_of_agent = claims.iter().any(|claim| matches!(claim.location, Location::Agent(_)));
         let reset = hints.reset(&claims);
-        // The agent lets nobody but root do that.
+        // Only root may ask the agent for that.
         return match own_uid() {
             uid if uid != 0 && is_of_agent => format!("Ask your administrator to let it start now: {reset}"),
             _ => format!("To start it now all the same: {reset}"),
@@ -124,7 +124,7 @@ fn own_slots(full: &Full) -> impl Iterator<Item = RangeInclusive<u64>> {
     own.map(|holder| holder.slots.0..=holder.slots.1)
 }
 
-/// What the reader can do besides waiting, and whether it is to close something of their own: that is said
+/// What the reader can do besides waiting, and whether it is to close something of their own: that is shown
 /// only where the same launch would start afterwards.
 fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
     let helps = |unmet: &Unmet<'_>| {
@@ -148,7 +148,7 @@ fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
 struct Help {
     /// The most slots that have to be freed in one repository.
     slots: u64,
-    /// Whether the reader holds that many wherever something is full, and nobody else would get them first.
+    /// Whether the reader holds that many wherever something is full, and no other launch would get them first.
     is_enough: bool,
 }
 

@@ -273,7 +273,7 @@ pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, na
         format!(", since {} ({})", clock.short(since), age(held))
     });
     let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
-    // Whoever has it open here can be seen here.
+    // A process that has it open here can be seen here.
     let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
     let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
     format!("PID {pid} {user} {command}{host}{slots}{since}")

@@ -57,7 +57,7 @@ pub(super) struct Turn {
     place: PlaceInLine,
     conversation: Conversation,
     has_waited: bool,
-    /// When the time of the whole launch is over, whoever keeps what it waits for.
+    /// When the time of the whole launch is over, with every keeper.
     over: Option<Instant>,
     /// The shortened waits that the caller was told of.
     told_cuts: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a waiter of a table waits for, as listings show it: another waiter ahead of it in the queue, or slots.
+//! What a waiter of a table waits for, as listings show it: a waiter ahead of it in the queue, or slots.
 //! [`Class::passes`](crate::keeper::Class::passes) decides who need not wait behind whom, as in the queue.
 
 use crate::{
