@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Site, Test, needs_root, set_mode, skip};
+use crate::support::{Ending, Site, Test, ended, log_of, needs_root, set_mode, skip, started};
 
 /// Two days of launches, of which each seventh is refused.
 fn log(site: &Site, command: &str) {
@@ -324,30 +324,6 @@ fn nothing_overflows_at_any_width() {
     assert!(seen > Some(1000), "{seen:?}");
 }
 
-/// A log with these events, one each second.
-fn events(site: &Site, events: &[Value]) {
-    let mut text = String::new();
-    for (second, event) in events.iter().enumerate() {
-        let mut event = event.clone();
-        event["time"] = json!(1_790_000_000_000_u64 + second as u64 * 1000);
-        for (field, value) in [("uid", json!(0)), ("command", json!("sync")), ("pid", json!(100 + second))] {
-            if event[field].is_null() {
-                event[field] = value;
-            }
-        }
-        text += &format!("{event}\n");
-    }
-    site.write("work/log.jsonl", &text);
-}
-
-fn started(pid: i32) -> Value {
-    json!({ "event": "started", "pid": pid, "repositories": ["disk=1", "net=2,3"], "rules": ["nightly"] })
-}
-
-fn ended(pid: i32, seconds: f64) -> Value {
-    json!({ "event": "ended", "pid": pid, "seconds": seconds, "status": "0" })
-}
-
 #[track_caller]
 fn figures(site: &Site) -> Value {
     serde_json::from_str(&report(site, &["--json"]).outcome().stdout).expect("JSON")
@@ -366,7 +342,7 @@ fn a_report_adds_up() {
     log.push(json!({ "event": "too-soon", "repositories": ["disk"], "rules": ["nightly"] }));
     log.push(json!({ "event": "would-refuse", "repositories": ["net"], "rules": ["other"] }));
     log.push(json!({ "event": "expired", "repositories": ["disk"], "rules": ["nightly"], "holder": 9 }));
-    events(&site, &log);
+    log_of(&site, &log);
     let figures = figures(&site);
     let counts = |path: &str| {
         let of = figures.pointer(path).expect(path);
@@ -396,7 +372,7 @@ fn a_report_adds_up() {
 fn figures_belong_to_the_run_that_they_are_of() {
     let site = Site::new();
     let waited = json!({ "event": "waited", "pid": 7, "seconds": 5.0 });
-    events(&site, &[waited, started(7), started(7), ended(7, 3.0), ended(7, 90.0), ended(8, 90.0)]);
+    log_of(&site, &[waited, started(7), started(7), ended(7, 3.0), ended(7, 90.0), ended(8, 90.0)]);
     let disk = &figures(&site)["programs"]["disk"];
     assert_eq!(
         (&disk["started"], &disk["waited"], &disk["runs"]["count"]),
@@ -415,7 +391,7 @@ fn a_refusal_counts_once() {
         event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         event
     };
-    events(
+    log_of(
         &site,
         &[
             json!({ "event": "refused", "repositories": ["disk", "net"], "rules": ["nightly"] }),
@@ -448,7 +424,7 @@ fn what_members_hold_together_is_not_the_use_of_one() {
         })
     };
     let end = |pid: i32, uid: u32| json!({ "event": "ended", "pid": pid, "uid": uid, "seconds": 3 });
-    events(
+    log_of(
         &site,
         &[
             start(1, 4000, 1, 1),

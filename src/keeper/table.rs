@@ -234,8 +234,8 @@ impl Table {
         })
     }
 
-    /// The same for people: with a search for holders without a record. `/proc` is asked about a limited number
-    /// of processes with a lock of their own.
+    /// The same for people: with a search for holders without a record. `/proc` is asked about a limited
+    /// number of processes with a lock of their own.
     pub fn known_holders(&self, occupancy: &Occupancy, most_asked: usize) -> Result<Known, KeeperError> {
         Ok(match self {
             Self::File(file) => {

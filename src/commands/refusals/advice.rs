@@ -148,7 +148,7 @@ fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
 struct Help {
     /// The most slots that have to be freed in one repository.
     slots: u64,
-    /// Whether the reader holds that many wherever something is full, and no other launch would get them first.
+    /// Whether the reader holds that many wherever something is full, and no other launch gets them first.
     is_enough: bool,
 }
 

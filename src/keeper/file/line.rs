@@ -87,7 +87,7 @@ impl Place {
         Ok(())
     }
 
-    /// Lets listings see how many slots the launch wants. Nothing depends on it: where another process has locked
+    /// Lets listings see how many slots the launch wants. Nothing depends on it: if another process has locked
     /// that byte, it is not shown.
     pub fn wants(&mut self, slots: u64) -> Result<(), RepositoryError> {
         if self.wants == Some(slots) {
