@@ -62,7 +62,7 @@ fn not_there_yet(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!("{} is there already", visible(path));
-    let (now, old) = (word(path), word(&path.with_extension("toml.old")));
+    let (now, old) = (word(path), word(path.with_extension("toml.old")));
     Err(Error::new(ExitStatus::System, text).advise(format!(
         "Nothing was made, and nothing was changed.\nTo change it: rungate policy edit\nTo start from an empty policy, first: mv {now} {old}"
     )))
