@@ -336,6 +336,8 @@ pub(crate) fn who_keeps_a_lock_or_a_lease_is_named() {
 pub(crate) fn hints_about_files_work_when_pasted() {
     needs_root!();
     let site = seats(FOR_ALL);
+    // `rungate init` makes lock files.
+    site.directory_over_run();
     let reader = || site.test().user("games");
     let pasted = Pasted::default();
     // A directory that only root can create.

@@ -370,8 +370,8 @@ fn it_starts_with_a_faulty_policy_and_recovers() {
     let rows: Vec<&str> = screen.lines().collect();
     assert!(rows[1].starts_with("rungate: the policy has ") && rows[2].contains("policy.toml:"), "{screen}");
     assert!(screen.contains("spectre"), "{screen}");
-    let screen = terminal.shows("matlab.lock");
-    let row = screen.lines().find(|row| row.contains("matlab.lock")).expect("a row");
+    let screen = terminal.shows("repositories/matlab.lock");
+    let row = screen.lines().find(|row| row.contains("repositories/matlab.lock")).expect("a row");
     assert!(row.split_whitespace().any(|cell| cell == "1"), "its limit is not known: {screen}");
     site.policy(POLICY);
     let screen = terminal.shows("\n>matlab ");
