@@ -332,7 +332,7 @@ mod tests {
                 "-- matlab: 8 of 8 used, 12 waiting -------------------------",
                 " SLOT     PID USER     AGE COMMAND RULE",
                 "    2    8002 ann   33m20s matlab  matlab seats",
-                " LINE     PID USER     AGE COMMAND",
+                " LINE     PID USER     AGE COMMAND WAITS FOR",
                 "    2    8002 ann   33m20s matlab  matlab seats",
             ]
         );
