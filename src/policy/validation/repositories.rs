@@ -46,7 +46,7 @@ pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
                 }
             }
             // Who counts a name is one thing in a layer, wherever the name is defined.
-            let of_name = keepers.entry((file.layer, repository.name.clone()));
+            let of_name = keepers.entry((file.layer, written.name.value));
             let (keeper, first) = *of_name.or_insert((repository.keeper(), written.name.at));
             if repository.keeper() != keeper {
                 let name = repository.name.clone();
