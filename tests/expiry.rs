@@ -460,6 +460,10 @@ fn an_overdue_holder_of_another_user_goes_on(grace: &str) {
     let goes_on =
         format!("rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and goes on\n");
     site.test().user("backup").args(["expire"]).stderr(&goes_on).status(71);
+    // A launch that waits looks each second, and tells it once.
+    let waits = site.test().user("backup").args(["run", "--wait", "2500ms", "--", "job"]).outcome();
+    assert_eq!(waits.ending, Ending::Status(124), "{waits:?}");
+    assert_eq!(waits.stderr.matches("belongs to another user and goes on").count(), 1, "{waits:?}");
     holder.wait_for_echo();
     // Root may, as from a timer.
     let ended = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n");
