@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{
     agent::{
-        holding::{Holding, OfSite},
-        order::Order,
-        saved::SavedStamps,
+        ledger::holding::{Holding, OfSite},
+        ledger::state::SavedStamps,
+        request::AcquireRequest,
         service::Service,
-        session::Stage,
+        session::{Event, Session},
     },
     deliberate_fault::DeliberateFault,
     keeper::{
@@ -33,7 +33,7 @@ use crate::{
 impl Service {
     /// Makes ready for a look at tables of the site: the launch gets its number, and searches where no other
     /// host begins.
-    pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &Order) {
+    pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &AcquireRequest) {
         let (Some(site), Some(session)) = (&mut self.site, self.sessions.get_mut(&session)) else { return };
         for name in order.tables_of_site() {
             // What the mirror says is shown as soon as it has changed, and not for each look.
@@ -53,7 +53,7 @@ impl Service {
     }
 
     /// Has it proved that a launch may have what it got in memory.
-    pub(in crate::agent) fn prove(&mut self, session_number: u64, order: Order, holding: Holding) {
+    pub(in crate::agent) fn prove(&mut self, session_number: u64, order: AcquireRequest, holding: Holding) {
         let Some(site) = &mut self.site else { return };
         let Some(registration) = site.registration else {
             return self.rest(session_number, order, holding);
@@ -95,7 +95,7 @@ impl Service {
         let tickets = site.tickets.get(&session_number).map(Tickets::all_written).unwrap_or_default();
         let ticket = |(table, number)| Operation::Delete(site.keys.name(&Key::Ticket(table, number)));
         operations.extend(tickets.into_iter().map(ticket));
-        session.stage = Stage::Proved;
+        session.on(Event::Proves);
         let since = *session.place.resting.get_or_insert_with(Instant::now);
         let (order, generation) = (Some(order), site.origin.generation);
         let admission = Admission { session: session_number, order, since, holding, launch, generation };
@@ -185,8 +185,7 @@ impl Service {
         site.trouble = None;
         site.resting.remove(&session);
         let is_open = site.is_open() && is_of_now;
-        let is_there =
-            matches!(self.sessions.get(&session), Some(known) if matches!(known.stage, Stage::Proved));
+        let is_there = self.sessions.get(&session).is_some_and(Session::is_proving);
         let Some(order) = order.filter(|_| is_there) else { return self.free_at_site(holding, false) };
         if !is_open {
             // A program is started only while nobody can take its host for gone.
@@ -196,8 +195,6 @@ impl Service {
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<_>>();
         self.grant(session, holding);
         self.write_tickets(session);
-        self.flush(session);
-        self.go_on(session, Ok(()));
         self.serve(&tables);
     }
 
@@ -214,7 +211,7 @@ impl Service {
     }
 
     /// Lets a launch wait until something has changed, without what was not proved.
-    fn rest(&mut self, session: u64, order: Order, holding: Holding) {
+    fn rest(&mut self, session: u64, order: AcquireRequest, holding: Holding) {
         let tables = self.withdraw(holding);
         self.rest_without(session, order);
         self.serve(&tables);
@@ -237,7 +234,7 @@ impl Service {
 
 impl Site {
     /// What is taken of one table, if it is the site's.
-    fn taking(&self, order: &Order, held: &memory::Held) -> Option<Taking> {
+    fn taking(&self, order: &AcquireRequest, held: &memory::Held) -> Option<Taking> {
         let local = held.table().name();
         let name = name_on_site(local)?;
         let slots = held.slots().to_vec();

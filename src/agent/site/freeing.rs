@@ -11,7 +11,7 @@ use super::{
     work::{Freeing, Work},
 };
 use crate::{
-    agent::{holding::Holding, saved::SavedStamps, service::Service},
+    agent::{ledger::holding::Holding, ledger::state::SavedStamps, service::Service},
     keeper::memory,
     terms::location::name_on_site,
 };

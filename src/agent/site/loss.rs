@@ -13,7 +13,7 @@ use super::{
     work::Work,
 };
 use crate::{
-    agent::{alive::Alive, holding::Holding, service::Service},
+    agent::{alive::Alive, ledger::holding::Holding, service::Service},
     deliberate_fault::DeliberateFault,
     sys::process,
     terms::{

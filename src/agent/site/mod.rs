@@ -71,7 +71,7 @@ use self::{
     work::Work,
 };
 use crate::{
-    agent::{judge::Judge, state::State},
+    agent::{judge::Judge, ledger::state::State},
     escape::visible,
     policy::SiteSettings,
     sys::{host, poller::Bell, process},

@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     agent::{
-        awaited::Returning,
+        ledger::recovery::RecoveredWaiter,
         service::Service,
-        session::{Begins, Session, Stage},
+        session::{Begins, Session},
     },
     deliberate_fault::DeliberateFault,
     protocol::place_in_line::PlaceInLine,
@@ -154,10 +154,9 @@ impl Service {
     /// Its places are there for all to see, and it may be told so.
     fn tell_that_it_waits(&mut self, number: u64) {
         if let Some(session) = self.sessions.get_mut(&number)
-            && let Stage::Waits(_) = session.stage
+            && session.is_queued()
         {
             session.begins_to_wait();
-            self.flush(number);
         }
     }
 
@@ -166,10 +165,8 @@ impl Service {
         self.is_gone(number);
         if let Some(session) = self.sessions.get_mut(&number) {
             session.place.line.give_up();
-            session.place.begins.answer = None;
-            match std::mem::replace(&mut session.stage, Stage::Idle) {
-                Stage::Waits(order) => self.rest_without(number, order),
-                stage => session.stage = stage,
+            if let Some(request) = session.stop_waiting() {
+                self.rest_without(number, request);
             }
             self.write_place(number);
         }
@@ -181,11 +178,12 @@ impl Service {
         let (host, agent, classes) = (site.host.clone(), site.agent.clone(), Vec::new());
         if let Some(session) = self.sessions.get(&number) {
             let (pid, uid) = (session.peer.pid, session.peer.uid);
-            let (command, is_away) = (session.command(), session.is_away());
+            let (command, is_away) =
+                (session.command(), session.is_away(|| self.connections.is_unheard(number)));
             let ticket = TicketRecord { host, agent, pid, uid, command, classes, is_away };
             return standing(&session.place.line, &ticket);
         }
-        let Some(Returning { saved, line, is_away, .. }) = self.ledger.recovered().get(&number) else {
+        let Some(RecoveredWaiter { saved, line, is_away, .. }) = self.ledger.recovered().get(&number) else {
             return BTreeMap::new();
         };
         let (pid, uid, command, is_away) = (saved.pid, saved.uid, saved.command.clone(), *is_away);

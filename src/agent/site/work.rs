@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use super::record::{ClusterRecord, TicketRecord};
 use crate::{
-    agent::{holding::Holding, order::Order},
+    agent::{ledger::holding::Holding, request::AcquireRequest},
     keeper::memory,
 };
 
@@ -34,7 +34,7 @@ pub(super) enum Work {
 pub(super) struct Admission {
     pub(super) session: u64,
     /// None where the launch has been answered: what it was to get is given back.
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<AcquireRequest>,
     /// Since when it waits for the site.
     pub(super) since: Instant,
     pub(super) holding: Holding,

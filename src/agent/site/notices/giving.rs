@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::given::GivenNotice;
 use crate::{
     agent::{
-        ending::ToEnd,
+        eviction::Eviction,
         service::Service,
-        session::{Session, Stage},
+        session::Session,
         site::{
             Site,
             etcd::{Compare, Operation, Transaction},
@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 impl Service {
     /// Has notice given of a holder for a launch.
-    pub(in crate::agent) fn give_notice(&mut self, session: u64, to_end: &ToEnd, overdue: &Overdue) {
+    pub(in crate::agent) fn give_notice(&mut self, session: u64, to_end: &Eviction, overdue: &Overdue) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         session.noticed.push(overdue.clone());
         let (Some(site), Some(name)) = (&self.site, name_on_site(&to_end.table)) else { return };
@@ -52,15 +52,16 @@ impl Service {
 
     /// Whether a launch of this host wants this slot of a table to be given up.
     pub(in crate::agent::site) fn gives_notice_of(&self, table: &str, slot: u64) -> bool {
-        let sessions = self.ending.iter().filter_map(|number| self.sessions.get(number));
+        let evicting = self.sessions.evicting();
+        let sessions = evicting.iter().filter_map(|number| self.sessions.get(number));
         sessions.flat_map(|session| &session.notices).any(|of| of.table == table && of.slot == slot)
     }
 
     /// Writes the notices that are not there.
     pub(in crate::agent) fn write_notices(&mut self) {
         let Some(site) = &mut self.site else { return };
-        for number in &self.ending {
-            let Some(session) = self.sessions.get_mut(number) else { continue };
+        for number in self.sessions.evicting() {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
             for notice in &mut session.notices {
                 let is_under_way = notice.sent.is_some_and(|sent| sent.elapsed() < AGAIN);
                 if !is_under_way && site.notice_on(notice).is_none() && site.write_notice(notice) {
@@ -79,9 +80,9 @@ impl Service {
         if !site.is_named() {
             return to_look;
         }
-        for number in &self.ending {
-            let Some(session) = self.sessions.get_mut(number) else { continue };
-            let waits = !matches!(session.stage, Stage::Ends(_));
+        for number in self.sessions.evicting() {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            let waits = !session.is_ending();
             let mut told = Vec::new();
             session.notices.retain_mut(|notice| {
                 let fate = site.fate_of(notice, waits);
@@ -89,7 +90,7 @@ impl Service {
                 fate.is_none()
             });
             if !told.is_empty() && !waits {
-                to_look.push(*number);
+                to_look.push(number);
             }
             for (table, overdue, fate) in told {
                 session.tell(&table, &overdue, fate);
