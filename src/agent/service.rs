@@ -536,8 +536,8 @@ impl Service {
     /// A launch asks: if it stood in line before the agent died, it has its place again.
     fn come_back(&mut self, number: u64) {
         let Some(session) = self.sessions.get(&number) else { return };
-        // Nobody has two places, nor the tickets of two.
-        if session.place.line.number().is_some() || self.has_tickets(number) {
+        // Nobody has two places.
+        if session.place.line.number().is_some() {
             return;
         }
         let theirs = (session.peer.pid, session.peer.started, session.peer.uid);

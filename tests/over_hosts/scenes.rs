@@ -78,11 +78,12 @@ pub(super) fn joins_a_full_line(fault: Option<&'static str>) -> bool {
     joins
 }
 
-/// Somebody waits on one host for what ends on another: whether it gets its turn.
+/// Somebody waits on one host, which may have a fault, for what ends on another: whether it gets its turn.
 pub(super) fn has_its_turn(fault: Option<&'static str>) -> bool {
-    let scene = Scene::new("", fault);
+    let scene = Scene::new("", None);
     let (one, _way) = scene.host("lab1");
     let holder = one.test().args(["run", "--", "matlab"]).spawn();
+    let scene = scene.with_fault(fault);
     let (two, _way) = scene.host("lab2");
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));
     // Who does not hear of it gets no turn at all.

@@ -211,7 +211,8 @@ impl Test {
             child.kill().expect("kill a child");
         }
         let status = child.wait().expect("a child that ended can be reaped");
-        let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("the reader does not panic"));
+        let [stdout, stderr] =
+            [stdout, stderr].map(|reader| reader.join().expect("the reader does not panic"));
         if is_late {
             let stderr = String::from_utf8_lossy(&stderr);
             panic!("still running after {deadline:?}: {:?}\n{stderr}", self.arguments);

@@ -45,8 +45,6 @@ pub(in crate::agent) struct Holding {
 pub(in crate::agent) struct OfSite {
     /// Which of the agent's admissions it was.
     pub(in crate::agent) launch: u64,
-    /// The revision at which its slots were taken.
-    pub(in crate::agent) revision: i64,
 }
 
 impl Holding {

@@ -120,16 +120,6 @@ impl Ledger {
         &self.holdings
     }
 
-    /// One of them.
-    pub(super) fn holding_mut(&mut self, number: u64) -> Option<&mut Holding> {
-        self.holdings.get_mut(&number)
-    }
-
-    /// All of them.
-    pub(super) fn holdings_mut(&mut self) -> impl Iterator<Item = &mut Holding> {
-        self.holdings.values_mut()
-    }
-
     /// Writes down that a launch has slots, and keeps an eye on it. Says which write end keeps the slots
     /// beside the process; or gives back what it had, and why it cannot have it.
     pub(super) fn grant(

@@ -33,8 +33,13 @@ impl Service {
     /// what is in its way.
     pub(in crate::agent) fn may_change_soon(&self, order: &AcquireRequest) -> bool {
         let Some(site) = &self.site else { return false };
-        let works = || site.works.values().chain(&site.unclear).chain(&site.again);
-        order.tables_of_site().map(table_of_site).any(|table| works().any(|work| work.moves(&table)))
+        let moves = |table: &str| {
+            let is_taking = |work: &Work| matches!(work, Work::Take(admission) if admission.moves(table));
+            site.works.values().any(is_taking)
+                || site.unclear.iter().any(|admission| admission.moves(table))
+                || site.own.is_giving_back(table)
+        };
+        order.tables_of_site().map(table_of_site).any(|table| moves(&table))
     }
 
     /// Whether etcd can be asked at all for what a launch needs.
@@ -75,8 +80,8 @@ impl Service {
     /// becomes of those slots is for this agent to find out.
     fn late_proofs(&mut self) -> Vec<(u64, AcquireRequest)> {
         let Some(site) = &mut self.site else { return Vec::new() };
-        let works = site.works.values_mut().chain(&mut site.unclear);
-        let late = works.filter_map(Work::admission).filter(|admission| {
+        let taking = site.works.values_mut().filter_map(Work::admission);
+        let late = taking.chain(&mut site.unclear).filter(|admission| {
             let waits = self.sessions.get(&admission.session).is_none_or(|session| session.place.has_waited);
             admission.since.elapsed() > PATIENCE && !waits
         });
@@ -87,7 +92,7 @@ impl Service {
     fn late_beginners(&mut self) -> Vec<(u64, AcquireRequest)> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut late = Vec::new();
-        for number in site.tickets.keys() {
+        for number in site.own.places.keys() {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             let place = &mut session.place;
             if place.begins.answer.is_some() && place.resting.is_some_and(|since| since.elapsed() > PATIENCE)

@@ -2,7 +2,10 @@
 //! own host by a key, which goes with whoever wanted that. Nothing is ended here: what the other host says
 //! and does is seen in the mirror.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use super::given::GivenNotice;
 use crate::{
@@ -50,11 +53,14 @@ impl Service {
         });
     }
 
-    /// Whether a launch of this host wants this slot of a table to be given up.
-    pub(in crate::agent::site) fn gives_notice_of(&self, table: &str, slot: u64) -> bool {
+    /// The slots that launches of this host want to be given up, each by the key of its notice.
+    pub(in crate::agent::site) fn given_notices(&self) -> BTreeSet<Key> {
         let evicting = self.sessions.evicting();
         let sessions = evicting.iter().filter_map(|number| self.sessions.get(number));
-        sessions.flat_map(|session| &session.notices).any(|of| of.table == table && of.slot == slot)
+        sessions
+            .flat_map(|session| &session.notices)
+            .map(|of| Key::Notice(of.table.clone(), of.slot))
+            .collect()
     }
 
     /// Writes the notices that are not there.
@@ -160,15 +166,15 @@ impl Site {
         holder: &SlotRecord,
         record: &NoticeRecord,
     ) -> bool {
-        let is_about = |work: &Work| matches!(work, Work::Notice(of, other) if of == table && *other == slot);
         let Some(registration) = self.registration else { return false };
         let Some(of) = self.mirror.table(table) else { return false };
         let held = of.slots.get(&slot).filter(|at| at.record.as_ref().is_some_and(|now| now.is_same(holder)));
         let Some(At { revision, .. }) = held else { return false };
-        if self.works.values().any(is_about) {
+        let notice = Key::Notice(table.to_owned(), slot);
+        if self.is_busy_with(&notice) {
             return false;
         }
-        let key = self.keys.name(&Key::Notice(table.to_owned(), slot));
+        let key = self.keys.name(&notice);
         let transaction = Transaction {
             compares: vec![
                 Compare::ChangedAt(self.key_of_host(), registration),
@@ -177,7 +183,7 @@ impl Site {
             ],
             operations: vec![Operation::Put(key, bytes(record))],
         };
-        self.send(Work::Notice(table.to_owned(), slot), transaction);
+        self.send(Work::Aside(notice), transaction);
         true
     }
 }
