@@ -212,19 +212,29 @@ fn unset_fields_of_a_test_have_the_documented_values() {
         command = "processor"
         use     = { processors = [{ user = "ann" }] }
         expect  = "refuse"
+
+        [[test]]
+        name    = "and no more than one"
+        command = "processor"
+        cpus    = 2
+        use     = { processors = [{ user = "ann" }] }
+        expect  = "start"
         "#,
     );
-    site.test().args(["policy", "test", "$DIR/policy.toml"]).stdout("5 tests passed\n").status(0);
+    site.test().args(["policy", "test", "$DIR/policy.toml"]).stdout("6 tests passed\n").status(0);
 }
 
 const TESTS: &str = "defaults::unset_fields_of_a_test_have_the_documented_values";
 
 /// Defaults that another test checks, each with that test.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("lend", "reservations::members_take_others_when_their_own_are_used_up"),
+    (
+        "lend",
+        "decision::tests::claims::reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them",
+    ),
     ("charge", "defaults::a_caller_in_two_groups_takes_a_slot_of_each"),
-    ("queue", "waits::students_fill_their_line_and_staff_does_not_count_them"),
-    ("from", "layers::an_exemption_counts_where_there_is_no_system_policy"),
+    ("queue", "the_line::a_raised_limit_lets_nobody_pass_the_line"),
+    ("from", "decision::tests::rules::deny_beats_exempt_beats_limit"),
     ("slots", "limits::a_lowered_limit_kills_nobody_and_admits_nobody_until_use_falls_below"),
     ("user , Cm uid", TESTS),
     ("groups , Cm netgroups", TESTS),
@@ -236,10 +246,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("use", TESTS),
     ("waiting", TESTS),
     ("wait", "exit_status::full"),
-    ("max_wait", "waits::the_command_line_replaces_every_wait_of_the_policy"),
-    ("hold", "holds::when_the_program_leaves_a_daemon_that_inherited_everything"),
+    (
+        "max_wait",
+        "decision::tests::claims::the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the_defaults",
+    ),
+    ("hold", "holds::the_strongest_hold_counts"),
     ("time_zone", "hours::without_a_zone_in_the_policy_the_systems_counts"),
-    ("to", "log::without_a_log_section_the_systems_policy_logs_to_the_journal"),
+    ("to", "log::without_a_target_the_systems_policy_logs_to_the_journal"),
 ];
 
 /// Each documented default needs a row in one of the two tables.
@@ -255,9 +268,10 @@ fn every_documented_default_has_a_test() {
         }
     }
     for (default, test) in ELSEWHERE {
-        let (file, name) = test.split_once("::").expect("a file and a test");
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file).with_extension("rs");
-        let source = fs::read_to_string(&path).expect("a file of tests");
+        let (file, name) = test.rsplit_once("::").expect("a file and a test");
+        let file = format!("{}.rs", file.replace("::", "/"));
+        let paths = ["tests", "src"].map(|of| Path::new(env!("CARGO_MANIFEST_DIR")).join(of).join(&file));
+        let source = paths.iter().find_map(|path| fs::read_to_string(path).ok()).expect("a file of tests");
         assert!(source.contains(&format!("fn {name}(")), "{default}: {test}");
     }
 }

@@ -249,6 +249,20 @@ fn whatever_the_owner_makes_of_the_file_stops_its_own_people_alone() {
     }
 }
 
+/// "While there is no file of that name, the delegation has no effect."
+#[test]
+fn a_delegated_file_that_is_not_there_stops_no_launch() {
+    needs_root!();
+    let site = site(ONE);
+    let ann = matlab(&site, "ann").spawn();
+    full(matlab(&site, "art"), "matlab (20-cad.toml)  1 of 1 used");
+    fs::remove_file(site.path("etc/rungate/policy.d/20-cad.toml")).expect("the drop-in");
+    let art = matlab(&site, "art").spawn();
+    drop((ann, art));
+    symlink(site.path("nowhere.toml"), site.path("etc/rungate/policy.d/20-cad.toml")).expect("a link");
+    stops_cad_alone(&site, "there is no such file");
+}
+
 /// The file of somebody else, in the place of the delegated one, is as little believed as without a
 /// delegation.
 #[test]

@@ -11,10 +11,7 @@ use crate::support::{Account, Ending, Site, Test, copy_program, eventually, need
 
 /// A host with a policy of the system's for one command, and all that it needs.
 pub(crate) fn host() -> Site {
-    let site = Site::new();
-    site.account("ann", &[]);
-    site.directory_over_run();
-    site.system_policy(
+    let site = Site::of_system(
         "
         version = 1
         [repository.seats]

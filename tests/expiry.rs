@@ -460,6 +460,10 @@ fn an_overdue_holder_of_another_user_goes_on(grace: &str) {
     let goes_on =
         format!("rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and goes on\n");
     site.test().user("backup").args(["expire"]).stderr(&goes_on).status(71);
+    // A launch that waits looks each second, and tells it once.
+    let waits = site.test().user("backup").args(["run", "--wait", "2500ms", "--", "job"]).outcome();
+    assert_eq!(waits.ending, Ending::Status(124), "{waits:?}");
+    assert_eq!(waits.stderr.matches("belongs to another user and goes on").count(), 1, "{waits:?}");
     holder.wait_for_echo();
     // Root may, as from a timer.
     let ended = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n");
@@ -657,23 +661,23 @@ pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
     let site = site(1, OVERDUE);
     job(&site).status(0);
     let mut innocent = site.test().program(site.helper("witness")).args(["$DIR/work/signals"]).spawn();
-    let _holder = site.holder("seats.lock", ["ofd", "read", "8:1"]);
+    let holder = site.holder("seats.lock", ["ofd", "read", "8:1"]);
     let mut stale = record(&site);
     stale["hold"] = json!("descriptor");
     stale["pid"] = json!(innocent.pid());
     stale["start"] = json!(start_of(innocent.pid()) - 1);
     forge(&site, &stale);
     job(&site)
-        .stderr(
+        .stderr(&format!(
             "
             rungate: job: not started: the limit is reached
               seats  1 of 1 used
                   rule [..]
-                  slot 1: a process without a record
-                  to look for them: rungate list seats
+                  PID {} [..] holder, since [..]
             ...
             ",
-        )
+            holder.pid()
+        ))
         .status(75);
     site.test().args(["expire"]).status(0);
     innocent.wait_for_echo();

@@ -7,40 +7,16 @@ use std::os::unix::fs::FileExt;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use crate::support::{Account, Ending, Site, Test, needs_root, skip};
-
-/// A log with these events, one each second.
-fn log(site: &Site, events: &[Value]) {
-    let mut text = String::new();
-    for (second, event) in events.iter().enumerate() {
-        let mut event = event.clone();
-        event["time"] = json!(1_790_000_000_000_u64 + second as u64 * 1000);
-        for (field, value) in [("uid", json!(0)), ("command", json!("sync")), ("pid", json!(100 + second))] {
-            if event[field].is_null() {
-                event[field] = value;
-            }
-        }
-        text += &format!("{event}\n");
-    }
-    site.write("work/log.jsonl", &text);
-}
+use crate::support::{Account, Ending, Site, Test, ended, log_of, needs_root, skip, started};
 
 fn history(site: &Site, options: &[&str]) -> Test {
     site.test().args(["history", "$DIR/work/log.jsonl"]).args(options)
 }
 
-fn started(pid: i32) -> Value {
-    json!({ "event": "started", "pid": pid, "repositories": ["disk=1", "net=2,3"], "rules": ["nightly"] })
-}
-
-fn ended(pid: i32, seconds: f64) -> Value {
-    json!({ "event": "ended", "pid": pid, "seconds": seconds, "status": "0" })
-}
-
 #[test]
 fn history_is_a_table() {
     let site = Site::new();
-    log(
+    log_of(
         &site,
         &[
             started(7),
@@ -104,7 +80,7 @@ fn members_are_shown_where_the_log_tells_them() {
 #[test]
 fn lines_that_are_no_events_are_counted() {
     let site = Site::new();
-    log(&site, &[started(7)]);
+    log_of(&site, &[started(7)]);
     let text = std::fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
     site.write("work/log.jsonl", &format!("repositories\":[]}}\n{text}not JSON\n"));
     let said = "rungate: $DIR/work/log.jsonl: 2 lines are no events of rungate\n";
@@ -119,7 +95,7 @@ fn lines_that_are_no_events_are_counted() {
 #[test]
 fn the_log_of_the_policy_is_the_one_that_is_meant() {
     let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
-    log(&site, &[started(7)]);
+    log_of(&site, &[started(7)]);
     site.test().args(["history"]).stdout("TIME[..]\n[time] started root   7 sync[..]\n").status(0);
     site.policy("[log]\nto = \"off\"\n");
     let said = "rungate: the policy keeps no log\n[..]rungate history FILE[..]\n";
@@ -141,7 +117,7 @@ fn forged_numbers_stop_nobody() {
     events.push(
         json!({ "event": "expired", "pid": i32::MIN, "uid": u32::MAX, "seconds": 1e300, "holder": i32::MAX }),
     );
-    log(&site, &events);
+    log_of(&site, &events);
     let path = site.path("work/log.jsonl");
     let text = std::fs::read_to_string(&path).expect("the log");
     let times = text.replacen("\"time\":1790000000000", &format!("\"time\":{}", u64::MAX), 1);
@@ -171,7 +147,7 @@ fn forged_numbers_stop_nobody() {
 #[test]
 fn a_line_without_end_is_skipped() {
     let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
-    log(&site, &[started(7)]);
+    log_of(&site, &[started(7)]);
     let path = site.path("work/log.jsonl");
     let event = std::fs::read(&path).expect("the log");
     let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the log");
@@ -196,7 +172,7 @@ fn three(site: &Site) {
         event["command"] = json!(command);
         event
     };
-    log(
+    log_of(
         site,
         &[
             event(0, "sync", json!({ "event": "waited", "pid": 7, "seconds": 5.0 })),

@@ -103,7 +103,8 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
         "
         rungate: /etc/rungate/policy.toml is there already
         Nothing was made, and nothing was changed.
-        To change it: rungate policy edit. To begin anew, first: mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old
+        To change it: rungate policy edit
+        To start from an empty policy, first: mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old
         ",
     )
     .status(71);
@@ -170,7 +171,8 @@ fn a_user_gets_a_policy_of_his_own() {
             "
             rungate: [..]/rungate/policy.toml is there already
             Nothing was made, and nothing was changed.
-            To change it: rungate policy edit. To begin anew, first: mv [..]/rungate/policy.toml [..]/rungate/policy.toml.old
+            To change it: rungate policy edit
+            To start from an empty policy, first: mv [..]/rungate/policy.toml [..]/rungate/policy.toml.old
             ",
         )
         .status(71);

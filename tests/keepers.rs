@@ -31,6 +31,9 @@ over_the_agent! {
         a_ceiling_is_explained,
         a_refusal_speaks_of_the_name_that_was_given,
     }
+    listings {
+        what_is_free_and_kept_for_the_queue_is_what_run_goes_by,
+    }
     several_repositories {
         lock_files_that_are_not_there_yet_are_not_one_table,
     }

@@ -5,7 +5,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Account, Ending, Site, Terminal, Test, eventually, needs_root, needs_tmux};
+use crate::support::{
+    Account, Ending, Running, Site, Terminal, Test, eventually, is_over_the_agent, listing, needs_root,
+    needs_tmux,
+};
 
 const POLICY: &str = r#"
     version = 1
@@ -534,10 +537,20 @@ fn on_a_terminal_explain_breaks_lines_between_words() {
     assert_eq!(words(&screen), words(&redirected));
 }
 
+/// Returns when a launch stands in the line of the only table.
+#[track_caller]
+fn stands_in_line(site: &Site, waiter: &Running) {
+    eventually("it stands in line", || {
+        let listed = listing(&site.test());
+        let line = listed[0]["waiting"].as_array()?;
+        line.iter().any(|one| one["pid"] == waiter.pid() && !one["wants"].is_null()).then_some(())
+    });
+}
+
 /// "Slots are kept for the queue where a launch that comes now would be refused because others wait": what
 /// `status` and `list` show is what `run` does, also when the first in line is stopped and so is passed over.
 #[test]
-fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
+pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     let site = Site::with_policy(
         r#"
         [repository.seats]
@@ -559,10 +572,10 @@ fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
         let status: Value = json(&site.test().args(["status", "--json"]));
         (status[0]["free"].clone(), status[0]["kept_for_queue"].clone())
     };
-    let _holder = run("large").spawn();
+    let holder = run("large").spawn();
     assert_eq!(shown(), (1.into(), 0.into()));
     let waiter = site.test().args(["run", "-w", "forever", "--", "large"]).background();
-    site.stands_in_line("seats.lock", &waiter);
+    stands_in_line(&site, &waiter);
     assert_eq!(shown(), (0.into(), 1.into()));
     run("small")
         .stderr("rungate: small: not started: others stand in line for what is left\n...\n")
@@ -583,17 +596,38 @@ fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
             seats: 2 of 3 used, 1 kept for the queue, 1 waiting
             SLOT[..]
             ...
-            LINE[gap]PID USER[gap]SINCE AGE WANTS LIMIT COMMAND
-               1 {} [..] [time] [age][gap]2[gap]3 large
+            LINE[gap]PID USER[gap]SINCE AGE WANTS WAITS FOR[gap]COMMAND
+               1 {} [..] [time] [age][gap]2 PID {} [..] large
             ",
-            waiter.pid()
+            waiter.pid(),
+            holder.pid()
         ))
         .status(0);
     let listed: Value = json(&site.test().args(["list", "--json"]));
     assert_eq!((&listed[0]["kept_for_queue"], &listed[0]["waiting"][0]["wants"]), (&1.into(), &2.into()));
+    assert_eq!(listed[0]["waiting"][0]["behind"], Value::Null);
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    let kept = "rungate_slots_kept_for_queue{repository=\"seats\"} 1";
+    assert!(metrics.lines().any(|line| line == kept), "{metrics}");
+    // Who comes behind it waits for it; and the wait itself names the holder.
+    let second = site.test().args(["run", "-w", "100ms", "--", "small"]).outcome().stderr;
+    let told =
+        format!("rungate: small: waits for seats (2 of 3 used), 1 ahead, 0s; held by PID {} ", holder.pid());
+    assert!(second.starts_with(&told), "{second}");
+    let second = site.test().args(["run", "-w", "forever", "--", "small"]).background();
+    stands_in_line(&site, &second);
+    let listed: Value = json(&site.test().args(["list", "--json"]));
+    assert_eq!(listed[0]["waiting"][1]["behind"], waiter.pid());
+    let text = site.test().args(["list"]).outcome().stdout;
+    assert!(text.contains(&format!(" 1 PID {} ", waiter.pid())), "{text}");
+    drop(second);
     let explained = site.test().args(["explain", "--", "small"]).outcome().stdout;
     let told = format!("FULL: 1 in line come first, the first is PID {}, it waits for PID ", waiter.pid());
     assert!(explained.contains(&told), "{explained}");
+    // The agent finds out only when somebody asks it for a slot.
+    if is_over_the_agent() {
+        return;
+    }
     waiter.signal(nix::sys::signal::Signal::SIGSTOP);
     eventually("it is seen to be stopped", || (shown() == (1.into(), 0.into())).then_some(()));
     run("small").status(0);

@@ -490,13 +490,18 @@ fn the_journal_gets_named_fields() {
 
 /// "Default: the journal in the system's policy, where it runs; nothing in any other."
 #[test]
-fn without_a_log_section_the_systems_policy_logs_to_the_journal() {
+fn without_a_target_the_systems_policy_logs_to_the_journal() {
     needs_root!();
-    let without = policy("X", "Y").replacen("to     = \"X\"", "", 1).replacen("events = \"Y\"", "", 1);
-    let (site, other) = (Site::new(), Site::with_policy(&without));
+    let without = policy("X", "refusals").replacen("to     = \"X\"", "", 1);
+    without_a_target(&without);
+    without_a_target(&without.replacen("events = \"refusals\"", "", 1));
+}
+
+fn without_a_target(without: &str) {
+    let (site, other) = (Site::new(), Site::with_policy(without));
     site.program("nightly");
     other.program("forbidden");
-    site.system_policy(&without);
+    site.system_policy(without);
     fs::create_dir(site.path("journal")).expect("a new directory");
     let journal = Receiver::bind(&site, "journal/socket");
     let through = behind_the_journal(&site);

@@ -108,7 +108,7 @@ fn what_a_file_becomes_is_said() {
     assert!(dry.stdout.ends_with(&format!("\nWithout --dry-run: {add}\n")), "{dry:?}");
 }
 
-/// "Where slots are held that the new policy would not count, `--yes` is not enough."
+/// "Where slots are held that the new policy would not count, `--yes` alone is not enough."
 #[test]
 fn who_would_be_forgotten_is_said_before() {
     needs_root!();
@@ -127,7 +127,7 @@ fn who_would_be_forgotten_is_said_before() {
             .stdout(expected)
             .stderr(
                 "
-                rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal to ask on; --yes is not enough while programs run that would not be counted
+                rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal to ask on; slots are held that would not be counted; --yes --allow-uncounted accepts that
                 rungate: nothing was changed
                 ",
             )
@@ -137,12 +137,33 @@ fn who_would_be_forgotten_is_said_before() {
         site.script("ed-it", &format!("#!/bin/sh\nsed -i 's/limit = 5/&\\n{new}/' \"$1\"\n"));
         let edit = site.test().env("EDITOR", site.path("bin/ed-it").to_str().expect("a path"));
         let edit = edit.args(["policy", "edit", "--yes"]).outcome();
-        assert!(edit.stderr.contains("--yes is not enough while programs run"), "{edit:?}");
+        assert!(
+            edit.stderr
+                .contains("; slots are held that would not be counted; --yes --allow-uncounted accepts"),
+            "{edit:?}"
+        );
         assert_eq!(
             (edit.ending, text(&site, "etc/rungate/policy.toml")),
             (Ending::Status(1), MAIN.to_owned())
         );
     }
+    // A script says what it accepts; it alone is no answer to the question.
+    install(&site, ["--allow-uncounted", "policy.toml"])
+        .stdout("...\n")
+        .stderr("[..]--yes does it without a question\n...\n")
+        .status(1);
+    let expected = "
+        ...
+        Until these programs end, more can run than the limit allows.
+        ";
+    install(&site, ["--yes", "--allow-uncounted", "policy.toml"]).stdout(expected).status(0);
+    assert!(text(&site, "etc/rungate/policy.toml").contains("other.lock"));
+    site.script("ed-it", "#!/bin/sh\nsed -i /other.lock/d \"$1\"\n");
+    let third = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
+    let edit = site.test().env("EDITOR", site.path("bin/ed-it").to_str().expect("a path"));
+    edit.args(["policy", "edit", "--yes", "--allow-uncounted"]).stdout(expected).status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    drop(third);
     // The limit alone forgets nobody.
     site.write("work/policy.toml", &MAIN.replace("= 5", "= 6"));
     install(&site, ["--yes", "policy.toml"]).stdout("~ repository matlab (policy.toml:3)\n[..]\n").status(0);

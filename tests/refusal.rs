@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Running, Site, Terminal, needs_root, needs_tmux};
+use crate::support::{Account, Running, Site, Terminal, needs_root, needs_tmux};
 
 const POLICY: &str = r#"
     version = 1
@@ -112,12 +112,16 @@ pub(crate) fn every_full_repository_is_named_with_its_rule_and_its_holders() {
         .status(75);
 }
 
-/// A holder of whom nothing is known but the lock is shown, not hidden.
+/// A holder without a record is named by what the kernel knows of its lock: of a lock of a process always, of
+/// one of a description where its descriptors can be seen.
 #[test]
 pub(crate) fn an_unknown_holder_is_shown() {
     let site = site();
-    for (owner, line) in [("posix", "PID [pid] [..]"), ("ofd", "slot [pid]: a process without a record")] {
+    for owner in ["posix", "ofd"] {
         let holder = site.holder("matlab.lock", [owner, "write", "8:5"]);
+        let line = format!("PID {} {} holder[..]", holder.pid(), Account::own().name);
+        let explained = site.test().args(["explain", "--", "matlab"]).outcome().stdout;
+        assert!(explained.contains(&format!("FULL: PID {}\n", holder.pid())), "{explained}");
         site.test()
             .args(["run", "--", "matlab"])
             .stderr(&format!(
@@ -126,6 +130,20 @@ pub(crate) fn an_unknown_holder_is_shown() {
             .status(75);
         drop(holder);
     }
+}
+
+/// Others cannot see the descriptors of root: they learn whom to ask.
+#[test]
+pub(crate) fn who_cannot_see_a_holder_learns_whom_to_ask() {
+    needs_root!();
+    let site = site();
+    site.policy(&POLICY.replace("limit = 5", "limit = 1"));
+    site.test().user("games").args(["run", "--", "matlab"]).stdin("").status(0);
+    let _holder = site.holder("matlab.lock", ["ofd", "write", "8:1"]);
+    let refused = site.test().user("games").args(["run", "--", "matlab"]).outcome();
+    let lines = "      slot 1: a process that cannot be seen from here\n      \
+                 ask your administrator who that is: rungate list matlab\n";
+    assert!(refused.stderr.contains(lines), "{}", refused.stderr);
 }
 
 #[test]

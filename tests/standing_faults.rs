@@ -6,10 +6,7 @@ use crate::support::{Ending, Site, needs_root, set_mode};
 
 /// A host with two repositories in use, and a third that the agent would keep.
 fn site() -> Site {
-    let site = Site::new();
-    site.account("ann", &[]);
-    site.directory_over_run();
-    site.system_policy(POLICY);
+    let site = Site::of_system(POLICY);
     site.program("matlab");
     site.program("maple");
     site

@@ -172,32 +172,65 @@ fn agree(site: &Site, policy: &str, counted: &Counted, case: &str) {
     assert_eq!(number(&now["repositories"]["seats"]["most"]), 3, "{case}: {simulated:#}");
 }
 
-#[test]
-fn all_agree_with_a_count_from_outside_under_every_hold() {
+/// All four commands, once as the launches left the log, and once more after ends were written late.
+#[track_caller]
+fn all_agree(keeper: &str) {
     for hold in HOLDS {
         for replay in [true, false] {
-            let case = format!("{hold}{}", if replay { ", replay" } else { "" });
-            let policy = seats(hold, "file", replay, 3);
-            let (site, _) = site(&policy, "file");
+            let case = format!("{keeper}, {hold}{}", if replay { ", replay" } else { "" });
+            let policy = seats(hold, keeper, replay, 3);
+            let (site, _agent) = site(&policy, keeper);
             let counted = use_them(&site);
             assert_eq!(counted.most, 3, "{case}");
             agree(&site, &policy, &counted, &case);
+            // One look afterwards writes down ends of long before, as far as they are known.
+            assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+            agree(&site, &policy, &counted, &format!("{case}, with late ends"));
         }
     }
 }
 
 #[test]
+fn all_agree_with_a_count_from_outside_under_every_hold() {
+    all_agree("file");
+}
+
+#[test]
 fn all_agree_with_the_agent_too() {
     needs_root!();
-    for hold in ["process", "supervisor"] {
-        let case = format!("agent, {hold}, replay");
-        let policy = seats(hold, "agent", true, 3);
-        let (site, _agent) = site(&policy, "agent");
-        let counted = use_them(&site);
-        agree(&site, &policy, &counted, &case);
-        // One look afterwards writes down ends that the agent saw long before.
-        assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
-        agree(&site, &policy, &counted, &format!("{case}, with late ends"));
+    all_agree("agent");
+}
+
+/// A launch whose parent has ended counts like any other: as from `at`, `setsid` or a script that goes on.
+#[test]
+fn launches_without_a_parent_are_counted() {
+    needs_root!();
+    for keeper in ["file", "agent"] {
+        for hold in HOLDS {
+            let policy = seats(hold, keeper, true, 3);
+            let (site, _agent) = site(&policy, keeper);
+            for number in 1..=4 {
+                let launch = site.test().through(["setsid", "--fork"]).args(["run", "--", "true"]);
+                assert_eq!(launch.outcome().ending, Ending::Status(0));
+                let started = || fs::read_to_string(site.path("work/log.jsonl")).unwrap_or_default();
+                eventually("the launch has started and ended", || {
+                    (started().matches("\"started\"").count() == number && held(&site) == 0).then_some(())
+                });
+            }
+            assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+            let report = report(&site);
+            let seats = &report["programs"]["seats"];
+            assert_eq!(
+                (&seats["started"], &seats["refused"]),
+                (&json!(4), &json!(0)),
+                "{keeper} {hold}: {seats:#}"
+            );
+            assert_eq!(seats["most"]["at_least"], 1, "{keeper} {hold}: {seats:#}");
+            let high = seats["most"]["at_most"].as_u64().expect("a number");
+            assert!(high <= 3, "{keeper} {hold}: {seats:#}");
+            let metrics = site.test().args(["metrics"]).outcome().stdout;
+            assert!(metrics.contains("rungate_starts_total{repository=\"seats\"} 4\n"), "{metrics}");
+        }
     }
 }
 

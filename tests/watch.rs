@@ -351,11 +351,61 @@ fn a_changed_policy_is_followed() {
     site.policy(&format!("{POLICY}\n[repository.virtuoso]\nlimit = 7\n"));
     terminal.shows("virtuoso");
     site.policy(&format!("{POLICY}\n[repository.virtuoso]\nlimits = 7\n"));
-    let screen = terminal.shows("the policy has faults now: rungate policy check");
-    assert!(screen.contains("virtuoso"), "{screen}");
+    let screen = terminal.shows("\nrungate: the policy has 1 fault\n");
+    assert!(screen.contains("virtuoso") && screen.contains("q quit"), "{screen}");
     site.policy(POLICY);
     terminal
         .shows_when("all is well again", |screen| screen.contains("q quit") && !screen.contains("virtuoso"));
+}
+
+/// "It starts also while the policy has faults": the faults come first, below them what can be seen.
+#[test]
+fn it_starts_with_a_faulty_policy_and_recovers() {
+    needs_tmux!();
+    let site = site();
+    let _holder = matlab(&site);
+    site.policy(&POLICY.replace("limit = 4", "limit = four"));
+    let terminal = watch(&site, (140, 24));
+    let screen = terminal.shows("\nrungate: the policy has 1 fault\n");
+    let rows: Vec<&str> = screen.lines().collect();
+    assert!(rows[1].starts_with("rungate: the policy has ") && rows[2].contains("policy.toml:"), "{screen}");
+    assert!(screen.contains("spectre"), "{screen}");
+    let screen = terminal.shows("repositories/matlab.lock");
+    let row = screen.lines().find(|row| row.contains("repositories/matlab.lock")).expect("a row");
+    assert!(row.split_whitespace().any(|cell| cell == "1"), "its limit is not known: {screen}");
+    site.policy(POLICY);
+    let screen = terminal.shows("\n>matlab ");
+    assert!(!screen.contains("1 fault") && !screen.contains("matlab.lock"), "{screen}");
+    site.policy(&POLICY.replace("limit = 4", "limit = four"));
+    let screen = terminal.shows("\nrungate: the policy has 1 fault\n");
+    assert!(screen.contains(">matlab ") && screen.contains(" 1     4 "), "the last sound policy: {screen}");
+}
+
+/// "What only the queue may take is kept": KEPT, and what each waiter waits for.
+#[test]
+fn what_is_kept_for_the_queue_is_seen() {
+    needs_tmux!();
+    let site = site();
+    let two = format!(
+        "{POLICY}\n[[rule]]\ncommands = [\"large\"]\nacquire = [{{ repository = \"spectre\", slots = 2 }}]\n"
+    );
+    site.policy(&two);
+    site.program("large");
+    let holder = site.test().args(["run", "--", "spectre"]).spawn();
+    let waiter = site.test().args(["run", "--wait", "forever", "--", "large"]).background();
+    site.stands_in_line("spectre.lock", &waiter);
+    let second = site.test().args(["run", "--wait", "forever", "--", "spectre"]).background();
+    site.stands_in_line("spectre.lock", &second);
+    let terminal = watch(&site, (120, 24));
+    terminal.type_text("/spectre");
+    terminal.press("Enter");
+    let screen = terminal.shows("1 kept for the queue");
+    let row = screen.lines().find(|row| row.starts_with(">spectre")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[2..6], ["1", "2", "1", "2"], "{screen}");
+    let first = screen.lines().find(|row| row.contains(" large ")).expect("a row");
+    assert!(first.contains(&format!(" PID {} ", holder.pid())), "{screen}");
+    assert!(screen.contains(&format!(" PID {} ", waiter.pid())), "{screen}");
 }
 
 /// "Where there is no terminal, it says so, and ends with 64."

@@ -2,24 +2,28 @@
 //! service that does not answer, or a policy on a slow disk, holds up a judge and nobody else.
 
 use std::{
+    cell::Cell,
+    collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fmt, mem,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, Sender, channel},
     },
     thread,
+    time::Instant,
 };
 
 use jiff::Timestamp;
 
 use super::{
-    order::{About, Order},
-    unasked::Unasked,
+    request::{AcquireRequest, demands_of},
+    server::fair_queue::FairQueue,
 };
 use crate::{
     decision::{Request, Verdict, decide_within},
-    keeper::agent::message::Take,
+    keeper::agent::message::{Answer, Take},
     launch::environment::parse_held,
     policy::{Policy, Repository, Sources},
     sys::{
@@ -28,7 +32,12 @@ use crate::{
         host,
         poller::Bell,
     },
-    terms::{keeper::Keeper, named_slots::NamedSlots, names::Names, pace::Expiry},
+    terms::{
+        keeper::Keeper,
+        named_slots::NamedSlots,
+        names::{LookupError, Names},
+        pace::Expiry,
+    },
 };
 
 /// Where lock files of the caller's would be.
@@ -45,7 +54,13 @@ const MOST_EFFORT: u64 = 10_000_000;
 const MOST_EFFORT_AT_ONCE: u64 = 20_000;
 
 /// How many judge at once.
-pub(super) const JUDGES: usize = 4;
+const JUDGES: usize = 4;
+
+/// As many questions as keep them busy until the next ones come.
+const AT_ONCE: usize = 2 * JUDGES;
+
+/// As many of one user at most: whatever that user's questions cost, some judges are there for others.
+const OF_ONE_USER: usize = JUDGES / 2;
 
 /// What judges are asked.
 #[derive(Debug)]
@@ -86,56 +101,122 @@ pub(super) struct Judgement {
     pub(super) outcome: Outcome,
 }
 
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// This is needed.
-    Needs(Order),
-    /// The launch should not have asked: by the system's policy it does not start like this.
-    Differs(String),
-    /// It cannot be judged.
-    Failed(String),
-    /// It cannot be judged, because the policy has these faults.
-    Faulty(String),
-    /// It takes too long to judge by this rule.
-    TooCostly(String),
+/// What a launch needs, or the answer that it gets instead.
+pub(super) type Outcome = Result<AcquireRequest, Box<Answer>>;
+
+/// The judges, and the questions for them.
+pub(super) struct Judges {
+    questions: Questions,
+    cases: Sender<Question>,
+    answers: Receiver<Answered>,
+    judge: Judge,
 }
 
-/// Starts the judges: cases go in, judgements come out, and the bell rings for each. One more is for whoever
-/// must not wait.
-pub(super) fn start(
-    names: &'static (dyn Names + Sync),
-    bell: &Arc<Bell>,
-) -> Result<(Sender<Question>, Receiver<Answered>, Judge), Failure> {
-    let (cases, to_judge) = channel::<Question>();
-    let (judgements, judged) = channel();
-    let to_judge = Arc::new(Mutex::new(to_judge));
-    let one_more = Judge { last: Arc::default() };
-    for _ in 0..JUDGES {
-        let (to_judge, judgements, bell) = (Arc::clone(&to_judge), judgements.clone(), Arc::clone(bell));
-        let judge = one_more.clone();
-        let judge = move || {
-            loop {
-                let case = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok(case) = case else { return };
-                let answer = match case {
-                    Question::Launch(Case { session, question, take, uid, groups }) => {
-                        let outcome = judge.judge(names, &take, uid, groups);
-                        Answered::Launch(Judgement { uid, session, question, outcome })
+impl Judges {
+    /// Starts them: questions go in, answers come out, and the bell rings for each. One judge more is for
+    /// whoever must not wait.
+    pub(super) fn start(names: &'static (dyn Names + Sync), bell: &Arc<Bell>) -> Result<Self, Failure> {
+        let (cases, to_judge) = channel::<Question>();
+        let (answers, answered) = channel();
+        let to_judge = Arc::new(Mutex::new(to_judge));
+        let one_more = Judge { last: Arc::default() };
+        for _ in 0..JUDGES {
+            let (to_judge, answers, bell) = (Arc::clone(&to_judge), answers.clone(), Arc::clone(bell));
+            let judge = one_more.clone();
+            let judge = move || {
+                loop {
+                    let question = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(question) = question else { return };
+                    if answers.send(judge.answer(names, question)).is_err() {
+                        return;
                     }
-                    Question::Expiry(holding, table) => {
-                        let expiry = judge.expiry(&table);
-                        Answered::Expiry(holding, table, expiry)
-                    }
-                };
-                if judgements.send(answer).is_err() {
-                    return;
+                    bell.ring();
                 }
-                bell.ring();
-            }
-        };
-        thread::Builder::new().name("judge".to_owned()).spawn(judge).map_err(Failure::of_io("clone"))?;
+            };
+            thread::Builder::new().name("judge".to_owned()).spawn(judge).map_err(Failure::of_io("clone"))?;
+        }
+        Ok(Self { questions: Questions::default(), cases, answers: answered, judge: one_more })
     }
-    Ok((cases, judged, one_more))
+
+    /// The one who is there for whoever must not wait.
+    pub(super) fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// A session of this user has a question.
+    pub(super) fn wait(&mut self, uid: u32, session: u64) {
+        self.questions.turns.wait(uid, session);
+    }
+
+    /// It is over.
+    pub(super) fn give_up(&mut self, uid: u32, session: u64) {
+        self.questions.turns.give_up(uid, session);
+    }
+
+    /// Has a question answered. Where the judges are gone, nobody answers.
+    pub(super) fn ask(&self, question: Question) {
+        let _ = self.cases.send(question);
+    }
+
+    /// Takes the questions whose turn it is. Where the judges do nothing, one is judged here, if that takes
+    /// no waiting, and returned. To wake a judge, and to be woken, takes longer than to judge.
+    pub(super) fn work(&mut self, case_of: impl Fn(u64) -> Option<Case>) -> Option<Judgement> {
+        let (mut is_at_rest, mut judgement) = (self.questions.judged.is_empty(), None);
+        while let Some((uid, session)) = self.questions.next() {
+            let Some(case) = case_of(session) else {
+                self.questions.is_judged(uid);
+                continue;
+            };
+            match mem::take(&mut is_at_rest).then(|| self.judge.judge_at_once(&case)).flatten() {
+                Some(outcome) => {
+                    self.questions.is_judged(uid);
+                    judgement = Some(Judgement { uid, session, question: case.question, outcome });
+                }
+                None => self.ask(Question::Launch(case)),
+            }
+        }
+        judgement
+    }
+
+    /// What a judge has answered.
+    pub(super) fn answer(&mut self) -> Option<Answered> {
+        let answer = self.answers.try_recv().ok()?;
+        if let Answered::Launch(judgement) = &answer {
+            self.questions.is_judged(judgement.uid);
+        }
+        Some(answer)
+    }
+}
+
+/// Questions of launches that no judge has yet.
+#[derive(Debug, Default)]
+struct Questions {
+    turns: FairQueue,
+    /// How many questions of each user the judges have.
+    judged: BTreeMap<u32, usize>,
+}
+
+impl Questions {
+    /// One question of this user was judged.
+    fn is_judged(&mut self, uid: u32) {
+        if let Some(count) = self.judged.get_mut(&uid) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.judged.remove(&uid);
+            }
+        }
+    }
+
+    /// Whose question a judge may have now.
+    fn next(&mut self) -> Option<(u32, u64)> {
+        if self.judged.values().sum::<usize>() >= AT_ONCE {
+            return None;
+        }
+        let judged = &self.judged;
+        let next = self.turns.next_of(|uid| judged.get(&uid).is_none_or(|count| *count < OF_ONE_USER))?;
+        *self.judged.entry(next.0).or_default() += 1;
+        Some(next)
+    }
 }
 
 /// A policy that was read.
@@ -172,6 +253,24 @@ impl Judge {
         loaded.map_err(|faults| faults.to_string().trim_end().to_owned())
     }
 
+    fn answer(&self, names: &dyn Names, question: Question) -> Answered {
+        match question {
+            Question::Launch(case) => {
+                let outcome = self.judge(names, &case);
+                Answered::Launch(Judgement {
+                    uid: case.uid,
+                    session: case.session,
+                    question: case.question,
+                    outcome,
+                })
+            }
+            Question::Expiry(holding, table) => {
+                let expiry = self.expiry(&table);
+                Answered::Expiry(holding, table, expiry)
+            }
+        }
+    }
+
     /// When holders of a table of the site are overdue. Where its name could be that of several
     /// repositories' the most patient one counts.
     fn expiry(&self, table: &str) -> Option<Expiry> {
@@ -187,91 +286,89 @@ impl Judge {
         found?.into_iter().max_by_key(|expiry| expiry.after)
     }
 
-    fn judge(&self, names: &dyn Names, take: &Take, uid: u32, groups: Option<Vec<u32>>) -> Outcome {
-        let groups = match groups.map_or_else(|| groups_of_user(uid), Ok) {
-            Ok(groups) => groups,
-            Err(failure) => return Outcome::Failed(format!("a look-up failed: {failure}")),
-        };
-        match self.policy() {
-            Ok(policy) => Self::judge_by(&policy, names, take, (uid, &groups), MOST_EFFORT),
-            Err(why) => Outcome::Faulty(why),
-        }
+    fn judge(&self, names: &dyn Names, case: &Case) -> Outcome {
+        let groups = case.groups.clone().map_or_else(|| groups_of_user(case.uid), Ok);
+        let groups = groups.map_err(look_up_failed)?;
+        let policy = self.policy().map_err(|faults| Box::new(Answer::Faulty(faults)))?;
+        judge_by(&policy, names, &case.take, (case.uid, &groups), MOST_EFFORT).unwrap_or_else(|rule| {
+            Err(Box::new(Answer::Failed(format!(
+                "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask whose file it is for fewer patterns"
+            ))))
+        })
     }
 
     /// Judges for whoever must not wait for a disk or a name service; none where that takes either, or would
     /// take long.
-    pub(super) fn judge_at_once(&self, take: &Take, uid: u32, groups: &[u32]) -> Option<Outcome> {
-        if take.size() > SMALL {
-            return None;
-        }
+    fn judge_at_once(&self, case: &Case) -> Option<Outcome> {
+        let groups = case.groups.as_ref().filter(|_| case.take.size() <= SMALL)?;
         let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
         let unasked = Unasked::default();
         let is_fresh = is_local && policy.is_surely_fresh();
-        let outcome =
-            is_fresh.then(|| Self::judge_by(&policy, &unasked, take, (uid, groups), MOST_EFFORT_AT_ONCE));
-        outcome.filter(|outcome| !unasked.was_asked() && !matches!(outcome, Outcome::TooCostly(_)))
+        let judge = || judge_by(&policy, &unasked, &case.take, (case.uid, groups), MOST_EFFORT_AT_ONCE).ok();
+        is_fresh.then(judge).flatten().filter(|_| !unasked.was_asked())
     }
+}
 
-    fn judge_by(
-        policy: &Policy,
-        names: &dyn Names,
-        take: &Take,
-        (uid, groups): (u32, &[u32]),
-        most: u64,
-    ) -> Outcome {
-        let host = match host::name() {
-            Ok(host) => host,
-            Err(errno) => return Outcome::Failed(format!("gethostname: {}", errno.desc())),
-        };
-        let environment = |name: &str| -> Option<OsString> {
-            take.environment.iter().find(|(known, _)| known == name)?.1.clone()
-        };
-        let request = Request {
-            typed: &take.typed,
-            arguments: &take.arguments,
-            path: Path::new(&take.path),
-            canonical: Path::new(&take.canonical),
-            uid,
-            gids: groups,
-            host: &host,
-            directory: Path::new(&take.directory),
-            environment: &environment,
-            now: Timestamp::now(),
-            cpus: &host::processors,
-            // Only lock files are there.
-            runtime: Path::new(RUNTIME),
-            names,
-        };
-        if let Some(faults) = policy.faults_for(&request) {
-            return Outcome::Faulty(faults.to_string().trim_end().to_owned());
-        }
-        let decision = match decide_within(policy, &request, most) {
-            Ok(decision) => decision,
-            Err(rule) => return Outcome::TooCostly(format!("{} ({})", rule.title(), rule.place())),
-        };
-        let start = match decision.verdict {
-            Verdict::Start(start) => start,
-            Verdict::Denied { rule, .. } => {
-                return Outcome::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()));
-            }
-            Verdict::Unmatched => return Outcome::Differs("no rule allows it".to_owned()),
-            Verdict::LookupFailed { failure, .. } => {
-                return Outcome::Failed(format!("a look-up failed: {failure}"));
-            }
-        };
-        let name = Path::new(&take.typed).file_name().unwrap_or(&take.typed);
-        let about = About {
+/// Judges; an error is the rule by which it takes too long to do so.
+fn judge_by(
+    policy: &Policy,
+    names: &dyn Names,
+    take: &Take,
+    (uid, gids): (u32, &[u32]),
+    most: u64,
+) -> Result<Outcome, String> {
+    let host = match host::name() {
+        Ok(host) => host,
+        Err(errno) => return Ok(Err(Box::new(Answer::Failed(format!("gethostname: {}", errno.desc()))))),
+    };
+    let environment = |name: &str| -> Option<OsString> {
+        take.environment.iter().find(|(known, _)| known == name)?.1.clone()
+    };
+    let request = Request {
+        typed: &take.typed,
+        arguments: &take.arguments,
+        path: Path::new(&take.path),
+        canonical: Path::new(&take.canonical),
+        uid,
+        gids,
+        host: &host,
+        directory: Path::new(&take.directory),
+        environment: &environment,
+        now: Timestamp::now(),
+        cpus: &host::processors,
+        // Only lock files are there.
+        runtime: Path::new(RUNTIME),
+        names,
+    };
+    if let Some(faults) = policy.faults_for(&request) {
+        return Ok(Err(Box::new(Answer::Faulty(faults.to_string().trim_end().to_owned()))));
+    }
+    let decision = decide_within(policy, &request, most)
+        .map_err(|rule| format!("{} ({})", rule.title(), rule.place()))?;
+    Ok(match decision.verdict {
+        Verdict::Start(start) => Ok(AcquireRequest {
+            demands: demands_of(&start.demands, take.wait),
             hold: start.hold.with(Some(take.hold)).resolve(),
             longest: take.wait,
             generation: policy.generation(request.now),
-            command: shortened(name),
+            command: shortened(Path::new(&take.typed).file_name().unwrap_or(&take.typed)),
             host: host.to_string_lossy().into_owned(),
             uid,
             ancestors: ancestors(take),
             may_end: take.may_end,
-        };
-        Outcome::Needs(Order::of(&start.demands, about))
-    }
+            judged: Instant::now(),
+            without: Vec::new(),
+        }),
+        Verdict::Denied { rule, .. } => {
+            Err(Box::new(Answer::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()))))
+        }
+        Verdict::Unmatched => Err(Box::new(Answer::Differs("no rule allows it".to_owned()))),
+        Verdict::LookupFailed { failure, .. } => Err(look_up_failed(failure)),
+    })
+}
+
+fn look_up_failed(failure: impl fmt::Display) -> Box<Answer> {
+    Box::new(Answer::Failed(format!("a look-up failed: {failure}")))
 }
 
 /// How many runs of slots of one repository an ancestor can have had, for the agent to look at them: they
@@ -299,4 +396,70 @@ const LONGEST_NAME: usize = 255;
 /// The groups of a user by the database; none of whoever is not in it.
 fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {
     accounts::account_of_uid(uid)?.map_or_else(|| Ok(Vec::new()), |account| accounts::groups_of(&account))
+}
+
+/// The databases of users and groups for whoever must not wait for them: nobody is looked up, and it is known
+/// whether somebody should have been.
+#[derive(Debug, Default)]
+struct Unasked {
+    was_asked: Cell<bool>,
+}
+
+impl Unasked {
+    /// Whether anybody should have been looked up.
+    fn was_asked(&self) -> bool {
+        self.was_asked.get()
+    }
+
+    fn ask<T>(&self) -> Result<T, LookupError> {
+        self.was_asked.set(true);
+        Err(LookupError { call: "none".to_owned(), error: "nobody is looked up here".to_owned() })
+    }
+}
+
+impl Names for Unasked {
+    fn user_name(&self, _uid: u32) -> Result<Option<String>, LookupError> {
+        self.ask()
+    }
+
+    fn user_id(&self, _name: &str) -> Result<Option<u32>, LookupError> {
+        self.ask()
+    }
+
+    fn group_id(&self, _name: &str) -> Result<Option<u32>, LookupError> {
+        self.ask()
+    }
+
+    fn group_name(&self, _gid: u32) -> Result<Option<String>, LookupError> {
+        self.ask()
+    }
+
+    fn in_netgroup(&self, _netgroup: &str, _host: &str, _user: &str) -> Result<bool, LookupError> {
+        self.ask()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_take_turns_and_each_has_an_order() {
+        let mut turns = Questions::default();
+        for session in 1..=20 {
+            turns.turns.wait(7, session);
+        }
+        let first: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+        assert_eq!(first, [(7, 1), (7, 2)], "others find judges too");
+        turns.turns.wait(9, 100);
+        turns.turns.wait(5, 200);
+        turns.turns.wait(5, 201);
+        turns.turns.give_up(7, 3);
+        let mut next = |judged| {
+            turns.is_judged(judged);
+            turns.next()
+        };
+        let order: Vec<_> = [0, 7, 7, 0].into_iter().map(&mut next).collect();
+        assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
+    }
 }

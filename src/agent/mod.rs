@@ -1,48 +1,28 @@
 //! The agent: the process of root's that keeps slots which no user can take, forge, keep or delete. One
-//! thread owns the tables and the conversations (`service`), and waits for nobody: no name service, no policy
-//! on a slow disk, no client. Judges (`judge`) load the system's policy and say what a launch needs by it;
-//! where that needs no look at a disk or a name service, the one thread judges itself by what they have
-//! read. What they say goes back as an `order`, and is carried out with the same protocol that serves lock
-//! files. Whoever has slots is a `holding`, written down (`saved`) in the state directory (`state`) before
-//! its launch is told, so that the agent's own death loses nothing.
+//! thread owns everything and waits for nobody: no name service, no policy on a slow disk, no client. What it
+//! owns has three owners: connections (`server`), tables and what is written down (`ledger`), and what all
+//! hosts keep together (`site`). A launch is a state machine (`session`). The loop (`service`) takes what has
+//! happened to it and carries out what follows, with the same protocol that serves lock files. Judges
+//! (`judge`) load the system's policy and say what a launch needs by it, as a `request`; where that needs no
+//! look at a disk or a name service, the one thread judges itself by what they have read.
 
-mod admission;
 mod alive;
-mod allowance;
-mod awaited;
-mod connections;
-mod ending;
-mod ends;
-mod evictor;
+mod eviction;
 mod expiry;
-mod giving;
-mod holding;
-mod identity;
 mod judge;
 mod ledger;
-mod look;
-mod order;
-mod pulse;
-mod quota;
-mod rate;
-mod reception;
-mod returning;
-mod saved;
+mod request;
+mod server;
 mod service;
-mod serving;
 mod session;
 mod settings;
 mod site;
-mod standstill;
-mod state;
-mod turns;
-mod unasked;
-mod unused;
 mod worklist;
 
 use std::{
     fmt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
@@ -56,6 +36,23 @@ use crate::{
     },
     terms::names::Names,
 };
+
+/// What a number of the poller stands for: four of them for each session, holding or recovered waiter.
+const SESSION: u64 = 0;
+const PROCESS: u64 = 1;
+const FIFO: u64 = 2;
+const RECOVERED: u64 = 3;
+const KINDS: u64 = 4;
+
+/// The listener and the bell have the numbers of a session and a holding that are never there.
+const LISTENER: u64 = SESSION;
+const BELL: u64 = PROCESS;
+
+/// A waiting launch that has not beaten for so long does not answer.
+const AWAY: Duration = Duration::from_secs(3);
+
+/// While somebody waits, for slots or to be answered, the agent looks around as often as this.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What the agent is told.
 #[derive(Clone, Debug)]

@@ -1,70 +1,53 @@
-//! One conversation: what has come, what is still to go out, and what it is about. It never holds more than a
-//! message each way, and reads nothing new before its last answer has gone out.
+//! What a launch is about, over all that it asks in one connection: a state machine. Every change of its
+//! state is in `Session::on`, which takes an event and leaves effects: answers, and what is to be looked at,
+//! written down or given back. It calls nobody; the loop of the agent carries the effects out.
 
 use std::{
-    os::fd::{AsFd, OwnedFd},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    mem,
+    os::fd::OwnedFd,
     path::Path,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use super::{
-    ending::Ending, judge::shortened, order::Order, quota::Counted, rate::Rate, saved::SavedPlace,
+    AWAY,
+    eviction::{Eviction, RunningEviction},
+    judge::{Case, Outcome, shortened},
+    ledger::state::{SavedLine, SavedNumber, SavedPlace},
+    request::AcquireRequest,
+    server::{Caller, Load},
     site::notices::given::GivenNotice,
 };
 use crate::{
-    keeper::Overdue,
-    keeper::agent::{
-        frame::{Garbage, Inbox},
-        message::{Answer, Request, Take, Waits},
+    keeper::{
+        Fate, Number, Overdue,
+        agent::message::{Answer, Expired, Granted, Refused, Take, Waits},
+        memory,
     },
     protocol::place_in_line::PlaceInLine,
     sys::{
-        failure::{Errno, Failure},
         file_id::FileId,
-        local_socket::Connection,
-        peer::Peer,
-        pidfd::PidFd,
-        poller::Interest,
-        process::Process,
+        process::{self, Process},
     },
 };
 
-/// Bytes that are read at once.
-const ROOM: usize = 16 * 1024;
-
-/// A waiting launch that has not beaten for so long does not answer.
-pub(super) const AWAY: Duration = Duration::from_secs(3);
-
-/// A conversation.
-#[derive(Debug)]
+/// A launch, or whoever else asks.
+#[derive(Default)]
 pub(super) struct Session {
-    pub(super) connection: Connection,
-    pub(super) peer: Peer,
-    inbox: Inbox,
-    outbox: Vec<u8>,
-    /// Who sent what came last, as long as it is not certain who asks.
-    pub(super) sender: Option<(i32, u32)>,
-    /// What was asked before that was certain, and how long it was.
-    pub(super) early: Option<(Request, usize)>,
-    pub(super) rate: Rate,
-    /// Whether it waits for its turn to be heard.
-    pub(super) has_to_be_heard: bool,
-    /// What the poller looks for.
-    pub(super) interest: Interest,
-    /// Goes out with the first byte of the outbox.
-    beside: Option<OwnedFd>,
+    pub(super) peer: Caller,
+    stage: Stage,
     /// The number of the last question that was given to the judges.
-    pub(super) question: u64,
-    pub(super) stage: Stage,
+    question: u64,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
     /// The FIFOs of other launches that its process has open, once somebody has looked.
     pub(super) fifos: Option<Vec<FileId>>,
     /// What it got for a question before this one, and has not used.
-    pub(super) unused: Vec<u64>,
+    unused: Vec<u64>,
     /// Overdue holders that are being ended for it.
-    pub(super) endings: Vec<Ending>,
+    pub(super) evictions: Vec<RunningEviction>,
     /// Nobody is sent signals again and again.
     pub(super) tried: Vec<i32>,
     /// Overdue holders on other hosts, of which notice was given for it.
@@ -72,28 +55,109 @@ pub(super) struct Session {
     /// The same with those of whom everything was told: notice is given of nobody again and again.
     pub(super) noticed: Vec<Overdue>,
     /// When it is to be looked at though nothing is said.
-    pub(super) due: Option<Instant>,
-    /// What it has, as it was counted.
-    pub(super) counted: Counted,
+    due: Option<Instant>,
+    effects: VecDeque<Effect>,
+    /// Whether it was changed since its effects were carried out.
+    is_changed: bool,
 }
 
-/// What it is about.
-#[derive(Debug)]
-pub(super) enum Stage {
-    /// Nothing.
+/// Its state.
+#[derive(Default)]
+enum Stage {
+    /// It wants nothing.
+    #[default]
     Idle,
-    /// A question that the judges have.
-    Judged,
-    /// Slots that it has if the site proves it, or for which it is looked again soon.
-    Proved,
-    /// Slots for which the launch stands in line.
-    Waits(Order),
-    /// Slots for which the launch does not stand in line, while others are ended for it.
-    Ends(Order),
-    /// Overdue holders that are to be ended, whoever wants their slots; whether all of them have gone so far.
-    Sweeps(bool),
-    /// Slots that it has, by the number of the holding.
-    Has(u64),
+    /// The judges have its question.
+    Judging,
+    /// It is being looked whether it can have what it needs.
+    Deciding,
+    /// It stands in line for this.
+    Queued(AcquireRequest),
+    /// The site has to prove what it got, or it is looked again soon.
+    Proving,
+    /// It does not stand in line for this: others are ended for it.
+    Ending(AcquireRequest),
+    /// Overdue holders are to be ended, whoever wants their slots; whether all of them have gone so far.
+    Sweeping(bool),
+    /// It has slots, by the number of the holding.
+    Running(u64),
+}
+
+/// Something has happened to it.
+pub(super) enum Event {
+    /// It asks for slots. It got others before, and has not used them.
+    Asks(Take, Vec<u64>),
+    /// It has its place of before the agent died, which is written down in this file.
+    Recovered(u64, SavedPlace, PlaceInLine),
+    /// It may be judged; under which number it comes again.
+    Accepted(Option<Number>),
+    /// It may not, for it asks too much at once, and what it asks is forgotten.
+    Declined(Answer),
+    /// Its question with this number was judged.
+    Judged(u64, Outcome),
+    /// It is alive.
+    Beats,
+    /// Its turn has come in a queue.
+    Turn,
+    /// Some time is over.
+    Timer,
+    /// A holder was ended for it, or may have been.
+    Freed,
+    /// It is looked again whether it can have this; whether it waits for the answer.
+    Resumes(AcquireRequest, bool),
+    /// A look came to this; whether it waits for the answer, and stands in line for all hosts to see.
+    Blocked(AcquireRequest, Blocked, bool, bool),
+    /// It waits on for this while nobody knows how the site stands.
+    WaitsOn(AcquireRequest, Waits),
+    /// The site is asked, or waited for.
+    Proves,
+    /// What was judged is too old.
+    Stale,
+    /// It has slots now, by this number; or starts without.
+    Granted(Option<u64>, Granted, Option<OwnedFd>),
+    /// It gets nothing, and this answer.
+    Refused(Answer),
+    /// Of what it got before these have gone to another session of the same process.
+    Superseded(Vec<u64>),
+    /// It waits no longer.
+    Leaves,
+    /// It gives back what it has; whether a program had that.
+    GivesBack(bool),
+    /// It wants overdue holders to be ended.
+    Sweeps,
+    /// It has hung up.
+    Gone,
+}
+
+/// What is to be done.
+pub(super) enum Effect {
+    /// It is told this; with a descriptor beside.
+    Answer(Answer, Option<OwnedFd>),
+    /// Its question is judged.
+    Judge,
+    /// It is looked whether it can have this; whether it waits for the answer.
+    Decide(AcquireRequest, bool),
+    /// Where it stands in line is written down.
+    WritePlace,
+    /// It has left the queues of these tables.
+    Left(Vec<memory::Table>),
+    /// A holding is free; whether a program had it.
+    Release(u64, bool),
+    /// The same of one that no program has used.
+    ReleaseUnused(u64),
+}
+
+/// How a launch stands that got nothing.
+pub(super) struct Blocked {
+    pub(super) refused: Refused,
+    /// Whether it stands in line.
+    pub(super) waits: bool,
+    /// How many come first there.
+    pub(super) ahead: u32,
+    /// When the time of one of its claims is over.
+    pub(super) next: Option<Instant>,
+    /// Who is to be ended for it.
+    pub(super) evictions: Vec<Eviction>,
 }
 
 /// A launch's place in line, over all of its questions.
@@ -119,7 +183,7 @@ pub(super) struct Waiting {
 
 /// A launch that begins to wait: where lines end, it has to be proved that nobody came into them since it
 /// looked, and until then it is told nothing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Begins {
     /// The lines that end, by the names of their tables at the site.
     pub(super) lines: Vec<String>,
@@ -129,112 +193,312 @@ pub(super) struct Begins {
     pub(super) answer: Option<Waits>,
 }
 
-impl std::fmt::Debug for Waiting {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Waiting").field("number", &self.line.number()).finish_non_exhaustive()
-    }
-}
-
-impl Waiting {
-    /// Whether its launch does not answer. One that waits for an answer itself says nothing meanwhile.
-    pub(super) fn is_away(&self) -> bool {
-        let is_silent = self.has_waited && !self.is_owed;
-        is_silent && self.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY)
-    }
-}
-
-/// Why a conversation is over.
-#[derive(Debug)]
-pub(super) enum Over {
-    /// The other end has hung up, or cannot be talked to.
-    HungUp,
-    /// What it says is no message.
-    Garbage(Garbage),
-    /// Whoever is at the other end is not who has connected.
-    Stranger,
-}
-
 impl Session {
-    pub(super) fn new(connection: Connection, peer: Peer) -> Self {
-        Self {
-            connection,
-            peer,
-            inbox: Inbox::default(),
-            outbox: Vec::new(),
-            sender: None,
-            early: None,
-            rate: Rate::new(),
-            has_to_be_heard: false,
-            interest: Interest::Read,
-            beside: None,
-            question: 0,
-            stage: Stage::Idle,
-            take: None,
-            place: Waiting::default(),
-            fifos: None,
-            unused: Vec::new(),
-            endings: Vec::new(),
-            tried: Vec::new(),
-            notices: Vec::new(),
-            noticed: Vec::new(),
-            due: None,
-            counted: Counted::default(),
-        }
+    /// Of somebody who has called.
+    pub(super) fn new(peer: Caller) -> Self {
+        Self { peer, ..Self::default() }
     }
 
-    /// Reads once what has come. Says whether it was anything.
-    pub(super) fn read(&mut self) -> Result<(), Over> {
-        let mut bytes = [0; ROOM];
-        let read = if self.peer.challenge.is_some() {
-            let read = self.connection.read_with_sender(&mut bytes);
-            read.map(|(count, sender)| {
-                self.sender = sender;
-                count
-            })
-        } else {
-            self.connection.read(&mut bytes)
+    /// Takes an event.
+    pub(super) fn on(&mut self, event: Event) {
+        self.stage = match (event, mem::take(&mut self.stage)) {
+            (Event::Asks(take, unused), _) => self.asks(take, unused),
+            (Event::Recovered(file, saved, line), stage) => {
+                line.set_away(false);
+                self.place.line = line;
+                self.place.written = Some((file, saved));
+                self.place.has_waited = true;
+                stage
+            }
+            (Event::Accepted(served_as), _) => {
+                // It was its turn, and is.
+                if let Some(number) = served_as {
+                    self.place.line.come_as(number);
+                }
+                self.is_judged_again()
+            }
+            (Event::Stale, _) => self.is_judged_again(),
+            (Event::Declined(answer), _) => {
+                self.release_unused();
+                self.take = None;
+                self.refused(answer)
+            }
+            (Event::Judged(question, outcome), Stage::Judging) if question == self.question => {
+                self.release_unused();
+                match outcome {
+                    Ok(request) => self.decide(request, true),
+                    Err(answer) => self.refused(*answer),
+                }
+            }
+            (Event::Beats, stage) => {
+                self.place.beaten = Some(Instant::now());
+                self.place.is_owed = true;
+                self.place.was_away = false;
+                self.place.line.set_away(false);
+                match stage {
+                    Stage::Queued(request) | Stage::Ending(request) => self.decide(request, true),
+                    stage => stage,
+                }
+            }
+            (Event::Turn, Stage::Queued(request)) | (Event::Freed, Stage::Ending(request)) => {
+                self.decide(request, false)
+            }
+            (Event::Timer, Stage::Queued(request)) if self.is_over() => {
+                self.place.next = None;
+                self.decide(request, false)
+            }
+            (Event::Freed, Stage::Sweeping(are_all_gone)) if self.evictions.is_empty() => {
+                self.answer(Answer::Done(are_all_gone), None);
+                Stage::Idle
+            }
+            (Event::Resumes(request, is_asked), _) => self.decide(request, is_asked),
+            (Event::Blocked(request, blocked, is_asked, has_begun), _) => {
+                self.blocked(request, blocked, is_asked, has_begun)
+            }
+            (Event::WaitsOn(request, waits), _) => {
+                self.place.resting = None;
+                if self.place.is_owed {
+                    self.answer(Answer::Waits(waits), None);
+                }
+                Stage::Queued(request)
+            }
+            (Event::Proves, _) => Stage::Proving,
+            (Event::Granted(holding, granted, end), _) => {
+                self.evictions.clear();
+                self.notices.clear();
+                self.leave_line();
+                self.answer(Answer::Granted(granted), end);
+                holding.map_or(Stage::Idle, Stage::Running)
+            }
+            (Event::Refused(answer), _) => self.refused(answer),
+            (Event::Superseded(holdings), stage) => {
+                // Who asks last comes in its place.
+                if self.unused.extract_if(.., |of| holdings.contains(of)).count() > 0 {
+                    self.leave_line();
+                }
+                match stage {
+                    // What is to go back is nobody's to use.
+                    Stage::Running(of) if holdings.contains(&of) => Stage::Idle,
+                    stage => stage,
+                }
+            }
+            (Event::Leaves, Stage::Judging | Stage::Deciding | Stage::Queued(_) | Stage::Ending(_)) => {
+                self.refused(Answer::Done(true))
+            }
+            (Event::GivesBack(has_run), Stage::Running(holding)) => {
+                self.effects.push_back(Effect::Release(holding, has_run));
+                self.answer(Answer::Done(true), None);
+                Stage::Idle
+            }
+            // What it waits for it does not want either.
+            (Event::GivesBack(_), _) => self.refused(Answer::Done(false)),
+            (Event::Sweeps, _) => {
+                // Whatever it asked before, it asks something else now.
+                self.leave_line();
+                self.tried.clear();
+                Stage::Sweeping(true)
+            }
+            (Event::Gone, _) => {
+                self.evictions.clear();
+                self.notices.clear();
+                self.leave_line();
+                Stage::Idle
+            }
+            // It asks something else by now, or what it got was told already.
+            (Event::Judged(..) | Event::Turn | Event::Timer | Event::Freed | Event::Leaves, stage) => stage,
         };
-        match read {
-            Ok(0) => Err(Over::HungUp),
-            Ok(count) => {
-                self.inbox.add(bytes.get(..count).unwrap_or_default());
-                Ok(())
+    }
+
+    fn asks(&mut self, take: Take, unused: Vec<u64>) -> Stage {
+        if let Some(before) = &self.take {
+            // Whoever has waited for something else would come before others who wait for this.
+            if !take.is_of_same_launch(before) {
+                let left = self.place.line.tables();
+                self.place.line.give_up();
+                self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
             }
-            Err(Errno::EAGAIN | Errno::EINTR) => Ok(()),
-            Err(_) => Err(Over::HungUp),
+            self.answer(Answer::Anew, None);
         }
+        self.unused.extend(unused);
+        self.place.is_owed = true;
+        self.take = Some(Arc::new(take));
+        self.tried.clear();
+        self.notices.clear();
+        self.noticed.clear();
+        Stage::Judging
     }
 
-    /// The next request, once everything that was asked before has its answer, and that has gone out.
-    pub(super) fn request(&mut self, longest: usize) -> Result<Option<Request>, Over> {
-        if !self.is_heard() {
-            return Ok(None);
+    /// What it got before and has not used goes back.
+    fn release_unused(&mut self) {
+        self.effects.extend(mem::take(&mut self.unused).into_iter().map(Effect::ReleaseUnused));
+    }
+
+    fn is_judged_again(&mut self) -> Stage {
+        self.question += 1;
+        self.fifos = None;
+        self.effects.push_back(Effect::Judge);
+        Stage::Judging
+    }
+
+    fn decide(&mut self, request: AcquireRequest, is_asked: bool) -> Stage {
+        self.effects.push_back(Effect::Decide(request, is_asked));
+        Stage::Deciding
+    }
+
+    /// It gets nothing, and others go on who stood behind it.
+    fn refused(&mut self, answer: Answer) -> Stage {
+        self.answer(answer, None);
+        self.evictions.clear();
+        self.notices.clear();
+        self.leave_line();
+        Stage::Idle
+    }
+
+    /// A launch that wants nothing now stands in no line: it would keep those behind it from what it does not
+    /// take.
+    fn leave_line(&mut self) {
+        let left = self.place.line.tables();
+        self.place.line.give_up();
+        self.place.begun = None;
+        self.place.resting = None;
+        self.place.begins.answer = None;
+        self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
+    }
+
+    fn blocked(
+        &mut self,
+        request: AcquireRequest,
+        Blocked { refused, waits, ahead, next, .. }: Blocked,
+        is_asked: bool,
+        has_begun: bool,
+    ) -> Stage {
+        if waits {
+            self.place.next = next;
+            let answer = is_asked.then_some(Waits { refused, ahead });
+            self.place.begins.answer = answer.or(self.place.begins.answer.take());
+            if has_begun {
+                self.begins_to_wait();
+            } else {
+                self.place.resting.get_or_insert_with(Instant::now);
+            }
+            self.effects.push_back(Effect::WritePlace);
+            return Stage::Queued(request);
         }
-        loop {
-            let before = self.inbox.len();
-            let Some(request) = self.inbox.request(longest).map_err(Over::Garbage)? else { return Ok(None) };
-            let request = self.identified(request, before.saturating_sub(self.inbox.len()))?;
-            if request.is_some() {
-                return Ok(request);
+        // As long as somebody is being ended for it, one that may not wait is not refused.
+        if self.place.has_waited || self.evictions.is_empty() && self.notices.is_empty() {
+            return self.refused(Answer::Refused(refused));
+        }
+        if is_asked {
+            self.answer(Answer::Ends(refused), None);
+        }
+        Stage::Ending(request)
+    }
+
+    /// It does not wait for its turn any more, but for the site. Says for what.
+    pub(super) fn stop_waiting(&mut self) -> Option<AcquireRequest> {
+        self.place.begins.answer = None;
+        match mem::replace(&mut self.stage, Stage::Proving) {
+            Stage::Queued(request) => Some(request),
+            stage => {
+                self.stage = stage;
+                None
             }
         }
     }
 
-    /// Whether everything that was asked has its answer, and that has gone out.
-    fn is_heard(&self) -> bool {
-        !self.has_to_write() && !matches!(self.stage, Stage::Judged | Stage::Proved | Stage::Sweeps(_))
+    /// It stands in line, for all to see.
+    pub(super) fn begins_to_wait(&mut self) {
+        self.place.has_waited = true;
+        self.place.resting = None;
+        if let Some(waits) = self.place.begins.answer.take() {
+            self.answer(Answer::Waits(waits), None);
+        }
     }
 
-    /// Whether something that has come can be heard now.
-    pub(super) fn has_more_to_say(&self) -> bool {
-        self.is_heard() && self.inbox.has_message()
+    /// It is told something; with a descriptor beside, where there is one.
+    pub(super) fn answer(&mut self, answer: Answer, beside: Option<OwnedFd>) {
+        // From now on it has as long as ever to say something.
+        self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));
+        self.place.beaten = self.place.beaten.map(|_| Instant::now());
+        self.effects.push_back(Effect::Answer(answer, beside));
     }
 
-    /// The process at the other end, open.
-    pub(super) fn process(&self) -> Result<PidFd, Failure> {
-        match &self.peer.process {
-            Some(process) => process.try_clone().map_err(Failure::of("fcntl")),
-            None => self.connection.process().map_err(Failure::of("getsockopt")),
+    /// Tells what has become of somebody who was to be ended.
+    pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: Fate) {
+        if let Stage::Sweeping(are_all_gone) = &mut self.stage {
+            *are_all_gone &= fate.has_left();
+        }
+        if let Some(expired) = Expired::of(table, overdue, fate) {
+            self.answer(Answer::Expired(expired), None);
+        }
+    }
+
+    /// What a judge has to know.
+    pub(super) fn case(&self, session: u64) -> Option<Case> {
+        let take = Arc::clone(self.take.as_ref()?);
+        let (uid, groups) = (self.peer.uid, self.peer.groups.clone());
+        Some(Case { session, question: self.question, take, uid, groups })
+    }
+
+    /// The holding that it has.
+    pub(super) fn holding(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Running(holding) => Some(holding),
+            _ => None,
+        }
+    }
+
+    /// Whether it got this for a question before, and gives it back.
+    pub(super) fn gives_back(&self, holdings: &[u64]) -> bool {
+        self.unused.iter().any(|of| holdings.contains(of))
+    }
+
+    /// Whether it stands in line.
+    pub(super) fn is_queued(&self) -> bool {
+        matches!(self.stage, Stage::Queued(_))
+    }
+
+    /// Whether it waits for the site.
+    pub(super) fn is_proving(&self) -> bool {
+        matches!(self.stage, Stage::Proving)
+    }
+
+    /// Whether others are ended for it, and it stands in no line.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.stage, Stage::Ending(_))
+    }
+
+    /// Whether signals are being sent for it.
+    pub(super) fn is_sending(&self) -> bool {
+        self.evictions.iter().any(|eviction| eviction.due().is_none())
+    }
+
+    /// Whether somebody is being ended for it.
+    fn has_evictions(&self) -> bool {
+        let is_empty = self.evictions.is_empty() && self.notices.is_empty();
+        !is_empty || matches!(self.stage, Stage::Ending(_) | Stage::Sweeping(_))
+    }
+
+    /// Whether the time of one of its claims is over.
+    fn is_over(&self) -> bool {
+        self.place.next.is_some_and(|next| next <= Instant::now())
+    }
+
+    /// When it is to be looked at.
+    fn next_due(&self) -> Option<Instant> {
+        let next = self.place.next.filter(|_| self.is_queued());
+        self.evictions.iter().filter_map(RunningEviction::due).chain(next).min()
+    }
+
+    /// What it has of its user's share.
+    pub(super) fn load(&self) -> Load {
+        Load {
+            places: self.place.line.places(),
+            question: self.take.as_ref().map_or(0, |take| take.size()),
+            is_busy: matches!(
+                self.stage,
+                Stage::Judging | Stage::Deciding | Stage::Proving | Stage::Sweeping(_)
+            ),
         }
     }
 
@@ -244,76 +508,127 @@ impl Session {
         typed.and_then(Path::file_name).map_or_else(String::new, shortened)
     }
 
-    /// What is kept for it.
-    pub(super) fn count(&self) -> Counted {
-        let early = self.early.as_ref().map_or(0, |(_, size)| *size);
-        Counted {
-            places: self.place.line.places(),
-            bytes: self.inbox.len() + early,
-            owed: self.outbox.len(),
-            question: self.take.as_ref().map_or(0, |take| take.size()),
-        }
-    }
-
-    /// How many descriptors are open for it.
-    pub(super) fn descriptors(&self) -> usize {
-        1 + usize::from(self.peer.process.is_some())
+    /// Where it stands in line now.
+    pub(super) fn saved_place(&self) -> Option<SavedPlace> {
+        let (number, now) = (self.place.line.number()?, process::since_boot()?);
+        let lines: Vec<SavedLine> =
+            self.place.line.stood().iter().map(|stood| SavedLine::of(stood, now)).collect();
+        let Caller { pid, started, uid, .. } = self.peer;
+        let number = SavedNumber::of(number, self.take.as_ref()?);
+        let command = self.command();
+        (!lines.is_empty()).then_some(SavedPlace { pid, start: started, uid, command, number, lines })
     }
 
     /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is
-    /// still to be heard. An agent that is slow takes nobody for dead.
-    pub(super) fn is_away(&self) -> bool {
-        let is_unheard =
-            || self.inbox.has_message() || self.connection.wait(false, Duration::ZERO) == Ok(true);
-        self.place.is_away() && !is_unheard()
+    /// still to be heard. An agent that is slow takes nobody for dead, and who waits for an answer says
+    /// nothing meanwhile.
+    pub(super) fn is_away(&self, is_unheard: impl FnOnce() -> bool) -> bool {
+        let is_silent = self.place.has_waited && !self.place.is_owed;
+        is_silent && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY) && !is_unheard()
     }
 
     /// Sees whether its launch answers now, and says so in the lines in which it stands.
-    pub(super) fn see_whether_away(&mut self) -> bool {
-        let process = Process::find(self.peer.pid);
-        let is_away = self.is_away() || process.is_none_or(|process| process.is_stopped());
+    pub(super) fn see_whether_away(&mut self, is_unheard: impl FnOnce() -> bool) -> bool {
+        let is_away = self.is_away(is_unheard)
+            || Process::find(self.peer.pid).is_none_or(|process| process.is_stopped());
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away
     }
+}
 
-    /// It stands in line, for all to see.
-    pub(super) fn begins_to_wait(&mut self) {
-        self.place.has_waited = true;
-        self.place.resting = None;
-        if let Some(waits) = self.place.begins.answer.take() {
-            self.answer(&Answer::Waits(waits), None);
+/// All sessions. Whoever changes one need not know what follows from that: the loop of the agent asks here
+/// which were changed.
+#[derive(Default)]
+pub(super) struct Sessions {
+    all: BTreeMap<u64, Session>,
+    changed: VecDeque<u64>,
+    /// Those for whom somebody is being ended.
+    evicting: BTreeSet<u64>,
+    /// When sessions are to be looked at though nothing is said in them.
+    timers: BTreeSet<(Instant, u64)>,
+}
+
+impl Sessions {
+    /// Somebody has called.
+    pub(super) fn insert(&mut self, number: u64, session: Session) {
+        self.all.insert(number, session);
+    }
+
+    /// One of them.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is a map")]
+    pub(super) fn get(&self, number: &u64) -> Option<&Session> {
+        self.all.get(number)
+    }
+
+    /// One of them, to be changed.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is a map")]
+    pub(super) fn get_mut(&mut self, number: &u64) -> Option<&mut Session> {
+        let session = self.all.get_mut(number)?;
+        if !mem::replace(&mut session.is_changed, true) {
+            self.changed.push_back(*number);
+        }
+        Some(session)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &Session)> {
+        self.all.iter()
+    }
+
+    /// Those for whom somebody is being ended.
+    pub(super) fn evicting(&self) -> Vec<u64> {
+        self.evicting.iter().copied().collect()
+    }
+
+    /// When the next of them is to be looked at, and which one.
+    pub(super) fn next_timer(&self) -> Option<(Instant, u64)> {
+        self.timers.first().copied()
+    }
+
+    /// Somebody has gone.
+    pub(super) fn remove(&mut self, number: u64) {
+        self.all.remove(&number);
+    }
+
+    /// Nobody could be heard for a while: whoever answered before has as much time as ever to do so again.
+    pub(super) fn on_stall(&mut self) {
+        for session in self.all.values_mut().filter(|session| !session.place.was_away) {
+            session.place.beaten = session.place.beaten.map(|_| Instant::now());
         }
     }
 
-    /// Answers; with a descriptor beside, where there is one.
-    pub(super) fn answer(&mut self, answer: &Answer, beside: Option<OwnedFd>) {
-        self.outbox.extend(answer.frame());
-        // From now on it has as long as ever to say something.
-        self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));
-        self.place.beaten = self.place.beaten.map(|_| Instant::now());
-        self.beside = beside.or(self.beside.take());
-    }
-
-    /// Whether something is still to go out.
-    pub(super) fn has_to_write(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
-    /// Sends as much as the other end takes now.
-    pub(super) fn write(&mut self) -> Result<(), Over> {
-        while !self.outbox.is_empty() {
-            match self.connection.send(&self.outbox, self.beside.as_ref().map(AsFd::as_fd)) {
-                Ok(count) => {
-                    self.beside = None;
-                    self.outbox.drain(..count);
-                    self.outbox.shrink_to_fit();
-                }
-                Err(Errno::EAGAIN) => return Ok(()),
-                Err(Errno::EINTR) => {}
-                Err(_) => return Err(Over::HungUp),
-            }
+    /// What follows from the changes.
+    pub(super) fn next_change(&mut self) -> Option<(u64, Change)> {
+        let number = *self.changed.front()?;
+        let Some(session) = self.all.get_mut(&number) else {
+            self.changed.pop_front();
+            return self.next_change();
+        };
+        if let Some(effect) = session.effects.pop_front() {
+            return Some((number, Change::Effect(effect)));
         }
-        Ok(())
+        self.changed.pop_front();
+        session.is_changed = false;
+        let due = session.next_due();
+        let before = mem::replace(&mut session.due, due);
+        if before != due {
+            before.map(|due| self.timers.remove(&(due, number)));
+            self.timers.extend(due.map(|due| (due, number)));
+        }
+        if session.has_evictions() {
+            self.evicting.insert(number);
+        } else {
+            self.evicting.remove(&number);
+        }
+        Some((number, Change::Load(session.load())))
     }
+}
+
+/// What follows from a change.
+pub(super) enum Change {
+    /// Something is to be done.
+    Effect(Effect),
+    /// Nothing more is; what the session has now.
+    Load(Load),
 }

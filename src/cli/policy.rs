@@ -97,9 +97,13 @@ pub struct EditArguments {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// Put it in place without a question where nothing is wrong with it
+    /// Do not prompt if the policy is valid
     #[arg(short, long)]
     pub yes: bool,
+
+    /// Accept that slots which are held now would not be counted any more
+    #[arg(long)]
+    pub allow_uncounted: bool,
 }
 
 /// `rungate policy install`.
@@ -117,9 +121,13 @@ pub struct InstallPolicyArguments {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Do it without a question where nothing is wrong with the policy that it makes
+    /// Do not prompt if the resulting policy is valid
     #[arg(short, long)]
     pub yes: bool,
+
+    /// Accept that slots which are held now would not be counted any more
+    #[arg(long)]
+    pub allow_uncounted: bool,
 
     /// Only show what would be different, and what is wrong
     #[arg(long)]

@@ -10,6 +10,7 @@ use crate::{
         listed_file::{Free, ListedFile},
         listing, print,
         situation::Situation,
+        waits_for::WaitsFor,
     },
     error::Error,
     escape::visible,
@@ -92,9 +93,10 @@ fn to_text(file: &ListedFile, survey: &Survey, generation: u16, clock: &Clock, n
     }
     if !survey.waiting.is_empty() {
         let mut table =
-            Table::new(&[">LINE", ">PID", "USER", "SINCE", ">AGE", ">WANTS", ">LIMIT", "COMMAND"]);
+            Table::new(&[">LINE", ">PID", "USER", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"]);
         for (index, waiter) in survey.waiting.iter().enumerate() {
-            table.row(waiter_cells(index + 1, waiter, clock, names));
+            let waits_for = WaitsFor::of(survey, index, file.limit()).show(names);
+            table.row(waiter_cells(index + 1, waiter, waits_for, clock, names));
         }
         text += &table.render();
     }
@@ -118,7 +120,13 @@ fn cells(file: &ListedFile, holder: &Holder, clock: &Clock, names: &NameCache) -
     ]
 }
 
-fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache) -> [String; 8] {
+fn waiter_cells(
+    place: usize,
+    waiter: &Waiter,
+    waits_for: String,
+    clock: &Clock,
+    names: &NameCache,
+) -> [String; 8] {
     let unknown = || "?".to_owned();
     let waited = waiter.waited();
     let since = waited.and_then(|waited| clock.system_time().checked_sub(waited));
@@ -129,7 +137,7 @@ fn waiter_cells(place: usize, waiter: &Waiter, clock: &Clock, names: &NameCache)
         since.map_or_else(unknown, |since| clock.short(since)),
         waited.map_or_else(unknown, age),
         waiter.wants.map_or_else(unknown, |wants| wants.to_string()),
-        waiter.class.reach.to_string(),
+        waits_for,
         waiter.command().map_or_else(unknown, visible),
     ]
 }
@@ -166,7 +174,9 @@ fn to_json(file: &ListedFile, survey: &Survey, generation: u16, names: &NameCach
     let waiting: Vec<Value> = survey
         .waiting
         .iter()
-        .map(|waiter| {
+        .enumerate()
+        .map(|(index, waiter)| {
+            let waits_for = WaitsFor::of(survey, index, file.limit());
             json!({
                 "pid": waiter.pid,
                 "uid": waiter.uid(),
@@ -174,6 +184,7 @@ fn to_json(file: &ListedFile, survey: &Survey, generation: u16, names: &NameCach
                 "since": waiter.waited().and_then(|waited| now.checked_sub(waited)).and_then(Clock::stamp),
                 "wants": waiter.wants,
                 "limit": waiter.class.reach,
+                "behind": waits_for.waiter(),
                 "command": waiter.command(),
             })
         })

@@ -6,7 +6,7 @@ use super::verdict::Unclear;
 use crate::{policy::SlotsFrom, terms::slots::Slots};
 
 /// The number on the command line; where there is none, what the policy says otherwise. Where it is given
-/// more than once the largest counts, because nobody knows which of them the program takes.
+/// more than once the largest counts, because it is unknown which of them the program takes.
 pub(super) fn slots(from: &SlotsFrom, arguments: &[OsString], otherwise: Slots) -> Slots {
     let after = from.after.as_str();
     let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());

@@ -29,7 +29,7 @@ pub fn decide_within<'p>(
     costly.map_or(Ok(decision), Err)
 }
 
-/// Beyond this it is seen first whether a delegated rule is for whoever starts the command at all.
+/// Beyond this a delegated rule is first checked for whether it is for the caller at all.
 const COSTLY: u64 = 100_000;
 
 fn decide_by<'p>(policy: &'p Policy, facts: &Facts<'_>) -> (Decision<'p>, Option<&'p Rule>) {

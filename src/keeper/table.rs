@@ -231,10 +231,15 @@ impl Table {
         })
     }
 
-    /// The same, where `/proc` is asked about so many processes at most.
+    /// The same for people: with a search for holders without a record. `/proc` is asked about a limited
+    /// number of processes with a lock of their own.
     pub fn known_holders(&self, occupancy: &Occupancy, most_asked: usize) -> Result<Known, KeeperError> {
         Ok(match self {
-            Self::File(file) => holder::known_holders(file, occupancy, most_asked)?,
+            Self::File(file) => {
+                let mut known = holder::known_holders(file, occupancy, most_asked)?;
+                holder::search(file, &mut known.holders);
+                known
+            }
             Self::Memory(_) => Known { holders: self.holders(occupancy)?, others: 0 },
         })
     }

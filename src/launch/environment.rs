@@ -27,7 +27,7 @@ pub const NAME: &str = "RUNGATE_NAME_";
 const LONGEST: usize = 100_000;
 
 /// How many repositories of ancestors are read. No launch that we start writes more of them than it can use,
-/// but anybody can write anything into the variable.
+/// but every user can write anything into the variable.
 const MOST_HELD: usize = 64;
 
 /// Reads `RUNGATE_HELD`. What cannot be read is left out: it is only a hint.

@@ -47,13 +47,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The same for whoever must not compare more than this: one pattern with 32 bytes is one.
+    /// The same for a caller that must not compare more than this: one pattern with 32 bytes is one.
     pub(crate) fn within(mut self, most: u64) -> Self {
         self.effort.left = Cell::new(Some(most));
         self
     }
 
-    /// What it takes to compare so many patterns with all arguments.
+    /// The cost of comparing this number of patterns with all arguments.
     pub(crate) fn effort_of(&self, patterns: usize) -> u64 {
         let of_argument = |argument: &OsString| 1 + argument.len() as u64 / 32;
         let of_all = || self.request.arguments.iter().map(of_argument).sum();

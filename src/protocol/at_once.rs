@@ -10,7 +10,7 @@ use super::{
     looks::Standpoint,
     place_in_line::PlaceInLine,
     refusal::{Refusal, Refused, Unmet},
-    too_late::{Known, ToEnd},
+    too_late::{Eviction, Known},
     waiting::is_over,
 };
 use crate::{
@@ -42,7 +42,7 @@ pub struct Standing<'c> {
 
 impl<'c> Standing<'c> {
     /// Holders that are to be ended for it, and how.
-    pub fn to_end(&self, known: &Known<'_>) -> Result<Vec<ToEnd<'c>>, KeeperError> {
+    pub fn to_end(&self, known: &Known<'_>) -> Result<Vec<Eviction<'c>>, KeeperError> {
         if !self.is_first {
             return Ok(Vec::new());
         }

@@ -8,7 +8,7 @@ use super::{
     asker::Asker,
     blocked::Blocked,
     refusal::{Reason, Unmet},
-    too_late::{Known, ToEnd},
+    too_late::{Eviction, Known},
 };
 use crate::{
     keeper::{
@@ -62,9 +62,9 @@ impl<'c> Endings<'c> {
         Ok(has_begun && makes_room)
     }
 
-    fn begin_with_all(&mut self, all: Vec<ToEnd<'c>>, asker: &Asker<'_>) -> bool {
+    fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &Asker<'_>) -> bool {
         let mut has_begun = false;
-        for ToEnd { claim, expiry, table, overdue } in all {
+        for Eviction { claim, expiry, table, overdue } in all {
             for overdue in overdue {
                 has_begun = true;
                 self.begin_with(claim, table.clone(), overdue, expiry, asker);

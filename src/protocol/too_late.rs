@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Holders of a claim's table that are to be ended, and how.
-pub struct ToEnd<'c> {
+pub struct Eviction<'c> {
     /// What they stand in the way of.
     pub claim: &'c Claim<'c>,
     /// By which terms they are overdue.
@@ -43,7 +43,7 @@ impl Known<'_> {
         &self,
         all: &[Unmet<'c>],
         now: SystemTime,
-    ) -> Result<(Vec<ToEnd<'c>>, bool), KeeperError> {
+    ) -> Result<(Vec<Eviction<'c>>, bool), KeeperError> {
         let mut to_end = Vec::new();
         for unmet in all {
             match self.choose_for(unmet, now)? {
@@ -59,7 +59,7 @@ impl Known<'_> {
         &self,
         unmet: &Unmet<'c>,
         now: SystemTime,
-    ) -> Result<Result<Vec<ToEnd<'c>>, Vec<ToEnd<'c>>>, KeeperError> {
+    ) -> Result<Result<Vec<Eviction<'c>>, Vec<Eviction<'c>>>, KeeperError> {
         let mut cannot = Vec::new();
         for alternative in &unmet.alternatives {
             match self.choose_all(alternative, now)? {
@@ -74,7 +74,7 @@ impl Known<'_> {
         &self,
         alternative: &Alternative<'c>,
         now: SystemTime,
-    ) -> Result<Result<Vec<ToEnd<'c>>, Vec<ToEnd<'c>>>, KeeperError> {
+    ) -> Result<Result<Vec<Eviction<'c>>, Vec<Eviction<'c>>>, KeeperError> {
         let (mut can, mut cannot) = (Some(Vec::new()), Vec::new());
         for refused in &alternative.refused {
             let (chosen, others) = self.choose_of(refused, now)?;
@@ -93,7 +93,7 @@ impl Known<'_> {
         &self,
         refused: &Refused<'c>,
         now: SystemTime,
-    ) -> Result<(Option<ToEnd<'c>>, Option<ToEnd<'c>>), KeeperError> {
+    ) -> Result<(Option<Eviction<'c>>, Option<Eviction<'c>>), KeeperError> {
         let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
             return Ok((None, None));
         };
@@ -104,7 +104,7 @@ impl Known<'_> {
         let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
         let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
         let found_here =
-            |overdue| ToEnd { claim: refused.claim, expiry, table: full.table().clone(), overdue };
+            |overdue| Eviction { claim: refused.claim, expiry, table: full.table().clone(), overdue };
         Ok(match self.enough(can, missing, full.table()) {
             Some(chosen) => (Some(found_here(chosen)), None),
             None => (None, Some(found_here(cannot))),

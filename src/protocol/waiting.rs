@@ -313,7 +313,7 @@ impl<'c> Rest<'c> {
     }
 }
 
-/// The claim that is named to whoever watches: the first that is waited for, one that is not closed before
+/// The claim that is shown while waiting: the first that is waited for, one that is not closed before
 /// one that is.
 pub(super) fn shown<'b, 'c>(unmet: &'b [Unmet<'c>]) -> Option<&'b Refused<'c>> {
     let waited_for =

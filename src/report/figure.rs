@@ -20,7 +20,7 @@ pub struct Figure {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What stands above it.
+    /// Its heading.
     pub title: &'static str,
     /// Whether it holds numbers, which stand below each other by their last digit.
     pub is_number: bool,
@@ -54,10 +54,12 @@ pub struct Use {
     pub points: Vec<Point>,
     /// How many slots there were, where the log tells it.
     pub seats: Option<u64>,
-    /// What stands below: at the beginning, between and at the end.
+    /// Labels below it: at the beginning, between and at the end.
     pub labels: Vec<String>,
     /// Whether it is of one member, each of whom has seats of their own.
     pub is_of_members: bool,
+    /// Whether ends are missing, so that the points are what there was at most.
+    pub has_bounds: bool,
     /// How long a point lasts: "hour", "day".
     pub step: String,
 }
@@ -65,7 +67,7 @@ pub struct Use {
 /// A length of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// How many slots were held on average, at most; none where nobody knows.
+    /// How many slots were held on average, at most; none if unknown.
     pub average: Option<f64>,
     /// How many were held at once, at most.
     pub most: u64,

@@ -37,7 +37,7 @@ const LISTED: usize = 15;
 /// In microseconds.
 const DAY: u64 = 1440 * MINUTE;
 
-/// Beyond so many days each point of a drawing is a day: hours would be a row of spikes.
+/// Beyond this number of days each point of a drawing is a day: hours would be a row of spikes.
 const DAILY: u64 = 10;
 
 /// The columns of the first table.
@@ -82,10 +82,13 @@ pub fn uses(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> V
 
 /// Everything else.
 pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> Vec<Figure> {
-    let mut figures = vec![
-        suggested(programs),
-        by_hour("refused", "Refusals by weekday and hour", "refused", &counts.refused),
-        by_hour("waited", "Waits by weekday and hour", "waited", &counts.waited),
+    let mut figures = vec![suggested(programs)];
+    // Hours of less than a day are told by the use over time.
+    if counts.closing.span.is_some_and(|(begin, end)| end - begin >= DAY) {
+        figures.push(by_hour("refused", "Refusals by weekday and hour", "refused", &counts.refused));
+        figures.push(by_hour("waited", "Waits by weekday and hour", "waited", &counts.waited));
+    }
+    figures.extend([
         waits(counts),
         runs(counts),
         top("users", "Users", "User", &counts.users, called.user),
@@ -93,7 +96,7 @@ pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -
         top("commands", "Commands", "Command", &counts.commands, &|name: String| name),
         rules(counts, called),
         unenforced(counts),
-    ];
+    ]);
     figures.retain(|figure| !figure.rows.is_empty() || !figure.says.is_empty());
     figures
 }
@@ -168,6 +171,7 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
         seats: program.seats,
         labels: labels(begin, end, called),
         is_of_members: has_members,
+        has_bounds: !usage.is_known(),
         step: length_of(step),
     };
     let has_reserved = known.values().any(|step| step.kept > 0 || step.lent > 0);
@@ -231,7 +235,7 @@ fn sentence(program: &Program<'_>) -> String {
     let refused = if cell.refused > 0 {
         format!(" {} of {} launches refused.", count(cell.refused), count(cell.launches))
     } else {
-        " Nobody was refused.".to_owned()
+        " No launch was refused.".to_owned()
     };
     format!("{average} {}{seats} at most{each}.{refused}", bounds(program.most, count))
 }
@@ -255,7 +259,7 @@ fn length_of(step: u64) -> String {
     }
 }
 
-/// What stands below a drawing: no two the same, the first and the last with their year.
+/// Labels below a drawing: no two the same, the first and the last with their year.
 fn labels(begin: u64, end: u64, called: &Called<'_>) -> Vec<String> {
     let length = end - begin;
     let (edge, between) = match length {
@@ -350,7 +354,7 @@ fn waits(counts: &Counts) -> Figure {
         return Figure::default();
     }
     let says = if counts.all.waited == 0 {
-        "Nobody waited.".to_owned()
+        "No launch waited.".to_owned()
     } else {
         format!(
             "{} of {} launches that started had waited; 95% of all started within {}, 99% within {}, the last after {}.",

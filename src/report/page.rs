@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{
-    figure::{Drawing, Figure},
+    figure::Figure,
     plot::{drawing, text},
     programs::Program,
 };
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// What the page is made of.
 pub struct Page<'a> {
-    /// What stands above it.
+    /// Its heading.
     pub title: &'a str,
     /// How much it is about.
     pub subtitle: &'a str,
@@ -51,8 +51,12 @@ impl Page<'_> {
             page.push_str("</ul>\n</nav>\n</details>\n");
         }
         page.push_str("<main>\n");
-        for figure in self.figures {
-            add(&mut page, figure);
+        for run in self.figures.chunk_by(|one, next| is_wide(one) == is_wide(next)) {
+            for (place, figure) in run.iter().enumerate() {
+                // The last of an odd number would leave half of the row empty.
+                let is_alone = run.len() % 2 == 1 && place + 1 == run.len();
+                add(&mut page, figure, is_alone);
+            }
         }
         page.push_str("</main>\n<footer><p>Made by rungate report.</p></footer>\n</body>\n</html>\n");
         page
@@ -85,12 +89,14 @@ impl Page<'_> {
     }
 }
 
-fn add(page: &mut String, figure: &Figure) {
+/// Whether it needs the whole width, as tables of many columns do, or of sentences.
+fn is_wide(figure: &Figure) -> bool {
+    figure.drawing.is_none() && figure.columns.len() > 3 || figure.id == "suggestions"
+}
+
+fn add(page: &mut String, figure: &Figure, is_alone: bool) {
     let (id, title, says) = (text(&figure.id), text(&figure.title), text(&figure.says));
-    // What has a table of many columns has the whole width.
-    let is_wide = figure.drawing.is_none() && figure.columns.len() > 3
-        || matches!(figure.drawing, Some(Drawing::Week(_)));
-    let class = if is_wide || figure.id == "suggestions" { " class=\"wide\"" } else { "" };
+    let class = if is_alone || is_wide(figure) { " class=\"wide\"" } else { "" };
     let _ = writeln!(
         page,
         "<section id=\"{id}\"{class} aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n<p>{says}</p>"
@@ -129,7 +135,13 @@ fn table(page: &mut String, figure: &Figure) {
             let cell = text(cell);
             let _ = match place {
                 0 => write!(page, "<th scope=\"row\">{cell}</th>"),
-                _ => write!(page, "<td{}>{cell}</td>", class(column.is_number)),
+                // On a phone each cell shows its title.
+                _ => write!(
+                    page,
+                    "<td{} data-title=\"{}\">{cell}</td>",
+                    class(column.is_number),
+                    text(column.title)
+                ),
             };
         }
         page.push_str("</tr>\n");

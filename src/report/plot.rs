@@ -50,12 +50,13 @@ fn over_time(of: &Use) -> String {
         let _ = write!(svg, "<path class=\"seats\" d=\"M0 {:.1}H{WIDTH}\"/>", height(seats as f64));
     }
     let half = if most.is_multiple_of(2) { count(most / 2) } else { String::new() };
+    let bound = if of.has_bounds { " (upper bound)" } else { "" };
     let mut legend = String::new();
     if has_average {
-        legend.push_str("<span class=\"key average\">in use on average</span>");
+        let _ = write!(legend, "<span class=\"key average\">in use on average{bound}</span>");
     }
     let what = if of.is_of_members { "most of one member at a start" } else { "most at once" };
-    let _ = write!(legend, "<span class=\"key most\">{what} in each {}</span>", text(&of.step));
+    let _ = write!(legend, "<span class=\"key most\">{what} in each {}{bound}</span>", text(&of.step));
     if of.seats.is_some() {
         legend.push_str("<span class=\"key seats\">seats</span>");
     }

@@ -17,9 +17,9 @@ const MOST: usize = 200;
 /// What more seats would have come to, as a simulation of the log says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// With so many seats this share would have started at once.
+    /// With this number of seats this share would have started at once.
     Enough(u64),
-    /// Not even so many are enough: this share would have started at once.
+    /// Not even this number is enough: this share would have started at once.
     NotEnough(u64, f64),
     /// The log does not tell enough.
     Unknown,
@@ -38,9 +38,9 @@ pub struct Program<'c> {
     pub seats: Option<u64>,
     /// How many were held at once, at most.
     pub most: Bounds<u64>,
-    /// How many were held on average; none where nobody knows.
+    /// How many were held on average; none if unknown.
     pub average: Option<Bounds<f64>>,
-    /// For which share of the time none was free, at most; none where nobody knows.
+    /// For which share of the time none was free, at most; none if unknown.
     pub full: Option<f64>,
     /// What the figures suggest.
     pub suggestions: Vec<Suggestion>,
@@ -153,9 +153,11 @@ impl Program<'_> {
             count(cell.refused),
             count(cell.waited),
             count(cell.launches),
-            self.full.map_or_else(dash, |full| {
-                let most = if self.of.usage.is_known() { "" } else { "≤" };
-                format!("{most}{}", percent(full))
+            self.full.map_or_else(dash, |full| match percent(full) {
+                shown if self.of.usage.is_known() => shown,
+                // Above ">99.9%" there is one bound.
+                shown if shown.starts_with('>') => "≤100%".to_owned(),
+                shown => format!("≤{}", shown.trim_start_matches('<')),
             }),
             self.average.map_or_else(
                 || "unknown".to_owned(),

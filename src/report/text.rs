@@ -39,7 +39,7 @@ pub fn answer(subtitle: &str, table: &Figure, programs: &[Program<'_>], doubts: 
     text
 }
 
-/// Use over time, a line for each program, on so many columns.
+/// Use over time, a line for each program, in this number of columns.
 pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: Option<u16>) -> String {
     let drawn = programs.iter().filter(|program| program.of.cell.launches > 0).zip(figures);
     let rows: Vec<(String, &Use)> = drawn

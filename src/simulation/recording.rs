@@ -161,7 +161,7 @@ impl Sink for Launches {
 
     fn ended(&mut self, run: &Run) {
         self.counts.ended(run);
-        // Between two looks it ended in the middle; where nobody looked, no later than its slot was free.
+        // Between two looks it ended in the middle; without a look, no later than its slot was free.
         let is_vague = match run.end {
             End::Seen => run.to - run.from > NARROW,
             End::Missed => true,

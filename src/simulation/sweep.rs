@@ -37,7 +37,7 @@ impl Trial<'_> {
         self.draw(policy, Draw { seed: self.seed, number, is_short: false }, see)
     }
 
-    /// Plays everything once, as if each program of which nobody knows when it ended had ended at once.
+    /// Plays everything once, as if each program whose end is unknown had ended at once.
     pub fn play_short(&self, policy: &Policy, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
         self.draw(policy, Draw { seed: self.seed, number: 0, is_short: true }, see)
     }

@@ -81,7 +81,7 @@ pub struct Draw {
     pub seed: u64,
     /// How many came before.
     pub number: u64,
-    /// Whether programs of which nobody knows when they ended end at once, and not as late as they can have.
+    /// Whether programs whose end is unknown end at once, and not as late as they can have.
     pub is_short: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct Traffic {
     pub durations: Durations,
     /// How well that is known.
     pub ends: Ends,
-    /// For launches of which nobody knows when they ended, by number, how long they ran at least.
+    /// For launches whose end is unknown, by number, how long they ran at least.
     pub vague: HashMap<usize, u64>,
     /// What became of them then.
     pub then: Tally,

@@ -1,4 +1,4 @@
-//! A map of names with a bound, because anybody who may append to a log can make up names. What comes after
+//! A map of names with a bound, because everyone who may append to a log can make up names. What comes after
 //! the bound is added up as "others".
 
 use std::{borrow::Borrow, collections::HashMap, hash::Hash};

@@ -16,10 +16,10 @@ use crate::{
     policy::Hours,
 };
 
-/// So many repositories that the policy does not have are counted by name, and so many rules.
+/// How many repositories that the policy does not have are counted by name, and how many rules.
 const MOST_REPOSITORIES: usize = 400;
 
-/// So many users, groups and commands.
+/// How many users, groups and commands.
 const MOST_NAMES: usize = 100_000;
 
 /// Why a launch was refused, and whether that was enforced.
@@ -344,7 +344,7 @@ fn without_member(name: &str) -> &str {
     name.split(" [").next().unwrap_or(name)
 }
 
-/// Why somebody was refused, and whether they really were.
+/// Why a launch was refused, and whether it really was.
 fn reason(event: &Event) -> Reason {
     let why = match (event.event, event.status.as_deref()) {
         (Kind::TooSoon, _) => "too-soon",

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many values are kept one by one.
+/// How many values are kept one by one.
 const KEPT: usize = 4096;
 
 /// Classes within one doubling.
@@ -60,7 +60,7 @@ impl Distribution {
         }
     }
 
-    /// The value that so many percent do not exceed (nearest rank); 0 where there is none.
+    /// The value that this percentage does not exceed (nearest rank); 0 where there is none.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

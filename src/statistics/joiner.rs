@@ -1,6 +1,6 @@
 //! From the events of a log to launches and runs: starts are joined with their waits and their ends.
 //!
-//! An end that nobody saw has bounds all the same. A slot that is taken again was free before; a decision
+//! An unseen end has bounds all the same. A slot that is taken again was free before; a decision
 //! that saw which slots were held proves which programs had ended by then, and which had not. So no slot ever
 //! has two holders, and use above the number of slots cannot be counted. A supervisor that writes an end down
 //! late does not move the end.
@@ -34,7 +34,7 @@ const MOST_SLOTS: u64 = 4096;
 /// Of more programs than these whose end is not known the oldest are given up.
 const MOST_RUNS: usize = 65_536;
 
-/// No event is from before 2000 or after 2200: anybody who may append to a log can write any time.
+/// No event is from before 2000 or after 2200: everyone who may append to a log can write any time.
 const POSSIBLE: std::ops::Range<u64> = 946_684_800_000_000..7_258_118_400_000_000;
 
 /// What is known of the tables of a log before it is read.
@@ -46,7 +46,7 @@ pub struct Reading {
     pub single: HashSet<String>,
 }
 
-/// What is told of a log, in the order in which it was decided. Ends come later, when nothing can change them
+/// The events of a log, in the order in which it was decided. Ends come later, when nothing can change them
 /// any more.
 pub trait Sink {
     /// A launch started or was refused.
@@ -104,7 +104,7 @@ pub struct Taken<'a> {
 pub enum End {
     /// It is in the log.
     Seen,
-    /// It is not: the program ended within its bounds, and nobody saw when.
+    /// It is not: the program ended within its bounds, and no process saw when.
     Missed,
     /// The program still ran when the log ended.
     Running,
@@ -258,7 +258,7 @@ impl Joiner {
         for number in gone {
             self.tell(number, last, sink);
         }
-        // What is left either runs, or nobody writes ends down.
+        // What is left either runs, or no process writes ends down.
         while let Some((number, open)) = self.runs.first_key_value() {
             let number = *number;
             let are_seen = open.run.slots.iter().any(|held| {
@@ -419,7 +419,7 @@ impl Joiner {
         let Some(open) = self.runs.get_mut(&number) else { return };
         let run = &mut open.run;
         if open.is_closed {
-            // Whoever saw the end was late. What is much later is of another table.
+            // The process that saw the end was late. What is much later is of another table.
             if run.to > by && run.to - by <= LATE {
                 run.to = by.max(run.began);
                 run.from = run.from.min(run.to);
@@ -468,7 +468,7 @@ impl Joiner {
         }
     }
 
-    /// Somebody decided then, and saw a moment later which slots were held.
+    /// A launch was decided then, and saw a moment later which slots were held.
     fn look_at(&mut self, number: u32, held: &Runs, at: u64, event: &Event) {
         let Some(table) = self.tables.get_mut(number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
         else {
@@ -496,7 +496,7 @@ impl Joiner {
         }
     }
 
-    /// Somebody saw that so many of the slots up to this one were held at most.
+    /// The most of the slots up to this one that a launch saw held.
     fn look_for(&mut self, number: u32, most: u64, up_to: u64, at: u64) {
         let Some(table) = self.tables.get(number) else { return };
         if table.running <= most || table.unexplained >= MOST_UNEXPLAINED {
@@ -586,7 +586,7 @@ impl Joiner {
     }
 }
 
-/// Whoever saw all slots held that were known to be saw this run too.
+/// A launch that saw all slots held that were known to be saw this run too.
 fn was_alive(run: &mut Run, tables: &Tables) {
     let seen = run.slots.iter().filter_map(|held| tables.get(held.table)).map(|table| table.all_alive);
     run.from = seen.chain([run.from]).max().unwrap_or(run.from).min(run.to);

@@ -30,17 +30,17 @@ pub(super) struct Table {
     holders: BTreeMap<u64, Holder>,
     /// How many of these still run, as far as is known.
     pub(super) running: u64,
-    /// When somebody last saw as many slots held as are known to be.
+    /// When a launch last saw as many slots held as are known to be.
     pub(super) all_alive: u64,
     /// How many looks in a row could not be explained.
     pub(super) unexplained: u32,
-    /// How many ends of its programs somebody saw.
+    /// How many ends of its programs were seen.
     pub(super) seen: u64,
-    /// How many nobody saw.
+    /// How many were not seen.
     pub(super) missed: u64,
 }
 
-/// So many looks that cannot be explained say that the table is several.
+/// How many looks that cannot be explained say that the table is several.
 pub(super) const MOST_UNEXPLAINED: u32 = 16;
 
 /// Of more tables than these nothing is known but what each event says.

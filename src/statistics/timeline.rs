@@ -89,7 +89,7 @@ impl Timeline {
         &mut self.steps[place].1
     }
 
-    /// So many slots were held from then until then.
+    /// This number of slots was held in this span of time.
     pub fn hold(&mut self, slots: u64, from: u64, to: u64, step: u64) {
         self.widen(step);
         let mut since = from;

@@ -27,11 +27,11 @@ impl<T: PartialEq> Bounds<T> {
 /// How well the ends of programs are known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ends {
-    /// Somebody saw them, within a second.
+    /// They were seen within a second.
     pub exact: u64,
     /// They lie between two moments.
     pub bounded: u64,
-    /// Nobody saw them: the next that is known of the slot is that it was free.
+    /// They were not seen: the next that is known of the slot is that it was free.
     pub missed: u64,
     /// The programs still ran when the log ended.
     pub running: u64,
@@ -49,10 +49,10 @@ impl Ends {
     }
 }
 
-/// So many moments at which a table was full are remembered until it is known when it was no longer.
+/// How many moments at which a table was full are remembered until it is known when it was no longer.
 const MOST_MARKS: usize = 4096;
 
-/// So many programs of a repository are put in order to find out how many ran at once.
+/// How many programs of a repository are put in order to find out how many ran at once.
 const MOST_INTERVALS: usize = 200_000;
 
 /// A program that had slots.
@@ -83,9 +83,9 @@ pub struct Usage {
     observed: u64,
     possible: u64,
     largest: u64,
-    /// Starts of which nobody saw how many slots were held then.
+    /// Starts without a count of the slots that were held then.
     unobserved: u64,
-    /// Runs whose bounds do not hold, because nobody knows whose table it was.
+    /// Runs whose bounds do not hold, because the table is unknown.
     unbounded: u64,
     /// Whether several members may have been taken for one.
     unproved: bool,
@@ -163,7 +163,7 @@ impl Usage {
         }
     }
 
-    /// So many slots were held by a program that has ended.
+    /// This number of slots was held by a program that has ended.
     pub fn hold(&mut self, held: &Held, run: &Run, step: u64) {
         let slots = held.slots.count();
         self.ends.add(run);
@@ -241,7 +241,7 @@ impl Usage {
         }
     }
 
-    /// How many slots were held on average, over so long a time; none where nobody knows.
+    /// How many slots were held on average, over this length of time; none if unknown.
     #[expect(clippy::cast_precision_loss, reason = "an average")]
     pub fn average(&self, span: u64) -> Option<Bounds<f64>> {
         if self.unbounded > 0 {

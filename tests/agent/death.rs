@@ -1,13 +1,14 @@
 //! "Its death: programs go on, and it comes back with its table."
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 use rungate::keeper::agent::message::{Request, Take};
 
 use super::hostility::{LONG, request};
 use super::{REFUSED, held, seats, waiter, waiting};
-use crate::support::{Ending, Running, eventually, needs_root, set_mode};
+use crate::support::{Ending, Running, Site, eventually, listing, needs_root, set_mode};
 
 /// "It reads its table, opens pidfds and compares start times, then answers."
 #[test]
@@ -45,6 +46,22 @@ fn a_descriptor_keeps_its_slot_over_the_death_of_the_agent() {
     }
 }
 
+/// What the agent has written down of one thing.
+fn only_file(site: &Site, directory: &str) -> PathBuf {
+    let mut files = fs::read_dir(site.agent_state().join(directory)).expect("what is written down");
+    let file = files.next().expect("one").expect("a file").path();
+    assert!(files.next().is_none(), "there are several");
+    file
+}
+
+/// Has it say that its process started a tick later.
+fn starts_later(file: &Path) {
+    let text = fs::read_to_string(file).expect("what is written down");
+    let start = text.split("\"start\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
+    let start: u64 = start.expect("a start").parse().expect("a number");
+    fs::write(file, text.replace(&start.to_string(), &(start + 1).to_string())).expect("it is written");
+}
+
 /// "A holder that ended while the agent was down and whose PID another process has is not kept."
 #[test]
 fn a_process_with_the_number_of_a_holder_is_not_the_holder() {
@@ -52,22 +69,39 @@ fn a_process_with_the_number_of_a_holder_is_not_the_holder() {
     let (site, agent) = seats(1, "");
     let running = site.test().args(["run", "--", "matlab"]).spawn();
     agent.kill();
-    let directory = site.agent_state().join("holdings");
-    let file = fs::read_dir(&directory).expect("the holdings").next().expect("one").expect("a file").path();
-    let text = fs::read_to_string(&file).expect("a holding");
-    let start: u64 = text
-        .split("\"start\":")
-        .nth(1)
-        .and_then(|rest| rest.split(',').next())
-        .expect("a start")
-        .parse()
-        .expect("a number");
     // As if this process had started a tick later: it lives, and is somebody else.
-    fs::write(&file, text.replace(&start.to_string(), &(start + 1).to_string()))
-        .expect("the holding is written");
+    starts_later(&only_file(&site, "holdings"));
     let _agent = site.agent();
     assert_eq!(held(&site), []);
     drop(running);
+}
+
+/// Nor does a process that has the number of a launch which stood in line have its place: it comes last.
+#[test]
+fn a_process_with_the_number_of_a_waiter_is_not_the_waiter() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut first = waiter(&site, "games", 1);
+    let file = only_file(&site, "places");
+    let second = waiter(&site, "nobody", 2);
+    // It calls again when it may.
+    first.signal(Signal::SIGSTOP);
+    agent.kill();
+    starts_later(&file);
+    let _agent = site.agent();
+    assert!(!file.exists(), "its place is kept for a process that has ended");
+    first.signal(Signal::SIGCONT);
+    let line = || -> Vec<i64> {
+        let listed = listing(&site.test());
+        let line = listed[0]["waiting"].as_array().expect("a line");
+        line.iter().map(|waiter| waiter["pid"].as_i64().unwrap_or(0)).collect()
+    };
+    let both = [&second, &first].map(|waiter| i64::from(waiter.pid()));
+    eventually("both wait", || (waiting(&site) == 2).then_some(()));
+    assert_eq!(line(), both);
+    drop((second, holder));
+    assert_eq!(first.read_line(), "it runs\n");
 }
 
 /// "Waiting launchers reconnect for 30 s."
@@ -125,6 +159,23 @@ fn what_cannot_be_written_down_is_not_given() {
     site.test().args(["run", "--", "matlab"]).stderr(cannot).status(74);
     assert_eq!(held(&site), []);
     agent.signal(Signal::SIGTERM);
+}
+
+/// Where only some of it can be written down, nothing of it is left: no holder and no pause.
+#[test]
+fn nothing_is_left_of_what_was_written_down_in_part() {
+    needs_root!();
+    for hold in ["process", "descriptor"] {
+        let (site, _agent) = seats(1, &format!("hold = \"{hold}\"\nif_elapsed = \"1h\""));
+        let pauses = site.agent_state().join("tables");
+        fs::remove_dir_all(&pauses).expect("the pauses");
+        let cannot =
+            "rungate: matlab: not started: the agent refuses: it cannot write down what it gives: [..]\n";
+        site.test().args(["run", "--", "matlab"]).stderr(cannot).status(74);
+        assert_eq!(fs::read_dir(site.agent_state().join("holdings")).expect("the holdings").count(), 0);
+        fs::create_dir(&pauses).expect("the pauses");
+        site.test().args(["run", "--", "matlab"]).status(0);
+    }
 }
 
 /// What it had begun to write down when it was killed is in nobody's way.

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::{held, seats};
-use crate::support::{Ending, Site, eventually, listing, needs_root};
+use crate::support::{Ending, eventually, needs_root};
 
 #[test]
 fn everything_that_shows_repositories_shows_the_agents() {
@@ -119,33 +119,6 @@ fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
         assert_eq!((end["pid"].as_i64(), bound(0)), (Some(pid.into()), bound(1)), "{end}");
         assert!(u128::from(bound(1)) <= not_after, "{end} {not_after}");
     }
-}
-
-/// The agent's tables too: what is kept for the queue, and what each waiter wants.
-#[test]
-fn the_queue_of_the_agent_keeps_what_is_free() {
-    needs_root!();
-    let (site, _agent) = Site::with_agent(
-        "[repository.seats]\nkeeper = \"agent\"\nlimit = 3\n[[rule]]\ncommands = [\"large\"]\n\
-         acquire = [{ repository = \"seats\", slots = 2 }]\n",
-    );
-    site.program("large");
-    let _holder = site.test().args(["run", "--", "large"]).spawn();
-    let waiter = site.test().args(["run", "-w", "forever", "--", "large"]).background();
-    eventually("it stands in line", || {
-        let listed = listing(&site.test());
-        let first = &listed[0]["waiting"][0];
-        (first["pid"] == waiter.pid() && first["wants"] == 2).then_some(())
-    });
-    site.test()
-        .args(["status"])
-        .stdout(
-            "
-            REPOSITORY USED LIMIT FREE KEPT WAIT OLDEST NOTE
-            seats         2     3    0    1    1[gap][age] 1 kept for the queue
-            ",
-        )
-        .status(0);
 }
 
 /// A policy with faults is 78, also for a launch that waits while the agent is the first to see them.

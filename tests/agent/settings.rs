@@ -1,6 +1,6 @@
 //! "`/etc/rungate/agent.toml`": what is for the agent alone, read as strictly as a policy.
 
-use super::{seats, waiting};
+use super::{held, seats, waiting};
 use crate::support::{Running, Site, Test, eventually, needs_root, set_mode};
 
 fn check(site: &Site) -> Test {
@@ -113,6 +113,22 @@ fn a_request_is_no_longer_than_it_may_be() {
     // More than the socket takes at once: the agent hangs up before it has heard all.
     let long = "x".repeat(100_000);
     site.test().args(["run", "--", "matlab"]).args(vec![long.as_str(); 5]).stderr(too_long).status(74);
+}
+
+/// `slots`: those that a user has given back are not counted any more.
+#[test]
+fn a_user_has_no_more_slots_than_he_may_have() {
+    needs_root!();
+    let (site, _agent) = seats_with("[agent]\nslots = 1\n");
+    let launch = |user: &str| site.test().user(user).args(["run", "--", "matlab"]);
+    let too_many = "rungate: matlab: not started: the agent refuses: this user would have too many slots ([agent] slots in /etc/rungate/agent.toml)\n";
+    for _ in 0..3 {
+        let holder = launch("games").spawn();
+        launch("games").stderr(too_many).status(74);
+        launch("backup").status(0);
+        holder.kill();
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
 }
 
 /// `connections`

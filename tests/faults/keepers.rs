@@ -202,4 +202,41 @@ acquire = ["a"]
   |             - first defined here
 "#,
     },
+    Case {
+        about: "two files, one name of which each has another keeper",
+        files: &[
+            (
+                "/etc/rungate/policy.toml",
+                r#"
+[repository.a]
+limit = 5
+[[rule]]
+name = "a"
+acquire = ["a"]
+"#,
+            ),
+            (
+                "/etc/rungate/policy.d/b.toml",
+                r#"
+[repository.a]
+keeper = "agent"
+limit = 5
+[[rule]]
+name = "b"
+acquire = ["a"]
+"#,
+            ),
+        ],
+        shown: r#"
+/etc/rungate/policy.d/b.toml:1:13: several files define a repository "a"; give one of them another name [ambiguous-repository]
+  |
+1 | [repository.a]
+  |             ^
+  |
+ ::: /etc/rungate/policy.toml:1:13
+  |
+1 | [repository.a]
+  |             - first defined here
+"#,
+    },
 ];

@@ -97,6 +97,19 @@ fn what_is_wrong_with_the_host_is_told() {
         // Whether the member's word arrives before its end is a matter of chance.
         &["\"certificate\" and \"key\" of [site]", "--trusted-ca-file"],
     );
+    // Where the end comes before the word, it is told what that may mean. Nobody reads of a broken pipe alone.
+    let stranger = Authority::new();
+    let foreign = stranger.sign("foreign", "/O=another site", "DNS:lab1", 30);
+    let of_host = "it may not accept the certificate of this host";
+    let is_told_so = |stderr: &str| {
+        stderr.contains(of_host) || stderr.contains("it does not accept the certificate of this host")
+    };
+    let host = Host::new("lab1", &seats(1, ""), &of(&shows(&foreign)));
+    for _ in 0..10 {
+        let outcome = host.test().args(["run", "--", "matlab"]).outcome();
+        let was_tried = !outcome.stderr.contains("too much happens at the site");
+        assert!(!was_tried || is_told_so(&outcome.stderr), "{outcome:?}");
+    }
     // Nothing is wrong with a CN before authentication is on.
     starts(&Host::new("lab1", &seats(1, ""), &of(&shows(&named))));
     admit(&etcd, "rungate", &prefix);

@@ -177,6 +177,18 @@ fn a_forged_notice_ends_nobody() {
     assert_eq!(running.end().ending, Ending::Signal(2));
 }
 
+/// A launch on this host is told that the holder of another host is not overdue there.
+fn is_told_to_go_on(host: &Host) {
+    eventually("that is told", || {
+        let outcome = matlab(host, "backup").outcome();
+        assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
+        outcome
+            .stderr
+            .contains("goes on: by the policy and the clock of its host it is not overdue")
+            .then_some(())
+    });
+}
+
 /// Hosts have policies of their own: one by which nobody is overdue ends nobody, and that is told.
 #[test]
 fn a_host_ends_its_holders_by_its_own_policy() {
@@ -186,20 +198,40 @@ fn a_host_ends_its_holders_by_its_own_policy() {
     let one = Host::new("lab1", &seats(1, ""), &settings);
     let two = Host::new("lab2", &seats(1, OVERDUE), &settings);
     let mut running = holder(&one, &two);
-    eventually("that is told", || {
-        let outcome = matlab(&two, "backup").outcome();
-        assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
-        outcome
-            .stderr
-            .contains("goes on: by the policy and the clock of its host it is not overdue")
-            .then_some(())
-    });
+    is_told_to_go_on(&two);
     running.wait_for_echo();
     let next = waits(&two, "backup");
     eventually("one waits", || (waiting(&one) == 1).then_some(()));
     give(&one, &seats(1, OVERDUE));
     assert_eq!(running.end().ending, Ending::Signal(2));
     has_its_turn(next);
+}
+
+/// A host knows only the name of the table. Where several of its repositories could have that, the most
+/// patient one counts.
+#[test]
+fn a_host_ends_nobody_whom_one_of_its_repositories_leaves_alone() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let settings = etcd.settings(&Etcd::prefix(), super::LASTING);
+    let with = |patience: &str| {
+        let of_command =
+            format!("[repository.lab]\nkeeper = \"site\"\nlimit = 1\nper = \"command\"\n{patience}\n");
+        let own = seats(1, OVERDUE).replace("repository.seats", "repository.\"lab.matlab\"");
+        of_command + &own.replace("[\"seats\"]", "[\"lab.matlab\"]")
+    };
+    let [one, two] =
+        [("lab1", ""), ("lab2", OVERDUE)].map(|(name, patience)| Host::new(name, &with(patience), &settings));
+    let mut running = matlab(&one, "games").spawn();
+    // Both repositories list the table.
+    eventually("the slot is seen", || (held(&two) > 0).then_some(()));
+    is_told_to_go_on(&two);
+    give(&one, &with("expire_after = \"1h\""));
+    is_told_to_go_on(&two);
+    assert!(running.answers());
+    give(&one, &with(OVERDUE));
+    has_its_turn(waits(&two, "backup"));
+    assert_eq!(running.end().ending, Ending::Signal(2));
 }
 
 /// The agent of the holder's host is away: nobody is ended, and that is told; when it is back it does so.

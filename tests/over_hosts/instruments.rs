@@ -185,6 +185,30 @@ fn a_name_that_two_hosts_have_is_told() {
     assert!(trouble.contains("name of its own"), "{trouble}");
 }
 
+/// A slot whose value nobody can read is held for ever. Who looks hears which key that is, and what frees it.
+#[test]
+fn a_slot_that_nobody_can_read_is_told() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
+    eventually("it is there", || status(&one)["site"]["hosts"][0]["lease"].is_string().then_some(()));
+    let key = format!("{}s/seats/0000001", prefix(&one));
+    etcd.control(&["put", &key, "a mistake"]).expect("the key is written");
+    eventually("it holds the seat", || (held(&one) == 1).then_some(()));
+    eventually("the doctor has found it", || {
+        found(&one).contains(&"warning site-trouble".to_owned()).then_some(())
+    });
+    let trouble = status(&one)["site"]["trouble"].clone();
+    assert_eq!(
+        trouble["text"],
+        format!("nobody can read who holds a slot: {key} has a value that no agent writes")
+    );
+    assert_eq!(trouble["advice"], format!("if no program of the site runs for it: etcdctl del {key}"));
+    etcd.control(&["del", &key]).expect("the key is deleted");
+    eventually("all is well", || status(&one)["site"]["trouble"].is_null().then_some(()));
+    one.test().args(["run", "-q", "-n", "--", "matlab"]).status(0);
+}
+
 fn prefix(host: &Host) -> String {
     status(host)["site"]["prefix"].as_str().expect("a prefix").to_owned()
 }

@@ -158,11 +158,38 @@ fn a_pause_counts_on_all_hosts() {
     one.test().user("games").args(["run", "--", "matlab"]).status(0);
     let too_soon =
         "rungate: matlab: too soon: last started by games at [..] ([..] ago), next allowed at [..]\n...\n";
-    eventually("the start is seen", || {
-        let outcome = two.test().args(["explain", "--json", "--", "matlab"]).outcome();
+    is_too_soon(&two);
+    two.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
+
+/// The same from the last end.
+#[test]
+fn a_pause_from_the_end_counts_on_all_hosts() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let pause = "if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"";
+    let [one, two] = hosts(&etcd, &seats(3, pause), ["lab1", "lab2"]);
+    let mut first = one.test().args(["run", "--", "matlab"]).spawn();
+    // Whoever hears of this has heard of everything before.
+    let mut second = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("both hosts see both", || (held(&one) == 2 && held(&two) == 2).then_some(()));
+    for running in [&mut first, &mut second] {
+        running.close_stdin();
+        running.end();
+    }
+    let too_soon = "rungate: matlab: too soon: last ended [..] ([..] ago), next allowed at [..]\n...\n";
+    for host in [&one, &two] {
+        is_too_soon(host);
+        host.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    }
+}
+
+/// Returns when a host has heard that it is too soon for another launch.
+fn is_too_soon(host: &Host) {
+    eventually("it is too soon", || {
+        let outcome = host.test().args(["explain", "--json", "--", "matlab"]).outcome();
         outcome.stdout.contains("too soon").then_some(())
     });
-    two.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
 }
 
 /// "With one host and no etcd configured, `site` is served by the local agent, and says so."

@@ -1,39 +1,115 @@
 //! A host that loses the site while programs run.
 
-use std::time::{Duration, Instant};
+use std::fs;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
 
 use super::scene::Scene;
-use super::{TTL, held, hosts_with, seats, waiting};
-use crate::support::{Etcd, eventually, needs_etcd, state_of, tell};
+use super::scenes::AT_ONCE;
+use super::{MISSED, held, hosts_with, listed, seats, status, waiting};
+use crate::support::{Etcd, Host, Running, Ways, eventually, is_alive, needs_etcd, tell};
 
-fn is_alive(pid: i32) -> bool {
-    state_of(pid).is_some_and(|state| state != 'Z')
+/// Two hosts: a program on the first one has the only seat, and a launch on the second one waits for it.
+pub(super) struct Pair {
+    pub(super) scene: Scene,
+    pub(super) one: Host,
+    pub(super) two: Host,
+    /// That of the first host; the other one's has to stay, too.
+    pub(super) way: Ways,
+    _other_way: Ways,
+    pub(super) first: Running,
+    pub(super) second: Running,
 }
 
-/// "`on_lost = \"stop\"`: the program gets TERM, then KILL, so early that it is gone before the deadline."
+impl Pair {
+    /// With what is prepared on the first host.
+    pub(super) fn of(scene: Scene, prepare: impl FnOnce(&Host)) -> Self {
+        let ((one, way), (two, other_way)) = (scene.host("lab1"), scene.host("lab2"));
+        Scene::meet(&[&one, &two]);
+        prepare(&one);
+        let first = one.test().args(["run", "--", "matlab"]).spawn();
+        eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+        let second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+        eventually("it stands in line", || (waiting(&one) == 1 && waiting(&two) == 1).then_some(()));
+        Self { scene, one, two, way, _other_way: other_way, first, second }
+    }
+
+    /// Returns when the first host has been taken for gone, and the second launch has the seat.
+    pub(super) fn second_runs(&mut self) {
+        self.second.wait_for_echo();
+    }
+}
+
+/// The time since boot, by which agents and these programs go, in seconds.
+fn now() -> f64 {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(|now| Duration::from(now).as_secs_f64()).expect("a clock")
+}
+
+/// A program that writes down when it gets TERM, and goes on.
+const STUBBORN: &str = "
+    #!/bin/sh
+    trap 'read -r now rest </proc/uptime; echo $now >$DIR/term' TERM
+    while :; do sleep 0.02; done
+    ";
+
+/// The ttl of a host that loses the site, in seconds.
+const LOST_AFTER: f64 = 6.0;
+
+/// A program that does not end at once gets TERM when a quarter of the ttl is left, and KILL when a tenth of
+/// it is: not sooner, so that it has its time, and not later than others can have its slot.
 #[test]
-fn a_program_is_ended_before_others_can_get_its_slot() {
+fn a_program_gets_term_and_then_kill_before_others_can_get_its_slot() {
     needs_etcd!();
     let etcd = Etcd::new();
-    let [one] = hosts_with(&etcd, "6s", &seats(1, "on_lost = \"stop\""), ["lab1"]);
-    let time_to_the_end = |_| {
-        let running = one.test().args(["run", "--", "matlab"]).spawn();
+    let [one] = hosts_with(&etcd, &format!("{LOST_AFTER}s"), &seats(1, "on_lost = \"stop\""), ["lab1"]);
+    one.site.script("matlab", STUBBORN);
+    let term = one.site.path("term");
+    let ends_in_time = |_| {
+        let _ = fs::remove_file(&term);
+        let running = one.test().args(["run", "--", "matlab"]).background();
+        eventually("it runs", || (slots_of(&one) == Some(running.pid())).then_some(()));
         etcd.signal(Signal::SIGSTOP);
-        let stopped = Instant::now();
-        eventually("the program is ended", || {
-            state_of(running.pid()).is_none_or(|state| state == 'Z').then_some(())
+        // From here on no read can find the key of the host.
+        let (before, left) = eventually("the site is missed", || {
+            let (before, site) = (now(), status(&one)["site"].clone());
+            site["trouble"].is_object().then(|| Some((before, site["left"].as_f64()?))).flatten()
         });
-        let ended = stopped.elapsed();
+        let after = now();
+        eventually("the program is ended", || (!is_alive(running.pid())).then_some(()));
+        let ended = now();
         etcd.signal(Signal::SIGCONT);
         eventually("the slot is free", || (held(&one) == 0).then_some(()));
-        ended
+        let told: f64 = fs::read_to_string(&term).expect("it got TERM").trim().parse().expect("a time");
+        // Of the deadline only this is known: that it is between these two.
+        let (soonest, latest) = (before + left, after + left);
+        tell(&format!("TERM {:.2} s and the end {:.2} s before the deadline", latest - told, latest - ended));
+        assert!(told >= soonest - LOST_AFTER / 4.0 - 0.05, "TERM comes too soon");
+        assert!(ended >= soonest - LOST_AFTER / 10.0 - 0.05, "KILL comes too soon");
+        told < soonest - LOST_AFTER / 10.0 && ended < soonest
     };
-    // The last read was sent before the members were stopped. An agent that does not run for some seconds is
-    // late, and that it is once; one that is wrong is late each time.
-    let mut ended = (0..5).map(time_to_the_end).inspect(|ended| tell(&format!("ended after {ended:?}")));
-    assert!(ended.any(|ended| ended < Duration::from_millis(5800)), "late each time");
+    // An agent that does not run for some time is late, and that it is once; one that is wrong is late each
+    // time.
+    assert!((0..5).any(ends_in_time), "late each time");
+}
+
+/// Which process has the first slot.
+fn slots_of(host: &Host) -> Option<i32> {
+    listed(host)[0]["holders"][0]["pid"].as_i64().and_then(|pid| pid.try_into().ok())
+}
+
+/// "How much sooner a host takes itself for lost, because clocks run unequally."
+#[test]
+fn the_margin_is_no_part_of_the_time_that_is_left() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    for (margin, most) in [("", 550.0), ("margin = \"2m\"\n", 480.0)] {
+        let settings = etcd.settings(&Etcd::prefix(), "10m") + margin;
+        let one = Host::new("lab1", &seats(1, ""), &settings);
+        let left = eventually("it is there", || status(&one)["site"]["left"].as_f64());
+        assert!(left <= most, "{left} s are left");
+    }
 }
 
 /// An agent that is restarted during a cut counts on: the programs of its host end before others get their
@@ -41,21 +117,14 @@ fn a_program_is_ended_before_others_can_get_its_slot() {
 #[test]
 fn a_restart_during_a_cut_does_not_forget_the_deadline() {
     needs_etcd!();
-    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
-    let ((mut one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
-    Scene::meet(&[&one, &two]);
-    let running = one.test().args(["run", "--", "matlab"]).spawn();
-    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
-    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
-    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
-    way.cut(true);
-    one.restart();
-    second.write_line("it runs");
-    assert_eq!(second.read_line(), "it runs\n");
-    assert!(!is_alive(running.pid()), "two programs run");
+    let mut pair = Pair::of(Scene::new("on_lost = \"stop\"", None).with("12s"), |_| ());
+    pair.way.cut(true);
+    pair.one.restart();
+    pair.second_runs();
+    assert!(!is_alive(pair.first.pid()), "two programs run");
     // What was ended stays ended when the site is back.
-    way.cut(false);
-    eventually("one is counted", || (held(&one) == 1 && held(&two) == 1).then_some(()));
+    pair.way.cut(false);
+    eventually("one is counted", || (held(&pair.one) == 1 && held(&pair.two) == 1).then_some(()));
 }
 
 /// With `hold = "tree"` everything below the launch ends before others get the slot, also programs that ignore TERM
@@ -63,28 +132,24 @@ fn a_restart_during_a_cut_does_not_forget_the_deadline() {
 #[test]
 fn a_tree_that_goes_on_forking_ends_before_others_can_get_its_slot() {
     needs_etcd!();
-    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
-    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
-    one.site.script("forks", "#!/bin/sh\ntrap '' TERM\nsleep 0.02\n\"$0\" &\nexit 0\n");
-    one.site.script(
-        "matlab",
-        "
-        #!/bin/sh
-        trap '' TERM
-        for chain in 1 2 3 4; do \"${0%matlab}forks\" & done
-        exec cat
-        ",
-    );
-    let forks = one.site.path("bin/forks");
-    Scene::meet(&[&one, &two]);
-    let _tree = one.test().args(["run", "--hold", "tree", "--", "matlab"]).spawn();
+    let scripts = |one: &Host| {
+        one.site.script("forks", "#!/bin/sh\ntrap '' TERM\nsleep 0.02\n\"$0\" &\nexit 0\n");
+        one.site.script(
+            "matlab",
+            "
+            #!/bin/sh
+            trap '' TERM
+            for chain in 1 2 3 4; do \"${0%matlab}forks\" & done
+            exec cat
+            ",
+        );
+    };
+    let stop = "on_lost = \"stop\"\nhold = \"tree\"";
+    let mut pair = Pair::of(Scene::new(stop, None).with("12s"), scripts);
+    let forks = pair.one.site.path("bin/forks");
     eventually("it forks", || (running(&forks) > 0).then_some(()));
-    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
-    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
-    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
-    way.cut(true);
-    second.write_line("it runs");
-    assert_eq!(second.read_line(), "it runs\n");
+    pair.way.cut(true);
+    pair.second_runs();
     assert_eq!(running(&forks), 0, "what is below the first launch goes on");
 }
 
@@ -96,23 +161,28 @@ fn running(script: &std::path::Path) -> usize {
 }
 
 /// "`keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit
-/// if others have them, so that the count is honest."
+/// if others have them, so that the count is honest": after a cut, and where the agent did not run. What the
+/// host has is protected again.
 #[test]
 fn a_program_goes_on_and_is_counted_again() {
     needs_etcd!();
-    let etcd = Etcd::new();
-    let [one, two] = hosts_with(&etcd, TTL, &seats(1, ""), ["lab1", "lab2"]);
-    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
-    // The agent is stopped rather than cut off: to others it is the same.
-    one.agent.signal(Signal::SIGSTOP);
-    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
-    second.write_line("it runs");
-    assert_eq!(second.read_line(), "it runs\n");
-    one.agent.signal(Signal::SIGCONT);
-    eventually("both are counted", || (held(&two) == 2 && held(&one) == 2).then_some(()));
-    running.wait_for_echo();
-    drop(running);
-    eventually("one is counted", || (held(&two) == 1).then_some(()));
+    let cut = |pair: &Pair, is_away| pair.way.cut(is_away);
+    let stop = |pair: &Pair, is_away: bool| {
+        pair.one.agent.signal(if is_away { Signal::SIGSTOP } else { Signal::SIGCONT });
+    };
+    for away in [&cut as &dyn Fn(&Pair, bool), &stop] {
+        let mut pair = Pair::of(Scene::new("", None).with(MISSED), |_| ());
+        away(&pair, true);
+        pair.second_runs();
+        pair.first.wait_for_echo();
+        away(&pair, false);
+        eventually("both are counted", || (held(&pair.two) == 2 && held(&pair.one) == 2).then_some(()));
+        pair.second.kill();
+        eventually("one is counted", || (held(&pair.two) == 1).then_some(()));
+        pair.two.test().args(AT_ONCE).status(75);
+        pair.first.signal(Signal::SIGKILL);
+        eventually("none is counted", || (pair.scene.slots() == 0).then_some(()));
+    }
 }
 
 /// A launch that waits on a host that was taken for gone "goes on waiting": its place is there again for all to

@@ -1,6 +1,7 @@
 //! "With `keeper = \"site\"` the same policy holds over all hosts": real members of etcd, and hosts with a
 //! name and an agent of their own.
 
+mod absence;
 mod certificates;
 mod crowd;
 mod death;

@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::{held, listed, status, waiting};
-use crate::support::{Ending, Host, Running, eventually, needs_etcd, state_of};
+use crate::support::{Ending, Host, Running, eventually, is_alive, needs_etcd};
 
 fn holds(host: &Host) -> Running {
     host.test().args(["run", "--", "matlab"]).spawn()
@@ -15,10 +15,6 @@ fn waits(host: &Host) -> Running {
 /// On which host the first slot is, as another one lists it.
 fn host_of_slot(by: &Host) -> String {
     listed(by)[0]["holders"][0]["host"].as_str().unwrap_or_default().to_owned()
-}
-
-fn is_alive(launch: &Running) -> bool {
-    state_of(launch.pid()).is_some_and(|state| state != 'Z')
 }
 
 /// A host that gets another name while its agent runs is the same host until the agent is restarted, and with
@@ -45,7 +41,10 @@ fn a_host_that_is_renamed_keeps_its_slots_and_places() {
         let keys = scene.etcd.control(&["get", "--prefix", "--keys-only", &format!("{}g/", scene.prefix)])?;
         (!keys.contains("g/lab1\n")).then_some(())
     });
-    assert!(is_alive(&holder) && is_alive(&first) && is_alive(&second), "nobody was ended or refused");
+    assert!(
+        [&holder, &first, &second].iter().all(|launch| is_alive(launch.pid())),
+        "nobody was ended or refused"
+    );
     assert_eq!((held(&two), scene.slots()), (1, 1));
     assert_eq!(scene.tickets(0)[0], tickets[0], "who came first is the first");
     drop(holder);
@@ -84,7 +83,7 @@ fn twins_get_nothing_and_lose_nothing() {
         (lasts > 15.0).then_some(())
     });
     assert!(scene.has_the_slot_of(taken), "the slot is as it was");
-    assert!(is_alive(&holder));
+    assert!(is_alive(holder.pid()));
     drop(holder);
     eventually("the slot is free", || (scene.slots() == 0).then_some(()));
     drop(twin);

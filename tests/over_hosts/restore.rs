@@ -2,7 +2,7 @@
 //! in until they are there again.
 
 use super::upkeep::slots;
-use super::{held, seats, status, waiting};
+use super::{TTL, held, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd};
 
 /// Longer than a test takes: nobody is given up meanwhile.
@@ -104,4 +104,61 @@ fn after_a_restore_the_site_goes_on() {
     drop(running);
     waits.write_line("it runs");
     assert_eq!(waits.read_line(), "it runs\n");
+}
+
+/// Programs that are to be stopped when the site is lost are not stopped because a backup gives their slots
+/// to somebody else, who may be gone: nobody is let in meanwhile.
+#[test]
+fn after_a_restore_nobody_is_stopped_for_a_slot_of_the_backup() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let settings = etcd.settings(&Etcd::prefix(), ENDLESS);
+    let host = |name| Host::new(name, &seats(1, "on_lost = \"stop\""), &settings);
+    let (one, mut two) = (host("lab1"), host("lab2"));
+    let prefix = prefix_of(&two);
+    let before = two.test().args(["run", "--", "matlab"]).spawn();
+    let saved = etcd.save();
+    drop(before);
+    eventually("the slot is free", || slots(&etcd, &prefix).is_empty().then_some(()));
+    let mut running = one.test().args(["run", "--wait", "forever", "--", "matlab"]).spawn();
+    // Whose slot it is in the backup is not there to say that it has ended.
+    two.agent.signal(nix::sys::signal::Signal::SIGKILL);
+    etcd.restore(&saved, "another");
+    eventually("the other one is written down, too", || (slots(&etcd, &prefix).len() == 2).then_some(()));
+    assert!(running.answers(), "it was stopped");
+    two.restart();
+    eventually("what has ended is gone", || (slots(&etcd, &prefix).len() == 1).then_some(()));
+    assert!(running.answers(), "it was stopped");
+}
+
+/// For how long a host gives no slots, as it tells a launch.
+fn held_back_for(host: &Host) -> u64 {
+    eventually("it is told why", || {
+        let said = host.test().args(AT_ONCE).outcome().stderr;
+        said.split_once("for about ")?.1.split_once(" s more")?.0.parse().ok()
+    })
+}
+
+/// "Until each host has written down again what it holds": for the longest ttl of a host that is known, be it
+/// from the backup or from the time before.
+#[test]
+fn after_a_restore_nobody_is_let_in_before_the_longest_ttl_is_over() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let prefix = Etcd::prefix();
+    let host = |name, ttl| Host::new(name, &seats(1, ""), &etcd.settings(&prefix, ttl));
+    let (one, two) = (host("lab1", "10m"), host("lab2", TTL));
+    let saved = etcd.save();
+    let three = host("lab3", "20m");
+    let is_known = |name: &str| {
+        let hosts = status(&two)["site"]["hosts"].as_array().cloned().unwrap_or_default();
+        hosts.iter().any(|host| host["host"] == name)
+    };
+    eventually("all are known", || (is_known("lab1") && is_known("lab3")).then_some(()));
+    for host in [&one, &three] {
+        host.agent.signal(nix::sys::signal::Signal::SIGKILL);
+    }
+    etcd.restore(&saved, "another");
+    assert!(held_back_for(&host("lab4", TTL)) > 500, "the backup names a longer ttl");
+    assert!(held_back_for(&two) > 1000, "there was a host with a longer ttl");
 }

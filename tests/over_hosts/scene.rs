@@ -29,6 +29,16 @@ impl Scene {
         Self { policy: seats(limit, ""), ..self }
     }
 
+    /// Where `sleeper` needs a seat, too.
+    pub(super) fn with_sleepers(self) -> Self {
+        Self { policy: self.policy.replace("\"matlab\"", "\"matlab\", \"sleeper\""), ..self }
+    }
+
+    /// Where the agents that come from now on have a fault.
+    pub(super) fn with_fault(self, fault: Option<&'static str>) -> Self {
+        Self { fault, ..self }
+    }
+
     /// With this ttl.
     pub(super) fn with(self, ttl: &'static str) -> Self {
         Self { ttl, ..self }

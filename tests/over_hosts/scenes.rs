@@ -4,18 +4,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nix::sys::signal::Signal;
 
+use super::loss::Pair;
 use super::scene::Scene;
 use super::{TTL, held, listed, status, waiting};
-use crate::support::{Ending, Etcd, Host, Mishap, eventually, needs_etcd, state_of};
+use crate::support::{Ending, Etcd, Host, Mishap, eventually, is_alive, needs_etcd};
 
 fn is_connected(host: &Host) -> bool {
     status(host)["site"]["connected"] == true
-}
-
-fn is_alive(pid: i32) -> bool {
-    state_of(pid).is_some_and(|state| state != 'Z')
 }
 
 pub(super) const AT_ONCE: [&str; 5] = ["run", "-q", "-n", "--", "matlab"];
@@ -82,11 +78,12 @@ pub(super) fn joins_a_full_line(fault: Option<&'static str>) -> bool {
     joins
 }
 
-/// Somebody waits on one host for what ends on another: whether it gets its turn.
+/// Somebody waits on one host, which may have a fault, for what ends on another: whether it gets its turn.
 pub(super) fn has_its_turn(fault: Option<&'static str>) -> bool {
-    let scene = Scene::new("", fault);
+    let scene = Scene::new("", None);
     let (one, _way) = scene.host("lab1");
     let holder = one.test().args(["run", "--", "matlab"]).spawn();
+    let scene = scene.with_fault(fault);
     let (two, _way) = scene.host("lab2");
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));
     // Who does not hear of it gets no turn at all.
@@ -122,16 +119,10 @@ pub(super) fn takes(fault: Option<&'static str>) -> usize {
 pub(super) fn both_run(fault: Option<&'static str>) -> usize {
     // A sound agent has the more time to end what it has lost, and need not be scheduled at once.
     let scene = Scene::new("on_lost = \"stop\"", fault).with(if fault.is_some() { TTL } else { "12s" });
-    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
-    Scene::meet(&[&one, &two]);
-    let running = one.test().args(["run", "--", "matlab"]).spawn();
-    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
-    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
-    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
-    way.cut(true);
-    second.write_line("it runs");
-    assert_eq!(second.read_line(), "it runs\n");
-    1 + usize::from(is_alive(running.pid()))
+    let mut pair = Pair::of(scene, |_| ());
+    pair.way.cut(true);
+    pair.second_runs();
+    1 + usize::from(is_alive(pair.first.pid()))
 }
 
 /// "Each wanted slot key does not exist": what a host has not heard of counts all the same.
@@ -209,31 +200,6 @@ fn a_launch_costs_two_transactions() {
     };
     // On a slow machine a lease may be lost in between, which costs something too.
     assert!((0..5).any(|_| cost() == 2), "{} transactions", cost());
-}
-
-/// "`keep`: honest counts after the return", when the network was cut; and what the host had is protected
-/// again.
-#[test]
-fn a_host_that_was_cut_off_is_counted_when_it_is_back() {
-    needs_etcd!();
-    let scene = Scene::new("", None).with("6s");
-    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
-    Scene::meet(&[&one, &two]);
-    let running = one.test().args(["run", "--", "matlab"]).spawn();
-    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
-    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
-    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
-    way.cut(true);
-    second.write_line("it runs");
-    assert_eq!(second.read_line(), "it runs\n");
-    assert!(is_alive(running.pid()));
-    way.cut(false);
-    eventually("both are counted", || (held(&two) == 2 && held(&one) == 2).then_some(()));
-    drop(second);
-    eventually("one is counted", || (held(&two) == 1).then_some(()));
-    two.test().args(AT_ONCE).status(75);
-    running.signal(Signal::SIGKILL);
-    eventually("none is counted", || (held(&two) == 0).then_some(()));
 }
 
 /// Whoever comes to a line while the key of its host turns out to be another one keeps its number.

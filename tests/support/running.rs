@@ -17,6 +17,11 @@ pub(crate) fn state_of(pid: i32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
+/// Whether a process is there, and has not ended.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    state_of(pid).is_some_and(|state| state != 'Z')
+}
+
 /// The guard of a command in the background.
 #[must_use = "the command is killed when its guard is dropped"]
 pub(crate) struct Running {

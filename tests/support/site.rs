@@ -102,6 +102,15 @@ impl Site {
         self.system_file("policy.toml", &whole_policy(text));
     }
 
+    /// A host with a policy of the system's, a directory of its own over `/run`, and a user ann.
+    pub(crate) fn of_system(policy: &str) -> Self {
+        let site = Self::new();
+        site.account("ann", &[]);
+        site.directory_over_run();
+        site.system_policy(policy);
+        site
+    }
+
     /// Writes a file below `/etc/rungate`, as the commands of this site see it.
     pub(crate) fn system_file(&self, name: &str, text: &str) {
         self.make_etc();

@@ -13,10 +13,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::thread;
 use std::time::Instant;
@@ -202,17 +202,22 @@ impl Test {
         let stdin = child.stdin.take();
         let text = self.stdin.clone();
         let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(&text)));
+        // Read while it runs: one that has more to say than a pipe holds would never end.
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdout, stderr) = (thread::spawn(|| whole(stdout)), thread::spawn(|| whole(stderr)));
         let deadline = if self.program == self.site.rungate() { DEADLINE } else { DEADLINE_OF_OTHERS };
-        if !ends_within(deadline, &child) {
+        let is_late = !ends_within(deadline, &child);
+        if is_late {
             child.kill().expect("kill a child");
-            let output = child.wait_with_output().expect("a killed child ends");
-            panic!(
-                "still running after {deadline:?}: {:?}\n{}",
-                self.arguments,
-                String::from_utf8_lossy(&output.stderr)
-            );
         }
-        let output = child.wait_with_output().expect("a child that ended can be reaped");
+        let status = child.wait().expect("a child that ended can be reaped");
+        let [stdout, stderr] =
+            [stdout, stderr].map(|reader| reader.join().expect("the reader does not panic"));
+        if is_late {
+            let stderr = String::from_utf8_lossy(&stderr);
+            panic!("still running after {deadline:?}: {:?}\n{stderr}", self.arguments);
+        }
+        let output = Output { status, stdout, stderr };
         // A program that did not read all of it broke the pipe, which is its right.
         let _ = writer.join().expect("the writer does not panic");
         Outcome::new(output)
@@ -315,6 +320,13 @@ fn signals_are_ignored() -> bool {
         (1..32).any(|signal| signal != Signal::SIGPIPE as i32 && ignored >> (signal - 1) & 1 == 1)
     });
     *IGNORED
+}
+
+/// Everything that a program writes there.
+fn whole(pipe: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pipe.map(|mut pipe| pipe.read_to_end(&mut bytes).expect("a pipe can be read"));
+    bytes
 }
 
 impl Site {

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::{Site, etcd::Condition};
+use super::{Site, announcement::log, etcd::Condition, key::Key};
 use crate::{
+    escape::visible,
     keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble},
     sys::process,
 };
@@ -45,9 +46,46 @@ impl Site {
         if let (Some(text), Some((lasts, _))) = (self.why_held_back(), self.is_held_back()) {
             return Some(AboutTrouble { text, advice: None, lasts });
         }
-        let (trouble, since) = self.trouble.as_ref()?;
+        let Some((trouble, since)) = self.trouble.as_ref() else { return self.about_unreadable_slots() };
         let advice = trouble.advice().map(str::to_owned);
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
+    }
+
+    /// A slot whose value nobody can read is held for ever: no host knows it for its own.
+    fn about_unreadable_slots(&self) -> Option<AboutTrouble> {
+        let (since, keys) = &self.unreadable;
+        let first = keys.first()?;
+        let text = match keys.len() {
+            1 => format!(
+                "nobody can read who holds a slot: {} has a value that no agent writes",
+                visible(first)
+            ),
+            count => format!(
+                "nobody can read who holds {count} slots: {}, and others, have values that no agent writes",
+                visible(first)
+            ),
+        };
+        let advice = format!("if no program of the site runs for it: etcdctl del {}", visible(first));
+        Some(AboutTrouble { text, advice: Some(advice), lasts: since.elapsed() })
+    }
+
+    /// Sees which slots those are.
+    pub(super) fn look_for_unreadable_slots(&mut self) {
+        let slots = self.mirror.tables().flat_map(|(table, of)| of.slots.iter().map(move |at| (table, at)));
+        let unreadable = slots.filter(|(_, (_, at))| at.record.is_none());
+        let keys: BTreeSet<String> =
+            unreadable.map(|(table, (slot, _))| self.keys.name(&Key::Slot(table.clone(), *slot))).collect();
+        if self.unreadable.1.is_empty() {
+            self.unreadable.0 = Instant::now();
+        }
+        for key in keys.difference(&self.unreadable.1) {
+            log(&format!(
+                "nobody can read who holds the slot {}; if no program of the site runs for it: etcdctl del {}",
+                visible(key),
+                visible(key)
+            ));
+        }
+        self.unreadable.1 = keys;
     }
 
     fn about_hosts(&self, now: Duration) -> Vec<AboutHost> {

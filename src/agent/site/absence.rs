@@ -118,13 +118,15 @@ impl Site {
     }
 
     fn clear(&mut self, host: &str, absence: Absence) {
-        if self.works.values().any(|work| matches!(work, Work::Clear(other) if other == host)) {
+        let of_host = Key::Host(host.to_owned());
+        if self.is_busy_with(&of_host) {
             return;
         }
-        let keys: Vec<(String, i64)> = self.keys_of(|of, _| of == host).take(AT_ONCE).collect();
+        let keys = self.keys_of(|of, _| of == host).take(AT_ONCE);
+        let keys: Vec<(String, i64)> = keys.map(|(key, revision)| (self.keys.name(&key), revision)).collect();
         let written = self.keys.name(&Key::Written(host.to_owned()));
         let mut compares = vec![
-            Compare::Absent(self.keys.name(&Key::Host(host.to_owned()))),
+            Compare::Absent(self.keys.name(&of_host)),
             Compare::ChangedAt(written.clone(), absence.written),
         ];
         // Another host may have deleted them before, and a slot be somebody else's by now.
@@ -136,29 +138,29 @@ impl Site {
         } else {
             keys.into_iter().map(|(key, _)| Operation::Delete(key)).collect()
         };
-        self.send(Work::Clear(host.to_owned()), Transaction { compares, operations });
+        self.send(Work::Aside(of_host), Transaction { compares, operations });
     }
 
     /// The slots, tickets and notices of these hosts and agents, each with its revision.
     pub(super) fn keys_of(
         &self,
         is_wanted: impl Fn(&str, &AgentId) -> bool,
-    ) -> impl Iterator<Item = (String, i64)> {
+    ) -> impl Iterator<Item = (Key, i64)> {
         let mut keys = Vec::new();
         for (table, of) in self.mirror.tables() {
             for (slot, At { revision, record }) in &of.slots {
                 if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
-                    keys.push((self.keys.name(&Key::Slot(table.clone(), *slot)), *revision));
+                    keys.push((Key::Slot(table.clone(), *slot), *revision));
                 }
             }
             for (number, At { revision, record }) in &of.tickets {
                 if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
-                    keys.push((self.keys.name(&Key::Ticket(table.clone(), *number)), *revision));
+                    keys.push((Key::Ticket(table.clone(), *number), *revision));
                 }
             }
             for (slot, At { revision, record }) in &of.notices {
                 if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
-                    keys.push((self.keys.name(&Key::Notice(table.clone(), *slot)), *revision));
+                    keys.push((Key::Notice(table.clone(), *slot), *revision));
                 }
             }
         }

@@ -1,24 +1,24 @@
 //! Slots of the site for a launch: what was decided in memory is proved by a transaction, and counts only
 //! then. Where something has changed meanwhile the launch is decided anew, as soon as the mirror shows what.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use super::{
     Site,
-    etcd::{Compare, Done, Operation, Range, Transaction, Trouble},
+    difference::Value,
+    etcd::{Compare, Done, Operation, Transaction, Trouble},
     key::Key,
     proof::{self, Taking},
-    record::{SlotRecord, bytes, read},
-    ticket_keys::Tickets,
+    record::SlotRecord,
     work::{Admission, Work},
 };
 use crate::{
     agent::{
-        holding::{Holding, OfSite},
-        order::Order,
-        saved::SavedStamps,
+        ledger::holding::{Holding, OfSite},
+        ledger::state::SavedStamps,
+        request::AcquireRequest,
         service::Service,
-        session::Stage,
+        session::{Event, Session},
     },
     deliberate_fault::DeliberateFault,
     keeper::{
@@ -33,7 +33,7 @@ use crate::{
 impl Service {
     /// Makes ready for a look at tables of the site: the launch gets its number, and searches where no other
     /// host begins.
-    pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &Order) {
+    pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &AcquireRequest) {
         let (Some(site), Some(session)) = (&mut self.site, self.sessions.get_mut(&session)) else { return };
         for name in order.tables_of_site() {
             // What the mirror says is shown as soon as it has changed, and not for each look.
@@ -53,7 +53,7 @@ impl Service {
     }
 
     /// Has it proved that a launch may have what it got in memory.
-    pub(in crate::agent) fn prove(&mut self, session_number: u64, order: Order, holding: Holding) {
+    pub(in crate::agent) fn prove(&mut self, session_number: u64, order: AcquireRequest, holding: Holding) {
         let Some(site) = &mut self.site else { return };
         let Some(registration) = site.registration else {
             return self.rest(session_number, order, holding);
@@ -83,23 +83,27 @@ impl Service {
         }
         compares.push(Compare::ChangedAt(site.key_of_host(), registration));
         compares.push(site.proof_of_name());
-        let mut operations = Vec::new();
+        let mut writes: Vec<(Key, Option<Value>)> = Vec::new();
         for taking in &takings {
-            operations.extend(site.puts(taking, &holding, launch));
+            writes.extend(site.slots_of(taking, &holding, launch));
             if let (Some(_), Some(table)) = (taking.stamps, holding.table(&taking.table)) {
                 let stamps = SavedStamps::of(table, holding.saved.uid);
-                operations
-                    .push(Operation::Put(site.keys.name(&Key::Stamps(taking.table.clone())), bytes(&stamps)));
+                writes.push((Key::Stamps(taking.table.clone()), Some(Value::Stamps(stamps))));
             }
         }
-        let tickets = site.tickets.get(&session_number).map(Tickets::all_written).unwrap_or_default();
-        let ticket = |(table, number)| Operation::Delete(site.keys.name(&Key::Ticket(table, number)));
-        operations.extend(tickets.into_iter().map(ticket));
-        session.stage = Stage::Proved;
+        let tickets = site.own.places.get(&session_number).map(|place| place.keys.clone());
+        writes.extend(tickets.into_iter().flatten().map(|ticket| (ticket, None)));
+        let operations = writes.iter().map(|(key, value)| match (site.keys.name(key), value) {
+            (name, Some(value)) => Operation::Put(name, value.bytes()),
+            (name, None) => Operation::Delete(name),
+        });
+        let operations = operations.collect();
+        session.on(Event::Proves);
         let since = *session.place.resting.get_or_insert_with(Instant::now);
         let (order, generation) = (Some(order), site.origin.generation);
-        let admission = Admission { session: session_number, order, since, holding, launch, generation };
-        site.send(Work::Admit(Box::new(admission)), Transaction { compares, operations });
+        let session = session_number;
+        let admission = Admission { session, order, since, holding, launch, generation, writes };
+        site.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
     }
 
     /// What came of the proof.
@@ -116,62 +120,32 @@ impl Service {
                 }
                 // It may have been done, and may still be: nothing is told by a look until it can no longer
                 // be.
-                site.unclear.push(Work::Admit(Box::new(admission)));
+                site.unclear.push(admission);
                 site.register_anew();
             }
         }
     }
 
-    /// What was found of a proof whose answer did not come, now that it can no longer be carried out.
-    pub(super) fn settled(&mut self, admission: Admission, result: Result<Done, Trouble>) {
-        let Some(site) = &mut self.site else { return };
-        match result {
-            Ok(done) if done.holds => {
-                let is_own = |pair: &super::etcd::Pair| {
-                    let record = read::<SlotRecord>(&pair.value);
-                    let is_own = |record: &SlotRecord| {
-                        record.launch == admission.launch
-                            && record.is_of(&site.agent, &admission.holding.saved)
-                    };
-                    record.as_ref().is_some_and(is_own)
-                };
-                match done.read.iter().flatten().find(|pair| is_own(pair)).map(|pair| pair.revision) {
-                    Some(revision) => self.admitted(admission, revision),
-                    None => self.conflict(admission),
-                }
-            }
-            // The host's key was written anew once more: it is read soon, by what is known of that then.
-            Ok(_) => site.unclear.push(Work::Admit(Box::new(admission))),
-            Err(trouble) => {
-                site.note(trouble);
-                site.unclear.push(Work::Admit(Box::new(admission)));
-                site.register_anew();
-            }
-        }
-    }
-
-    /// Reads what became of everything of which that is not known, now that nothing older can be carried out.
+    /// Sees what became of proofs whose answers did not come, as soon as the mirror has everything that was
+    /// done.
     pub(super) fn settle(&mut self) {
         let Some(site) = &mut self.site else { return };
-        let Some(registration) = site.registration else { return };
-        for work in std::mem::take(&mut site.unclear) {
-            match work {
-                Work::Admit(admission) | Work::Settle(admission) => {
-                    let reads = admission.holding.held.iter().flat_map(|held| {
-                        let table = name_on_site(held.table().name()).map(str::to_owned);
-                        let slots = table.map(|table| (table, held.slots().to_vec()));
-                        slots.into_iter().flat_map(|(table, slots)| {
-                            slots.into_iter().map(move |slot| Key::Slot(table.clone(), slot))
-                        })
-                    });
-                    let reads = reads.map(|key| Operation::Read(Range::key(site.keys.name(&key))));
-                    let transaction = Transaction {
-                        compares: vec![Compare::ChangedAt(site.key_of_host(), registration)],
-                        operations: reads.collect(),
-                    };
-                    site.send(Work::Settle(admission), transaction);
+        if !site.has_settled() {
+            return;
+        }
+        for admission in std::mem::take(&mut site.unclear) {
+            let Some(site) = &self.site else { return };
+            let is_own = |key: &Key| match site.present(key)?.value? {
+                Value::Slot(record) => {
+                    let is_own = record.is_of(&site.agent, &admission.holding.saved);
+                    (record.launch == admission.launch && is_own).then_some(site.mirror.revision())
                 }
-                work => site.again.push(work),
+                _ => None,
+            };
+            let revision = admission.slots().find_map(is_own);
+            match revision {
+                Some(revision) => self.admitted(admission, revision),
+                None => self.conflict(admission),
             }
         }
     }
@@ -180,13 +154,18 @@ impl Service {
     fn admitted(&mut self, admission: Admission, revision: i64) {
         let Some(site) = &mut self.site else { return };
         let is_of_now = site.is_of_now(&admission);
-        let Admission { session, order, since: _, mut holding, launch, generation: _ } = admission;
-        holding.of_site = Some(OfSite { launch, revision });
+        let Admission { session, order, since: _, mut holding, launch, generation: _, writes } = admission;
+        holding.of_site = Some(OfSite { launch });
+        for (key, value) in &writes {
+            if let (Key::Slot(..), Some(value)) = (key, value) {
+                site.own.want(key.clone(), value.clone());
+            }
+        }
+        site.own.has_written(revision, writes);
         site.trouble = None;
         site.resting.remove(&session);
         let is_open = site.is_open() && is_of_now;
-        let is_there =
-            matches!(self.sessions.get(&session), Some(known) if matches!(known.stage, Stage::Proved));
+        let is_there = self.sessions.get(&session).is_some_and(Session::is_proving);
         let Some(order) = order.filter(|_| is_there) else { return self.free_at_site(holding, false) };
         if !is_open {
             // A program is started only while nobody can take its host for gone.
@@ -196,8 +175,6 @@ impl Service {
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<_>>();
         self.grant(session, holding);
         self.write_tickets(session);
-        self.flush(session);
-        self.go_on(session, Ok(()));
         self.serve(&tables);
     }
 
@@ -214,7 +191,7 @@ impl Service {
     }
 
     /// Lets a launch wait until something has changed, without what was not proved.
-    fn rest(&mut self, session: u64, order: Order, holding: Holding) {
+    fn rest(&mut self, session: u64, order: AcquireRequest, holding: Holding) {
         let tables = self.withdraw(holding);
         self.rest_without(session, order);
         self.serve(&tables);
@@ -237,7 +214,7 @@ impl Service {
 
 impl Site {
     /// What is taken of one table, if it is the site's.
-    fn taking(&self, order: &Order, held: &memory::Held) -> Option<Taking> {
+    fn taking(&self, order: &AcquireRequest, held: &memory::Held) -> Option<Taking> {
         let local = held.table().name();
         let name = name_on_site(local)?;
         let slots = held.slots().to_vec();
@@ -253,10 +230,23 @@ impl Site {
         Some(Taking { table: name.to_owned(), slots, limit, held: Occupancy::of(held), stamps })
     }
 
-    fn puts(&self, taking: &Taking, holding: &Holding, launch: u64) -> Vec<Operation> {
+    fn slots_of(&self, taking: &Taking, holding: &Holding, launch: u64) -> Vec<(Key, Option<Value>)> {
         let rule = holding.rule_on(&taking.table);
-        let record = bytes(&SlotRecord::of(&holding.saved, rule, &self.host, &self.agent, launch));
-        let key = |slot: &u64| self.keys.name(&Key::Slot(taking.table.clone(), *slot));
-        taking.slots.iter().map(|slot| Operation::Put(key(slot), record.clone())).collect()
+        let record = SlotRecord::of(&holding.saved, rule, &self.host, &self.agent, launch);
+        let slot = |slot: &u64| (Key::Slot(taking.table.clone(), *slot), Some(Value::Slot(record.clone())));
+        taking.slots.iter().map(slot).collect()
+    }
+
+    /// The keys that are being changed by a proof, or may have been.
+    pub(super) fn keys_in_proof(&self) -> BTreeSet<Key> {
+        let works = self.works.values().filter_map(|work| match work {
+            Work::Take(admission) => Some(&**admission),
+            _ => None,
+        });
+        works
+            .chain(&self.unclear)
+            .flat_map(|admission| &admission.writes)
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 }

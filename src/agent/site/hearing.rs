@@ -22,6 +22,9 @@ use crate::{
 /// So many reports are heard before somebody else is.
 const MOST_AT_ONCE: usize = 1000;
 
+/// How often all keys of this host are looked at.
+const ALL_AGAIN: Duration = Duration::from_millis(500);
+
 /// Whom it concerns what was heard, the fewest first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Heard {
@@ -65,10 +68,11 @@ impl Service {
             }
             Heard::Time | Heard::All => {
                 self.put_right();
-                self.clean_up();
+                self.look_at_all_in_time(heard == Heard::All);
                 self.wake(has_changed);
             }
         }
+        self.reconcile();
     }
 
     fn heard(&mut self, report: Report) -> Heard {
@@ -77,9 +81,7 @@ impl Service {
             Report::Registered { revision, generation, sent } => {
                 site.registration = Some(revision);
                 site.registered = sent;
-                site.doubt_tickets();
                 if self.confirm(sent, generation) {
-                    self.settle();
                     return Heard::All;
                 }
             }
@@ -136,10 +138,8 @@ impl Service {
             Report::Condition(condition) => site.condition = Some(condition),
             Report::Tick => {
                 site.look_for_absent();
-                site.look_at_name();
+                site.own.try_again();
                 self.end_what_is_lost();
-                self.settle();
-                self.do_again();
                 return Heard::Time;
             }
         }
@@ -171,21 +171,19 @@ impl Service {
         let result = result.and_then(|done| if is_of_now { Ok(done) } else { Err(Trouble::replaced()) });
         let was_done = result.as_ref().is_ok_and(|done| done.holds);
         match work {
-            Work::Admit(admission) => self.proved(*admission, result),
-            Work::Settle(admission) => self.settled(*admission, result),
-            Work::Free(freeing) => self.freed(freeing, result),
-            Work::Line(session, wanted) => self.wrote_tickets(session, wanted, result),
-            Work::Clear(_) | Work::Notice(..) => {}
-            Work::Retake(holding, ..) => self.took_anew(holding, result),
-            Work::Name(record) => self.named(record, result),
+            Work::Take(admission) => self.proved(*admission, result),
+            Work::Join { launch, under, tickets } => self.joined(launch, under, tickets, result),
+            Work::Keep(changes) => self.reconciled(changes, result),
+            Work::Aside(_) => {}
         }
         if was_done { Heard::Answer } else { Heard::Nothing }
     }
 
     /// The mirror has changed: so do the tables in memory, and whoever waits for them looks.
-    fn changed(&mut self, Changed { tables, hosts }: Changed) -> Heard {
+    fn changed(&mut self, Changed { tables, hosts, keys }: Changed) -> Heard {
         let Some(site) = &mut self.site else { return Heard::Nothing };
         site.stirred.extend(tables);
+        site.own.have_changed(keys);
         if !hosts.is_empty() {
             site.look_for_absent();
             site.look_who_is_reachable();
@@ -213,38 +211,28 @@ impl Service {
         self.look_again_after(to_look);
     }
 
-    /// Compares what is here with what is there.
+    /// Does what may be possible now.
     fn put_right(&mut self) {
-        self.look_for_missing();
+        self.settle();
         self.is_complete();
         let to_look = self.see_notices();
         self.look_again_after(to_look);
         self.write_notices();
         self.answer_notices();
         self.see_restored_tickets();
+        if let Some(site) = &mut self.site {
+            site.look_at_name();
+        }
     }
 
-    /// Compares everything with what is there, whether it has changed or not.
-    fn clean_up(&mut self) {
-        self.clear_leftovers();
-        self.write_all_tickets();
-    }
-
-    /// Does again what could not be done.
-    fn do_again(&mut self) {
+    /// Compares everything with what is there, whether it has changed or not: now and then, and at once where
+    /// nobody knows what was done.
+    fn look_at_all_in_time(&mut self, at_once: bool) {
         let Some(site) = &mut self.site else { return };
-        for work in std::mem::take(&mut site.again) {
-            match work {
-                Work::Free(freeing) => site.free(freeing),
-                // Everything else is found to be missing by itself.
-                Work::Admit(_)
-                | Work::Settle(_)
-                | Work::Line(..)
-                | Work::Clear(_)
-                | Work::Retake(..)
-                | Work::Notice(..)
-                | Work::Name(_) => {}
-            }
+        if at_once || site.looked.is_none_or(|looked| looked.elapsed() > ALL_AGAIN) {
+            site.looked = Some(Instant::now());
+            site.look_for_unreadable_slots();
+            self.look_at_all_keys();
         }
     }
 }

@@ -4,22 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
-    PATIENCE, Site, TICK,
-    announcement::log,
-    etcd::{Compare, Done, Operation, Transaction, Trouble},
-    key::Key,
-    record::{SlotRecord, bytes},
-    work::Work,
-};
+use super::{PATIENCE, Site, TICK, announcement::log};
 use crate::{
-    agent::{alive::Alive, holding::Holding, service::Service},
+    agent::{alive::Alive, ledger::holding::Holding, service::Service},
     deliberate_fault::DeliberateFault,
     sys::process,
-    terms::{
-        location::{name_on_site, table_of_site},
-        on_lost::OnLost,
-    },
+    terms::{location::table_of_site, on_lost::OnLost},
 };
 
 /// So often it is looked at once for processes that are to be killed.
@@ -31,12 +21,6 @@ impl Site {
     pub(super) fn ends_at(&self) -> Option<(Duration, Duration)> {
         let deadline = self.deadline()?;
         Some((deadline.saturating_sub(self.ttl / 4), deadline.saturating_sub(self.ttl / 10)))
-    }
-
-    /// Whether the key of a slot is being written for a holding.
-    fn is_retaking(&self, number: u64, name: &str, slot: u64) -> bool {
-        let mut works = self.works.values();
-        works.any(|work| matches!(work, Work::Retake(of, table, again) if (*of, *again) == (number, slot) && table == name))
     }
 
     /// Says in the log that this host is about to lose the site, or never reached it.
@@ -112,117 +96,23 @@ impl Service {
         }
     }
 
-    /// Compares what this host holds with what the mirror says, and takes anew what is missing there.
-    pub(super) fn look_for_missing(&mut self) {
-        let Some(site) = &self.site else { return };
-        if site.registration.is_none() || !site.mirror.is_known() {
-            return;
-        }
-        let (mut missing, mut found, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, holding) in self.ledger.holdings() {
-            for held in holding.held.iter().filter(|held| !held.is_shared()) {
-                let Some(name) = name_on_site(held.table().name()) else { continue };
-                for slot in held.slots() {
-                    let at = site.mirror.table(name).and_then(|table| table.slots.get(slot));
-                    let own = at.filter(|at| {
-                        at.record.as_ref().is_some_and(|record| record.is_of(&site.agent, &holding.saved))
-                    });
-                    let taken = holding.of_site.map_or(0, |of_site| of_site.revision);
-                    match own {
-                        Some(at) if at.record.as_ref().is_some_and(|record| record.host != site.host) => {
-                            renamed.push((*number, name.to_owned(), *slot, at.revision));
-                        }
-                        Some(at) if at.revision > taken => found.push((*number, at.revision)),
-                        Some(_) => {}
-                        None if taken > site.mirror.revision() => {}
-                        None => missing.push((*number, name.to_owned(), *slot)),
-                    }
-                }
-            }
-        }
-        for (number, revision) in found {
-            if let Some(of_site) =
-                self.ledger.holding_mut(number).and_then(|holding| holding.of_site.as_mut())
-            {
-                of_site.revision = of_site.revision.max(revision);
-            }
-        }
-        for (number, name, slot) in missing {
-            self.take_anew(number, &name, slot);
-        }
-        for (number, name, slot, revision) in renamed {
-            self.retake(number, &name, slot, revision);
-        }
-    }
-
-    /// Takes a slot that is missing anew: the same, or where somebody else has that another one, whatever the
-    /// limit.
-    fn take_anew(&mut self, number: u64, name: &str, slot: u64) {
-        let Some(site) = &mut self.site else { return };
-        if site.is_retaking(number, name, slot) {
-            return;
-        }
-        let is_taken = site.mirror.table(name).is_some_and(|table| table.slots.contains_key(&slot));
-        let Some(holding) = self.ledger.holdings().get(&number) else { return };
-        let mut slot = slot;
-        if is_taken {
-            // After a restore the other one may be gone already, and nobody was let in since.
-            if holding.on_lost() == Some(OnLost::Stop) && site.is_held_back().is_none() {
-                return self.kill_lost(&[number]);
-            }
-            let table = self.ledger.store().table(&table_of_site(name));
-            let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };
-            if !self.ledger.move_slot(number, &table, slot, another) {
-                return;
-            }
-            site.show(name, self.ledger.store());
-            slot = another;
-        }
-        self.retake(number, name, slot, 0);
-    }
-
-    /// Writes the key of a slot, which was written at this revision, or is not there.
-    fn retake(&mut self, number: u64, name: &str, slot: u64, written: i64) {
+    /// Somebody else has a slot that a holding of this host lost: it gets another one, whatever the limit, or
+    /// its program is ended.
+    pub(super) fn move_slot(&mut self, number: u64, name: &str, slot: u64) {
         let (Some(site), Some(holding)) = (&mut self.site, self.ledger.holdings().get(&number)) else {
             return;
         };
-        let Some(registration) = site.registration else { return };
-        if site.is_retaking(number, name, slot) {
+        // After a restore the other one may be gone already, and nobody was let in since.
+        if holding.on_lost() == Some(OnLost::Stop) && site.is_held_back().is_none() {
+            return self.kill_lost(&[number]);
+        }
+        let table = self.ledger.store().table(&table_of_site(name));
+        let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };
+        if !self.ledger.move_slot(number, &table, slot, another) {
             return;
         }
-        let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
-        let rule = holding.rule_on(name);
-        let record = SlotRecord::of(&holding.saved, rule, &site.host, &site.agent, launch);
-        let key = site.keys.name(&Key::Slot(name.to_owned(), slot));
-        let transaction = Transaction {
-            compares: vec![
-                Compare::ChangedAt(site.key_of_host(), registration),
-                Compare::ChangedAt(key.clone(), written),
-            ],
-            operations: vec![Operation::Put(key, bytes(&record))],
-        };
-        site.send(Work::Retake(number, name.to_owned(), slot), transaction);
-    }
-
-    /// What came of it: if it was not done, it is found missing again.
-    pub(super) fn took_anew(&mut self, number: u64, result: Result<Done, Trouble>) {
-        let Some(site) = &mut self.site else { return };
-        match result {
-            Ok(done) if done.holds => {
-                site.ended.remove(&number);
-                if let Some(of_site) =
-                    self.ledger.holding_mut(number).and_then(|holding| holding.of_site.as_mut())
-                {
-                    of_site.revision = of_site.revision.max(done.revision);
-                }
-            }
-            Ok(_) => {}
-            Err(trouble) => {
-                if !trouble.is_settled() {
-                    site.register_anew();
-                }
-                site.note(trouble);
-            }
-        }
+        site.show(name, self.ledger.store());
+        self.look_at_all_keys();
+        self.reconcile();
     }
 }

@@ -17,14 +17,7 @@ use crate::deliberate_fault::DeliberateFault;
 pub(super) struct Changed {
     pub(super) tables: BTreeSet<String>,
     pub(super) hosts: BTreeSet<String>,
-}
-
-/// A slot that was deleted, which was not told yet.
-#[derive(Clone, Debug)]
-struct Early {
-    key: String,
-    written: i64,
-    deleted: i64,
+    pub(super) keys: Vec<Key>,
 }
 
 /// The mirror.
@@ -41,8 +34,6 @@ pub(super) struct Mirror {
     pub(super) cluster: Option<At<ClusterRecord>>,
     /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
     strange: BTreeMap<String, i64>,
-    /// Slots that are forgotten although it was not told yet that they are deleted.
-    early: Vec<Early>,
 }
 
 impl Mirror {
@@ -58,7 +49,6 @@ impl Mirror {
             written: BTreeMap::new(),
             cluster: None,
             strange: BTreeMap::new(),
-            early: Vec::new(),
         }
     }
 
@@ -90,20 +80,16 @@ impl Mirror {
     /// Whether it is another than it should be: if every change up to the revision of this inventory is
     /// there, exactly these keys are, and are as old.
     pub(super) fn differs_from(&self, inventory: &Inventory) -> bool {
-        // Nobody knows what stood there before what this agent has written itself.
-        let is_overlaid = self.cluster.as_ref().is_some_and(|at| at.revision > self.revision);
-        if inventory.revision != self.revision || is_overlaid {
+        if inventory.revision != self.revision {
             return false;
         }
-        let early = || self.early.iter().filter(|early| early.deleted > self.revision);
-        let known = self.count() + early().count() + self.strange.len();
-        let early = early().map(|early| (early.key.clone(), early.written));
-        let strange = self.strange.iter().map(|(key, revision)| (key.clone(), *revision));
+        let known = self.count() + self.strange.len();
         let is_listed = |revision: i64| revision > inventory.since;
         let own = self.revisions().filter(|(_, revision)| is_listed(*revision));
         let own = own.map(|(key, revision)| (self.keys.name(&key), revision));
-        let others = early.chain(strange).filter(|(_, revision)| is_listed(*revision));
-        let keys: BTreeMap<String, i64> = own.chain(others).collect();
+        let strange = self.strange.iter().map(|(key, revision)| (key.clone(), *revision));
+        let keys: BTreeMap<String, i64> =
+            own.chain(strange.filter(|(_, revision)| is_listed(*revision))).collect();
         let is_counted = DeliberateFault::CountedMirror.is_on();
         i64::try_from(known).is_ok_and(|known| known != inventory.count)
             || (keys != inventory.keys && !is_counted)
@@ -131,11 +117,14 @@ impl Mirror {
         let mut changed = Changed {
             tables: self.tables.keys().cloned().collect(),
             hosts: self.hosts.keys().chain(self.written.keys()).cloned().collect(),
+            keys: Vec::new(),
         };
         *self = Self { revision, is_known: true, ..Self::new(self.keys.clone()) };
         for pair in pairs {
             self.set(&mut changed, pair, true);
         }
+        // Whoever reads everything anew looks at every key.
+        changed.keys.clear();
         changed
     }
 
@@ -150,23 +139,7 @@ impl Mirror {
             self.revision = pair.revision;
             self.set(&mut changed, pair, is_there);
         }
-        self.early.retain(|early| early.deleted > self.revision);
         changed
-    }
-
-    /// A slot that was written at `written` and that this agent itself has deleted, at `deleted`: it need not
-    /// wait to be told.
-    pub(super) fn forget_slot(&mut self, table: &str, slot: u64, written: i64, deleted: i64) {
-        if let Some(of) = self.tables.get_mut(table) {
-            if of.slots.get(&slot).is_some_and(|at| at.revision == written) {
-                of.slots.remove(&slot);
-                let key = self.keys.name(&Key::Slot(table.to_owned(), slot));
-                self.early.push(Early { key, written, deleted });
-            }
-            if of.count() == 0 {
-                self.tables.remove(table);
-            }
-        }
     }
 
     fn set(&mut self, changed: &mut Changed, Pair { key, value, revision, lease }: Pair, is_there: bool) {
@@ -178,6 +151,7 @@ impl Mirror {
             }
             return;
         };
+        changed.keys.push(key.clone());
         match key {
             Key::Slot(table, slot) => {
                 let of = self.table_of(changed, &table);
@@ -331,17 +305,5 @@ mod tests {
         assert!(!mirror.differs_from(&inventory(9, 0, &[])), "nothing is known of another revision");
         mirror.apply(vec![(pair("/r/new/key", 11), true), (pair("/r/strange", 12), false)]);
         assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/new/key", 11)]), (false, false));
-        let mut mirror = self::mirror();
-        // What is forgotten early was there at that revision.
-        mirror.forget_slot("a", 1, 5, 12);
-        assert!(mirror.table("a").is_some(), "somebody else's is not forgotten");
-        mirror.forget_slot("a", 1, 4, 12);
-        assert!(mirror.table("a").is_none());
-        assert_eq!(differs(&mirror, &[SLOT, HOST, STRANGE]), (false, false));
-        mirror.apply(vec![(pair("/r/s/a/0000001", 12), false)]);
-        assert_eq!(differs(&mirror, &[HOST, STRANGE]), (false, false));
-        // What this agent has written is known before what was there.
-        mirror.cluster = Some(At { revision: 13, record: None });
-        assert_eq!(differs(&mirror, &[HOST, STRANGE]), (false, false));
     }
 }

@@ -10,31 +10,30 @@ mod admission;
 mod agent_id;
 mod announcement;
 mod deadline;
+mod difference;
 mod etcd;
-mod freeing;
 mod hearing;
 mod key;
 mod lag;
-mod leftovers;
 mod loss;
 mod mirror;
 mod mover;
 pub(in crate::agent) mod notices;
 mod number;
 mod origin;
+mod own_keys;
 mod patience;
 mod proof;
 mod publisher;
+mod reconciler;
 mod record;
 mod registrar;
 mod report;
 mod resting;
 mod restored;
 mod shown;
-mod stood;
 mod surveyor;
 mod table_of_site;
-mod ticket_keys;
 mod tickets;
 mod watcher;
 mod work;
@@ -61,17 +60,17 @@ use self::{
     notices::received::ReceivedNotice,
     number::Numbers,
     origin::Origin,
+    own_keys::OwnKeys,
     record::HostRecord,
     registrar::{Command, Registrar},
     report::{Report, Reporter},
     resting::Resting,
     shown::Shown,
-    ticket_keys::Tickets,
     watcher::Watcher,
-    work::Work,
+    work::{Admission, Work},
 };
 use crate::{
-    agent::{judge::Judge, state::State},
+    agent::{judge::Judge, ledger::state::State},
     escape::visible,
     policy::SiteSettings,
     sys::{host, poller::Bell, process},
@@ -125,12 +124,12 @@ pub(super) struct Site {
     numbers: Numbers,
     next: u64,
     works: BTreeMap<u64, Work>,
-    /// Works of which it is not known whether they were done: to be read when the host's key was written
-    /// anew.
-    unclear: Vec<Work>,
-    /// Works to be done again.
-    again: Vec<Work>,
-    tickets: BTreeMap<u64, Tickets>,
+    /// Proofs of which it is not known whether they were done.
+    unclear: Vec<Admission>,
+    /// The keys of this host.
+    own: OwnKeys,
+    /// When all of them were looked at last.
+    looked: Option<Instant>,
     resting: BTreeMap<u64, Resting>,
     absences: BTreeMap<String, Absence>,
     /// The hosts whose keys are there, as the tables show it: who waits on others is passed over.
@@ -139,6 +138,8 @@ pub(super) struct Site {
     ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,
+    /// Keys of slots whose values nobody can read, and since when there are some.
+    unreadable: (Instant, BTreeSet<String>),
     /// Tables in which somebody has to look again.
     stirred: BTreeSet<String>,
 }
@@ -221,13 +222,14 @@ impl Site {
             next: 1,
             works: BTreeMap::new(),
             unclear: Vec::new(),
-            again: Vec::new(),
-            tickets: BTreeMap::new(),
+            own: OwnKeys::default(),
+            looked: None,
             resting: BTreeMap::new(),
             absences: BTreeMap::new(),
             reachable: BTreeMap::new(),
             ended: BTreeMap::new(),
             received: BTreeMap::new(),
+            unreadable: (Instant::now(), BTreeSet::new()),
             stirred: BTreeSet::new(),
         })
     }
@@ -274,6 +276,11 @@ impl Site {
         self.works.insert(number, work);
         // They live as long as this does.
         let _ = self.moves.send(Move { number, generation: self.origin.generation, transaction });
+    }
+
+    /// Whether something about this key is being done.
+    fn is_busy_with(&self, key: &Key) -> bool {
+        self.works.values().any(|work| matches!(work, Work::Aside(other) if other == key))
     }
 
     /// Has the host's key written anew, so that whatever was sent before can no longer be done.

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::{PATIENCE, Site, resting::Resting, work::Work};
 use crate::{
-    agent::{order::Order, service::Service, session::Stage},
+    agent::{request::AcquireRequest, service::Service, session::Event},
     escape::Show,
-    keeper::agent::message::{Answer, Obstacle, Reason, Refused, Table, Waits},
+    keeper::agent::message::{Obstacle, Reason, Refused, Table, Waits},
     terms::location::table_of_site,
 };
 
@@ -16,14 +16,14 @@ const REST: Duration = Duration::from_millis(200);
 impl Service {
     /// Lets a launch rest until something has changed. One that waits already waits for its turn, as long as
     /// nothing can be given at all: it looks again when that is over.
-    pub(in crate::agent) fn rest_without(&mut self, number: u64, order: Order) {
+    pub(in crate::agent) fn rest_without(&mut self, number: u64, order: AcquireRequest) {
         let is_open = self.is_site_open();
         let Some(site) = &mut self.site else { return };
         let Some(session) = self.sessions.get_mut(&number) else { return };
         if !is_open && session.place.has_waited {
             return self.waits_on(number, order);
         }
-        session.stage = Stage::Proved;
+        session.on(Event::Proves);
         let now = Instant::now();
         let since = session.place.resting.get_or_insert(now);
         site.resting.insert(number, Resting { since: *since, looked: now, order });
@@ -31,10 +31,15 @@ impl Service {
 
     /// Whether a launch has to rest rather than to be refused: something that this host itself does may be
     /// what is in its way.
-    pub(in crate::agent) fn may_change_soon(&self, order: &Order) -> bool {
+    pub(in crate::agent) fn may_change_soon(&self, order: &AcquireRequest) -> bool {
         let Some(site) = &self.site else { return false };
-        let works = || site.works.values().chain(&site.unclear).chain(&site.again);
-        order.tables_of_site().map(table_of_site).any(|table| works().any(|work| work.moves(&table)))
+        let moves = |table: &str| {
+            let is_taking = |work: &Work| matches!(work, Work::Take(admission) if admission.moves(table));
+            site.works.values().any(is_taking)
+                || site.unclear.iter().any(|admission| admission.moves(table))
+                || site.own.is_giving_back(table)
+        };
+        order.tables_of_site().map(table_of_site).any(|table| moves(&table))
     }
 
     /// Whether etcd can be asked at all for what a launch needs.
@@ -54,8 +59,6 @@ impl Service {
         let late = self.late_proofs().into_iter().chain(self.late_beginners());
         for (number, order) in late.collect::<Vec<_>>() {
             self.lose_patience(number, order);
-            self.flush(number);
-            self.go_on(number, Ok(()));
         }
         for number in due {
             let Some(Resting { since, order, .. }) =
@@ -66,21 +69,19 @@ impl Service {
             if since.elapsed() > PATIENCE {
                 self.lose_patience(number, order);
             } else if is_open {
-                self.carry_out(number, order, true);
+                self.on(number, Event::Resumes(order, true));
             } else {
                 self.rest_without(number, order);
             }
-            self.flush(number);
-            self.go_on(number, Ok(()));
         }
     }
 
     /// Launches that do not wait, and for too long have not heard whether their slots were taken. What
     /// becomes of those slots is for this agent to find out.
-    fn late_proofs(&mut self) -> Vec<(u64, Order)> {
+    fn late_proofs(&mut self) -> Vec<(u64, AcquireRequest)> {
         let Some(site) = &mut self.site else { return Vec::new() };
-        let works = site.works.values_mut().chain(&mut site.unclear);
-        let late = works.filter_map(Work::admission).filter(|admission| {
+        let taking = site.works.values_mut().filter_map(Work::admission);
+        let late = taking.chain(&mut site.unclear).filter(|admission| {
             let waits = self.sessions.get(&admission.session).is_none_or(|session| session.place.has_waited);
             admission.since.elapsed() > PATIENCE && !waits
         });
@@ -88,19 +89,15 @@ impl Service {
     }
 
     /// Launches that begin to wait, and for too long have not heard whether they do.
-    fn late_beginners(&mut self) -> Vec<(u64, Order)> {
+    fn late_beginners(&mut self) -> Vec<(u64, AcquireRequest)> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut late = Vec::new();
-        for number in site.tickets.keys() {
+        for number in site.own.places.keys() {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             let place = &mut session.place;
             if place.begins.answer.is_some() && place.resting.is_some_and(|since| since.elapsed() > PATIENCE)
             {
-                place.begins.answer = None;
-                match std::mem::replace(&mut session.stage, Stage::Idle) {
-                    Stage::Waits(order) => late.push((*number, order)),
-                    stage => session.stage = stage,
-                }
+                late.extend(session.stop_waiting().map(|request| (*number, request)));
             }
         }
         late
@@ -108,14 +105,14 @@ impl Service {
 
     /// A launch has rested for too long: it is told so, started without slots where the policy lets it, or
     /// waits on.
-    fn lose_patience(&mut self, number: u64, order: Order) {
+    fn lose_patience(&mut self, number: u64, order: AcquireRequest) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.place.resting = None;
         if session.place.has_waited {
             return self.waits_on(number, order);
         }
         match order.without_site() {
-            Some(order) => self.carry_out(number, order, true),
+            Some(order) => self.on(number, Event::Resumes(order, true)),
             None => {
                 let why = self.site.as_ref().map_or_else(String::new, Site::why);
                 self.fail(number, why);
@@ -124,18 +121,13 @@ impl Service {
     }
 
     /// A launch waits on while nobody knows how the site stands. It is told so, if it has asked.
-    fn waits_on(&mut self, number: u64, order: Order) {
+    fn waits_on(&mut self, number: u64, order: AcquireRequest) {
         let waits = self.waits_for(&order);
-        let Some(session) = self.sessions.get_mut(&number) else { return };
-        session.stage = Stage::Waits(order);
-        session.place.resting = None;
-        if session.place.is_owed {
-            session.answer(&Answer::Waits(waits), None);
-        }
+        self.on(number, Event::WaitsOn(order, waits));
     }
 
     /// For what it waits then.
-    fn waits_for(&self, order: &Order) -> Waits {
+    fn waits_for(&self, order: &AcquireRequest) -> Waits {
         let tables: Vec<String> = order.tables_of_site().map(table_of_site).collect();
         let known = |name: &String| Some(Table::of(name, &self.ledger.store().known(name)?, 16, 16));
         let refused = Refused {

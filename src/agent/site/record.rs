@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::agent_id::AgentId;
 use crate::{
-    agent::saved::SavedHolding,
+    agent::ledger::state::SavedHolding,
     keeper::{Doubt, Fate, Holder},
     sys::signal::Signal,
     terms::hold::Hold,

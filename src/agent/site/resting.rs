@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::agent::order::Order;
+use crate::agent::request::AcquireRequest;
 
 /// A launch that rests.
 #[derive(Debug)]
@@ -10,5 +10,5 @@ pub(super) struct Resting {
     pub(super) since: Instant,
     /// When it was looked at last.
     pub(super) looked: Instant,
-    pub(super) order: Order,
+    pub(super) order: AcquireRequest,
 }

@@ -13,11 +13,10 @@ use std::time::Duration;
 use super::{
     Site,
     announcement::log,
-    etcd::{Compare, Done, Operation, Snapshot, Transaction, Trouble},
+    etcd::{Compare, Operation, Snapshot, Transaction},
     key::Key,
     mirror::Changed,
     record::{ClusterRecord, bytes},
-    table_of_site::At,
     work::{Admission, Work},
 };
 use crate::{agent::service::Service, sys::process, terms::location::name_on_site};
@@ -33,6 +32,7 @@ impl Service {
         let named = site.revision_of_name();
         site.origin.longest = site.origin.longest.max(site.longest_ttl());
         let changed = site.mirror.replace(revision, pairs);
+        site.looked = None;
         if is_another {
             let is_silent = before == site.origin.cluster && named == site.revision_of_name();
             site.origin.doubted =
@@ -56,19 +56,7 @@ impl Service {
         site.origin.is_incomplete = true;
         site.absences.clear();
         site.shown.clear();
-        for holding in self.ledger.holdings_mut() {
-            if let Some(of_site) = &mut holding.of_site {
-                of_site.revision = 0;
-            }
-        }
-        for work in site.works.values_mut().chain(&mut site.again) {
-            if let Work::Free(freeing) = work {
-                freeing.revision = 0;
-            }
-        }
-        for number in site.tickets.keys().copied().collect::<Vec<_>>() {
-            site.see_tickets(number);
-        }
+        site.own.begin_anew();
         site.register_anew();
     }
 
@@ -96,20 +84,6 @@ impl Service {
             site.register_anew();
         }
         is_there
-    }
-
-    /// What came of writing of which etcd the tables are.
-    pub(super) fn named(&mut self, record: ClusterRecord, result: Result<Done, Trouble>) {
-        let Some(site) = &mut self.site else { return };
-        match result {
-            Ok(done) if done.holds => {
-                site.mirror.cluster = Some(At { revision: done.revision, record: Some(record) });
-                site.look_at_name();
-            }
-            // It is seen in the mirror who was faster.
-            Ok(_) => {}
-            Err(trouble) => site.note(trouble),
-        }
     }
 }
 
@@ -150,7 +124,7 @@ impl Site {
     /// Writes of which etcd the tables are, where nobody has, or where it is time.
     pub(super) fn look_at_name(&mut self) {
         let Some(cluster) = self.origin.cluster.clone() else { return };
-        if self.works.values().any(|work| matches!(work, Work::Name(_))) {
+        if self.is_busy_with(&Key::Cluster) {
             return;
         }
         let wanted = if self.origin.doubted == Some(self.revision_of_name()) {
@@ -176,7 +150,7 @@ impl Site {
             compares: vec![self.proof_of_name()],
             operations: vec![Operation::Put(self.keys.name(&Key::Cluster), bytes(&record))],
         };
-        self.send(Work::Name(record), transaction);
+        self.send(Work::Aside(Key::Cluster), transaction);
     }
 
     /// Whether slots of this agent's stand there by a name that its host had before.
@@ -193,16 +167,5 @@ impl Site {
     fn longest_ttl(&self) -> Duration {
         let of_hosts = self.mirror.written.keys().map(|host| self.ttl_of(host));
         of_hosts.max().unwrap_or_default().max(self.origin.longest).max(self.ttl)
-    }
-
-    /// Which tickets of a launch there are, as the mirror says.
-    pub(super) fn see_tickets(&mut self, session: u64) {
-        let Some(tickets) = self.tickets.get_mut(&session) else { return };
-        let number = tickets.number;
-        let own = self.mirror.tables().filter_map(|(name, of)| {
-            let record = of.tickets.get(&number)?.record.as_ref()?;
-            (record.agent == self.agent).then(|| (name.clone(), record.clone()))
-        });
-        tickets.written = own.collect();
     }
 }

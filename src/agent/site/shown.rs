@@ -1,7 +1,7 @@
 //! The mirror in the agent's memory: what other hosts hold and who waits there stand in the same tables as
 //! the agent's own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{
     Site,
@@ -33,12 +33,14 @@ impl Site {
         let local = table_of_site(name);
         let table = store.table(&local);
         let shown = self.shown.entry(name.to_owned()).or_default();
+        // What this host has given back is free although that was not told yet.
+        let deleted = self.own.deleted_after(self.mirror.revision(), name);
+        let at = |slot: &u64| of.slots.get(slot).filter(|_| !deleted.contains(slot));
         let is_as_shown = |at: Option<i64>, revision: i64| at == Some(revision);
-        shown
-            .slots
-            .retain(|slot, (revision, _)| is_as_shown(of.slots.get(slot).map(|at| at.revision), *revision));
+        shown.slots.retain(|slot, (revision, _)| is_as_shown(at(slot).map(|at| at.revision), *revision));
         for (slot, At { revision, record }) in &of.slots {
             if !shown.slots.contains_key(slot)
+                && !deleted.contains(slot)
                 && let Some(held) = table.take(&[*slot])
             {
                 let holder = record.as_ref().map(SlotRecord::holder);
@@ -46,15 +48,12 @@ impl Site {
                 shown.slots.insert(*slot, (*revision, held));
             }
         }
-        let own = self.tickets.values().filter(|tickets| tickets.has(name, tickets.number));
-        let own: BTreeSet<u64> = own.map(|tickets| tickets.number).collect();
-        let is_own = |number: &u64| own.contains(number);
         let is_away = |record: Option<&TicketRecord>| {
             record.is_some_and(|of| of.is_away || self.reachable.get(&of.host) != Some(&of.agent))
         };
         shown.places.retain(|number, (revision, was_away, place)| {
-            let at = of.tickets.get(number).filter(|_| !is_own(number));
-            let Some(at) = at.filter(|at| is_as_shown(Some(at.revision), *revision)) else { return false };
+            let at = of.tickets.get(number).filter(|at| is_as_shown(Some(at.revision), *revision));
+            let Some(at) = at else { return false };
             let is_away = is_away(at.record.as_ref());
             if std::mem::replace(was_away, is_away) != is_away {
                 place.set_away(is_away);
@@ -62,9 +61,9 @@ impl Site {
             true
         });
         for (number, At { revision, record }) in &of.tickets {
-            // What this host has left itself, when its agent died, is in nobody's way here.
-            let is_left = record.as_ref().is_some_and(|of| of.agent == self.agent);
-            if shown.places.contains_key(number) || is_left || is_own(number) {
+            // Whoever waits on this host stands there by itself.
+            let is_own = record.as_ref().is_some_and(|of| of.agent == self.agent);
+            if is_own || shown.places.contains_key(number) {
                 continue;
             }
             if let Some(mut place) = table.take_place(Number(*number)) {

@@ -6,7 +6,7 @@ use super::{
     key::Key,
     record::{NoticeRecord, SlotRecord, TicketRecord},
 };
-use crate::agent::saved::SavedStamps;
+use crate::agent::ledger::state::SavedStamps;
 
 /// A value, with the revision at which it was last written.
 #[derive(Clone, Debug, Eq, PartialEq)]

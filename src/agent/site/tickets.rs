@@ -1,19 +1,23 @@
-//! The places of this host's launches in the lines of the site, as keys that all hosts see.
+//! The places of this host's launches in the lines of the site, as keys that all hosts see: tickets. Those of
+//! launches that stood in line when the agent died stay until the launches call again, and are theirs then.
+//! In a queue that ends, a launch has a place only when it is proved that there was one.
 
 use std::collections::BTreeMap;
 
 use super::{
+    difference::Value,
     etcd::{Compare, Done, Operation, Transaction, Trouble},
     key::Key,
-    record::{TicketRecord, bytes},
+    number,
+    record::TicketRecord,
     registrar::Command,
     work::Work,
 };
 use crate::{
     agent::{
-        awaited::Returning,
+        ledger::recovery::RecoveredWaiter,
         service::Service,
-        session::{Begins, Session, Stage},
+        session::{Begins, Session},
     },
     deliberate_fault::DeliberateFault,
     protocol::place_in_line::PlaceInLine,
@@ -22,196 +26,217 @@ use crate::{
 
 impl Service {
     /// Has the tickets of a launch written as it stands in line now.
-    pub(in crate::agent) fn write_tickets(&mut self, number: u64) {
-        let mut wanted = self.wanted_tickets(number);
+    pub(in crate::agent) fn write_tickets(&mut self, launch: u64) {
+        self.want_tickets(launch);
+        self.join(launch);
+        self.reconcile();
+    }
+
+    /// Notes which tickets a launch wants.
+    pub(super) fn want_tickets(&mut self, launch: u64) {
+        let wanted = self.wanted_tickets(launch);
+        let begins = begins_in(self.sessions.get(&launch), &wanted);
         let Some(site) = &mut self.site else { return };
-        let session = self.sessions.get(&number);
-        let line_number = session.and_then(|session| session.place.line.number()).map(|number| number.0);
-        let tickets = site.tickets.entry(number).or_default();
-        if tickets.is_moving || tickets.is_unseen {
+        let number = wanted.keys().find_map(|key| match key {
+            Key::Ticket(_, number) => Some(*number),
+            _ => None,
+        });
+        if number.is_none() && !site.own.places.contains_key(&launch) {
             return;
         }
-        if line_number.is_some_and(|number| number != tickets.number) {
-            // It has come to the line once more: the tickets that it had before go first.
-            tickets.is_restored = false;
-            if !tickets.written.is_empty() {
-                wanted.clear();
-            }
+        site.own.want_tickets(launch, number.unwrap_or_default(), wanted);
+        if let Some(place) = site.own.places.get_mut(&launch) {
+            place.is_in |= !begins;
         }
-        if tickets.written == wanted {
-            tickets.is_restored = false;
-            if wanted.is_empty() {
-                site.tickets.remove(&number);
-            }
+    }
+
+    /// Has it proved that there is room in the queues that a launch wants to come into, if they end.
+    pub(super) fn join(&mut self, launch: u64) {
+        let Some(site) = &mut self.site else { return };
+        let (Some(place), Some(session)) = (site.own.places.get(&launch), self.sessions.get(&launch)) else {
             return;
-        }
+        };
+        let is_joining = |work: &Work| matches!(work, Work::Join { launch: other, .. } if *other == launch);
         let Some(registration) = site.registration else { return };
-        if tickets.written.is_empty() {
-            tickets.number = line_number.unwrap_or(tickets.number);
+        if place.is_in || site.works.values().any(is_joining) {
+            return;
         }
-        let of = tickets.number;
+        let tickets: BTreeMap<Key, Value> = self.wanted_tickets(launch);
+        let Some(site) = &mut self.site else { return };
         let mut transaction = Transaction {
-            compares: vec![Compare::ChangedAt(site.keys.name(&Key::Host(site.host.clone())), registration)],
+            compares: vec![Compare::ChangedAt(site.key_of_host(), registration)],
             operations: Vec::new(),
         };
-        let key = |table: &String| site.keys.name(&Key::Ticket(table.clone(), of));
-        let proves = tickets.begin() && !DeliberateFault::NoLineProof.is_on();
-        if let Some(session) = session.filter(|_| proves) {
-            let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
-            let revision = if *generation == site.origin.generation { *revision } else { 0 };
-            let joined = lines.iter().filter(|table| wanted.contains_key(*table));
-            let ends = joined.map(|table| Compare::UnchangedSince(site.keys.line(table), revision));
-            transaction.compares.extend(ends);
-        }
-        for (table, record) in &wanted {
-            match tickets.written.get(table) {
-                Some(written) if written == record => continue,
-                Some(_) => {}
-                // Nobody else has this number.
-                None => transaction.compares.push(Compare::Absent(key(table))),
+        let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
+        let revision = if *generation == site.origin.generation { *revision } else { 0 };
+        for (key, ticket) in &tickets {
+            let name = site.keys.name(key);
+            // Nobody else has this number.
+            transaction.compares.push(Compare::Absent(name.clone()));
+            transaction.operations.push(Operation::Put(name, ticket.bytes()));
+            if let Key::Ticket(table, _) = key
+                && lines.contains(table)
+                && !DeliberateFault::NoLineProof.is_on()
+            {
+                transaction.compares.push(Compare::UnchangedSince(site.keys.line(table), revision));
             }
-            transaction.operations.push(Operation::Put(key(table), bytes(record)));
         }
-        let gone = tickets.written.keys().filter(|table| !wanted.contains_key(*table));
-        transaction.operations.extend(gone.map(|table| Operation::Delete(key(table))));
-        tickets.under = registration;
-        tickets.is_moving = true;
-        tickets.moving = wanted.keys().cloned().collect();
-        site.send(Work::Line(number, wanted), transaction);
+        site.send(Work::Join { launch, under: registration, tickets }, transaction);
     }
 
     /// What came of it.
-    pub(super) fn wrote_tickets(
+    pub(super) fn joined(
         &mut self,
-        number: u64,
-        wanted: BTreeMap<String, TicketRecord>,
+        launch: u64,
+        under: i64,
+        tickets: BTreeMap<Key, Value>,
         result: Result<Done, Trouble>,
     ) {
         let Some(site) = &mut self.site else { return };
-        let Some(tickets) = site.tickets.get_mut(&number) else { return };
-        tickets.is_moving = false;
+        let is_same = |place: &super::own_keys::Place| place.keys.iter().any(|key| tickets.contains_key(key));
+        let is_wanted = site.own.places.get(&launch).is_some_and(is_same);
         match result {
             Ok(done) if done.holds => {
-                tickets.written = wanted;
-                tickets.moving.clear();
-                tickets.was_refused = false;
-                if self.has_begun_to_wait(number) {
-                    self.tell_that_it_waits(number);
+                site.own.has_written(
+                    done.revision,
+                    tickets.iter().map(|(key, ticket)| (key.clone(), Some(ticket.clone()))),
+                );
+                // What it does not want any more goes.
+                site.own.have_changed(tickets.into_keys());
+                if let Some(place) = site.own.places.get_mut(&launch).filter(|_| is_wanted) {
+                    place.is_in = true;
+                    self.tell_that_it_waits(launch);
                 }
-                self.write_tickets(number);
+                self.reconcile();
             }
             Ok(_) => {
-                tickets.moving.clear();
-                // Where the host's key is another one by now they are written again, under the same number.
-                if site.registration != Some(tickets.under) {
-                    return;
-                }
-                let is_new = tickets.written.is_empty();
-                if tickets.begin() && begins_in(self.sessions.get(&number), &wanted) {
-                    // Most likely somebody has come into a line that ends, so it looks again, and comes with
-                    // another number; less likely the key is another one.
-                    let _ = site.commands.send(Command::Look);
-                    self.come_anew(number);
-                } else if !std::mem::replace(&mut tickets.was_refused, true) {
-                    site.register_anew();
-                } else if is_new {
-                    // Under a key that was just written: somebody has the number.
-                    tickets.was_refused = false;
-                    self.come_anew(number);
+                // Most likely somebody has come into a queue that ends, so it looks again, and comes with
+                // another number. Or the host's key is another one.
+                let _ = site.commands.send(Command::Look);
+                if is_wanted && site.registration == Some(under) {
+                    self.come_anew(launch);
                 }
             }
             Err(trouble) => {
                 let is_unclear = !trouble.is_settled();
-                let begins = tickets.begin() && begins_in(self.sessions.get(&number), &wanted);
-                if is_unclear {
-                    // It may be there: what is there is seen in the mirror, and either is in order.
-                    if tickets.is_restored {
-                        tickets.is_unseen = true;
-                    } else if trouble.is_of_another() {
-                        site.see_tickets(number);
-                    } else if begins {
-                        tickets.moving.clear();
-                    } else {
-                        tickets.written = wanted;
-                    }
-                    site.register_anew();
-                }
                 site.note(trouble);
-                if is_unclear && begins {
-                    self.come_anew(number);
+                if is_unclear {
+                    site.own.have_changed(tickets.into_keys());
+                    site.register_anew();
+                    if is_wanted {
+                        self.come_anew(launch);
+                    }
                 }
+                return;
             }
         }
+        // It may want other queues by now.
+        self.join(launch);
     }
 
     /// Whether a launch that stands in line in memory does so for all hosts, too.
-    pub(in crate::agent) fn has_begun_to_wait(&self, number: u64) -> bool {
-        let (Some(site), Some(session)) = (&self.site, self.sessions.get(&number)) else { return true };
-        let has_ticket = site.tickets.get(&number).is_some_and(|tickets| !tickets.written.is_empty());
-        has_ticket || !begins_in(Some(session), &self.wanted_tickets(number))
+    pub(in crate::agent) fn has_begun_to_wait(&self, launch: u64) -> bool {
+        let (Some(site), Some(session)) = (&self.site, self.sessions.get(&launch)) else { return true };
+        let wanted = self.wanted_tickets(launch);
+        !begins_in(Some(session), &wanted) || wanted.keys().any(|key| site.own.is_in(launch, key))
     }
 
     /// Its places are there for all to see, and it may be told so.
-    fn tell_that_it_waits(&mut self, number: u64) {
-        if let Some(session) = self.sessions.get_mut(&number)
-            && let Stage::Waits(_) = session.stage
+    fn tell_that_it_waits(&mut self, launch: u64) {
+        if let Some(session) = self.sessions.get_mut(&launch)
+            && session.is_queued()
         {
             session.begins_to_wait();
-            self.flush(number);
         }
     }
 
     /// Has a launch that waits look for another number; one that has not called again yet will.
-    pub(super) fn come_anew(&mut self, number: u64) {
-        self.is_gone(number);
-        if let Some(session) = self.sessions.get_mut(&number) {
+    pub(super) fn come_anew(&mut self, launch: u64) {
+        self.is_gone(launch);
+        if let Some(session) = self.sessions.get_mut(&launch) {
             session.place.line.give_up();
-            session.place.begins.answer = None;
-            match std::mem::replace(&mut session.stage, Stage::Idle) {
-                Stage::Waits(order) => self.rest_without(number, order),
-                stage => session.stage = stage,
+            if let Some(request) = session.stop_waiting() {
+                self.rest_without(launch, request);
             }
-            self.write_place(number);
+            self.write_place(launch);
+            self.want_tickets(launch);
         }
     }
 
     /// The tickets of a launch that stands in line, or stood there when the agent died.
-    pub(super) fn wanted_tickets(&self, number: u64) -> BTreeMap<String, TicketRecord> {
+    fn wanted_tickets(&self, launch: u64) -> BTreeMap<Key, Value> {
         let Some(site) = &self.site else { return BTreeMap::new() };
         let (host, agent, classes) = (site.host.clone(), site.agent.clone(), Vec::new());
-        if let Some(session) = self.sessions.get(&number) {
+        if let Some(session) = self.sessions.get(&launch) {
             let (pid, uid) = (session.peer.pid, session.peer.uid);
-            let (command, is_away) = (session.command(), session.is_away());
+            let (command, is_away) =
+                (session.command(), session.is_away(|| self.connections.is_unheard(launch)));
             let ticket = TicketRecord { host, agent, pid, uid, command, classes, is_away };
             return standing(&session.place.line, &ticket);
         }
-        let Some(Returning { saved, line, is_away, .. }) = self.ledger.recovered().get(&number) else {
+        let Some(RecoveredWaiter { saved, line, is_away, .. }) = self.ledger.recovered().get(&launch) else {
             return BTreeMap::new();
         };
         let (pid, uid, command, is_away) = (saved.pid, saved.uid, saved.command.clone(), *is_away);
         standing(line, &TicketRecord { host, agent, pid, uid, command, classes, is_away })
     }
 
-    /// Writes what could not be written before.
-    pub(super) fn write_all_tickets(&mut self) {
-        let Some(site) = &self.site else { return };
-        for number in site.tickets.keys().copied().collect::<Vec<_>>() {
-            self.write_tickets(number);
+    /// Takes up the tickets of those who stood in line, and when the host was confirmed last.
+    pub(in crate::agent) fn restore_tickets(&mut self) {
+        self.restore_confirmation();
+        for launch in self.ledger.recovered().keys().copied().collect::<Vec<_>>() {
+            self.want_tickets(launch);
+        }
+        let Some(site) = &mut self.site else { return };
+        site.own.places.values_mut().for_each(|place| place.is_unseen = true);
+        if let Some(last) = site.own.places.values().map(|place| place.number).max() {
+            site.numbers.go_on_after(last);
+        }
+    }
+
+    /// Whoever stood there has called again: from now on its tickets are those of this conversation.
+    pub(in crate::agent) fn hand_over_tickets(&mut self, place: u64, session: u64) {
+        let Some(site) = &mut self.site else { return };
+        if let Some(tickets) = site.own.places.remove(&place) {
+            site.own.places.insert(session, tickets);
+        }
+    }
+
+    /// Sees which tickets the dead agent has left. What went with an admission of which it never heard is put
+    /// back under its number, unless that is of another etcd: there it would be worth something else.
+    pub(super) fn see_restored_tickets(&mut self) {
+        let Some(site) = &mut self.site else { return };
+        if !site.has_settled() {
+            return;
+        }
+        let revision = site.mirror.revision();
+        let unseen = site.own.places.iter().filter(|(_, place)| place.is_unseen);
+        for launch in unseen.map(|(launch, _)| *launch).collect::<Vec<_>>() {
+            let Some(site) = &mut self.site else { return };
+            let Some(place) = site.own.places.get_mut(&launch) else { continue };
+            place.is_unseen = false;
+            let (number, keys) = (place.number, place.keys.clone());
+            let is_there = keys.iter().any(|key| site.present(key).is_some_and(|there| there.is_own));
+            if !is_there && !number::can_be_of(number, revision) {
+                self.come_anew(launch);
+            }
         }
     }
 }
 
 /// Whether one of these is in a line that ends, so that it has to be proved that there was room in it.
-fn begins_in(session: Option<&Session>, wanted: &BTreeMap<String, TicketRecord>) -> bool {
-    session.is_some_and(|session| session.place.begins.lines.iter().any(|table| wanted.contains_key(table)))
+fn begins_in(session: Option<&Session>, wanted: &BTreeMap<Key, Value>) -> bool {
+    let ends = |table: &String| session.is_some_and(|session| session.place.begins.lines.contains(table));
+    wanted.keys().any(|key| matches!(key, Key::Ticket(table, _) if ends(table)))
 }
 
 /// Where a launch stands, as others see it.
-fn standing(line: &PlaceInLine, ticket: &TicketRecord) -> BTreeMap<String, TicketRecord> {
+fn standing(line: &PlaceInLine, ticket: &TicketRecord) -> BTreeMap<Key, Value> {
+    let Some(number) = line.number() else { return BTreeMap::new() };
     let standing = line.standing_in().into_iter().filter_map(|(table, classes)| {
         let name = name_on_site(&table)?.to_owned();
         let classes = classes.into_iter().map(|class| (class.generation, class.reach)).collect();
-        Some((name, TicketRecord { classes, ..ticket.clone() }))
+        Some((Key::Ticket(name, number.0), Value::Ticket(TicketRecord { classes, ..ticket.clone() })))
     });
     standing.collect()
 }

@@ -139,7 +139,7 @@ fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> 
     findings
 }
 
-pub(super) const OTHERS_REMOVE: &str = "whoever can write to it can remove the lock files of others";
+pub(super) const OTHERS_REMOVE: &str = "everyone who can write to it can remove the lock files of others";
 
 /// Whether those who can write to a directory can remove what is not theirs.
 pub(super) fn lets_others_remove(mode: u32) -> bool {
@@ -234,7 +234,7 @@ fn closed(path: &Path, create_mode: u32) -> Option<Finding> {
         return None;
     }
     if let Some(barrier) = barrier(path, Want::ReadWrite) {
-        // What is wrong with the directory is told of the directory.
+        // A fault of the directory is reported for the directory.
         return (barrier.path == path).then(|| {
             let text = format!("{}: launches of users who need it are refused (74)", barrier.text());
             Finding::fault("lock-file-closed", text).mend(barrier.mend())

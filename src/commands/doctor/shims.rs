@@ -116,7 +116,7 @@ fn leads_to_tools(link: &Path) -> bool {
 }
 
 /// Where some commands of the policy have a shim, those that have none are told. It matters for those that
-/// are limited and are on this host: whoever types their names starts them past the policy.
+/// are limited and are on this host: their names start them past the policy.
 fn without_shims(shims: &[Shim], examination: &Examination) -> Vec<Finding> {
     let (Some(policy), Some(first)) = (examination.policy(), shims.first()) else { return Vec::new() };
     let directory = first.path.parent().unwrap_or(Path::new(SYSTEM));

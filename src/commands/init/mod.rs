@@ -17,7 +17,7 @@ use crate::{
         shared::{print, situation::Situation},
     },
     error::Error,
-    escape::visible,
+    escape::{visible, word},
     exit_status::ExitStatus,
     output::wrapped::answer,
     policy::SYSTEM_POLICY,
@@ -61,10 +61,10 @@ fn not_there_yet(path: &Path) -> Result<(), Error> {
     if regular_file::status_of_path(path).is_err() {
         return Ok(());
     }
-    let path = visible(path);
-    Err(Error::new(ExitStatus::System, format!("{path} is there already")).advise(format!(
-        "Nothing was made, and nothing was changed.\n\
-         To change it: rungate policy edit. To begin anew, first: mv {path} {path}.old"
+    let text = format!("{} is there already", visible(path));
+    let (now, old) = (word(path), word(path.with_extension("toml.old")));
+    Err(Error::new(ExitStatus::System, text).advise(format!(
+        "Nothing was made, and nothing was changed.\nTo change it: rungate policy edit\nTo start from an empty policy, first: mv {now} {old}"
     )))
 }
 

@@ -9,9 +9,15 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     cli::MetricsArguments,
-    commands::shared::{listed_file::ListedFile, listing, logs, print, repositories, situation::Situation},
+    commands::shared::{
+        listed_file::{Free, ListedFile},
+        listing, logs, print, repositories,
+        situation::Situation,
+    },
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
@@ -47,13 +53,18 @@ pub(super) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
         None => repositories::wanted(&policy, &situation, &[])?,
         Some(_) => listing::despite_faults(&policy, &situation),
     };
+    let generation = policy.generation(Timestamp::now());
     let surveyed: Vec<Surveyed> = repositories
         .into_iter()
         .flat_map(|repository| repository.files)
-        .map(|file| (file.survey(), file))
+        .map(|file| {
+            let survey = file.survey();
+            let free = survey.as_ref().ok().and_then(|survey| file.free(survey, generation));
+            (survey, file, free)
+        })
         .collect();
     let mut status = ExitStatus::Success;
-    for (survey, file) in &surveyed {
+    for (survey, file, _) in &surveyed {
         if let Err(error) = survey {
             stream::complain(&format!("rungate: {}: {error}", visible(file.title())));
             status = ExitStatus::Repository;
@@ -95,55 +106,60 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
-type Surveyed = (Result<Survey, KeeperError>, ListedFile);
+type Surveyed = (Result<Survey, KeeperError>, ListedFile, Option<Free>);
 
 /// A family of samples, one for each lock file that can be looked at.
 struct Gauge {
     name: &'static str,
     help: &'static str,
-    value: fn(&ListedFile, &Survey) -> Option<f64>,
+    value: fn(&ListedFile, &Survey, Option<Free>) -> Option<f64>,
 }
 
-const GAUGES: [Gauge; 10] = [
+const GAUGES: [Gauge; 11] = [
     Gauge {
         name: "rungate_slots_limit",
         help: "How many slots of the repository may be held at once.",
-        value: |file, _| file.limit().map(number),
+        value: |file, _, _| file.limit().map(number),
     },
     Gauge {
         name: "rungate_slots_out_of_order",
         help: "How many named slots of the repository are out of order. There is none where slots have no names.",
-        value: |file, _| (!file.names().is_empty()).then(|| number(file.out_of_order().len() as u64)),
+        value: |file, _, _| (!file.names().is_empty()).then(|| number(file.out_of_order().len() as u64)),
     },
     Gauge {
         name: "rungate_slots_used",
         help: "How many slots of the repository are held. It exceeds the limit where that was lowered.",
-        value: |_, survey| Some(number(survey.used)),
+        value: |_, survey, _| Some(number(survey.used)),
     },
     Gauge {
         name: "rungate_slots_kept",
         help: "How many idle slots of the repository are kept for some users.",
-        value: |file, survey| Some(number(file.kept_idle(survey))),
+        value: |file, survey, _| Some(number(file.kept_idle(survey))),
+    },
+    Gauge {
+        name: "rungate_slots_kept_for_queue",
+        help: "How many free slots of the repository only waiting launches may take.",
+        value: |_, _, free| free.map(|free| number(free.for_queue)),
     },
     Gauge {
         name: "rungate_launches_waiting",
         help: "How many launches stand in line for the repository.",
-        value: |_, survey| Some(number(survey.waiting.len() as u64)),
+        value: |_, survey, _| Some(number(survey.waiting.len() as u64)),
     },
     Gauge {
         name: "rungate_queue_limit",
         help: "How many launches may stand in line for the repository. There is none where the line does not end.",
-        value: |file, _| file.queue.most.map(|most| number(most.into())),
+        value: |file, _, _| file.queue.most.map(|most| number(most.into())),
     },
     Gauge {
         name: "rungate_oldest_waiter_age_seconds",
         help: "How long the first in line has waited, since its process started. There is none where nobody waits.",
-        value: |_, survey| Some(survey.waiting.iter().filter_map(Waiter::waited).max()?.as_secs_f64()),
+        value: |_, survey, _| Some(survey.waiting.iter().filter_map(Waiter::waited).max()?.as_secs_f64()),
     },
     Gauge {
         name: "rungate_slots_unaccounted",
         help: "How many held slots have a holder that cannot be seen: of another container or host, or of no launch.",
-        value: |_, survey| {
+        value: |_, survey, _| {
             let unknown = survey.holders.iter().filter(|holder| holder.pid.is_none());
             Some(number(unknown.map(|holder| holder.slots.1.abs_diff(holder.slots.0) + 1).sum()))
         },
@@ -151,12 +167,12 @@ const GAUGES: [Gauge; 10] = [
     Gauge {
         name: "rungate_oldest_holder_age_seconds",
         help: "How long the oldest holder has held its slot. There is none where nobody holds one.",
-        value: |_, survey| Some(survey.oldest()?.age(SystemTime::now())?.as_secs_f64()),
+        value: |_, survey, _| Some(survey.oldest()?.age(SystemTime::now())?.as_secs_f64()),
     },
     Gauge {
         name: "rungate_last_start_timestamp_seconds",
         help: "When a program was last started under the repository, in seconds since 1970.",
-        value: |_, survey| {
+        value: |_, survey, _| {
             let since = survey.last_start?.duration_since(UNIX_EPOCH).ok()?;
             Some(since.as_secs_f64())
         },
@@ -174,7 +190,7 @@ fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
         Kind::Gauge,
         "Whether the lock file of the repository could be looked at.",
     );
-    for (survey, file) in surveyed {
+    for (survey, file, _) in surveyed {
         readable.sample(&labels(file), u8::from(survey.is_ok()));
     }
     let mut info = exposition.family(
@@ -182,7 +198,7 @@ fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
         Kind::Gauge,
         "Always 1: what people call a member whose label says something else.",
     );
-    for (_, file) in surveyed {
+    for (_, file, _) in surveyed {
         let [repository, member] = labels(file);
         if file.shown_member != file.member {
             info.sample(&[repository, member, ("shown_member", file.shown_member.as_deref())], 1);
@@ -190,8 +206,8 @@ fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
     }
     for gauge in GAUGES {
         let mut family = exposition.family(gauge.name, Kind::Gauge, gauge.help);
-        for (survey, file) in surveyed {
-            if let Some(value) = survey.as_ref().ok().and_then(|survey| (gauge.value)(file, survey)) {
+        for (survey, file, free) in surveyed {
+            if let Some(value) = survey.as_ref().ok().and_then(|survey| (gauge.value)(file, survey, *free)) {
                 family.sample(&labels(file), value);
             }
         }

@@ -157,7 +157,7 @@ fn no_drop_in(path: &Path) -> Error {
     Error::new(ExitStatus::Usage, text)
 }
 
-/// The text of a file that may become one of the policy: nobody else can have written it.
+/// The text of a file that may become one of the policy: no other user can have written it.
 pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<String, Error> {
     let refused = |why: String| Error::new(ExitStatus::Policy, why);
     let judged = JudgedDirectories::for_caller(situation.credentials.uid);

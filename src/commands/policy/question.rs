@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-/// Why `--yes` is not enough where programs would be forgotten.
-pub(super) const NOT_BY_YES: &str = "--yes is not enough while programs run that would not be counted";
+/// Why `--yes` alone is not enough where held slots would not be counted.
+pub(super) const NOT_BY_YES: &str =
+    "slots are held that would not be counted; --yes --allow-uncounted accepts that";
 
 /// An answer that can be given: the letter, and what it does.
 pub(super) type Answer<T> = (char, T);

@@ -8,7 +8,7 @@ use crate::{
         refusals::{ancestors::among_ancestors, hints::Hints, waits},
         run::wanted::rules,
     },
-    keeper::{Holder, occupancy::Occupancy},
+    keeper::occupancy::Occupancy,
     policy::Wait,
     protocol::refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
     sys::credentials::own_uid,
@@ -25,7 +25,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         let claims: Vec<&Claim<'_>> = refusal.too_soon().map(|refused| refused.claim).collect();
         let is_of_agent = claims.iter().any(|claim| matches!(claim.location, Location::Agent(_)));
         let reset = hints.reset(&claims);
-        // The agent lets nobody but root do that.
+        // Only root may ask the agent for that.
         return match own_uid() {
             uid if uid != 0 && is_of_agent => format!("Ask your administrator to let it start now: {reset}"),
             _ => format!("To start it now all the same: {reset}"),
@@ -113,7 +113,18 @@ fn within(zones: &[RangeInclusive<u64>], slots: &RangeInclusive<u64>) -> u64 {
     zones.iter().map(common).sum()
 }
 
-/// What the reader can do besides waiting, and whether it is to close something of their own: that is said
+/// How many slots the caller holds of those that the claim could get.
+pub(super) fn slots_of_caller(claim: &Claim<'_>, full: &Full) -> u64 {
+    own_slots(full).map(|slots| within(&claim.amount.zones, &slots)).sum()
+}
+
+fn own_slots(full: &Full) -> impl Iterator<Item = RangeInclusive<u64>> {
+    let holders = full.known_holders().holders.iter();
+    let own = holders.filter(|holder| holder.uid == Some(own_uid()));
+    own.map(|holder| holder.slots.0..=holder.slots.1)
+}
+
+/// What the reader can do besides waiting, and whether it is to close something of their own: that is shown
 /// only where the same launch would start afterwards.
 fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
     let helps = |unmet: &Unmet<'_>| {
@@ -137,7 +148,7 @@ fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
 struct Help {
     /// The most slots that have to be freed in one repository.
     slots: u64,
-    /// Whether the reader holds that many wherever something is full, and nobody else would get them first.
+    /// Whether the reader holds that many wherever something is full, and no other launch gets them first.
     is_enough: bool,
 }
 
@@ -145,11 +156,8 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
     let mut help = Help { slots: 1, is_enough: true };
     for (claim, full) in alternative.refused.iter().filter_map(full_claim) {
         let [of_all, of_open] = to_free(claim, full);
-        let is_mine = |holder: &&Holder| holder.uid == Some(own_uid());
-        let holders = &full.known_holders().holders;
-        let mine = || holders.iter().filter(is_mine).map(|holder| holder.slots.0..=holder.slots.1);
-        let mine_of_all: u64 = mine().map(|slots| slots.end() + 1 - slots.start()).sum();
-        let mine_of_open: u64 = mine().map(|slots| within(&claim.amount.zones, &slots)).sum();
+        let mine_of_all: u64 = own_slots(full).map(|slots| slots.end() + 1 - slots.start()).sum();
+        let mine_of_open = slots_of_caller(claim, full);
         let slots = of_all.max(of_open);
         help.slots = help.slots.max(slots);
         // Those who wait come first.

@@ -150,7 +150,8 @@ fn is_full(claim: &Claim<'_>, found: &Found) -> bool {
 fn pids(found: &Found) -> String {
     const MOST: usize = 4;
     let mut pids: Vec<String> = Vec::new();
-    for holder in found.table.holders(&found.occupancy).unwrap_or_default() {
+    let known = found.table.known_holders(&found.occupancy, usize::MAX).unwrap_or_default();
+    for holder in known.holders {
         let pid = holder.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string());
         // A number means nothing on another host.
         let host = holder.host.as_ref().filter(|_| holder.pid.is_some() && holder.keeper.is_none());

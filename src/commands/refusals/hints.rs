@@ -1,5 +1,5 @@
 //! The command lines that refusals suggest: what the caller typed, with the options that the next command
-//! needs, quoted for a shell. What stands in a hint works when its reader pastes it.
+//! needs, quoted for a shell. A hint works when its reader pastes it.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -90,8 +90,8 @@ impl Hints {
         format!("rungate reset{policy} {}", words.join(" "))
     }
 
-    /// Whether nobody could have given another option. What PAM or sshd begins for whoever comes in is typed
-    /// by nobody: what sshd was told to begin has another name there, or no rule could tell it.
+    /// Whether no person could have given another option: PAM or sshd started the launch for a login. What
+    /// sshd was configured to start has another name there, or no rule could tell it.
     pub(super) fn are_of_no_use(&self) -> bool {
         let is_of_sshd = || process::parent_name().is_some_and(|name| name.starts_with("sshd"));
         std::env::var_os("PAM_TYPE").is_some() || self.is_renamed && is_of_sshd()

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     commands::{
         refusals::{
-            advice::{advice, to_free},
+            advice::{advice, slots_of_caller, to_free},
             hints::Hints,
             waits,
         },
@@ -24,7 +24,7 @@ use crate::{
     output::{age::age, clock::Clock},
     policy::show_duration,
     protocol::refusal::{Full, Reason, Refusal, Refused},
-    sys::accounts::NameCache,
+    sys::{accounts::NameCache, credentials::own_uid},
     terms::{
         amount::Amount,
         because,
@@ -157,10 +157,12 @@ impl Message<'_> {
         self.lines.push(format!("  {}  {numbers}", visible(claim.title(&SystemNames))));
         self.reasons(claim);
         if let Reason::Full(full) = reason {
-            if let Some(slots @ 2..) = to_free(claim, full).into_iter().max().filter(|_| limit > 0) {
-                self.lines.push(format!("      {slots} slots must be freed before it can start"));
+            let to_free = to_free(claim, full).into_iter().max().filter(|_| limit > 0).unwrap_or(0);
+            if to_free > 1 {
+                let of_whom = of_whom(to_free, slots_of_caller(claim, full));
+                self.lines.push(format!("      {to_free} slots must be freed before it can start{of_whom}"));
             }
-            self.holders(full.known_holders(), claim);
+            self.holders(full.known_holders(), claim, to_free > 1);
             if is_behind_others(refused) {
                 self.first_in_line(full);
             }
@@ -207,12 +209,14 @@ impl Message<'_> {
         }
     }
 
-    fn holders(&mut self, known: &Known, claim: &Claim<'_>) {
+    /// The holders of a table, the longest first; or the caller's own before those.
+    fn holders(&mut self, known: &Known, claim: &Claim<'_>, own_first: bool) {
         let mut longest = by_process(&known.holders);
+        let is_later = |holder: &Holder| own_first && holder.uid != Some(own_uid());
         // Those of whom something is known come first: of many holders an agent describes only some.
-        longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), holder.since));
+        longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), is_later(holder), holder.since));
         for (holder, slots) in longest.iter().take(HOLDERS) {
-            let line = self.holder(holder, *slots);
+            let line = self::holder(holder, *slots, &self.clock, &self.names);
             self.lines.push(format!("      {line}"));
         }
         let more = longest.len().saturating_sub(HOLDERS) as u64 + known.others;
@@ -220,27 +224,9 @@ impl Message<'_> {
         let list = || self.hints.list(claim, &claim.title(&SystemNames));
         if more > 0 {
             self.lines.push(format!("      and {more} more: {}", list()));
-        } else if is_unknown {
-            self.lines.push(format!("      to look for them: {}", list()));
+        } else if is_unknown && own_uid() != 0 {
+            self.lines.push(format!("      ask your administrator who that is: {}", list()));
         }
-    }
-
-    /// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
-    fn holder(&mut self, holder: &Holder, slots: u64) -> String {
-        let Some(pid) = holder.pid else {
-            return format!("slot {}: a process without a record", holder.slots.0);
-        };
-        let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
-        let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
-        let since = holder.since.map_or_else(String::new, |since| {
-            let held = holder.age(self.clock.system_time()).unwrap_or_default();
-            format!(", since {} ({})", self.clock.short(since), age(held))
-        });
-        let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
-        // Whoever has it open here can be seen here.
-        let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
-        let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
-        format!("PID {pid} {user} {command}{host}{slots}{since}")
     }
 
     /// `first in line: PID 9001 cid matlab, 2 slots wanted, since 13:40 (22m00s)`
@@ -272,6 +258,33 @@ impl Message<'_> {
                 self.lines.push(visible_lines(message));
             }
         }
+    }
+}
+
+/// `PID 8123 ann matlab, since 14 Nov 09:50 (6d04h)`
+pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, names: &NameCache) -> String {
+    let Some(pid) = holder.pid else {
+        return format!("slot {}: a process that cannot be seen from here", holder.slots.0);
+    };
+    let user = holder.uid.map_or_else(|| "?".to_owned(), |uid| visible(names.user(uid)));
+    let command = holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
+    let since = holder.since.map_or_else(String::new, |since| {
+        let held = holder.age(clock.system_time()).unwrap_or_default();
+        format!(", since {} ({})", clock.short(since), age(held))
+    });
+    let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
+    // A process that has it open here can be seen here.
+    let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
+    let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
+    format!("PID {pid} {user} {command}{host}{slots}{since}")
+}
+
+/// `: 1 of yours, 2 of others`; nothing if the caller has none of them.
+fn of_whom(to_free: u64, own: u64) -> String {
+    match to_free.saturating_sub(own) {
+        _ if own == 0 => String::new(),
+        0 => ", yours".to_owned(),
+        others => format!(": {own} of yours and {others} of others"),
     }
 }
 

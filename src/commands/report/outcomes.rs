@@ -19,7 +19,7 @@ use crate::{
 /// Longer logs are not played again: that is left to `rungate simulate`.
 pub(super) const MOST: usize = 500_000;
 
-/// Of so many programs it is found out.
+/// The number of programs for which it is found out.
 const PROGRAMS: usize = 5;
 
 /// For each of the worst programs how many seats are enough.

@@ -11,22 +11,25 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    commands::{refusals::waits, run::wanted::Wanted},
+    commands::{
+        refusals::{limits, waits},
+        run::wanted::Wanted,
+    },
     escape::visible,
     keeper::{agent::message::Take, error::KeeperError},
-    output::{age::age, living_line::LivingLine, stream},
+    output::{age::age, clock::Clock, living_line::LivingLine, stream},
     policy::{Policy, Wait},
     protocol::{
         acquisition::Outcome,
         asker::Asker,
         conversation::{Conversation, Patience, Question},
         place_in_line::PlaceInLine,
-        refusal::{Reason, Unmet},
+        refusal::{Full, Reason, Unmet},
         waiting::{Waiting, acquire_in_turn},
         with_agent::acquire_with_agent,
         without_waiting::acquire,
     },
-    sys::process::NameWhileWaiting,
+    sys::{accounts::NameCache, process::NameWhileWaiting},
 };
 
 /// How often a policy that has faults is looked at again.
@@ -54,7 +57,7 @@ pub(super) struct Turn {
     place: PlaceInLine,
     conversation: Conversation,
     has_waited: bool,
-    /// When the time of the whole launch is over, whoever keeps what it waits for.
+    /// When the time of the whole launch is over, with every keeper.
     over: Option<Instant>,
     /// The shortened waits that the caller was told of.
     told_cuts: Vec<String>,
@@ -214,6 +217,22 @@ fn describe(command: &OsStr, waiting: &Waiting<'_, '_>, waited: Duration) -> Str
         0 => "first in line".to_owned(),
         ahead => format!("{ahead} ahead"),
     };
+    let full = waiting.unmet.iter().flat_map(Unmet::claims).find_map(|refused| match &refused.reason {
+        Reason::Full(full) if std::ptr::eq(refused.claim, claim) => Some(full),
+        _ => None,
+    });
+    let holder = full.and_then(longest_holder).map_or_else(String::new, |holder| format!("; {holder}"));
     let (command, name) = (visible(command), visible(claim.repository.as_ref()));
-    format!("rungate: {command}: waits for {name}{use_and_limit}, {place}, {}", age(waited))
+    format!("rungate: {command}: waits for {name}{use_and_limit}, {place}, {}{holder}", age(waited))
+}
+
+/// `held by PID 8123 ann matlab, since 14:02 (5m)`; of several holders the longest.
+fn longest_holder(full: &Full) -> Option<String> {
+    let known = full.known_holders();
+    let holder = known.holders.iter().filter(|holder| holder.pid.is_some());
+    let holder = holder.min_by_key(|holder| (holder.since.is_none(), holder.since))?;
+    let is_only = known.others == 0 && known.holders.iter().all(|other| other.pid == holder.pid);
+    let longest = if is_only { "" } else { "longest " };
+    let shown = limits::holder(holder, 1, &Clock::now(), &NameCache::new());
+    Some(format!("{longest}held by {shown}"))
 }

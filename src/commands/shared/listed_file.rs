@@ -51,9 +51,9 @@ pub(super) enum KeptAt {
 /// How many slots are free.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::commands) struct Free {
-    /// For anybody.
+    /// For every launch.
     pub(in crate::commands) now: u64,
-    /// For those who wait, before anybody else.
+    /// For waiting launches only.
     pub(in crate::commands) for_queue: u64,
 }
 
@@ -132,7 +132,7 @@ impl ListedFile {
         }
     }
 
-    /// How many slots anybody may have, and how many more are free for those who wait alone: as a launch that
+    /// How many slots every launch may have, and how many more only waiting launches: as a launch that
     /// comes now would be judged. None where the limit is not known.
     pub(in crate::commands) fn free(&self, survey: &Survey, generation: u16) -> Option<Free> {
         let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
@@ -147,14 +147,14 @@ impl ListedFile {
             (None, KeptAt::Agent(table)) => agent::look(table).ok().flatten().map(Table::Memory),
             (None, _) => None,
         };
-        // The limit of a file that was named by its path is nobody's policy.
+        // The limit of a file that was named by its path comes from no policy.
         let generation = if matches!(self.kept_at, KeptAt::Named(_)) { 0 } else { generation };
         let terms = merged::Terms { slots: 1, limit: self.limit().unwrap_or(0), ..merged::Terms::default() };
         let terms = merged::Terms { zones: self.zones_of_all(), ..terms };
         table.is_some_and(|table| is_for_queue(&table, &terms, generation).unwrap_or(false))
     }
 
-    /// The slots that are kept for nobody; none where all are.
+    /// The slots that are not kept; none where all are kept.
     fn zones_of_all(&self) -> Option<Vec<RangeInclusive<u64>>> {
         let mut kept: Vec<&RangeInclusive<u64>> = self.kept().iter().map(|(slots, _)| slots).collect();
         kept.sort_by_key(|slots| *slots.start());

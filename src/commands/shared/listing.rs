@@ -55,9 +55,7 @@ pub(in crate::commands) fn to_show(
         let repositories = wanted(&policy, situation, &arguments.repositories)?;
         return Ok(Shown { repositories, generation, is_faulty: false });
     };
-    let mut repositories = despite_faults(&policy, situation);
-    let names = &arguments.repositories;
-    repositories.retain(|known| names.is_empty() || names.iter().any(|name| known.is_called(name)));
+    let repositories = called_despite_faults(&policy, situation, &arguments.repositories);
     if repositories.is_empty() {
         return Err(error);
     }
@@ -84,6 +82,17 @@ impl RepositoryFiles {
         let path = self.files.first().and_then(ListedFile::path).filter(|_| !self.of_members);
         *name == *self.name || path.is_some_and(|path| path == name || path.file_stem() == Some(name))
     }
+}
+
+/// Those of [`despite_faults`] with these names; all of them without names.
+pub(in crate::commands) fn called_despite_faults(
+    policy: &Policy,
+    situation: &Situation,
+    names: &[OsString],
+) -> Vec<RepositoryFiles> {
+    let mut repositories = despite_faults(policy, situation);
+    repositories.retain(|known| names.is_empty() || names.iter().any(|name| known.is_called(name)));
+    repositories
 }
 
 /// The repositories that the faults of a policy leave, and every other table of slots that can be found: lock

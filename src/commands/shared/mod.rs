@@ -14,6 +14,7 @@ mod owner;
 pub(super) mod repositories;
 pub(super) mod situation;
 pub(super) mod unseen_ends;
+pub(super) mod waits_for;
 pub(super) mod ways_in;
 
 use std::io;

@@ -92,15 +92,21 @@ impl Situation {
     /// The policy in force, to be shown. If it has faults: the repositories that they leave as they are, and
     /// the error.
     pub(in crate::commands) fn salvage_policy(&self, named: Option<PathBuf>) -> (Policy, Option<Error>) {
-        let words = policy_option(named.as_deref());
-        let (policy, faults) = Policy::salvage(&self.sources(named));
+        let (policy, error) = self.salvage_silently(named);
         for (delegation, faults) in policy.withheld() {
             stream::complain(&refusals::withheld(delegation, faults));
         }
+        (policy, error)
+    }
+
+    /// The same, without complaints on standard error.
+    pub(in crate::commands) fn salvage_silently(&self, named: Option<PathBuf>) -> (Policy, Option<Error>) {
+        let words = policy_option(named.as_deref());
+        let (policy, faults) = Policy::salvage(&self.sources(named));
         (policy, faults.map(|faults| refusals::faulty(self.credentials.uid, &faults, &words)))
     }
 
-    /// The same, for whoever has no place for complaints.
+    /// The policy in force, without complaints on standard error.
     pub(in crate::commands) fn load_silently(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
         let words = policy_option(named.as_deref());
         let read = Policy::load_sound(&self.sources(named));

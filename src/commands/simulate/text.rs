@@ -53,7 +53,7 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally], compared: &Compared)
     parts.join("\n")
 }
 
-/// What is said where the log does not tell enough to say more.
+/// The answer where the log does not tell enough.
 pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> String {
     let then = &material.traffic.then;
     [

@@ -23,17 +23,36 @@ use crate::commands::watch::{
 
 /// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame, snapshot: &Snapshot, view: &mut View, glyphs: Glyphs) {
-    let rows = [Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)];
-    let [head, body, foot] = Layout::vertical(rows).areas(frame.area());
+    let notice = snapshot.notice.as_deref().map(|notice| notice_rows(notice, frame.area().height));
+    let above = u16::try_from(notice.as_ref().map_or(0, Vec::len)).unwrap_or(0);
+    let rows = [Constraint::Length(1), Constraint::Length(above), Constraint::Fill(1), Constraint::Length(1)];
+    let [head, above, body, foot] = Layout::vertical(rows).areas(frame.area());
     let (entries, place) = view.select(snapshot);
     draw_head(frame, head, snapshot, &entries);
+    if let Some(notice) = notice {
+        frame.render_widget(Paragraph::new(notice).red(), above);
+    }
     match (view.page, entries.get(place)) {
         (Page::Help, _) => draw_help(frame, body),
         (Page::Details, Some(entry)) => draw_details(frame, body, entry, view, glyphs),
-        (_, None) => draw_nothing(frame, body, view),
+        (_, None) => draw_nothing(frame, body, view, snapshot.notice.is_some()),
         (_, Some(_)) => draw_overview(frame, body, &entries, place, view, glyphs),
     }
-    draw_foot(frame, foot, snapshot, view);
+    draw_foot(frame, foot, view);
+}
+
+/// The lines of a notice: as many as leave three quarters of the screen for the repositories, and its last
+/// one, which says what to do.
+fn notice_rows(notice: &str, height: u16) -> Vec<Line<'_>> {
+    let lines: Vec<&str> = notice.lines().collect();
+    let room = usize::from(height / 4).max(1);
+    let shown = match (lines.split_last(), room) {
+        (Some((last, others)), 2..) if lines.len() > room => {
+            others.iter().take(room - 1).chain([last]).copied().collect()
+        }
+        _ => lines.into_iter().take(room).collect::<Vec<&str>>(),
+    };
+    shown.into_iter().map(Line::from).collect()
 }
 
 /// The keys, for help.
@@ -76,14 +95,12 @@ fn programs(entries: &[&Entry]) -> usize {
     unknown.len() + known.into_iter().collect::<BTreeSet<&str>>().len()
 }
 
-fn draw_foot(frame: &mut Frame, area: Rect, snapshot: &Snapshot, view: &View) {
+fn draw_foot(frame: &mut Frame, area: Rect, view: &View) {
     let mut line = Line::default();
     if view.is_typing {
         line.extend(["show: ".bold(), view.filter.as_str().into()]);
         let end = area.x.saturating_add(u16::try_from(line.width()).unwrap_or(u16::MAX));
         frame.set_cursor_position((end.min(area.right().saturating_sub(1)), area.y));
-    } else if let Some(notice) = &snapshot.notice {
-        line.push_span(notice.as_str().red());
     } else {
         if !view.filter.is_empty() {
             line.push_span(format!("only {}  ", view.filter).bold());
@@ -110,8 +127,10 @@ fn draw_help(frame: &mut Frame, area: Rect) {
     frame.render_widget(Paragraph::new(lines.to_vec()).wrap(Wrap::default()), area);
 }
 
-fn draw_nothing(frame: &mut Frame, area: Rect, view: &View) {
-    let text = if view.filter.is_empty() {
+fn draw_nothing(frame: &mut Frame, area: Rect, view: &View, has_faults: bool) {
+    let text = if has_faults && view.filter.is_empty() {
+        "No lock file and no table of the agent was found."
+    } else if view.filter.is_empty() {
         "No repository has been used yet, or the policy has none."
     } else {
         "Nothing has this in its name. Escape shows everything."
@@ -313,7 +332,7 @@ mod tests {
                 "-- matlab: 8 of 8 used, 12 waiting -------------------------",
                 " SLOT     PID USER     AGE COMMAND RULE",
                 "    2    8002 ann   33m20s matlab  matlab seats",
-                " LINE     PID USER     AGE COMMAND",
+                " LINE     PID USER     AGE COMMAND WAITS FOR",
                 "    2    8002 ann   33m20s matlab  matlab seats",
             ]
         );

@@ -8,10 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     cli::ListingArguments,
     commands::{
-        shared::{listed_file::ListedFile, repositories, situation::Situation},
+        shared::{
+            listed_file::{Free, ListedFile},
+            listing, repositories,
+            situation::Situation,
+            waits_for::WaitsFor,
+        },
         watch::snapshot::{Entry, Process, Snapshot},
     },
     error::Error,
@@ -34,6 +41,12 @@ pub(super) struct Observer {
     named_policy: Option<PathBuf>,
     wanted: Vec<OsString>,
     policy: Policy,
+    /// Whether the policy had faults when it was last read.
+    is_faulty: bool,
+    /// Whether a policy without faults was read before.
+    had_sound_policy: bool,
+    /// Which policy gives the limits.
+    generation: u16,
     files: Vec<ListedFile>,
     searched: Instant,
     names: NameCache,
@@ -42,22 +55,29 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Reads the policy and finds the files.
+    /// Reads the policy and finds the files. A policy with faults leaves what [`listing::despite_faults`]
+    /// finds.
     pub(super) fn new(situation: Situation, arguments: &ListingArguments) -> Result<Self, Error> {
         let named_policy = arguments.policy.policy.clone();
-        let policy = situation.load_silently(named_policy.clone())?;
         let wanted = arguments.repositories.clone();
-        let files = files(&policy, &situation, &wanted)?;
+        let (policy, error) = situation.salvage_silently(named_policy.clone());
+        let files = match &error {
+            None => files(&policy, &situation, &wanted)?,
+            Some(_) => files_despite_faults(&policy, &situation, &wanted),
+        };
         Ok(Self {
             situation,
             named_policy,
             wanted,
+            generation: policy.generation(Timestamp::now()),
             policy,
+            is_faulty: error.is_some(),
+            had_sound_policy: error.is_none(),
             files,
             searched: Instant::now(),
             names: NameCache::new(),
             clock: Clock::now(),
-            notice: None,
+            notice: error.map(|error| error.to_string()),
         })
     }
 
@@ -74,21 +94,31 @@ impl Observer {
         }
     }
 
-    /// Where the policy has faults now, or has lost a repository that was asked for, the old one is shown on.
+    /// Reads the policy again if it has changed or had faults. While it has faults, the last policy without
+    /// faults is shown; without one, what the faults leave.
     fn search(&mut self) {
         self.searched = Instant::now();
-        if self.policy.is_stale() {
-            match self.situation.load_silently(self.named_policy.clone()) {
-                Ok(policy) => self.policy = policy,
-                Err(_) => {
-                    self.notice = Some("the policy has faults now: rungate policy check".to_owned());
-                    return;
-                }
+        if self.is_faulty || self.policy.is_stale() {
+            let (policy, error) = self.situation.salvage_silently(self.named_policy.clone());
+            self.is_faulty = error.is_some();
+            self.notice = error.map(|error| error.to_string());
+            if !self.is_faulty || !self.had_sound_policy {
+                self.policy = policy;
             }
+            self.had_sound_policy |= !self.is_faulty;
+        }
+        self.generation = self.policy.generation(Timestamp::now());
+        if !self.had_sound_policy {
+            self.files = files_despite_faults(&self.policy, &self.situation, &self.wanted);
+            return;
         }
         match files(&self.policy, &self.situation, &self.wanted) {
-            Ok(files) => (self.files, self.notice) = (files, None),
-            Err(_) => self.notice = Some("the policy has lost a repository that is shown here".to_owned()),
+            Ok(files) => self.files = files,
+            Err(_) if self.is_faulty => return,
+            Err(error) => return self.notice = Some(error.to_string()),
+        }
+        if !self.is_faulty {
+            self.notice = None;
         }
     }
 
@@ -111,10 +141,15 @@ impl Observer {
         let mut holders: Vec<Process> =
             survey.holders.iter().map(|holder| self.holder(file, holder)).collect();
         holders.sort_by_key(|holder| Reverse(holder.age));
-        let waiting = survey.waiting.iter().enumerate().map(|(index, waiter)| self.waiter(index + 1, waiter));
+        let waiting = survey.waiting.iter().enumerate().map(|(index, waiter)| {
+            let waits_for = WaitsFor::of(survey, index, file.limit()).show(&self.names);
+            self.waiter(index + 1, waiter, waits_for)
+        });
+        let free = file.free(survey, self.generation);
+        let notes = [file.kept_note(survey), free.and_then(Free::note)];
         Entry {
-            kept: file.kept_idle(survey),
-            kept_note: file.kept_note(survey),
+            kept: file.kept_idle(survey) + free.map_or(0, |free| free.for_queue),
+            kept_note: notes.into_iter().flatten().reduce(|one, other| format!("{one}, {other}")),
             used: survey.used,
             holders,
             waiting: waiting.collect(),
@@ -137,14 +172,14 @@ impl Observer {
         }
     }
 
-    fn waiter(&self, place: usize, waiter: &Waiter) -> Process {
+    fn waiter(&self, place: usize, waiter: &Waiter, note: String) -> Process {
         Process {
             place: place.to_string(),
             pid: waiter.pid.map_or_else(unknown, |pid| pid.to_string()),
             user: waiter.uid().map_or_else(unknown, |uid| visible(self.names.user(uid))),
             age: waiter.waited(),
             command: waiter.command().map_or_else(unknown, visible),
-            note: format!("waits for use below {}", waiter.class.reach),
+            note,
         }
     }
 }
@@ -152,6 +187,11 @@ impl Observer {
 fn files(policy: &Policy, situation: &Situation, wanted: &[OsString]) -> Result<Vec<ListedFile>, Error> {
     let repositories = repositories::wanted(policy, situation, wanted)?;
     Ok(repositories.into_iter().flat_map(|repository| repository.files).collect())
+}
+
+fn files_despite_faults(policy: &Policy, situation: &Situation, wanted: &[OsString]) -> Vec<ListedFile> {
+    let repositories = listing::called_despite_faults(policy, situation, wanted);
+    repositories.into_iter().flat_map(|repository| repository.files).collect()
 }
 
 fn unknown() -> String {

@@ -39,7 +39,7 @@ impl<'s> Processes<'s> {
         let for_waiting = rows(&self.waiting).min((room / 2).max(room.saturating_sub(rows(&self.holders))));
         let columns = self.columns(width);
         let mut rows = section(["SLOT", "RULE"], &self.holders, room - for_waiting, &columns);
-        rows.extend(section(["LINE", ""], &self.waiting, for_waiting, &columns));
+        rows.extend(section(["LINE", "WAITS FOR"], &self.waiting, for_waiting, &columns));
         Table::new(rows, columns.into_iter().map(|(_, width)| width))
     }
 

@@ -11,7 +11,7 @@ pub(super) struct Snapshot {
     pub(super) entries: Vec<Entry>,
     /// The time of day.
     pub(super) time: String,
-    /// Why it may be out of date.
+    /// What is wrong with the policy, so that this may not be all, or not up to date.
     pub(super) notice: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Entry {
     pub(super) limit: Option<u64>,
     /// Why it is not everybody's limit.
     pub(super) limit_note: Option<String>,
-    /// How many idle slots are kept for some.
+    /// How many idle slots are kept for some, or for those who wait.
     pub(super) kept: u64,
     /// The same, with for whom.
     pub(super) kept_note: Option<String>,
@@ -48,7 +48,7 @@ pub(super) struct Process {
     /// For how long.
     pub(super) age: Option<Duration>,
     pub(super) command: String,
-    /// The rule that it holds by, or up to which use it waits.
+    /// The rule that it holds by, or what it waits for.
     pub(super) note: String,
 }
 

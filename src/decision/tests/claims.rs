@@ -45,6 +45,12 @@ fn a_limit_may_be_so_many_for_each_processor() {
 }
 
 #[test]
+fn there_are_no_more_slots_than_names() {
+    under("[repository.a]\nlimit = \"1/cpu\"\nnames = [\"x\", \"y\", \"z\"]\n[[rule]]\nacquire = [\"a\"]\n")
+        .gives("1 of 3 a");
+}
+
+#[test]
 fn any_of_is_the_first_that_can_be_had_in_order() {
     let policy = r#"
         [repository.own]
@@ -55,6 +61,46 @@ fn any_of_is_the_first_that_can_be_had_in_order() {
         acquire = [{ any_of = ["own", { repository = "overflow", slots = 2 }] }]
     "#;
     under(policy).gives("1 of 5 own or 2 of 3 overflow");
+}
+
+/// "Claims from which the launch is exempt leave their list." The rest of the list is wanted all the same; a
+/// list of which nothing is left can always be had.
+#[test]
+fn a_list_of_which_the_launch_is_exempt_in_part_wants_the_rest() {
+    let policy = |exempt: &str| {
+        format!(
+            r#"
+            [repository]
+            drc.limit = 5
+            lvs.limit = 5
+            bundle.limit = 3
+            [[rule]]
+            acquire = [{{ any_of = [["drc", "lvs"], "bundle"] }}]
+            [[rule]]
+            name = "free"
+            action = "exempt"
+            from = [{exempt}]
+            "#
+        )
+    };
+    under(&policy("\"drc\"")).claims(|claims| {
+        let wanted: Vec<&str> = claims.iter().map(|claim| claim.repository.as_ref()).collect();
+        assert_eq!(wanted, ["lvs", "bundle"]);
+    });
+    under(&policy("\"drc\", \"lvs\"")).claims(|claims| assert!(claims.is_empty()));
+}
+
+/// "slots = 0": nothing is wanted unless the command line says how much.
+#[test]
+fn what_only_the_command_line_asks_for_is_wanted_when_it_does() {
+    let policy = r#"
+        [repository.gpus]
+        limit = 4
+        [[rule]]
+        acquire = [{ repository = "gpus", slots = 0, slots_from = { after = "--gpus" } }]
+    "#;
+    under(policy).arguments(["--gpus", "2"]).gives("2 of 4 gpus");
+    under(policy).arguments(["--cpus", "2"]).claims(|claims| assert!(claims.is_empty()));
 }
 
 const BY_GROUP: &str = r#"
@@ -156,7 +202,30 @@ fn reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them() {
     zones(["users"], &policy.replace("50", "15"), &[(5, 10)]);
     zones(["users"], &policy.replace("50", "\"1/cpu\""), &[(5, 8)]);
     zones(["users"], &policy.replace("50", "0"), &[]);
+    // No more is lent than is kept: of a fifth of 8 one.
+    zones(
+        ["users"],
+        &policy.replace("50", "\"1/cpu\"").replace("slots = 10", "slots = \"20%\""),
+        &[(7, 8), (1, 1)],
+    );
     zones(["users"], "[repository.a]\nlimit = 5\n[[rule]]\nacquire = [\"a\"]\n", &[(1, 5)]);
+}
+
+#[test]
+fn a_reservation_may_be_for_whoever_is_on_some_hosts() {
+    let policy = r#"
+        [repository.a]
+        limit = 50
+        reserve = [{ hosts = ["ws17"], slots = 10 }]
+        [[rule]]
+        acquire = ["a"]
+    "#;
+    zones(["users"], policy, &[(1, 10), (11, 50)]);
+    zones(["users"], &policy.replace("ws17", "ws18"), &[(11, 50)]);
+    let both = policy.replace("hosts", "for = [\"%cad\"], hosts");
+    zones(["users"], &both, &[(11, 50)]);
+    zones(["cad"], &both, &[(1, 10), (11, 50)]);
+    zones(["cad"], &both.replace("ws17", "ws18"), &[(11, 50)]);
 }
 
 #[test]
@@ -191,4 +260,8 @@ fn the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the
     assert_eq!(settled(&most, None, None), (minutes(5), Hold::Supervisor));
     assert_eq!(settled(&said, Some(minutes(1)), Some(Hold::Tree)), (minutes(1), Hold::Tree));
     assert_eq!(settled(&policy("", "wait = \"forever\""), None, None), (Wait::Forever, Hold::Descriptor));
+    // Of two repositories that are one file the shorter `max_wait` counts.
+    let other = "[repository.b]\npath = \"/run/rungate/{user}.lock\"\nlimit = 1\nmax_wait = \"7m\"\n[[rule]]\nacquire = [\"b\"]\n";
+    let both = policy("path = \"/run/rungate/ann.lock\"\nmax_wait = \"20m\"", "") + other;
+    assert_eq!(settled(&both, Some(minutes(30)), None).0, minutes(7));
 }

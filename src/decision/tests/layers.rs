@@ -44,6 +44,15 @@ fn what_the_caller_adds_is_created_for_him_alone() {
     });
 }
 
+/// "The agent goes by the system's policy alone."
+#[test]
+fn only_the_systems_policy_names_the_agent() {
+    let by = |keeper: &str| under(SYSTEM).own(&format!("[defaults]\nkeeper = \"{keeper}\"\n"));
+    by("agent").faults(["agent-outside-system-policy"]);
+    by("site").faults(["agent-outside-system-policy"]);
+    by("file").gives("1 of 50 matlab");
+}
+
 #[test]
 fn what_is_added_may_only_tighten() {
     let loosens = |text: &str| under(SYSTEM).own(text).faults(["loosens"]);

@@ -31,13 +31,13 @@ pub fn about() -> Result<About, AgentError> {
     Client::connect()?.about()
 }
 
-/// A table at one moment, to be looked at in this process; none where nobody has ever used it.
+/// A table at one moment, to be looked at in this process; none if it was never used.
 pub fn look(name: &str) -> Result<Option<memory::Table>, AgentError> {
     let tables = Client::connect()?.look(vec![name.to_owned()])?;
     Ok(tables.first().map(|table| table.to_memory(&Store::default())))
 }
 
-/// What is found in a table; one that nobody has ever used is empty.
+/// What is found in a table; one that was never used is empty.
 pub fn survey(name: &str) -> Result<Survey, AgentError> {
     let Some(table) = look(name)? else { return Ok(Survey::default()) };
     let occupancy: Occupancy = table.occupancy();

@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Table {
-    /// A table as it is now. Of its holders at most so many are described, those who have held for longest;
-    /// and of those who wait at most so many, the oldest.
+    /// A table as it is now. A limited number of its holders is described, those who have held for longest;
+    /// and a limited number of its waiters, the oldest.
     pub fn of(name: &str, table: &memory::Table, most: usize, most_waiting: usize) -> Self {
         let occupancy = table.occupancy();
         let mut holders: Vec<Holder> = table.holders(&occupancy).into_iter().filter_map(described).collect();

@@ -31,7 +31,7 @@ pub enum RepositoryError {
         /// The call and its answer.
         source: Failure,
     },
-    /// Somebody has a lease on the file, so that it cannot be opened now.
+    /// A process has a lease on the file, so that it cannot be opened now.
     Leased {
         /// The file.
         path: PathBuf,
@@ -257,7 +257,7 @@ fn name_of(uid: u32) -> String {
     accounts::user_name(uid).ok().flatten().map_or_else(|| uid.to_string(), |name| name.shown().to_string())
 }
 
-/// A command for whoever may do this to the process, and for a reader who has to ask.
+/// A command for a reader who may do this to the process, and for one who has to ask.
 fn for_owner(process: &Process, what: &str, command: &str) -> String {
     let me = credentials::own_uid();
     match process::owner(process.pid) {

@@ -91,11 +91,17 @@ impl Holder {
 const LONG: u64 = 256;
 
 /// The same, with what a search through the descriptors of all processes adds: it finds who keeps a slot that
-/// no record accounts for. It takes milliseconds, and is for listings.
+/// no record accounts for. It takes milliseconds, and only where there is such a slot.
 pub fn holders_with_search(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {
     let mut holders = holders(file, occupancy)?;
+    search(file, &mut holders);
+    Ok(holders)
+}
+
+/// Looks for the processes of holders that neither the kernel's lock nor a record names.
+pub fn search(file: &LockFile, holders: &mut [Holder]) {
     if holders.iter().all(|holder| holder.pid.is_some()) {
-        return Ok(holders);
+        return;
     }
     let locks = open_files::locks_of_descriptions(file.id());
     for holder in holders.iter_mut().filter(|holder| holder.pid.is_none()) {
@@ -104,7 +110,6 @@ pub fn holders_with_search(file: &LockFile, occupancy: &Occupancy) -> Result<Vec
             *holder = describe(holder.slots, Some(*pid), None);
         }
     }
-    Ok(holders)
 }
 
 /// All holders of a file, by slot.

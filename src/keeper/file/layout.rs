@@ -135,7 +135,7 @@ pub fn place_of(bytes: &Bytes) -> Option<u64> {
 /// What waiters want begins here, by number: far above the guardians of slots.
 const WANTS: u64 = (1 << 62) + (1 << 61);
 
-/// The byte whose lock says that the waiter with this number wants so many slots.
+/// The byte whose lock says how many slots the waiter with this number wants.
 pub fn wants_byte(number: u64, slots: u64) -> u64 {
     wants_at(number).saturating_add(slots.min(LAST_SLOT))
 }

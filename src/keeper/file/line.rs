@@ -87,8 +87,8 @@ impl Place {
         Ok(())
     }
 
-    /// Lets listings see how many slots the launch wants. Nothing rests on it: where somebody else has locked
-    /// that byte, it is not shown.
+    /// Lets listings see how many slots the launch wants. Nothing depends on it: if another process has
+    /// locked that byte, it is not shown.
     pub fn wants(&mut self, slots: u64) -> Result<(), RepositoryError> {
         if self.wants == Some(slots) {
             return Ok(());

@@ -96,7 +96,7 @@ fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
     }
 }
 
-/// Somebody who has a descriptor of the description that keeps the mutex: the kernel names no process for
+/// A process with a descriptor of the description that keeps the mutex: the kernel names no process for
 /// such a lock, and shows it to root and to the user of that process.
 fn keeps_open(file: &LockFile) -> Option<i32> {
     let locks = open_files::locks_of_descriptions(file.id());

@@ -69,6 +69,19 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_overdue_is_the_first() {
+        // Since the start of the machine, which was longer ago.
+        let taken = |slot: u64, milliseconds| Holder {
+            pid: i32::try_from(slot).ok(),
+            taken: Some(Duration::from_millis(milliseconds)),
+            ..Holder::unknown(slot..=slot)
+        };
+        let found = overdue(&[taken(1, 2), taken(2, 0), taken(3, 1)], &EXPIRY);
+        let found: Vec<i32> = found.iter().map(Overdue::process).collect();
+        assert_eq!(found, [2, 3, 1]);
+    }
+
+    #[test]
     fn whoever_is_of_the_future_is_not_overdue() {
         assert_eq!(overdue(&[holder(1, "lab2", 1 << 40)], &EXPIRY), []);
     }

@@ -25,14 +25,14 @@ pub struct Store {
     tables: Rc<RefCell<BTreeMap<String, Table>>>,
     /// How many there are, with those that have no name.
     count: Rc<Cell<usize>>,
-    kin: Rc<Kin>,
+    kin: Rc<VerifiedAncestry>,
     /// How many tables with names there are on whose account.
     accounts: Rc<RefCell<BTreeMap<u32, usize>>>,
 }
 
 /// What was proved of whoever asks: which slots it has from an ancestor, and who its ancestors are.
 #[derive(Debug, Default)]
-pub struct Kin {
+pub struct VerifiedAncestry {
     /// The slots, each with the number of its table.
     pub slots: Vec<(usize, u64)>,
     /// The process.
@@ -41,14 +41,14 @@ pub struct Kin {
     pub uid: Option<u32>,
 }
 
-impl Kin {
+impl VerifiedAncestry {
     /// Whether a process is the one that asks, or above it.
     fn has(&self, pid: i32) -> bool {
         self.pid.is_some_and(|own| process::lineage(own).any(|other| other == pid))
     }
 }
 
-impl Kin {
+impl VerifiedAncestry {
     /// Whether nothing was proved.
     pub fn is_nobody(&self) -> bool {
         self.slots.is_empty() && self.pid.is_none()
@@ -128,12 +128,12 @@ impl Store {
 
     /// The same tables, for somebody of whom this was proved.
     #[must_use]
-    pub fn for_asker(&self, kin: Kin) -> Self {
+    pub fn for_asker(&self, kin: VerifiedAncestry) -> Self {
         Self { kin: Rc::new(kin), ..self.clone() }
     }
 
     /// What was proved of whoever asks.
-    pub fn kin(&self) -> &Kin {
+    pub fn kin(&self) -> &VerifiedAncestry {
         &self.kin
     }
 

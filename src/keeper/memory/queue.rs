@@ -7,7 +7,7 @@ use super::{
 use crate::keeper::line::{Class, Number, Waiter};
 
 impl Table {
-    /// As whom somebody with this number stands in line.
+    /// The class of the waiter with this number.
     pub fn classes_of(&self, number: Number) -> Vec<Class> {
         let state = self.state().borrow();
         let theirs =
@@ -15,12 +15,12 @@ impl Table {
         theirs.map(|((_, class), _)| *class).collect()
     }
 
-    /// Whether nobody waits.
+    /// Whether there is no waiter.
     pub fn has_no_line(&self) -> bool {
         self.state().borrow().line.is_empty()
     }
 
-    /// The oldest of those who wait, at most so many.
+    /// The oldest waiters, up to this number.
     pub fn first_waiters(&self, most: usize) -> Vec<Waiter> {
         self.state().borrow().line.iter().take(most).map(waiter).collect()
     }
@@ -60,7 +60,7 @@ impl Table {
         behind.find(|(number, class)| may_pass(class) && !is_away(number)).map(|(number, _)| *number)
     }
 
-    /// The conversations of the oldest who are known not to answer, at most so many.
+    /// The conversations of the oldest that are known not to answer, up to this number.
     pub fn first_away(&self, most: usize) -> Vec<u64> {
         let state = self.state().borrow();
         let lives = state.line.keys().filter_map(|(number, _)| state.places.get(number));
@@ -90,7 +90,7 @@ impl Table {
         ahead.filter(|other| last.replace(*other) != Some(*other)).count()
     }
 
-    /// Puts somebody into the line who waits elsewhere: this is a picture of that table.
+    /// Adds a waiter of another process to the line: this is a picture of that table.
     pub fn show_waiter(&self, Waiter { number, class, pid, user, wants }: Waiter) {
         self.state().borrow_mut().join_line(number, class, (pid, user, wants));
     }

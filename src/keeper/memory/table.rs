@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Held, Kin, Place};
+use super::{Held, Place, VerifiedAncestry};
 use crate::{
     keeper::{
         Holder,
@@ -192,7 +192,7 @@ impl Table {
 
     /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and nobody else
     /// uses them too.
-    pub fn join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &Kin) -> Option<Held> {
+    pub fn join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &VerifiedAncestry) -> Option<Held> {
         let slots = self.slots_to_join(claims, launch, kin)?;
         let mut state = self.state.borrow_mut();
         state.shares += 1;
@@ -203,7 +203,12 @@ impl Table {
     }
 
     /// The slots that it would use.
-    pub fn slots_to_join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &Kin) -> Option<Vec<u64>> {
+    pub fn slots_to_join(
+        &self,
+        claims: &[&Claim<'_>],
+        launch: &Launch<'_>,
+        kin: &VerifiedAncestry,
+    ) -> Option<Vec<u64>> {
         let wanted = slots_to_join(claims, launch)?;
         // The environment may name a million of them.
         if wanted.count() > kin.slots.len() as u64 {
@@ -221,7 +226,7 @@ impl Table {
     }
 
     /// Whether nobody but the ancestors of whoever asks hold these slots, and there are any.
-    pub fn is_held_by_kin(&self, occupancy: &Occupancy, kin: &Kin) -> bool {
+    pub fn is_held_by_kin(&self, occupancy: &Occupancy, kin: &VerifiedAncestry) -> bool {
         let is_kin = |span: &Span| {
             let is_joinable = |slot: u64| kin.slots.contains(&(self.number, slot));
             span.pid.is_some_and(|pid| kin.has(pid)) || span.slots.clone().all(is_joinable)

@@ -72,6 +72,19 @@ fn spelling_comments_and_order_of_tables_are_no_difference() {
 }
 
 /// Of patterns that both match a member, the first counts.
+/// A default that is written is no difference.
+#[test]
+fn charge_is_all_by_default() {
+    let group = |charge: &str| {
+        format!(
+            "[repository.g]\nper = \"group\"\nlimit = 1\n{charge}\n[[rule]]\ngroups = [\"cad\"]\nacquire = [\"g\"]\n"
+        )
+    };
+    assert_eq!(between(&group(""), &group("charge = \"all\"")), Vec::<String>::new());
+    let first = between(&group("charge = \"all\""), &group("charge = \"first\""));
+    assert_eq!(first, ["changed repository g", "  charge: none -> \"first\""]);
+}
+
 #[test]
 fn the_order_of_members_is_told_as_a_whole() {
     case(

@@ -76,6 +76,7 @@ impl Settings {
     pub(in crate::policy) fn print(&self, text: &mut Table) {
         let Settings { charge, nested, enforce, wait, max_wait, queue: Queue { most, per_user }, hold } =
             self;
+        let charge = charge.filter(|charge| *charge != Charge::default());
         text.set_some("charge", charge.map(|charge| string(charge.word())));
         text.set_some("nested", nested.unless_default().map(string));
         text.set_some("enforce", *enforce);

@@ -23,6 +23,7 @@ const LONGEST_NAME: usize = 100;
 pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
     let mut repositories: Vec<Repository> = Vec::new();
     let mut files = HashMap::new();
+    let mut keepers = HashMap::new();
     for file in book.files {
         for written in &file.written.repositories {
             let reading = Reading { book, written };
@@ -43,6 +44,13 @@ pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
                         reading.fault(at, Fault::SamePath { name: other.name.clone(), first });
                     }
                 }
+            }
+            // Who counts a name is one thing in a layer, wherever the name is defined.
+            let of_name = keepers.entry((file.layer, written.name.value));
+            let (keeper, first) = *of_name.or_insert((repository.keeper(), written.name.at));
+            if repository.keeper() != keeper {
+                let name = repository.name.clone();
+                reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
             }
             repositories.push(repository);
         }

@@ -84,6 +84,14 @@ impl Tables {
         self
     }
 
+    /// The last of them also waits as another class.
+    pub(super) fn also(mut self, generation: u16, reach: u64) -> Self {
+        let place = self.line.last_mut().expect("a launch that waits");
+        let classes = [place.classes(), &[Class { generation, reach }]].concat();
+        place.stand(&classes);
+        self
+    }
+
     /// The last start was so many seconds ago.
     pub(super) fn started(self, name: &str, ago: u64) -> Self {
         self.store.table(name).started(&[], self.now - Duration::from_secs(ago));

@@ -7,10 +7,10 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown, tables};
 use crate::{
-    keeper::Number,
+    keeper::{Class, Number, memory::Store},
     protocol::{
-        acquisition::Outcome, grant::Grant, place_in_line::PlaceInLine, refusal::Refusal, unwaited::Unwaited,
-        waiting::acquire_in_turn,
+        acquisition::Outcome, grant::Grant, place_in_line::PlaceInLine, refusal::Refusal, returning::Stood,
+        unwaited::Unwaited, waiting::acquire_in_turn,
     },
     terms::{
         claim::{Claim, Demand},
@@ -121,10 +121,27 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
     let frozen = tables().held("seats", 1..=1).waiting("seats", 1, 0, 1).waiting("seats", 2, 0, 1);
     frozen.line[1].fall_silent();
     waits(&frozen, &seats(), &mut PlaceInLine::default());
+    // One that waits with two ceilings is one launch.
+    let twice = tables().held("seats", 1..=2).waiting("seats", 1, 0, 2).also(0, 3);
+    waits(&twice, &[one(claim("seats", 2).queue(2))], &mut PlaceInLine::default());
     let both = [one(claim("other", 1)), one(claim("seats", 1).queue(1))];
     let tables = tables().waiting("seats", 1, 0, 1).held("seats", 1..=1).held("other", 1..=1);
     let refusal = refused(&tables, &both, &mut PlaceInLine::default());
     assert!(unwaited(&refusal).contains(&Some(Unwaited::Queue { waiting: 1, most: 1 })));
+}
+
+/// A place that is written down, and taken up later, has stood as long as before.
+#[test]
+fn who_comes_back_to_a_line_has_stood_in_it_before() {
+    let store = Store::default();
+    let hour = Duration::from_secs(3600);
+    let class = Class { generation: 0, reach: 1 };
+    let stood = |longest, classes| Stood { table: store.table("seats"), classes, longest };
+    let times = |place: &PlaceInLine| place.stood().iter().map(|stood| stood.longest).collect::<Vec<_>>();
+    let place = PlaceInLine::again(Number(1), &[stood(hour, vec![class])]);
+    assert!(times(&place)[0] >= hour, "its time goes on");
+    let idle = PlaceInLine::again(Number(2), &[stood(hour, Vec::new())]);
+    assert_eq!(times(&idle), [hour], "the time of a line in which it only keeps its number does not");
 }
 
 #[test]

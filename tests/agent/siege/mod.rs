@@ -9,6 +9,7 @@ mod lost_turn;
 mod memory;
 mod overdue;
 mod sweeps;
+mod together;
 mod unreachable_socket;
 
 use std::{collections::BTreeMap, fs, io::Write, os::unix::net::UnixStream, path::PathBuf, time::Duration};

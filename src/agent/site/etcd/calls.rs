@@ -54,14 +54,7 @@ impl Client {
         let asked = self.generations().ask();
         let answer: TransactionResponse = self.ask("/v3/kv/txn", &transaction.wire(), false)?;
         let generation = self.generations().answered(asked, &answer.header);
-        let pairs = |range: super::message::RangeResponse| range.kvs.into_iter().map(Pair::from).collect();
-        let ranges = answer.responses.into_iter().filter_map(|response| response.response_range);
-        Ok(Done {
-            holds: answer.succeeded,
-            revision: answer.header.revision.0,
-            generation,
-            read: ranges.map(pairs).collect(),
-        })
+        Ok(Done { holds: answer.succeeded, revision: answer.header.revision.0, generation })
     }
 
     /// Reads keys, in pages, all at one revision: what the majority has now.

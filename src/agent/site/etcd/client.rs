@@ -275,7 +275,9 @@ impl Client {
             // Nothing that was asked for is done by that.
             Err(Trouble { endpoint, kind }) => {
                 let kind = match kind {
-                    Kind::Unclear(why) | Kind::Senseless(why) | Kind::Broken(why) => Kind::NotNow(why),
+                    Kind::Unclear(why) | Kind::Senseless(why) | Kind::Broken(why) | Kind::HungUp(why) => {
+                        Kind::NotNow(why)
+                    }
                     Kind::Silent(_) => Kind::NotReached("no answer".to_owned()),
                     kind => kind,
                 };

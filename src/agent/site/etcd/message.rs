@@ -140,8 +140,6 @@ pub(super) enum WireOperation {
     Put(PutRequest),
     #[serde(rename = "request_delete_range")]
     Delete(DeleteRequest),
-    #[serde(rename = "request_range")]
-    Range(RangeRequest),
 }
 
 #[derive(Serialize)]
@@ -156,13 +154,6 @@ pub(super) struct TransactionRequest {
 pub(super) struct TransactionResponse {
     pub(super) header: Header,
     pub(super) succeeded: bool,
-    pub(super) responses: Vec<WireResponse>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct WireResponse {
-    pub(super) response_range: Option<RangeResponse>,
 }
 
 #[derive(Serialize)]

@@ -1,11 +1,8 @@
 //! Transactions: conditions that must all hold, and what is then done in one step. Each key may be written
 //! once.
 
-use super::{
-    Pair,
-    message::{
-        Bytes, DeleteRequest, Long, PutRequest, RangeRequest, TransactionRequest, WireCompare, WireOperation,
-    },
+use super::message::{
+    Bytes, DeleteRequest, Long, PutRequest, TransactionRequest, WireCompare, WireOperation,
 };
 
 /// Keys: one, or all from one up to and without another.
@@ -72,8 +69,6 @@ pub(in crate::agent::site) enum Operation {
     PutUnderLease(String, Vec<u8>, i64),
     /// A key goes.
     Delete(String),
-    /// Keys are read.
-    Read(Range),
 }
 
 /// A transaction.
@@ -92,8 +87,6 @@ pub(in crate::agent::site) struct Done {
     pub(in crate::agent::site) revision: i64,
     /// That of the etcd that has answered.
     pub(in crate::agent::site) generation: u64,
-    /// What was read, in the order of the reads.
-    pub(in crate::agent::site) read: Vec<Vec<Pair>>,
 }
 
 impl Compare {
@@ -131,16 +124,6 @@ impl Operation {
             Self::Put(key, value) => put(key, value, None),
             Self::PutUnderLease(key, value, lease) => put(key, value, Some(Long(*lease))),
             Self::Delete(key) => WireOperation::Delete(DeleteRequest { key: bytes(key), range_end: None }),
-            Self::Read(range) => WireOperation::Range(RangeRequest {
-                key: range.key_bytes(),
-                range_end: range.end_bytes(),
-                limit: None,
-                revision: None,
-                min_mod_revision: None,
-                sort_order: None,
-                sort_target: None,
-                keys_only: false,
-            }),
         }
     }
 }

@@ -26,6 +26,8 @@ pub(in crate::agent::site) enum Kind {
     Silent(Duration),
     /// The connection broke before the answer was there.
     Broken(String),
+    /// The same, where the other end closed a connection with certificates.
+    HungUp(String),
     /// The token does not count, or no longer.
     TokenExpired,
     /// The lease has gone.
@@ -56,20 +58,18 @@ impl Trouble {
             | Kind::Compacted
             | Kind::Refused(_)
             | Kind::NotNow(_) => true,
-            Kind::Silent(_) | Kind::Broken(_) | Kind::Unclear(_) | Kind::Replaced | Kind::Senseless(_) => {
-                false
-            }
+            Kind::Silent(_)
+            | Kind::Broken(_)
+            | Kind::HungUp(_)
+            | Kind::Unclear(_)
+            | Kind::Replaced
+            | Kind::Senseless(_) => false,
         }
     }
 
     /// That somebody else has answered than was asked.
     pub(in crate::agent::site) fn replaced() -> Self {
         Self { endpoint: String::new(), kind: Kind::Replaced }
-    }
-
-    /// Whether it is that.
-    pub(in crate::agent::site) fn is_of_another(&self) -> bool {
-        self.kind == Kind::Replaced
     }
 
     /// Whether what was asked for is not kept any more.
@@ -116,7 +116,7 @@ impl Trouble {
                  (--auto-compaction-retention)"
             }
             // Who is shown no certificate, or a wrong one, may hang up without a word.
-            Kind::Broken(_) if self.endpoint.starts_with("https:") => {
+            Kind::HungUp(_) => {
                 "see whether a majority of the members runs: etcdctl endpoint health --cluster. Where they ask for a \
                  certificate of this host (--client-cert-auth), \"certificate\" and \"key\" of [site] in \
                  /etc/rungate/agent.toml have to be signed by an authority that they trust (--trusted-ca-file)"
@@ -170,6 +170,10 @@ impl Trouble {
                 Kind::NotReached(error.to_string())
             }
             error => Kind::Broken(error.to_string()),
+        };
+        let kind = match kind {
+            Kind::Broken(why) if endpoint.starts_with("https:") => Kind::HungUp(why),
+            kind => kind,
         };
         Self { endpoint: endpoint.to_owned(), kind }
     }
@@ -225,6 +229,13 @@ impl fmt::Display for Trouble {
             Kind::Distrusted(why) => write!(formatter, "its certificate is not trusted: {}", why.shown()),
             Kind::Unwelcome(why) => {
                 write!(formatter, "it does not accept the certificate of this host: {}", why.shown())
+            }
+            Kind::HungUp(why) => {
+                write!(
+                    formatter,
+                    "it closed the connection ({}): it may not accept the certificate of this host",
+                    why.shown()
+                )
             }
             Kind::Silent(waited) => write!(formatter, "no answer for {} s", waited.as_secs_f32()),
             Kind::Replaced => {

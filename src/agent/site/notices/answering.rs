@@ -11,9 +11,9 @@ use std::{
 use super::received::ReceivedNotice;
 use crate::{
     agent::{
-        ending::{Ending, ToEnd},
-        holding::Holding,
+        eviction::{Eviction, RunningEviction},
         judge::Question,
+        ledger::holding::Holding,
         service::Service,
         site::{Site, announcement::log, record::Reply},
     },
@@ -97,7 +97,7 @@ impl Service {
         if of.ending.is_none() && of.asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             of.asked = Some(Instant::now());
             // Where the judges are gone, nobody is ended.
-            let _ = self.cases.send(Question::Expiry(number, table.to_owned()));
+            self.judges.ask(Question::Expiry(number, table.to_owned()));
         }
     }
 
@@ -123,8 +123,8 @@ impl Service {
             Some(_) if is_ending.is_some() => of.reply = is_ending,
             Some((expiry, overdue)) => {
                 let id = Table::Memory(table).id();
-                let to_end = ToEnd { table: local, id, expiry, overdue: Vec::new() };
-                of.ending = Some(Ending::of(number, &to_end, overdue, None));
+                let to_end = Eviction { table: local, id, expiry, overdue: Vec::new() };
+                of.ending = Some(RunningEviction::of(number, &to_end, overdue, None));
             }
             None => of.reply = Some(Reply::NotOverdue),
         }

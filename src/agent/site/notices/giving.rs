@@ -2,14 +2,17 @@
 //! own host by a key, which goes with whoever wanted that. Nothing is ended here: what the other host says
 //! and does is seen in the mirror.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use super::given::GivenNotice;
 use crate::{
     agent::{
-        ending::ToEnd,
+        eviction::Eviction,
         service::Service,
-        session::{Session, Stage},
+        session::Session,
         site::{
             Site,
             etcd::{Compare, Operation, Transaction},
@@ -29,7 +32,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 impl Service {
     /// Has notice given of a holder for a launch.
-    pub(in crate::agent) fn give_notice(&mut self, session: u64, to_end: &ToEnd, overdue: &Overdue) {
+    pub(in crate::agent) fn give_notice(&mut self, session: u64, to_end: &Eviction, overdue: &Overdue) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         session.noticed.push(overdue.clone());
         let (Some(site), Some(name)) = (&self.site, name_on_site(&to_end.table)) else { return };
@@ -50,17 +53,21 @@ impl Service {
         });
     }
 
-    /// Whether a launch of this host wants this slot of a table to be given up.
-    pub(in crate::agent::site) fn gives_notice_of(&self, table: &str, slot: u64) -> bool {
-        let sessions = self.ending.iter().filter_map(|number| self.sessions.get(number));
-        sessions.flat_map(|session| &session.notices).any(|of| of.table == table && of.slot == slot)
+    /// The slots that launches of this host want to be given up, each by the key of its notice.
+    pub(in crate::agent::site) fn given_notices(&self) -> BTreeSet<Key> {
+        let evicting = self.sessions.evicting();
+        let sessions = evicting.iter().filter_map(|number| self.sessions.get(number));
+        sessions
+            .flat_map(|session| &session.notices)
+            .map(|of| Key::Notice(of.table.clone(), of.slot))
+            .collect()
     }
 
     /// Writes the notices that are not there.
     pub(in crate::agent) fn write_notices(&mut self) {
         let Some(site) = &mut self.site else { return };
-        for number in &self.ending {
-            let Some(session) = self.sessions.get_mut(number) else { continue };
+        for number in self.sessions.evicting() {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
             for notice in &mut session.notices {
                 let is_under_way = notice.sent.is_some_and(|sent| sent.elapsed() < AGAIN);
                 if !is_under_way && site.notice_on(notice).is_none() && site.write_notice(notice) {
@@ -79,9 +86,9 @@ impl Service {
         if !site.is_named() {
             return to_look;
         }
-        for number in &self.ending {
-            let Some(session) = self.sessions.get_mut(number) else { continue };
-            let waits = !matches!(session.stage, Stage::Ends(_));
+        for number in self.sessions.evicting() {
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            let waits = !session.is_ending();
             let mut told = Vec::new();
             session.notices.retain_mut(|notice| {
                 let fate = site.fate_of(notice, waits);
@@ -89,7 +96,7 @@ impl Service {
                 fate.is_none()
             });
             if !told.is_empty() && !waits {
-                to_look.push(*number);
+                to_look.push(number);
             }
             for (table, overdue, fate) in told {
                 session.tell(&table, &overdue, fate);
@@ -159,15 +166,15 @@ impl Site {
         holder: &SlotRecord,
         record: &NoticeRecord,
     ) -> bool {
-        let is_about = |work: &Work| matches!(work, Work::Notice(of, other) if of == table && *other == slot);
         let Some(registration) = self.registration else { return false };
         let Some(of) = self.mirror.table(table) else { return false };
         let held = of.slots.get(&slot).filter(|at| at.record.as_ref().is_some_and(|now| now.is_same(holder)));
         let Some(At { revision, .. }) = held else { return false };
-        if self.works.values().any(is_about) {
+        let notice = Key::Notice(table.to_owned(), slot);
+        if self.is_busy_with(&notice) {
             return false;
         }
-        let key = self.keys.name(&Key::Notice(table.to_owned(), slot));
+        let key = self.keys.name(&notice);
         let transaction = Transaction {
             compares: vec![
                 Compare::ChangedAt(self.key_of_host(), registration),
@@ -176,7 +183,7 @@ impl Site {
             ],
             operations: vec![Operation::Put(key, bytes(record))],
         };
-        self.send(Work::Notice(table.to_owned(), slot), transaction);
+        self.send(Work::Aside(notice), transaction);
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::agent::{ending::Ending, site::record::Reply};
+use crate::agent::{eviction::RunningEviction, site::record::Reply};
 
 /// The holder.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(in crate::agent::site) struct ReceivedNotice {
     pub(super) host: String,
     /// When it was asked last whether it is overdue.
     pub(super) asked: Option<Instant>,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<RunningEviction>,
     /// Since when nobody gives notice of it any more.
     pub(super) withdrawn: Option<Instant>,
     /// What is to be told.

@@ -44,7 +44,8 @@ pub(super) fn run(arguments: &EditArguments) -> Result<u8, Error> {
         stream::complain(&format!("rungate: an earlier edit was cut off; what it had come to is in {left}"));
     }
     let copy = EditedCopy::of(&target, &situation)?;
-    Session { target, editor, copy, situation, is_agreed: arguments.yes }.run(&mut lock)
+    let EditArguments { yes: is_agreed, allow_uncounted, .. } = *arguments;
+    Session { target, editor, copy, situation, is_agreed, allow_uncounted }.run(&mut lock)
 }
 
 struct Session {
@@ -54,6 +55,7 @@ struct Session {
     situation: Situation,
     /// Whether whatever is sound is put in place without a question.
     is_agreed: bool,
+    allow_uncounted: bool,
 }
 
 impl Session {
@@ -110,7 +112,7 @@ impl Session {
         let is_sound = candidate.is_sound();
         let forgotten = candidate.forgotten(&self.situation);
         print(&forgotten)?;
-        if self.is_agreed && is_sound && forgotten.is_empty() {
+        if self.is_agreed && is_sound && (self.allow_uncounted || forgotten.is_empty()) {
             return Ok(Next::PutInPlace);
         }
         if !question::is_there_anybody() {

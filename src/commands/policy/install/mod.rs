@@ -65,7 +65,8 @@ pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
         print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
-    if (!arguments.yes || !forgotten.is_empty()) && !is_wanted(&due, arguments.yes) {
+    let is_agreed = arguments.yes && (arguments.allow_uncounted || forgotten.is_empty());
+    if !is_agreed && !is_wanted(&due, arguments.yes) {
         return Ok(refuse("nothing was changed"));
     }
     make(&order.into_iter().map(|index| &due[index]).collect::<Vec<_>>())

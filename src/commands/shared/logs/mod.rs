@@ -74,7 +74,7 @@ impl Logs {
     }
 
     /// Calls `see` for each event that the filter lets through. What it gives back it no longer needs:
-    /// whoever has made an event of a line unmakes it for less.
+    /// the caller that made an event of a line frees it for less.
     pub(in crate::commands) fn each(
         self,
         mut filter: Filter,
@@ -83,7 +83,7 @@ impl Logs {
         let parsers = Parsers::start(self.0.len());
         let mut covered = Covered::default();
         let mut logs = Vec::new();
-        // Which log goes on when; at the same time the one that was named first.
+        // The log with the earliest event; of several, the one that was named first.
         let mut heads: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         for sources in self.0 {
             let mut log = OneLog { sources, current: None };
@@ -139,7 +139,7 @@ impl OneLog {
     }
 }
 
-/// A log cannot be read. Without a rotated one the rest is told all the same.
+/// A log cannot be read. If it is a rotated one, the others are still shown.
 fn cannot_be_read(source: &Source, error: &io::Error, covered: &mut Covered) -> Result<(), Error> {
     let reason = match (error.raw_os_error(), error.kind()) {
         (Some(_), _) => errno_of(error).desc().to_owned(),
@@ -176,7 +176,7 @@ pub(in crate::commands) fn file_of<'a>(policy: &'a Policy, host: &OsStr) -> Opti
     })
 }
 
-/// The repositories that have one table each, whoever launches.
+/// The repositories that have one table for all launches.
 pub(in crate::commands) fn single_tables(policy: &Policy) -> HashSet<String> {
     let is_single = |path: &dyn Fn(&Path) -> Option<PathBuf>| {
         let path = [path(Path::new("/1")), path(Path::new("/2"))];

@@ -7,12 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{holding::Holding, rate::Rate};
-use crate::{policy::AgentLimits, terms::hold::Hold};
+use crate::{agent::ledger::holding::Holding, policy::AgentLimits, terms::hold::Hold};
 
 /// What there is no more of for a user.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Quota {
+pub(in crate::agent) enum Quota {
     Connections,
     Launches,
     Slots,
@@ -43,19 +42,13 @@ impl fmt::Display for Quota {
     }
 }
 
-/// What one user has.
+/// What one user has, or one connection or holding of that.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Share {
-    connections: usize,
-    launches: usize,
-    slots: usize,
-    descriptors: usize,
-    counted: Counted,
-}
-
-/// What a conversation has, as it was counted last.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Counted {
+pub(in crate::agent) struct Share {
+    pub(super) connections: usize,
+    pub(super) launches: usize,
+    pub(super) slots: usize,
+    pub(super) descriptors: usize,
     /// Places in lines.
     pub(super) places: usize,
     /// Bytes that were said and are not yet answered.
@@ -66,25 +59,42 @@ pub(super) struct Counted {
     pub(super) question: usize,
 }
 
-impl Counted {
-    /// Instead of what was counted before there is this now.
-    fn change(&mut self, before: Self, now: Self) {
-        let Self { places, bytes, owed, question } = self;
-        *places = places.saturating_sub(before.places).saturating_add(now.places);
-        *bytes = bytes.saturating_sub(before.bytes).saturating_add(now.bytes);
-        *owed = owed.saturating_sub(before.owed).saturating_add(now.owed);
-        *question = question.saturating_sub(before.question).saturating_add(now.question);
+impl Share {
+    /// Of whoever has slots: a process, and a FIFO where it has one.
+    pub(in crate::agent) fn of(holding: &Holding) -> Self {
+        let own = holding.saved.tables.iter().filter(|table| !table.is_shared);
+        Self {
+            launches: 1,
+            slots: own.map(|table| table.slots.len()).sum(),
+            descriptors: 1 + usize::from(holding.saved.hold > Hold::Process),
+            ..Self::default()
+        }
     }
 
-    fn memory(self) -> usize {
+    /// Instead of what was counted before there is this now.
+    fn change(&mut self, before: Self, now: Self) {
+        let change = |has: &mut usize, before: usize, now: usize| {
+            *has = has.saturating_sub(before).saturating_add(now);
+        };
+        change(&mut self.connections, before.connections, now.connections);
+        change(&mut self.launches, before.launches, now.launches);
+        change(&mut self.slots, before.slots, now.slots);
+        change(&mut self.descriptors, before.descriptors, now.descriptors);
+        change(&mut self.places, before.places, now.places);
+        change(&mut self.bytes, before.bytes, now.bytes);
+        change(&mut self.owed, before.owed, now.owed);
+        change(&mut self.question, before.question, now.question);
+    }
+
+    fn memory(&self) -> usize {
         self.bytes.saturating_add(self.owed).saturating_add(self.question)
     }
 }
 
 /// All users.
 #[derive(Debug)]
-pub(super) struct Quotas {
-    pub(super) limits: AgentLimits,
+pub(in crate::agent) struct Quotas {
+    limits: AgentLimits,
     /// How many descriptors there may be.
     descriptors: usize,
     users: BTreeMap<u32, Share>,
@@ -113,7 +123,7 @@ const OWN_DESCRIPTORS: usize = 64;
 
 impl Quotas {
     /// For a process that may have so many descriptors.
-    pub(super) fn new(limits: AgentLimits, descriptors: usize) -> Self {
+    pub(in crate::agent) fn new(limits: AgentLimits, descriptors: usize) -> Self {
         // Where there are very few, it keeps fewer for itself.
         let own = OWN_DESCRIPTORS.min(descriptors / 2);
         Self {
@@ -122,6 +132,11 @@ impl Quotas {
             users: BTreeMap::new(),
             all: Share::default(),
         }
+    }
+
+    /// How much there may be.
+    pub(in crate::agent) fn limits(&self) -> &AgentLimits {
+        &self.limits
     }
 
     /// Whether a user has less than they may of what there is so much of for all.
@@ -150,94 +165,62 @@ impl Quotas {
         if is_over { Err(quota) } else { Ok(()) }
     }
 
-    /// Changes what a user has; of whoever has nothing nothing is remembered.
-    fn change(&mut self, uid: u32, change: impl Fn(&mut Share)) {
-        change(&mut self.all);
+    /// A user has this now, instead of what was counted before; of whoever has nothing nothing is remembered.
+    pub(in crate::agent) fn change(&mut self, uid: u32, before: Share, now: Share) {
+        if before == now {
+            return;
+        }
+        self.all.change(before, now);
         let share = self.users.entry(uid).or_default();
-        change(share);
+        share.change(before, now);
         if *share == Share::default() {
             self.users.remove(&uid);
         }
     }
 
-    /// Somebody connects, which takes so many descriptors.
-    pub(super) fn connect(&mut self, uid: u32, descriptors: usize) -> Result<(), Quota> {
+    /// Whether a user may connect once more.
+    pub(super) fn may_connect(&self, uid: u32) -> Result<(), Quota> {
         self.check(uid, |share| share.connections, 1, self.limits.connections, Quota::Connections)?;
-        self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)?;
-        self.change(uid, |share| {
-            share.connections += 1;
-            share.descriptors += descriptors;
-        });
-        Ok(())
-    }
-
-    /// Somebody has hung up, and left so much.
-    pub(super) fn disconnect(&mut self, uid: u32, descriptors: usize, counted: Counted) {
-        self.change(uid, |share| {
-            share.connections = share.connections.saturating_sub(1);
-            share.descriptors = share.descriptors.saturating_sub(descriptors);
-            share.counted.change(counted, Counted::default());
-        });
-    }
-
-    /// Somebody has slots.
-    pub(super) fn take(&mut self, holding: &Holding) {
-        self.change(holding.saved.uid, |share| {
-            share.launches += 1;
-            share.slots += slots(holding);
-            share.descriptors += descriptors(holding);
-        });
-    }
-
-    /// And has none.
-    pub(super) fn give_back(&mut self, holding: &Holding) {
-        self.change(holding.saved.uid, |share| {
-            share.launches = share.launches.saturating_sub(1);
-            share.slots = share.slots.saturating_sub(slots(holding));
-            share.descriptors = share.descriptors.saturating_sub(descriptors(holding));
-        });
+        self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
     }
 
     /// Whether a user may have these slots too.
-    pub(super) fn may_have(&self, holding: &Holding) -> Result<(), Quota> {
+    pub(in crate::agent) fn may_have(&self, holding: &Holding) -> Result<(), Quota> {
         let uid = holding.saved.uid;
-        self.check(uid, |share| share.slots, slots(holding), self.limits.slots, Quota::Slots)
+        self.check(uid, |share| share.slots, Share::of(holding).slots, self.limits.slots, Quota::Slots)
     }
 
     /// Whether a user may have one more launch with slots.
-    pub(super) fn may_launch(&self, uid: u32) -> Result<(), Quota> {
+    pub(in crate::agent) fn may_launch(&self, uid: u32) -> Result<(), Quota> {
         self.check(uid, |share| share.launches, 1, self.limits.launches, Quota::Launches)?;
         self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
     }
 
     /// Whether a user who has so many tables may have so many more.
-    pub(super) fn may_have_tables(&self, uid: u32, has: usize, more: usize) -> Result<(), Quota> {
+    pub(in crate::agent) fn may_have_tables(&self, uid: u32, has: usize, more: usize) -> Result<(), Quota> {
         let is_over = uid != 0 && self.are_too_many_tables(has, more);
         if is_over { Err(Quota::Members) } else { Ok(()) }
     }
 
     /// Whether so many more tables are more than a user should have, whoever it is.
-    pub(super) fn are_too_many_tables(&self, has: usize, more: usize) -> bool {
+    pub(in crate::agent) fn are_too_many_tables(&self, has: usize, more: usize) -> bool {
         more > 0 && has.saturating_add(more) > count(self.limits.members)
     }
 
     /// Whether anybody stands in a line.
-    pub(super) fn somebody_waits(&self) -> bool {
-        self.all.counted.places > 0
+    pub(in crate::agent) fn somebody_waits(&self) -> bool {
+        self.all.places > 0
     }
 
-    /// A conversation of a user has this now, instead of what it had before.
-    pub(super) fn recount(&mut self, uid: u32, before: Counted, now: Counted) -> Result<(), Quota> {
-        if before != now {
-            self.change(uid, |share| share.counted.change(before, now));
-        }
-        self.check(uid, |share| share.counted.places, 0, self.limits.places, Quota::Places)
+    /// Whether a user has no more places than they may.
+    pub(super) fn check_places(&self, uid: u32) -> Result<(), Quota> {
+        self.check(uid, |share| share.places, 0, self.limits.places, Quota::Places)
     }
 
     /// Until when nothing more is heard in a conversation of a user that went so fast, or of one who has not
     /// read what was answered before; none where it may go on.
-    pub(super) fn pause(&self, uid: u32, rate: Rate) -> Option<Instant> {
-        let owed = self.users.get(&uid).map_or(0, |share| share.counted.owed);
+    pub(in crate::agent) fn pause(&self, uid: u32, rate: Rate) -> Option<Instant> {
+        let owed = self.users.get(&uid).map_or(0, |share| share.owed);
         match uid {
             0 => None,
             _ if owed > MOST_OWED => Instant::now().checked_add(UNTIL_READ),
@@ -246,27 +229,68 @@ impl Quotas {
     }
 
     /// Whether a user has said so much at once that others could be short of memory.
-    pub(super) fn has_said_too_much(&self, uid: u32) -> bool {
-        let bytes = self.users.get(&uid).map_or(0, |share| share.counted.bytes);
+    pub(in crate::agent) fn has_said_too_much(&self, uid: u32) -> bool {
+        let bytes = self.users.get(&uid).map_or(0, |share| share.bytes);
         uid != 0 && bytes > MOST_MESSAGES * count(self.limits.message)
     }
 
     /// Whether the questions of a user may be kept until they are answered.
-    pub(super) fn may_ask(&self, uid: u32) -> Result<(), Quota> {
-        self.check_part(uid, MEMORY, |share| share.counted.memory(), Quota::Memory)
+    pub(in crate::agent) fn may_ask(&self, uid: u32) -> Result<(), Quota> {
+        self.check_part(uid, MEMORY, Share::memory, Quota::Memory)
     }
 }
 
-fn slots(holding: &Holding) -> usize {
-    holding.saved.tables.iter().filter(|table| !table.is_shared).map(|table| table.slots.len()).sum()
-}
-
-/// A process, and a FIFO where it has one.
-fn descriptors(holding: &Holding) -> usize {
-    1 + usize::from(holding.saved.hold > Hold::Process)
-}
-
 /// As a number of things in memory.
-pub(super) fn count(limit: u32) -> usize {
+pub(in crate::agent) fn count(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// So many messages may come at once after a silence.
+const BURST: u32 = 50;
+
+/// What one conversation has said of late.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::agent) struct Rate {
+    /// When all of it would have been said by somebody who says as much as they may, and no faster.
+    said: Instant,
+}
+
+impl Rate {
+    /// Of a conversation that begins.
+    pub(in crate::agent) fn new() -> Self {
+        Self { said: Instant::now() }
+    }
+
+    /// One message more.
+    pub(in crate::agent) fn say(&mut self, a_second: u32) {
+        self.said = self.said.max(Instant::now()) + each(a_second);
+    }
+
+    /// Until when no more is heard; none where it may go on.
+    pub(in crate::agent) fn pause(&self, a_second: u32) -> Option<Instant> {
+        let until = self.said.checked_sub(each(a_second) * BURST)?;
+        (until > Instant::now()).then_some(until)
+    }
+}
+
+fn each(a_second: u32) -> Duration {
+    Duration::from_secs(1) / a_second.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_says_much_at_once_is_heard_again_when_others_would_have_said_as_much() {
+        let mut rate = Rate::new();
+        for _ in 0..=BURST {
+            assert_eq!(rate.pause(1), None);
+            rate.say(1);
+        }
+        let until = rate.pause(1).expect("a pause");
+        assert!(until <= Instant::now() + Duration::from_secs(1));
+        rate.say(1);
+        assert_eq!(rate.pause(1), Some(until + Duration::from_secs(1)));
+    }
 }

@@ -3,11 +3,9 @@
 
 use std::{os::fd::OwnedFd, time::SystemTime};
 
-use super::{
-    alive::Alive,
-    saved::{SavedHolding, SavedSlots},
-};
+use super::state::{SavedHolding, SavedSlots};
 use crate::{
+    agent::alive::Alive,
     keeper::{held::Held, memory},
     sys::{
         failure::{Errno, Failure},
@@ -22,38 +20,36 @@ use crate::{
 
 /// A process with slots.
 #[derive(Debug)]
-pub(super) struct Holding {
-    pub(super) saved: SavedHolding,
+pub(in crate::agent) struct Holding {
+    pub(in crate::agent) saved: SavedHolding,
     /// The process; none where it has ended, and the FIFO alone keeps the slots.
-    pub(super) process: Option<PidFd>,
-    pub(super) fifo: Option<Fifo>,
-    pub(super) held: Vec<memory::Held>,
+    pub(in crate::agent) process: Option<PidFd>,
+    pub(in crate::agent) fifo: Option<Fifo>,
+    pub(in crate::agent) held: Vec<memory::Held>,
     /// The start that was written down, and the one before it for each of `held`; for those that are not
     /// shared.
-    pub(super) started: SystemTime,
-    pub(super) before: Vec<Option<SystemTime>>,
+    pub(in crate::agent) started: SystemTime,
+    pub(in crate::agent) before: Vec<Option<SystemTime>>,
     /// The tables whose last use is to be remembered.
-    pub(super) paced: Vec<String>,
+    pub(in crate::agent) paced: Vec<String>,
     /// The tables of which it needed nothing, because their limits are only tried out: to be told once.
-    pub(super) without: Vec<String>,
+    pub(in crate::agent) without: Vec<String>,
     /// The same as `paced` of the site's tables.
-    pub(super) paced_at_site: Vec<String>,
+    pub(in crate::agent) paced_at_site: Vec<String>,
     /// What the site knows of it, where it has slots there.
-    pub(super) of_site: Option<OfSite>,
+    pub(in crate::agent) of_site: Option<OfSite>,
 }
 
 /// How the site knows a holding.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct OfSite {
+pub(in crate::agent) struct OfSite {
     /// Which of the agent's admissions it was.
-    pub(super) launch: u64,
-    /// The revision at which its slots were taken.
-    pub(super) revision: i64,
+    pub(in crate::agent) launch: u64,
 }
 
 impl Holding {
     /// Whether anything keeps its slots.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(in crate::agent) fn is_kept(&self) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
         let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
         match self.saved.hold {
@@ -65,7 +61,7 @@ impl Holding {
 
     /// Notes which process its program is, if that is a child of the one that has asked. Others show what
     /// the site keeps by the process that has asked.
-    pub(super) fn runs_as(&mut self, program: i32) -> bool {
+    pub(in crate::agent) fn runs_as(&mut self, program: i32) -> bool {
         let is_child = Process::find(program).is_some_and(|child| child.parent == self.saved.pid);
         if self.saved.hold < Hold::Supervisor || !is_child {
             return false;
@@ -82,34 +78,34 @@ impl Holding {
     }
 
     /// Whether it has slots of the site that are not an ancestor's.
-    pub(super) fn is_of_site(&self) -> bool {
+    pub(in crate::agent) fn is_of_site(&self) -> bool {
         self.held.iter().any(|held| !held.is_shared() && name_on_site(held.table().name()).is_some())
     }
 
     /// What becomes of it when the site is lost; none where it has nothing of the site.
-    pub(super) fn on_lost(&self) -> Option<OnLost> {
+    pub(in crate::agent) fn on_lost(&self) -> Option<OnLost> {
         self.saved.tables.iter().filter(|of| !of.is_shared).filter_map(|of| of.on_lost).max()
     }
 
     /// Whether it has this slot.
-    pub(super) fn has(&self, table: &str, slot: u64) -> bool {
+    pub(in crate::agent) fn has(&self, table: &str, slot: u64) -> bool {
         self.held.iter().any(|held| held.table().name() == table && held.slots().contains(&slot))
     }
 
     /// The table of the site that has this name there, if it has slots of it.
-    pub(super) fn table(&self, name: &str) -> Option<&memory::Table> {
+    pub(in crate::agent) fn table(&self, name: &str) -> Option<&memory::Table> {
         let mut tables = self.held.iter().map(memory::Held::table);
         tables.find(|table| name_on_site(table.name()) == Some(name))
     }
 
     /// The rule by which it has slots of a table of the site.
-    pub(super) fn rule_on(&self, name: &str) -> &str {
+    pub(in crate::agent) fn rule_on(&self, name: &str) -> &str {
         let of = self.saved.tables.iter().find(|of| name_on_site(&of.table) == Some(name));
         of.map_or("", |of| of.rule.as_str())
     }
 
     /// Has another slot of a table in the place of one that others have by now. Says whether that can be.
-    pub(super) fn moves_to(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
+    pub(in crate::agent) fn moves_to(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
         let Some(taken) = table.take(&[another]) else { return false };
         let Some(at) =
             self.held.iter().position(|held| held.table().is(table) && held.slots().contains(&slot))
@@ -130,7 +126,7 @@ impl Holding {
     }
 
     /// Tells it to end, and everything that keeps its slots.
-    pub(super) fn terminate(&self, alive: &Alive) {
+    pub(in crate::agent) fn terminate(&self, alive: &Alive) {
         for process in self.process.iter().chain(&self.below(alive)) {
             let _ = process.signal(Signal::SIGTERM);
         }
@@ -139,7 +135,7 @@ impl Holding {
     /// Kills it, with everything alive that keeps its slots. Says how many were found beside the process
     /// itself. Where all below that process keep the slots, it goes last: as long as it is there, an orphan
     /// is below it.
-    pub(super) fn kill(&self, alive: &Alive) -> usize {
+    pub(in crate::agent) fn kill(&self, alive: &Alive) -> usize {
         let below = self.below(alive);
         let goes = below.is_empty() || self.saved.hold < Hold::Tree;
         for process in below.iter().chain(self.process.iter().filter(|_| goes)) {
@@ -158,13 +154,13 @@ impl Holding {
 
     /// Whether a process that has this FIFO, or is this one, may use its slots in a nested launch: they are
     /// kept for as long as the nested launch lives.
-    pub(super) fn may_be_joined_by(&self, pid: i32, uid: u32, fifos: &[FileId]) -> bool {
+    pub(in crate::agent) fn may_be_joined_by(&self, pid: i32, uid: u32, fifos: &[FileId]) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(|fifo| fifos.contains(&fifo.id()));
         uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
     }
 
     /// Takes the stamps of its start back, because no program was started. A later start's stay.
-    pub(super) fn withdraw_stamps(&self) {
+    pub(in crate::agent) fn withdraw_stamps(&self) {
         for (held, before) in self.held.iter().filter(|held| !held.is_shared()).zip(&self.before) {
             if held.table().stamps().0 == Some(self.started) {
                 held.table().withdraw(*before);
@@ -173,7 +169,7 @@ impl Holding {
     }
 
     /// A process that was written down, if it still is what it was; none where its slots are free.
-    pub(super) fn restore(
+    pub(in crate::agent) fn restore(
         saved: &SavedHolding,
         fifo: Option<Fifo>,
         store: &memory::Store,
@@ -213,7 +209,7 @@ impl Holding {
 }
 
 /// What of a grant is held in memory: all of it.
-pub(super) fn in_memory(held: Vec<Held>) -> Vec<memory::Held> {
+pub(in crate::agent) fn in_memory(held: Vec<Held>) -> Vec<memory::Held> {
     let in_memory = |held| match held {
         Held::Memory(held) => Some(held),
         Held::File(_) | Held::Agent(_) => None,
@@ -222,6 +218,6 @@ pub(super) fn in_memory(held: Vec<Held>) -> Vec<memory::Held> {
 }
 
 /// Another write end of a FIFO, for a launch.
-pub(super) fn writer(path: &std::path::Path) -> Result<OwnedFd, Failure> {
+pub(in crate::agent) fn writer(path: &std::path::Path) -> Result<OwnedFd, Failure> {
     Fifo::writer(path).map_err(Failure::of("open"))
 }

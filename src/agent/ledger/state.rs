@@ -1,6 +1,7 @@
-//! The state directory: a file for each holding, for each place in line, and for each table whose last use
-//! counts. It belongs to one boot; what another boot left is thrown away. It should be in memory (`/run`): a
-//! launch is told of its slots after they were written down.
+//! The state directory: what is written down, so that the agent's own death loses nothing. A file for each
+//! holding, for each place in line, and for each table whose last use counts. It belongs to one boot; what
+//! another boot left is thrown away. It should be in memory (`/run`): a launch is told of its slots after
+//! they were written down.
 
 use std::{
     collections::BTreeMap,
@@ -9,17 +10,16 @@ use std::{
     hash::{BuildHasher, RandomState},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
-    Fatal,
-    saved::{SavedHolding, SavedPlace, SavedStamps},
-};
 use crate::{
+    agent::Fatal,
+    keeper::{Class, Holder, Number, agent::message::Take, memory},
     output::json,
+    protocol::returning::Stood,
     sys::{
         failure::{Errno, Failure, errno_of},
         fifo::Fifo,
@@ -28,6 +28,7 @@ use crate::{
     terms::{
         hold::Hold,
         location::{name_on_site, table_of_site},
+        on_lost::OnLost,
     },
 };
 
@@ -50,15 +51,15 @@ const IDENTITY: &str = "identity.json";
 
 /// The directory.
 #[derive(Debug)]
-pub(super) struct State {
+pub(in crate::agent) struct State {
     directory: PathBuf,
 }
 
 /// What was found in it.
-pub(super) struct Found {
-    pub(super) holdings: BTreeMap<u64, SavedHolding>,
-    pub(super) places: BTreeMap<u64, SavedPlace>,
-    pub(super) stamps: Vec<(String, SavedStamps)>,
+pub(in crate::agent) struct Found {
+    pub(in crate::agent) holdings: BTreeMap<u64, SavedHolding>,
+    pub(in crate::agent) places: BTreeMap<u64, SavedPlace>,
+    pub(in crate::agent) stamps: Vec<(String, SavedStamps)>,
 }
 
 /// What is there says nothing that could be believed.
@@ -73,7 +74,7 @@ const FOLDERS: [&str; 5] = ["holdings", "places", SITE, TABLES, TABLES_OF_SITE];
 
 impl State {
     /// Opens it, makes it where it is missing, and empties it where it is another boot's.
-    pub(super) fn open(directory: &Path) -> Result<Self, Fatal> {
+    pub(in crate::agent) fn open(directory: &Path) -> Result<Self, Fatal> {
         let failed = |call: &'static str| {
             move |error: std::io::Error| Fatal::State(directory.to_owned(), Failure::of_io(call)(error))
         };
@@ -111,7 +112,7 @@ impl State {
     }
 
     /// Everything in it. A file that cannot be read is left where it is, and said.
-    pub(super) fn read(&self) -> Result<Found, Fatal> {
+    pub(in crate::agent) fn read(&self) -> Result<Found, Fatal> {
         let mut found = Found { holdings: BTreeMap::new(), places: BTreeMap::new(), stamps: Vec::new() };
         for (number, path) in self.numbered("holdings")? {
             let is_started = path.extension().is_some_and(|ending| ending == STARTED);
@@ -166,18 +167,18 @@ impl State {
     }
 
     /// Writes a holding down.
-    pub(super) fn write(&self, number: u64, holding: &SavedHolding) -> Result<(), Failure> {
+    pub(in crate::agent) fn write(&self, number: u64, holding: &SavedHolding) -> Result<(), Failure> {
         put(&self.holding(number, holding.is_started), holding)
     }
 
     /// Writes down that its program has started.
-    pub(super) fn write_start(&self, number: u64) -> Result<(), Failure> {
+    pub(in crate::agent) fn write_start(&self, number: u64) -> Result<(), Failure> {
         let renamed = fs::rename(self.holding(number, false), self.holding(number, true));
         renamed.map_err(Failure::of_io("rename"))
     }
 
     /// Forgets it.
-    pub(super) fn forget(&self, number: u64, hold: Hold) {
+    pub(in crate::agent) fn forget(&self, number: u64, hold: Hold) {
         // Both are there where its start could not be told by the name.
         for is_started in [true, false] {
             let _ = fs::remove_file(self.holding(number, is_started));
@@ -188,22 +189,22 @@ impl State {
     }
 
     /// Writes down where a launch stands.
-    pub(super) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
+    pub(in crate::agent) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
         put(&self.place(number), place)
     }
 
     /// Forgets it.
-    pub(super) fn forget_place(&self, number: u64) {
+    pub(in crate::agent) fn forget_place(&self, number: u64) {
         let _ = fs::remove_file(self.place(number));
     }
 
     /// Writes down when a table was last used.
-    pub(super) fn write_stamps(&self, table: &str, stamps: &SavedStamps) -> Result<(), Failure> {
+    pub(in crate::agent) fn write_stamps(&self, table: &str, stamps: &SavedStamps) -> Result<(), Failure> {
         put(&self.stamps(table), stamps)
     }
 
     /// Forgets that.
-    pub(super) fn forget_stamps(&self, table: &str) {
+    pub(in crate::agent) fn forget_stamps(&self, table: &str) {
         let _ = fs::remove_file(self.stamps(table));
     }
 
@@ -213,7 +214,7 @@ impl State {
     }
 
     /// The number of this directory, which is drawn where it has none.
-    pub(super) fn identity(&self) -> Result<u64, Failure> {
+    pub(in crate::agent) fn identity(&self) -> Result<u64, Failure> {
         let path = self.directory.join(SITE).join(IDENTITY);
         if path.exists() {
             return read(&path).map_err(|_| DAMAGED);
@@ -223,23 +224,23 @@ impl State {
     }
 
     /// Writes down when the host's key was confirmed last at the site, since boot.
-    pub(super) fn write_confirmation(&self, confirmed: Duration) -> Result<(), Failure> {
+    pub(in crate::agent) fn write_confirmation(&self, confirmed: Duration) -> Result<(), Failure> {
         put(&self.directory.join(SITE).join(CONFIRMED), &confirmed)
     }
 
     /// What was written down of that. A file that cannot be read says that it was long ago.
-    pub(super) fn confirmation(&self) -> Option<Duration> {
+    pub(in crate::agent) fn confirmation(&self) -> Option<Duration> {
         let path = self.directory.join(SITE).join(CONFIRMED);
         path.exists().then(|| read(&path).unwrap_or_default())
     }
 
     /// A new FIFO for a holding.
-    pub(super) fn new_fifo(&self, number: u64) -> Result<Fifo, Failure> {
+    pub(in crate::agent) fn new_fifo(&self, number: u64) -> Result<Fifo, Failure> {
         Fifo::create(&self.fifo(number)).map_err(Failure::of("mkfifo"))
     }
 
     /// Where it is.
-    pub(super) fn fifo(&self, number: u64) -> PathBuf {
+    pub(in crate::agent) fn fifo(&self, number: u64) -> PathBuf {
         self.directory.join("holdings").join(format!("{number}.fifo"))
     }
 
@@ -272,6 +273,184 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Fatal> {
     let failed = |failure| Fatal::State(path.to_owned(), failure);
     let bytes = fs::read(path).map_err(|error| failed(Failure::of_io("read")(error)))?;
     serde_json::from_slice(&bytes).map_err(|_| failed(DAMAGED))
+}
+
+/// A process and the slots that it has.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(in crate::agent) struct SavedHolding {
+    pub(in crate::agent) pid: i32,
+    /// When the process started: clock ticks since boot.
+    pub(in crate::agent) start: u64,
+    /// The program, where it is a child of that process.
+    #[serde(default)]
+    pub(in crate::agent) program: Option<i32>,
+    pub(in crate::agent) uid: u32,
+    pub(in crate::agent) hold: Hold,
+    pub(in crate::agent) host: String,
+    pub(in crate::agent) command: String,
+    /// In milliseconds since 1970, and since boot.
+    pub(in crate::agent) since: u64,
+    pub(in crate::agent) taken: Option<u64>,
+    /// Whether its program has started: from then on nothing but its end frees the slots. The name of its
+    /// file says it.
+    #[serde(skip)]
+    pub(in crate::agent) is_started: bool,
+    /// The number under which it stood in line, if it did: until its launch was told of its slots, others
+    /// must not come before it.
+    #[serde(default)]
+    pub(in crate::agent) served_as: Option<SavedNumber>,
+    /// The tables whose last use is to be remembered.
+    #[serde(default)]
+    pub(in crate::agent) paced: Vec<String>,
+    pub(in crate::agent) tables: Vec<SavedSlots>,
+}
+
+impl SavedHolding {
+    /// The same as who holds slots that a rule asked for.
+    pub(in crate::agent) fn holder(&self, rule: &str) -> Holder {
+        Holder {
+            slots: (0, 0),
+            pid: self.program.or(Some(self.pid)),
+            keeper: Some(self.pid),
+            uid: Some(self.uid),
+            host: Some(self.host.clone()),
+            since: UNIX_EPOCH.checked_add(Duration::from_millis(self.since)),
+            taken: self.taken.map(Duration::from_millis),
+            hold: Some(self.hold),
+            command: Some(self.command.clone()),
+            rule: Some(rule.to_owned()),
+        }
+    }
+}
+
+/// The slots of one table.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(in crate::agent) struct SavedSlots {
+    pub(in crate::agent) table: String,
+    pub(in crate::agent) rule: String,
+    pub(in crate::agent) slots: Vec<u64>,
+    /// Whether they are an ancestor's.
+    pub(in crate::agent) is_shared: bool,
+    /// What becomes of the program when the site that keeps them is lost.
+    #[serde(default)]
+    pub(in crate::agent) on_lost: Option<OnLost>,
+}
+
+/// The number of a launch, the same in all lines. For another launch it is worth nothing.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::agent) struct SavedNumber {
+    pub(in crate::agent) number: u64,
+    /// What it is to start, as a fingerprint with its salt.
+    launch: (u64, u64),
+}
+
+impl SavedNumber {
+    /// The number under which this was asked.
+    pub(in crate::agent) fn of(number: Number, take: &Take) -> Self {
+        let salt = RandomState::new().hash_one(number.0);
+        Self { number: number.0, launch: (salt, take.fingerprint(salt)) }
+    }
+
+    /// Whether it is that of a launch which asks for this.
+    pub(in crate::agent) fn is_for(&self, take: &Take) -> bool {
+        let (salt, fingerprint) = self.launch;
+        take.fingerprint(salt) == fingerprint
+    }
+}
+
+/// A launch that stands in line.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::agent) struct SavedPlace {
+    pub(in crate::agent) pid: i32,
+    pub(in crate::agent) start: u64,
+    pub(in crate::agent) uid: u32,
+    /// What others see that it is to start.
+    #[serde(default)]
+    pub(in crate::agent) command: String,
+    pub(in crate::agent) number: SavedNumber,
+    pub(in crate::agent) lines: Vec<SavedLine>,
+}
+
+/// One of its lines.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::agent) struct SavedLine {
+    pub(in crate::agent) table: String,
+    /// Generation and reach of each.
+    pub(in crate::agent) classes: Vec<(u16, u64)>,
+    /// Since when it stands there: milliseconds since boot.
+    pub(in crate::agent) begun: u64,
+}
+
+/// When a table was last used.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::agent) struct SavedStamps {
+    /// As the time since 1970.
+    pub(in crate::agent) last_start: Option<Duration>,
+    pub(in crate::agent) last_end: Option<Duration>,
+    pub(in crate::agent) started_by: Option<u32>,
+    /// How long after that launches may have to keep off it.
+    #[serde(default = "for_ever")]
+    pub(in crate::agent) longest_pause: Duration,
+}
+
+/// What was written by who did not know better is kept.
+fn for_ever() -> Duration {
+    Duration::MAX
+}
+
+impl SavedStamps {
+    /// Those of a table, as the time since 1970.
+    pub(in crate::agent) fn of(table: &memory::Table, started_by: u32) -> Self {
+        let since = |stamp: Option<SystemTime>| stamp.and_then(|stamp| stamp.duration_since(UNIX_EPOCH).ok());
+        let (start, end) = table.stamps();
+        let longest_pause = table.longest_pause();
+        Self { last_start: since(start), last_end: since(end), started_by: Some(started_by), longest_pause }
+    }
+
+    /// Puts them into a table.
+    pub(in crate::agent) fn put_into(&self, table: &memory::Table) {
+        let (start, end) = self.stamps();
+        table.set_stamps(start, end, self.started_by);
+        table.pauses_for(self.longest_pause);
+    }
+
+    /// The same as moments.
+    pub(in crate::agent) fn stamps(&self) -> (Option<SystemTime>, Option<SystemTime>) {
+        let at = |since: Option<Duration>| since.and_then(|since| UNIX_EPOCH.checked_add(since));
+        (at(self.last_start), at(self.last_end))
+    }
+}
+
+impl SavedPlace {
+    pub(in crate::agent) fn whose(&self) -> (i32, u64, u32) {
+        (self.pid, self.start, self.uid)
+    }
+
+    /// Whether both are the same place, whenever they were written down.
+    pub(super) fn is_where(&self, other: &Self) -> bool {
+        let lines = |place: &Self| -> Vec<_> {
+            place.lines.iter().map(|line| (line.table.clone(), line.classes.clone())).collect()
+        };
+        self.number.number == other.number.number && lines(self) == lines(other)
+    }
+}
+
+impl SavedLine {
+    pub(in crate::agent) fn of(stood: &Stood, now: Duration) -> Self {
+        let begun = now.saturating_sub(stood.longest);
+        Self {
+            table: stood.table.name().to_owned(),
+            classes: stood.classes.iter().map(|class| (class.generation, class.reach)).collect(),
+            begun: u64::try_from(begun.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    pub(super) fn stood(&self, table: memory::Table) -> Stood {
+        let class = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
+        let now = process::since_boot().unwrap_or_default();
+        let longest = now.saturating_sub(Duration::from_millis(self.begun));
+        Stood { table, classes: self.classes.iter().map(class).collect(), longest }
+    }
 }
 
 #[cfg(test)]

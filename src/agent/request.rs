@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
+    keeper::{Fate, Overdue, table::Keepers},
     policy::Wait,
     protocol::{asker::Asker, clock::Clock},
     terms::{
@@ -26,11 +27,11 @@ use crate::{
     },
 };
 
-/// An order.
+/// What a launch asks to acquire.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct AcquireRequest {
     /// For each demand its alternatives.
-    demands: Vec<Vec<Vec<Wanted>>>,
+    pub(super) demands: Vec<Vec<Vec<Wanted>>>,
     /// What keeps the slots.
     pub(super) hold: Hold,
     /// How long the whole launch may wait, where its command line says so.
@@ -43,16 +44,16 @@ pub(super) struct Order {
     pub(super) uid: u32,
     pub(super) ancestors: Vec<NamedSlots>,
     /// Whether overdue holders may be ended for it.
-    may_end: bool,
+    pub(super) may_end: bool,
     /// When it was judged.
-    judged: Instant,
+    pub(super) judged: Instant,
     /// What is done without, because the site cannot be reached and the policy lets it.
     pub(super) without: Vec<String>,
 }
 
 /// Slots of one table.
 #[derive(Debug)]
-struct Wanted {
+pub(super) struct Wanted {
     repository: String,
     table: String,
     rule: String,
@@ -69,45 +70,18 @@ struct Wanted {
     on_lost: Option<OnLost>,
 }
 
-/// An order that is older is judged again when it is its turn: the policy, or the hour, may be another.
+/// A request that is older is judged again when it is its turn: the policy, or the hour, may be another.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Who asks, and how, beside what is demanded.
-pub(super) struct About {
-    pub(super) hold: Hold,
-    pub(super) longest: Option<Wait>,
-    pub(super) generation: u16,
-    pub(super) command: String,
-    pub(super) host: String,
-    pub(super) uid: u32,
-    pub(super) ancestors: Vec<NamedSlots>,
-    pub(super) may_end: bool,
+/// What was decided, as far as it is for the agent.
+pub(super) fn demands_of(decided: &[Demand<'_>], longest: Option<Wait>) -> Vec<Vec<Vec<Wanted>>> {
+    let of_agent = decided.iter().filter(|demand| demand.is_of_agent());
+    let wanted =
+        |claims: &[Claim<'_>]| claims.iter().filter_map(|claim| Wanted::of(claim, longest)).collect();
+    of_agent.map(|demand| demand.alternatives().map(wanted).collect()).collect()
 }
 
-impl Order {
-    /// Of what was decided, as far as it is for the agent.
-    pub(super) fn of(decided: &[Demand<'_>], about: About) -> Self {
-        let About { hold, longest, generation, command, host, uid, ancestors, may_end } = about;
-        let demands = decided.iter().filter(|demand| demand.is_of_agent());
-        let wanted = |claims: &[Claim<'_>]| {
-            claims.iter().filter_map(|claim| Wanted::of(claim, longest)).collect::<Vec<_>>()
-        };
-        let demands = demands.map(|demand| demand.alternatives().map(wanted).collect()).collect();
-        Self {
-            demands,
-            hold,
-            longest,
-            generation,
-            command,
-            host,
-            uid,
-            ancestors,
-            may_end,
-            judged: Instant::now(),
-            without: Vec::new(),
-        }
-    }
-
+impl AcquireRequest {
     /// Whether nothing is needed.
     pub(super) fn is_empty(&self) -> bool {
         self.demands.is_empty()
@@ -194,12 +168,12 @@ impl Order {
 
     /// Whether somebody may have to be ended for it.
     pub(super) fn may_end_others(&self) -> bool {
-        self.may_end && self.demands.iter().flatten().flatten().any(|wanted| wanted.pace.expiry.is_some())
+        self.may_end && self.wanted().any(|wanted| wanted.pace.expiry.is_some())
     }
 
     /// The tables that it could need slots of.
     pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
-        self.demands.iter().flatten().flatten().map(|wanted| wanted.table.as_str())
+        self.wanted().map(|wanted| wanted.table.as_str())
     }
 
     /// The launch.
@@ -212,7 +186,7 @@ impl Order {
 /// For `asker.on_expired`: that holders are ended is for the agent to do, beside everything else.
 pub(super) const NOBODY_EXPIRES: &OnExpired<'_> = &|_, _, _| {};
 
-type OnExpired<'a> = dyn Fn(&Claim<'_>, &crate::keeper::Overdue, crate::keeper::Fate) + 'a;
+type OnExpired<'a> = dyn Fn(&Claim<'_>, &Overdue, Fate) + 'a;
 
 impl Wanted {
     fn of(claim: &Claim<'_>, longest: Option<Wait>) -> Option<Self> {
@@ -282,11 +256,11 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
 }
 
 /// Whoever asks, of these tables.
-pub(super) fn asker<'a>(order: &'a Order, keepers: crate::keeper::table::Keepers<'a>) -> Asker<'a> {
+pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> Asker<'a> {
     Asker {
-        launch: order.launch(),
+        launch: request.launch(),
         keepers,
-        generation: order.generation,
+        generation: request.generation,
         on_expired: NOBODY_EXPIRES,
         clock: Clock::default(),
     }

@@ -1,0 +1,375 @@
+//! The eviction of overdue holders. The agent has the process by descriptor and knows what keeps its slots,
+//! so that nothing has to be proved but that who gets a signal is the holder's user, and nobody else's
+//! program. The thread that owns the tables decides who is to be evicted and which signal is due. Another
+//! one sends signals: to find out whom a signal is meant for, all of `/proc` is read, for several holders in
+//! one pass, and the first thread has no time for that.
+
+use std::{
+    cell::LazyCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{alive::Alive, ledger::holding::Holding};
+use crate::{
+    keeper::{
+        Doubt, Fate, Overdue, Reach,
+        signalling::{SIGNALS, Whom},
+        table::TableId,
+    },
+    protocol,
+    sys::{
+        failure::{Errno, Failure},
+        fifo::Fifo,
+        file_id::FileId,
+        pidfd::PidFd,
+        poller::Bell,
+        process::{self, Process},
+        signal::Signal,
+        user_namespace,
+    },
+    terms::{
+        hold::Hold,
+        location::Location,
+        pace::{ExpireKill, Expiry},
+    },
+};
+
+/// Holders of one table that are to be ended.
+pub(super) struct Eviction {
+    pub(super) table: String,
+    pub(super) id: TableId,
+    pub(super) expiry: Expiry,
+    pub(super) overdue: Vec<Overdue>,
+}
+
+impl Eviction {
+    /// The same as what was found out for a claim.
+    pub(super) fn of(found: protocol::too_late::Eviction<'_>) -> Option<Self> {
+        let Location::Memory(table) = &found.claim.location else { return None };
+        let (id, expiry) = (found.table.id(), found.expiry);
+        Some(Self { table: table.clone(), id, expiry, overdue: found.overdue })
+    }
+}
+
+/// A holder that is being ended.
+#[derive(Debug)]
+pub(super) struct RunningEviction {
+    /// Its holding.
+    pub(super) holding: u64,
+    /// The table whose slots are wanted.
+    pub(super) table: String,
+    id: TableId,
+    expiry: Expiry,
+    pub(super) overdue: Overdue,
+    next: usize,
+    pub(super) due: Instant,
+    sent: Option<(Signal, Reach)>,
+    /// The signal that is being sent, and how.
+    attempt: Option<(Option<Signal>, Attempt)>,
+    /// Whether nothing was found below a supervisor, so that it is meant itself.
+    is_childless: bool,
+    /// The group of the launch for which it is ended; none where that is on another host.
+    own_group: Option<i32>,
+}
+
+impl RunningEviction {
+    /// Of a holding, for a launch that is this process.
+    pub(super) fn of(holding: u64, eviction: &Eviction, overdue: Overdue, launch: Option<i32>) -> Self {
+        let Eviction { table, id, expiry, .. } = eviction;
+        Self {
+            holding,
+            table: table.clone(),
+            id: *id,
+            expiry: *expiry,
+            overdue,
+            next: 0,
+            due: Instant::now(),
+            sent: None,
+            attempt: None,
+            is_childless: false,
+            own_group: launch.and_then(Process::find).map(|process| process.group),
+        }
+    }
+
+    pub(super) fn is_on(&self, table: TableId) -> bool {
+        self.id == table
+    }
+
+    /// The signal that it gets next, of those that may end it.
+    pub(super) fn next_signal(&self) -> Option<Signal> {
+        SIGNALS.iter().skip(self.next).copied().find(|signal| *signal != Signal::SIGCONT)
+    }
+
+    /// What has become of it now that its slots are free.
+    pub(super) fn when_free(&mut self) -> Fate {
+        if let Some((Some(signal), attempt)) = self.attempt.take()
+            && let Some(Sent::To(reach)) = attempt.cancel()
+        {
+            self.sent = Some((signal, reach));
+        }
+        self.sent.map_or(Fate::HadLeft, |(signal, reach)| Fate::Ended(signal, reach))
+    }
+
+    /// When it is to be looked at; none while a signal is being sent.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.attempt.is_none().then_some(self.due)
+    }
+
+    /// Has the next signal sent, if that is due, and sees what came of the one before. Says what has
+    /// become of the holder where nothing more can be done.
+    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<Fate> {
+        if let Some((signal, attempt)) = &self.attempt {
+            let (signal, sent) = (*signal, attempt.answer()?);
+            self.attempt = None;
+            if let Some(fate) = self.is_sent(signal, sent, holding) {
+                return Some(fate);
+            }
+        }
+        if self.due > Instant::now() {
+            return None;
+        }
+        let Some(target) = self.target(holding) else { return self.wait_for_grace() };
+        // After SIGCONT nothing is to be waited for: it only lets the process see what comes next.
+        let mut signals = Vec::new();
+        while let Some(signal) = SIGNALS.get(self.next).copied() {
+            self.next = self.next.saturating_add(1);
+            signals.push(signal);
+            if signal != Signal::SIGCONT {
+                break;
+            }
+        }
+        let last = signals.last().copied();
+        self.attempt = Some((last, evictor.signal(target, signals)));
+        None
+    }
+
+    /// Whom signals are meant for; none as long as there is no descriptor to spare.
+    fn target(&self, holding: &Holding) -> Option<Target> {
+        let process = holding.process.as_ref().map(PidFd::try_clone).transpose().ok()?;
+        let keeps_more = holding.saved.hold > Hold::Process;
+        Some(Target {
+            process,
+            fifo: holding.fifo.as_ref().filter(|_| keeps_more).map(Fifo::id),
+            hold: if self.is_childless { Hold::Process } else { holding.saved.hold },
+            kill: self.expiry.kill,
+            own_group: self.own_group,
+            user: holding.saved.uid,
+        })
+    }
+
+    /// What came of a signal; of a look whether anybody is there, where there was none.
+    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<Fate> {
+        match (signal, sent) {
+            (_, Sent::Doubted(doubt)) => Some(Fate::NotProved(doubt)),
+            (Some(signal), Sent::To(reach)) => {
+                self.sent = Some((signal, reach));
+                self.wait_for_grace()
+            }
+            (Some(_), Sent::Denied) => Some(self.not_reached()),
+            // A supervisor whose program has ended is about to give the slots back. One that does not is no
+            // supervisor: whoever asked for the slots keeps them alone.
+            (Some(_), Sent::Nobody) => {
+                self.is_childless |= holding.process.as_ref().is_some_and(|process| !process.has_ended());
+                self.wait_for_grace()
+            }
+            (None, Sent::Nobody) => Some(Fate::NotProved(Doubt::InTransit)),
+            (None, Sent::To(_) | Sent::Denied) => Some(match self.sent {
+                Some((_, Reach::Partly)) | None => Fate::NotPermitted,
+                Some(_) => Fate::Survived,
+            }),
+        }
+    }
+
+    fn wait_for_grace(&mut self) -> Option<Fate> {
+        self.due = Instant::now().checked_add(self.expiry.grace.max(SHORTEST_GRACE))?;
+        None
+    }
+
+    fn not_reached(&self) -> Fate {
+        self.sent.map_or(Fate::NotPermitted, |(signal, _)| Fate::LeftOthers(signal))
+    }
+}
+
+/// Signals that follow each other at once would leave nobody the time to end.
+const SHORTEST_GRACE: Duration = Duration::from_millis(10);
+
+/// How many holders are looked for in one pass over the processes.
+const MOST_AT_ONCE: usize = 256;
+
+/// How long it may take to signal one holder.
+const LONGEST_SIGNAL: Duration = Duration::from_secs(1);
+
+/// Gives it work.
+#[derive(Clone, Debug)]
+pub(super) struct Evictor {
+    jobs: Sender<Job>,
+}
+
+/// A holder, and whom of its job a signal is meant for.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// The process that asked for the slots; none where it has ended.
+    pub(super) process: Option<PidFd>,
+    /// What its heirs have open.
+    pub(super) fifo: Option<FileId>,
+    pub(super) hold: Hold,
+    pub(super) kill: ExpireKill,
+    /// The group of the launch for which it is ended.
+    pub(super) own_group: Option<i32>,
+    pub(super) user: u32,
+}
+
+/// What came of a signal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sent {
+    /// It was sent to these.
+    To(Reach),
+    /// There is nobody to send it to: neither the process nor anybody who keeps the slots for it.
+    Nobody,
+    /// It may not be sent.
+    Denied,
+    /// Nothing proves that the process may be signalled at all.
+    Doubted(Doubt),
+}
+
+/// A signal that is being sent. Dropped, it is not sent any more, unless that has begun.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    claim: Arc<Claim>,
+    answer: Receiver<Sent>,
+}
+
+/// Who came first: the evictor, which begins to send, or the holder's end, after which nothing is sent.
+#[derive(Debug, Default)]
+struct Claim(AtomicBool);
+
+impl Claim {
+    fn is_first(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
+impl Attempt {
+    /// What came of it; none as long as that is not known.
+    pub(super) fn answer(&self) -> Option<Sent> {
+        self.answer.try_recv().ok()
+    }
+
+    /// The holder has ended. Says what came of the signal, if it was sent; where that has begun it is waited
+    /// for, which takes as long as to signal one holder.
+    pub(super) fn cancel(&self) -> Option<Sent> {
+        if self.claim.is_first() { None } else { self.answer.recv_timeout(LONGEST_SIGNAL).ok() }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let _ = self.claim.is_first();
+    }
+}
+
+#[derive(Debug)]
+struct Job {
+    target: Target,
+    /// In this order, at once; with none it is only looked whether anybody is there.
+    signals: Vec<Signal>,
+    claim: Arc<Claim>,
+    answer: Sender<Sent>,
+}
+
+impl Evictor {
+    /// Starts the thread; the bell rings for each answer.
+    pub(super) fn start(bell: &Arc<Bell>) -> Result<Self, Failure> {
+        let (jobs, to_do) = channel::<Job>();
+        let bell = Arc::clone(bell);
+        let run = move || {
+            while let Ok(first) = to_do.recv() {
+                let more = std::iter::from_fn(|| to_do.try_recv().ok()).take(MOST_AT_ONCE - 1);
+                let jobs: Vec<Job> = std::iter::once(first).chain(more).collect();
+                // One look serves all whose heirs are to be found.
+                let alive: LazyCell<Alive> = LazyCell::new(Alive::look);
+                for job in &jobs {
+                    let sent = job.carry_out(&alive);
+                    // Nobody may be there any more to hear it.
+                    let _ = job.answer.send(sent);
+                }
+                bell.ring();
+            }
+        };
+        thread::Builder::new().name("evictor".to_owned()).spawn(run).map_err(Failure::of_io("clone"))?;
+        Ok(Self { jobs })
+    }
+
+    /// Sends signals to whom they are meant for; with none, looks whether anybody is there.
+    pub(super) fn signal(&self, target: Target, signals: Vec<Signal>) -> Attempt {
+        let (answer, answered) = channel();
+        let claim = Arc::new(Claim::default());
+        // The thread lives as long as this does.
+        let _ = self.jobs.send(Job { target, signals, claim: Arc::clone(&claim), answer });
+        Attempt { claim, answer: answered }
+    }
+}
+
+impl Job {
+    fn carry_out(&self, alive: &LazyCell<Alive>) -> Sent {
+        let Target { process, fifo, hold, kill, own_group, user } = &self.target;
+        let process = process.as_ref().filter(|process| !process.has_ended());
+        if let Some(doubt) = process.and_then(doubt) {
+            return Sent::Doubted(doubt);
+        }
+        let of_fifo = match (process, fifo) {
+            (None, Some(fifo)) => alive.heirs(*fifo),
+            _ => Vec::new(),
+        };
+        // Its slots may be free by now, and the process nobody's concern.
+        if !self.claim.is_first() {
+            return Sent::Nobody;
+        }
+        if self.signals.is_empty() {
+            return if process.is_some() || !of_fifo.is_empty() { Sent::Denied } else { Sent::Nobody };
+        }
+        let user = *user;
+        let whom = Whom {
+            hold: *hold,
+            kill: *kill,
+            spares_others: true,
+            own_group: *own_group,
+            may_signal: &move |process, users| users == [user, user] || is_within(process, user),
+        };
+        let mut sent = Sent::Nobody;
+        for signal in &self.signals {
+            let reach = match process {
+                Some(process) => whom.signal(process, *signal),
+                None => whom.signal_each(&of_fifo, *signal),
+            };
+            sent = match reach {
+                Ok(reach) => Sent::To(reach),
+                Err(Errno::ESRCH) => Sent::Nobody,
+                Err(_) => Sent::Denied,
+            };
+        }
+        sent
+    }
+}
+
+/// Whether a process is in a user namespace of this user's, where all users are theirs.
+fn is_within(process: &PidFd, user: u32) -> bool {
+    user != 0 && user_namespace::owner_of_foreign(process.pid()) == Ok(Some(user))
+}
+
+/// Why nobody may be ended for what a process holds.
+fn doubt(process: &PidFd) -> Option<Doubt> {
+    let is_privileged = process::is_privileged_by_exec(process.pid());
+    match is_privileged {
+        _ if process.has_ended() => None,
+        Some(false) => None,
+        Some(true) => Some(Doubt::Privileged),
+        None => Some(Doubt::OutOfSight),
+    }
+}

@@ -1,0 +1,306 @@
+//! What the agent keeps: the tables, who has slots of them, who stood in line when the agent died, and the
+//! programs of late. It alone writes to the disk; what it writes comes before what is told.
+
+pub(super) mod holding;
+pub(super) mod look;
+pub(super) mod recovery;
+pub(super) mod state;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    rc::Rc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use self::{
+    holding::{Holding, writer},
+    recovery::RecoveredWaiter,
+    state::{SavedHolding, SavedStamps, State},
+};
+use super::{FIFO, Fatal, KINDS, PROCESS};
+use crate::{
+    keeper::{
+        agent::message::{End, Table},
+        memory::{self, Store, VerifiedAncestry},
+    },
+    sys::{
+        descriptor::Inherited,
+        failure::Failure,
+        fifo::Fifo,
+        poller::{Interest, Poller},
+    },
+    terms::{hold::Hold, location::name_on_site},
+};
+
+/// How many ends are remembered: what a busy host has between two looks.
+const MOST_ENDS: usize = 10_000;
+
+/// The owner of the tables.
+pub(super) struct Ledger {
+    poller: Rc<Poller>,
+    store: Store,
+    state: State,
+    holdings: BTreeMap<u64, Holding>,
+    /// Who stood in line when the agent died, and has not called again.
+    recovered: BTreeMap<u64, RecoveredWaiter>,
+    /// The ends of programs of each user, oldest first, so that one whose programs end all the time pushes
+    /// out nobody else's. The launch has become the program and cannot write them into the log; whoever looks
+    /// regularly does, and asks here when they were.
+    ends: BTreeMap<u32, VecDeque<End>>,
+    /// It has inherited nothing that could hold a slot.
+    inherited: Inherited,
+}
+
+impl Ledger {
+    /// Takes up what was written down before the agent died. Says which number is the first that nobody had.
+    pub(super) fn open(poller: Rc<Poller>, directory: &Path) -> Result<(Self, u64), Fatal> {
+        let mut ledger = Self {
+            poller,
+            store: Store::default(),
+            state: State::open(directory)?,
+            holdings: BTreeMap::new(),
+            recovered: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            inherited: Inherited::default(),
+        };
+        let found = ledger.state.read()?;
+        let last = found.holdings.keys().chain(found.places.keys()).max().copied().unwrap_or(0);
+        for (table, stamps) in &found.stamps {
+            stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
+        }
+        for (number, saved) in found.holdings {
+            let path = ledger.state.fifo(number);
+            let has_fifo = saved.hold > Hold::Process;
+            let fifo = has_fifo.then(|| Fifo::open(&path)).transpose();
+            let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
+            match Holding::restore(&saved, fifo, &ledger.store_of(Some(saved.uid))).map_err(Fatal::Call)? {
+                Some(holding) => {
+                    ledger.watch(number, &holding).map_err(Fatal::Call)?;
+                    ledger.holdings.insert(number, holding);
+                }
+                None => ledger.ended_unseen(number, &saved),
+            }
+        }
+        for (number, saved) in found.places {
+            ledger.recover(number, saved)?;
+        }
+        Ok((ledger, last + 1))
+    }
+
+    /// A program has ended while nobody looked: as far as pauses are concerned, now.
+    fn ended_unseen(&self, number: u64, saved: &SavedHolding) {
+        for name in &saved.paced {
+            if let Some(table) = self.store.known(name) {
+                table.ended(SystemTime::now());
+                let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
+            }
+        }
+        self.state.forget(number, saved.hold);
+    }
+
+    /// The tables.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The tables, for somebody on whose account new ones are made.
+    fn store_of(&self, uid: Option<u32>) -> Store {
+        self.store.for_asker(VerifiedAncestry { uid, ..VerifiedAncestry::default() })
+    }
+
+    /// What is written down of the site.
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whoever has slots.
+    pub(super) fn holdings(&self) -> &BTreeMap<u64, Holding> {
+        &self.holdings
+    }
+
+    /// Writes down that a launch has slots, and keeps an eye on it. Says which write end keeps the slots
+    /// beside the process; or gives back what it had, and why it cannot have it.
+    pub(super) fn grant(
+        &mut self,
+        number: u64,
+        mut holding: Holding,
+    ) -> Result<Option<OwnedFd>, (Box<Holding>, String)> {
+        let written = self.write_down(number, &mut holding);
+        let written = written.map_err(|failure| format!("it cannot write down what it gives: {failure}"));
+        // Told only once it is certain that its end will be seen.
+        let watched = written.and_then(|end| {
+            self.watch(number, &holding).map(|()| end).map_err(|failure| failure.to_string())
+        });
+        match watched {
+            Ok(end) => {
+                self.holdings.insert(number, holding);
+                Ok(end)
+            }
+            Err(why) => {
+                self.unwatch(&holding);
+                self.state.forget(number, holding.saved.hold);
+                holding.withdraw_stamps();
+                Err((Box::new(holding), why))
+            }
+        }
+    }
+
+    fn write_down(&self, number: u64, holding: &mut Holding) -> Result<Option<OwnedFd>, Failure> {
+        let mut end = None;
+        if holding.saved.hold > Hold::Process {
+            holding.fifo = Some(self.state.new_fifo(number)?);
+            end = Some(writer(&self.state.fifo(number))?);
+        }
+        self.state.write(number, &holding.saved)?;
+        self.write_stamps(holding)?;
+        Ok(end)
+    }
+
+    fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
+        for name in &holding.paced {
+            if let Some(table) = self.store.known(name) {
+                self.state.write_stamps(name, &SavedStamps::of(&table, holding.saved.uid))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn watch(&self, number: u64, holding: &Holding) -> Result<(), Failure> {
+        let number = number * KINDS;
+        if let Some(process) = &holding.process {
+            self.poller
+                .add(process.as_fd(), number + PROCESS, Interest::Read)
+                .map_err(Failure::of("epoll_ctl"))?;
+        }
+        if let Some(fifo) = &holding.fifo {
+            self.poller.add(fifo.as_fd(), number + FIFO, Interest::End).map_err(Failure::of("epoll_ctl"))?;
+        }
+        Ok(())
+    }
+
+    /// Looks away from somebody whose slots are free. To close the descriptors would not do: the connection
+    /// with the process may have a copy.
+    fn unwatch(&self, holding: &Holding) {
+        let _ = holding.process.as_ref().map(|process| self.poller.remove(process.as_fd()));
+        let _ = holding.fifo.as_ref().map(|fifo| self.poller.remove(fifo.as_fd()));
+    }
+
+    /// The process of somebody with slots has ended, or its FIFO. Says whether nothing keeps the slots now.
+    pub(super) fn on_end(&mut self, number: u64, is_fifo: bool) -> bool {
+        let Some(holding) = self.holdings.get(&number) else { return false };
+        if !holding.is_kept() {
+            return true;
+        }
+        // What has ended does not end again.
+        let _ = match (&holding.fifo, &holding.process) {
+            (Some(fifo), _) if is_fifo => self.poller.remove(fifo.as_fd()),
+            (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
+            _ => Ok(()),
+        };
+        false
+    }
+
+    /// The program of somebody with slots is about to start.
+    pub(super) fn on_start(&mut self, number: u64) {
+        if let Some(holding) = self.holdings.get_mut(&number) {
+            holding.saved.is_started = true;
+            // That it could not be written down costs at most a slot that is given back later.
+            let _ = self.state.write_start(number);
+        }
+    }
+
+    /// The program is this process.
+    pub(super) fn runs_as(&mut self, number: u64, program: i32) {
+        if let Some(holding) = self.holdings.get_mut(&number)
+            && holding.runs_as(program)
+        {
+            // That is for people, and is not missed.
+            let _ = self.state.write(number, &holding.saved);
+        }
+    }
+
+    /// Whether a launch has slots that no program has used.
+    pub(super) fn is_unused(&self, number: u64) -> bool {
+        self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
+    }
+
+    /// Forgets somebody who has slots; `has_run` where a program had them until now. The slots are free when
+    /// the answer is dropped.
+    pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
+        let holding = self.holdings.remove(&number)?;
+        self.unwatch(&holding);
+        if has_run {
+            self.remember_end(&holding.saved);
+            for held in &holding.held {
+                held.table().ended(SystemTime::now());
+            }
+        } else {
+            holding.withdraw_stamps();
+        }
+        // A pause that was not written down ends with the agent, and not sooner.
+        let _ = self.write_stamps(&holding);
+        self.state.forget(number, holding.saved.hold);
+        Some(holding)
+    }
+
+    /// A program ends now. Where there are too many, the user who has most of them loses the oldest.
+    fn remember_end(&mut self, saved: &SavedHolding) {
+        let since = UNIX_EPOCH.checked_add(Duration::from_millis(saved.since)).unwrap_or(UNIX_EPOCH);
+        let end = End { pid: saved.pid, since, until: SystemTime::now() };
+        self.ends.entry(saved.uid).or_default().push_back(end);
+        if self.ends.values().map(VecDeque::len).sum::<usize>() > MOST_ENDS
+            && let Some(most) = self.ends.values_mut().max_by_key(|ends| ends.len())
+        {
+            most.pop_front();
+        }
+    }
+
+    /// The ends that are remembered, oldest first.
+    pub(super) fn ends(&self) -> Vec<End> {
+        let mut all: Vec<End> = self.ends.values().flatten().cloned().collect();
+        all.sort_by_key(|end| end.until);
+        all
+    }
+
+    /// Gives a holding another slot of a table in the place of one that others have by now. Says whether that
+    /// can be.
+    pub(super) fn move_slot(&mut self, number: u64, table: &memory::Table, slot: u64, another: u64) -> bool {
+        let Some(holding) = self.holdings.get_mut(&number) else { return false };
+        let is_moved = holding.moves_to(table, slot, another);
+        if is_moved {
+            // That it could not be written down costs at most another search after the agent's next start.
+            let _ = self.state.write(number, &holding.saved);
+        }
+        is_moved
+    }
+
+    /// These tables, each once, or all.
+    pub(super) fn tables(&self, names: &[String]) -> Vec<Table> {
+        let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX, usize::MAX);
+        if names.is_empty() {
+            return self.store.all().iter().map(all).collect();
+        }
+        let names: BTreeSet<&String> = names.iter().collect();
+        let known = |name: &String| Some(all(&(name.clone(), self.store.known(name)?)));
+        names.into_iter().filter_map(known).collect()
+    }
+
+    /// Forgets when a table was last used. Says whether there was anything to forget.
+    pub(super) fn reset(&self, name: &str) -> bool {
+        let is_changed = self.store.known(name).is_some_and(|table| table.reset());
+        self.state.forget_stamps(name);
+        self.store.forget_if_unused(name);
+        is_changed
+    }
+
+    /// Forgets the tables on a user's account that nobody would miss. When a table was last used is
+    /// remembered until the room is needed: `list` shows it.
+    pub(super) fn forget_idle(&self, uid: u32) {
+        let is_own = |table: &str| name_on_site(table).is_none();
+        for table in self.store.forget_idle(uid, SystemTime::now(), is_own) {
+            self.state.forget_stamps(&table);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Who calls and what is said: the listener, the connections with their bytes, whose turn it is to be heard,
+//! and how much each user may have. It knows the messages, and nothing of what they are about: the loop of
+//! the agent takes requests from here and puts answers in.
+
+mod connection;
+pub(super) mod fair_queue;
+pub(super) mod quota;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    os::fd::{AsFd, OwnedFd},
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use self::{
+    connection::Connection,
+    fair_queue::FairQueue,
+    quota::{Quota, Quotas, Share, count},
+};
+use super::{KINDS, LISTENER, LONGEST_WAIT, SESSION};
+use crate::{
+    keeper::agent::{
+        frame::Garbage,
+        message::{Answer, Request},
+    },
+    sys::{
+        failure::{Errno, Failure},
+        local_socket::{self, Listener},
+        pidfd::PidFd,
+        poller::{Interest, Poller},
+    },
+};
+
+/// For whoever is in a user namespace of root's making: none of those in there has a share of their own, and
+/// root has no end of it.
+const OF_ROOT: &str =
+    "from within a user namespace that root has made it cannot be told on whose behalf a launch is";
+
+/// For whoever cannot be seen: without its process nothing tells when its slots are free.
+const OUT_OF_SIGHT: &str =
+    "it does not see the process that asks: the agent has to run in the PID namespace of the host";
+
+/// The owner of all that belongs to sockets.
+pub(super) struct Connections {
+    poller: Rc<Poller>,
+    listener: Listener,
+    all: BTreeMap<u64, Connection>,
+    /// Those who have said something, or were not heard to the end.
+    speakers: FairQueue,
+    quotas: Quotas,
+    /// Until when nothing more is heard in connections in which too much was said at once.
+    pauses: BTreeSet<(Instant, u64)>,
+    /// Connections with something to send, or that may be heard again.
+    changed: BTreeSet<u64>,
+    /// Since when nobody is answered, for want of descriptors.
+    full: Option<Instant>,
+}
+
+/// Who is at the other end of a connection, and on whose behalf.
+#[derive(Default)]
+pub(super) struct Caller {
+    pub(super) pid: i32,
+    /// When the process started: with the number it names one process of one boot.
+    pub(super) started: u64,
+    pub(super) uid: u32,
+    /// Their groups, where it is not the database that says which.
+    pub(super) groups: Option<Vec<u32>>,
+}
+
+/// Somebody may have called.
+pub(super) enum Accepted {
+    /// This caller did.
+    Caller(Caller),
+    /// Somebody did who cannot be served, and was told so.
+    Refused,
+    /// Nobody did.
+    Nobody,
+}
+
+/// Why a connection is over.
+#[derive(Debug)]
+pub(super) enum Over {
+    /// The other end has hung up, or cannot be talked to.
+    HungUp,
+    /// What it says is no message.
+    Garbage(Garbage),
+    /// Whoever is at the other end is not who has connected.
+    Stranger,
+}
+
+/// What a session takes of its user's share, and whether it can hear more now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    /// Places in queues.
+    pub(super) places: usize,
+    /// Bytes of the question.
+    pub(super) question: usize,
+    /// Whether what was asked has no answer yet.
+    pub(super) is_busy: bool,
+}
+
+impl Connections {
+    /// Of those who will call here.
+    pub(super) fn new(poller: Rc<Poller>, listener: Listener, quotas: Quotas) -> Result<Self, Errno> {
+        poller.add(&listener, LISTENER, Interest::Read)?;
+        let (all, speakers) = (BTreeMap::new(), FairQueue::default());
+        let (pauses, changed) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full: None })
+    }
+
+    /// Answers one of those who call, who gets this number.
+    pub(super) fn on_accept(&mut self, number: u64) -> Accepted {
+        match self.listener.accept() {
+            Ok(Some(socket)) => match self.connect(number, socket) {
+                Some(caller) => Accepted::Caller(caller),
+                None => Accepted::Refused,
+            },
+            Ok(None) => Accepted::Nobody,
+            // Out of descriptors: those who call have to wait until there are some.
+            Err(_) => {
+                self.full = self.poller.remove(&self.listener).is_ok().then(Instant::now);
+                Accepted::Nobody
+            }
+        }
+    }
+
+    fn connect(&mut self, number: u64, socket: local_socket::Connection) -> Option<Caller> {
+        let peer = match socket.peer() {
+            Ok(peer) => peer,
+            // Where it has ended nobody is there to be told.
+            Err(Errno::ESRCH) => return refuse(&socket, OUT_OF_SIGHT),
+            Err(errno) => return refuse(&socket, &format!("it cannot be seen who asks: {}", errno.desc())),
+        };
+        if peer.uid == 0 && peer.own_uid != 0 {
+            return refuse(&socket, OF_ROOT);
+        }
+        let groups = peer.groups.clone();
+        let caller = Caller { pid: peer.pid, started: peer.started, uid: peer.uid, groups };
+        if let Err(quota) = self.quotas.may_connect(caller.uid) {
+            return refuse(&socket, &quota.to_string());
+        }
+        let mut connection = Connection::new(socket, peer);
+        connection.challenge().ok()?;
+        let key = number * KINDS + SESSION;
+        self.poller.add(connection.socket.as_fd(), key, Interest::Read).ok()?;
+        self.all.insert(number, connection);
+        let _ = self.recount(number);
+        self.changed.insert(number);
+        Some(caller)
+    }
+
+    /// Answers again, if that was not possible: once somebody has gone, and else after a while. It may be the
+    /// whole machine that had no descriptors.
+    pub(super) fn accept_again(&mut self, has_gone: bool) {
+        if let Some(full) = self.full
+            && (has_gone || full.elapsed() >= LONGEST_WAIT)
+        {
+            let is_heard = self.poller.add(&self.listener, LISTENER, Interest::Read).is_ok();
+            self.full = (!is_heard).then(Instant::now);
+        }
+    }
+
+    /// Whether it has to look soon though nobody says anything: somebody waits for slots, or to be answered.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.full.is_some() || self.quotas.somebody_waits()
+    }
+
+    /// Somebody has said something, or was not heard to the end.
+    pub(super) fn has_to_be_heard(&mut self, number: u64) {
+        if let Some(connection) = self.all.get_mut(&number)
+            && !mem::replace(&mut connection.has_to_be_heard, true)
+        {
+            self.speakers.wait(connection.uid(), number);
+        }
+    }
+
+    /// Those who have said too much at once are heard again. Says when the next ones are.
+    pub(super) fn hear_again(&mut self) -> Option<Instant> {
+        let later = self.pauses.split_off(&(Instant::now(), u64::MAX));
+        for (_, number) in mem::replace(&mut self.pauses, later) {
+            self.has_to_be_heard(number);
+        }
+        self.pauses.first().map(|(until, _)| *until)
+    }
+
+    /// How many users have something to say.
+    pub(super) fn speaking_users(&self) -> usize {
+        self.speakers.users()
+    }
+
+    /// Whose turn it is to be heard.
+    pub(super) fn next_speaker(&mut self) -> Option<u64> {
+        self.speakers.next()
+    }
+
+    /// Reads what somebody says.
+    pub(super) fn on_readable(&mut self, number: u64) -> Result<(), Over> {
+        let connection = self.all.get_mut(&number).ok_or(Over::HungUp)?;
+        connection.has_to_be_heard = false;
+        self.changed.insert(number);
+        let mut over = connection.write();
+        // What has come is heard before more of it is read.
+        let is_paused = self.quotas.pause(connection.uid(), connection.rate).is_some();
+        if over.is_ok() && (is_paused || !connection.has_more_to_say()) {
+            over = connection.read();
+        }
+        let uid = connection.uid();
+        let _ = self.recount(number);
+        if self.quotas.has_said_too_much(uid) {
+            // At once, so that no more of that user's connections go than have to.
+            self.disconnect(number);
+            over = Err(Over::HungUp);
+        }
+        over
+    }
+
+    /// What somebody asks, once everything that was asked before has its answer.
+    pub(super) fn request(&mut self, number: u64) -> Result<Option<Request>, Over> {
+        let connection = self.all.get_mut(&number).ok_or(Over::HungUp)?;
+        if self.quotas.pause(connection.uid(), connection.rate).is_some() {
+            self.changed.insert(number);
+            return Ok(None);
+        }
+        let request = connection.request(count(self.quotas.limits().message))?;
+        if request.is_some() {
+            connection.rate.say(self.quotas.limits().rate);
+        }
+        Ok(request)
+    }
+
+    /// Says what was wrong with somebody who is not heard any more.
+    pub(super) fn say_why(&mut self, number: u64, over: &Over) {
+        let why = match over {
+            Over::HungUp => return,
+            Over::Stranger => "whoever asks is not the process that has connected".to_owned(),
+            Over::Garbage(Garbage::TooLong) => format!(
+                "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
+                self.quotas.limits().message
+            ),
+            Over::Garbage(Garbage::OtherVersion(version)) => format!("it does not speak version {version}"),
+            Over::Garbage(Garbage::Senseless) => "what is asked makes no sense".to_owned(),
+        };
+        self.answer(number, &Answer::Failed(why), None);
+    }
+
+    /// Answers; with a descriptor beside, where there is one.
+    pub(super) fn answer(&mut self, number: u64, answer: &Answer, beside: Option<OwnedFd>) {
+        if let Some(connection) = self.all.get_mut(&number) {
+            connection.answer(answer, beside);
+            self.changed.insert(number);
+        }
+    }
+
+    /// Notes what a session takes now. An error where that is more than its user may have.
+    pub(super) fn set_load(&mut self, number: u64, load: Load) -> Result<(), Quota> {
+        if let Some(connection) = self.all.get_mut(&number) {
+            if connection.load.is_busy && !load.is_busy {
+                self.changed.insert(number);
+            }
+            connection.load = load;
+        }
+        self.recount(number)
+    }
+
+    fn recount(&mut self, number: u64) -> Result<(), Quota> {
+        let Some(connection) = self.all.get_mut(&number) else { return Ok(()) };
+        let now = connection.count();
+        let before = mem::replace(&mut connection.counted, now);
+        let uid = connection.uid();
+        self.quotas.change(uid, before, now);
+        self.quotas.check_places(uid)
+    }
+
+    /// Sends what is to be sent, and waits for room where there is none. Says who cannot be talked to.
+    pub(super) fn flush(&mut self) -> Vec<u64> {
+        let mut over = Vec::new();
+        for number in mem::take(&mut self.changed) {
+            let Some(connection) = self.all.get_mut(&number) else { continue };
+            let written = connection.write();
+            let pause = self.quotas.pause(connection.uid(), connection.rate);
+            let interest = match (connection.has_to_write(), pause) {
+                (false, None) => Interest::Read,
+                (true, None) => Interest::ReadAndWrite,
+                (false, Some(_)) => Interest::End,
+                (true, Some(_)) => Interest::Write,
+            };
+            // Whoever is not listened to is heard again after that.
+            self.pauses.extend(pause.map(|until| (until, number)));
+            let is_same = mem::replace(&mut connection.interest, interest) == interest;
+            let changed = if is_same {
+                Ok(())
+            } else {
+                self.poller.change(connection.socket.as_fd(), number * KINDS + SESSION, interest)
+            };
+            // What was said beside what has been answered is heard when others have been.
+            let has_more_to_say = interest == Interest::Read && connection.has_more_to_say();
+            let _ = self.recount(number);
+            if has_more_to_say {
+                self.has_to_be_heard(number);
+            }
+            if written.is_err() || changed.is_err() {
+                over.push(number);
+            }
+        }
+        over
+    }
+
+    /// Whether somebody has said something that is still to be heard.
+    pub(super) fn is_unheard(&self, number: u64) -> bool {
+        self.all.get(&number).is_some_and(|connection| {
+            connection.has_message() || connection.socket.wait(false, Duration::ZERO) == Ok(true)
+        })
+    }
+
+    /// The process at the other end, open.
+    pub(super) fn process(&self, number: u64) -> Result<PidFd, Failure> {
+        let gone = Failure { call: "getsockopt", errno: Errno::ENOTCONN };
+        self.all.get(&number).ok_or(gone)?.process()
+    }
+
+    /// Somebody has hung up.
+    pub(super) fn disconnect(&mut self, number: u64) {
+        let Some(connection) = self.all.remove(&number) else { return };
+        let _ = self.poller.remove(connection.socket.as_fd());
+        self.quotas.change(connection.uid(), connection.counted, Share::default());
+        drop(connection);
+        self.accept_again(true);
+    }
+
+    /// How much each user may have.
+    pub(super) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// A user has something more, or less.
+    pub(super) fn count(&mut self, uid: u32, before: Share, now: Share) {
+        self.quotas.change(uid, before, now);
+    }
+}
+
+fn refuse<T>(socket: &local_socket::Connection, why: &str) -> Option<T> {
+    let _ = socket.send(&Answer::Failed(why.to_owned()).frame(), None);
+    None
+}

@@ -1,0 +1,206 @@
+//! What this host wants of its keys, which of them may have to change, and what it has written since the
+//! mirror's revision. All of it follows from what the agent keeps, and can be taken from there at any time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{difference::Value, key::Key};
+use crate::{
+    agent::ledger::state::SavedStamps,
+    keeper::memory::{self, Store},
+    terms::location::table_of_site,
+};
+
+/// Slots that nobody uses any more. They are held in memory until their keys are gone, so that nobody of this
+/// host is promised one of them before.
+#[derive(Debug)]
+struct Leaving {
+    held: memory::Held,
+    keys: Vec<Key>,
+}
+
+/// The keys that one launch wants in queues.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    pub(super) number: u64,
+    pub(super) keys: BTreeSet<Key>,
+    /// Whether its tickets need no proof: the launch was in the queues already, or they have no end.
+    pub(super) is_in: bool,
+    /// Whether it was taken up from an agent that died, and not seen in etcd yet.
+    pub(super) is_unseen: bool,
+}
+
+/// What this host wants, and has written.
+#[derive(Debug, Default)]
+pub(super) struct OwnKeys {
+    wanted: BTreeMap<Key, Value>,
+    /// The tables whose last use is to be written, and who used them.
+    used: BTreeMap<String, u32>,
+    /// By the number of the conversation, or of the place of one that has not called again.
+    pub(super) places: BTreeMap<u64, Place>,
+    leaving: Vec<Leaving>,
+    /// Keys that may have to change.
+    dirty: BTreeSet<Key>,
+    /// What was written since the mirror's revision, at which revision.
+    written: BTreeMap<Key, (i64, Option<Value>)>,
+    /// Whether the last transaction was not done: until something has changed, the next would not be either.
+    has_failed: bool,
+}
+
+impl OwnKeys {
+    /// A transaction of this host was done at a revision.
+    pub(super) fn has_written(
+        &mut self,
+        revision: i64,
+        changes: impl IntoIterator<Item = (Key, Option<Value>)>,
+    ) {
+        self.written.extend(changes.into_iter().map(|(key, value)| (key, (revision, value))));
+    }
+
+    /// What was written to another etcd means nothing.
+    pub(super) fn begin_anew(&mut self) {
+        self.written.clear();
+    }
+
+    /// Keys have changed in the mirror.
+    pub(super) fn have_changed(&mut self, keys: impl IntoIterator<Item = Key>) {
+        self.dirty.extend(keys);
+        self.try_again();
+    }
+
+    /// What was not done may be done now.
+    pub(super) fn try_again(&mut self) {
+        self.has_failed = false;
+    }
+
+    /// Nothing could be done about these keys.
+    pub(super) fn have_failed(&mut self, keys: impl IntoIterator<Item = Key>) {
+        self.dirty.extend(keys);
+        self.has_failed = true;
+    }
+
+    /// These keys may have to change, too.
+    pub(super) fn are_dirty(&mut self, keys: impl IntoIterator<Item = Key>) {
+        self.dirty.extend(keys);
+    }
+
+    /// The keys that may have to change by a mirror at this revision. What is being proved is neither wanted
+    /// yet nor left; what has to be proved first is not for now.
+    pub(super) fn take_dirty(&mut self, revision: i64, proved: &BTreeSet<Key>) -> BTreeSet<Key> {
+        self.written.retain(|_, (at, _)| *at > revision);
+        if self.has_failed {
+            return BTreeSet::new();
+        }
+        let (later, mut now): (BTreeSet<Key>, BTreeSet<Key>) =
+            std::mem::take(&mut self.dirty).into_iter().partition(|key| proved.contains(key));
+        self.dirty = later;
+        for place in self.places.values().filter(|place| !place.is_in) {
+            now.retain(|key| !place.keys.contains(key));
+        }
+        now
+    }
+
+    /// Everything is looked at once more. These are the slots that are held, and the keys that this host has.
+    pub(super) fn look_at_all(&mut self, slots: BTreeMap<Key, Value>, own: BTreeSet<Key>) {
+        self.wanted.retain(|key, _| !matches!(key, Key::Slot(..)));
+        self.wanted.extend(slots);
+        self.dirty.extend(own);
+        self.dirty.extend(self.wanted.keys().cloned());
+        self.dirty.extend(self.used.keys().cloned().map(Key::Stamps));
+    }
+
+    /// What was written of a key after this revision.
+    pub(super) fn written_after(&self, revision: i64, key: &Key) -> Option<&(i64, Option<Value>)> {
+        self.written.get(key).filter(|(at, _)| *at > revision)
+    }
+
+    /// The slots of a table that this host has deleted after this revision.
+    pub(super) fn deleted_after(&self, revision: i64, table: &str) -> BTreeSet<u64> {
+        let deleted = self.written.iter().filter(|(_, (at, value))| *at > revision && value.is_none());
+        let of_table = deleted.filter_map(|(key, _)| match key {
+            Key::Slot(of, slot) if of == table => Some(*slot),
+            _ => None,
+        });
+        of_table.collect()
+    }
+
+    /// Nobody uses these slots of a table any more.
+    pub(super) fn free(&mut self, table: &str, held: memory::Held) {
+        let keys: Vec<Key> = held.slots().iter().map(|slot| Key::Slot(table.to_owned(), *slot)).collect();
+        for key in &keys {
+            self.wanted.remove(key);
+        }
+        self.dirty.extend(keys.iter().cloned());
+        self.leaving.push(Leaving { held, keys });
+    }
+
+    /// When a table was last used has to be written.
+    pub(super) fn was_used(&mut self, table: String, by: u32) {
+        self.used.insert(table.clone(), by);
+        self.dirty.insert(Key::Stamps(table));
+    }
+
+    /// It was, or is to be forgotten.
+    pub(super) fn is_use_written(&mut self, table: &str) {
+        self.used.remove(table);
+    }
+
+    /// The slots that are being given back.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = &Key> {
+        self.leaving.iter().flat_map(|leaving| &leaving.keys)
+    }
+
+    /// Lets go in memory of those whose keys are not among these any more. Says of which tables.
+    pub(super) fn release(&mut self, left: &BTreeSet<Key>) -> Vec<memory::Table> {
+        let is_gone = |leaving: &mut Leaving| !leaving.keys.iter().any(|key| left.contains(key));
+        self.leaving.extract_if(.., is_gone).map(|leaving| leaving.held.table().clone()).collect()
+    }
+
+    /// A slot that was proved has to stay.
+    pub(super) fn want(&mut self, key: Key, value: Value) {
+        self.wanted.insert(key.clone(), value);
+        self.dirty.insert(key);
+    }
+
+    /// The tickets of a launch, all under one number; none where it waits no longer.
+    pub(super) fn want_tickets(&mut self, launch: u64, number: u64, tickets: BTreeMap<Key, Value>) {
+        let place = self.places.entry(launch).or_default();
+        if place.number != number {
+            (place.number, place.is_in) = (number, false);
+        }
+        for gone in place.keys.iter().filter(|key| !tickets.contains_key(*key)) {
+            self.wanted.remove(gone);
+            self.dirty.insert(gone.clone());
+        }
+        place.keys = tickets.keys().cloned().collect();
+        for (key, ticket) in tickets {
+            if self.wanted.get(&key) != Some(&ticket) {
+                self.wanted.insert(key.clone(), ticket);
+                self.dirty.insert(key);
+            }
+        }
+        if place.keys.is_empty() {
+            self.places.remove(&launch);
+        }
+    }
+
+    /// Whether a launch has this ticket for all to see, or needs no proof for it.
+    pub(super) fn is_in(&self, launch: u64, ticket: &Key) -> bool {
+        self.places.get(&launch).is_some_and(|place| place.is_in && place.keys.contains(ticket))
+    }
+
+    /// Whether a table has slots that are being given back.
+    pub(super) fn is_giving_back(&self, table: &str) -> bool {
+        self.leaving.iter().any(|leaving| leaving.held.table().name() == table)
+    }
+
+    /// What a key should be.
+    pub(super) fn wanted(&self, key: &Key, store: &Store) -> Option<Value> {
+        match key {
+            Key::Stamps(table) => {
+                let table_here = store.known(&table_of_site(table))?;
+                Some(Value::Stamps(SavedStamps::of(&table_here, *self.used.get(table)?)))
+            }
+            _ => self.wanted.get(key).cloned(),
+        }
+    }
+}

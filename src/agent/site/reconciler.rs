@@ -1,0 +1,274 @@
+//! The keys of this host in etcd, kept as the agent wants them. What the agent keeps says which slots,
+//! tickets and stamps there should be. What there is, is in the mirror and in what this host has written
+//! since. The difference is the next transaction. One is on its way at a time, of at most a hundred changes;
+//! each change is fenced by the host's own key and by the revision of the key that it changes.
+//!
+//! An answer that does not come is no outcome. The host's key is written once more, so that nothing older can
+//! be done any more, and as soon as the mirror has that key it has everything that was done: then the
+//! difference is taken again. Nothing here remembers what it has tried. To take slots, or a place in a queue
+//! that ends, needs a proof; that is in `admission` and `tickets`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::SystemTime,
+};
+
+use super::{
+    Site,
+    agent_id::AgentId,
+    difference::{Change, Difference, Present, Value, diff},
+    etcd::{Compare, Done, Operation, Transaction, Trouble},
+    key::Key,
+    record::SlotRecord,
+    registrar::Command,
+    table_of_site::At,
+    work::Work,
+};
+use crate::{
+    agent::{ledger::holding::Holding, service::Service},
+    keeper::memory,
+    sys::process,
+    terms::location::{name_on_site, table_of_site},
+};
+
+/// How many changes go at once.
+const AT_ONCE: usize = 100;
+
+impl Service {
+    /// Gives back what a launch has of the site; `has_run` where a program had it. What it has beside that is
+    /// free when this returns.
+    pub(in crate::agent) fn free_at_site(&mut self, mut holding: Holding, has_run: bool) {
+        let is_of_site = |held: &memory::Held| name_on_site(held.table().name()).is_some();
+        let all: Vec<memory::Held> =
+            holding.held.extract_if(.., |held| is_of_site(held) && !held.is_shared()).collect();
+        let Some(site) = &mut self.site else { return };
+        for held in all {
+            if has_run {
+                held.table().ended(SystemTime::now());
+            }
+            let Some(name) = name_on_site(held.table().name()).map(str::to_owned) else { continue };
+            if holding.paced_at_site.iter().any(|paced| paced == held.table().name()) {
+                site.own.was_used(name.clone(), holding.saved.uid);
+            }
+            site.own.free(&name, held);
+        }
+        self.reconcile();
+    }
+
+    /// Has it forgotten everywhere when a table was last used, if it is the site's.
+    pub(in crate::agent) fn reset_at_site(&mut self, table: &str) {
+        if let (Some(site), Some(name)) = (&mut self.site, name_on_site(table)) {
+            site.own.is_use_written(name);
+            let key = Key::Stamps(name.to_owned());
+            let stamps = Operation::Delete(site.keys.name(&key));
+            site.send(Work::Aside(key), Transaction { compares: Vec::new(), operations: vec![stamps] });
+        }
+    }
+
+    /// Looks at everything once more, whether it has changed or not.
+    pub(super) fn look_at_all_keys(&mut self) {
+        let Some(site) = &self.site else { return };
+        if site.registration.is_none() {
+            return;
+        }
+        for launch in site.own.places.keys().copied().collect::<Vec<_>>() {
+            self.want_tickets(launch);
+            self.join(launch);
+        }
+        let slots = self.wanted_slots();
+        let Some(site) = &mut self.site else { return };
+        let own = site.own_keys();
+        site.own.look_at_all(slots, own);
+    }
+
+    /// The slots that this host holds.
+    fn wanted_slots(&self) -> BTreeMap<Key, Value> {
+        let Some(site) = &self.site else { return BTreeMap::new() };
+        let mut slots = BTreeMap::new();
+        for holding in self.ledger.holdings().values() {
+            for held in holding.held.iter().filter(|held| !held.is_shared()) {
+                let Some(name) = name_on_site(held.table().name()) else { continue };
+                let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
+                let record =
+                    SlotRecord::of(&holding.saved, holding.rule_on(name), &site.host, &site.agent, launch);
+                slots.extend(
+                    held.slots()
+                        .iter()
+                        .map(|slot| (Key::Slot(name.to_owned(), *slot), Value::Slot(record.clone()))),
+                );
+            }
+        }
+        slots
+    }
+
+    /// Sends what has to change of this host's keys, if it is known what there is, and nothing is on its way.
+    pub(super) fn reconcile(&mut self) {
+        let given = self.given_notices();
+        let Some(site) = &mut self.site else { return };
+        let is_busy = site.works.values().any(|work| matches!(work, Work::Keep(_)));
+        if is_busy || !site.has_settled() {
+            return;
+        }
+        site.release();
+        let proved = site.keys_in_proof();
+        let now = site.own.take_dirty(site.mirror.revision(), &proved);
+        let wanted = |key: &Key| match key {
+            Key::Notice(..) if given.contains(key) => site.present(key)?.value,
+            key => site.own.wanted(key, self.ledger.store()),
+        };
+        let Difference { mut changes, taken } = diff(&now, wanted, |key| site.present(key));
+        let more = changes.split_off(changes.len().min(AT_ONCE));
+        site.own.are_dirty(more.into_iter().map(|change| change.key));
+        if !changes.is_empty() {
+            site.send_changes(changes);
+        }
+        for key in taken {
+            self.is_taken(key);
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn reconciled(&mut self, changes: Vec<Change>, result: Result<Done, Trouble>) {
+        let Some(site) = &mut self.site else { return };
+        match result {
+            Ok(done) if done.holds => {
+                for Change { key, value, .. } in &changes {
+                    match (key, value) {
+                        (Key::Stamps(table), _) => site.own.is_use_written(table),
+                        (Key::Slot(table, slot), Some(_)) => {
+                            let local = table_of_site(table);
+                            let has = |holding: &&Holding| holding.has(&local, *slot);
+                            let holding = self.ledger.holdings().iter().find(|(_, holding)| has(holding));
+                            holding.map(|(number, _)| site.ended.remove(number));
+                        }
+                        _ => {}
+                    }
+                }
+                site.own.has_written(
+                    done.revision,
+                    changes.into_iter().map(|Change { key, value, .. }| (key, value)),
+                );
+                site.release();
+            }
+            // Something was otherwise than it was known to be, perhaps the host's key: it is looked at again
+            // when that is known.
+            Ok(_) => {
+                let _ = site.commands.send(Command::Look);
+                site.own.have_failed(changes.into_iter().map(|change| change.key));
+            }
+            Err(trouble) => {
+                site.own.have_failed(changes.into_iter().map(|change| change.key));
+                if !trouble.is_settled() {
+                    site.register_anew();
+                }
+                site.note(trouble);
+            }
+        }
+    }
+
+    /// A key that this host wants is somebody else's. A launch that waits takes another number. A slot is
+    /// taken elsewhere, whatever the limit; its program is ended first where the policy says so.
+    fn is_taken(&mut self, key: Key) {
+        let (table, slot) = match key {
+            Key::Slot(table, slot) => (table, slot),
+            key => {
+                let places = self.site.as_ref().map(|site| &site.own.places);
+                let mut places = places.into_iter().flatten();
+                let launch = places.find(|(_, place)| place.keys.contains(&key)).map(|(launch, _)| *launch);
+                return launch.map_or((), |launch| self.come_anew(launch));
+            }
+        };
+        if let Some(site) = &mut self.site {
+            // For as long as its program keeps it.
+            site.own.are_dirty([Key::Slot(table.clone(), slot)]);
+        }
+        let local = table_of_site(&table);
+        let holding = self.ledger.holdings().iter().find(|(_, holding)| holding.has(&local, slot));
+        let Some(number) = holding.map(|(number, _)| *number) else { return };
+        self.move_slot(number, &table, slot);
+    }
+}
+
+impl Site {
+    /// Whether everything that this host has ever sent was done by now, or never will be: the host's key was
+    /// written after it, and the mirror has that.
+    pub(super) fn has_settled(&self) -> bool {
+        let is_seen = |registration| registration <= self.mirror.revision();
+        self.mirror.is_known() && self.registration.is_some_and(is_seen)
+    }
+
+    /// A key as it is known to be: as this host has written it, until the mirror has got there.
+    pub(super) fn present(&self, key: &Key) -> Option<Present> {
+        if let Some((revision, value)) = self.own.written_after(self.mirror.revision(), key) {
+            return Some(Present { revision: *revision, value: Some(value.clone()?), is_own: true });
+        }
+        let is_own = |host: &str, agent| self.is_own(host, agent);
+        match key {
+            Key::Slot(table, slot) => {
+                let At { revision, record } = self.mirror.table(table)?.slots.get(slot)?;
+                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
+                Some(Present { revision: *revision, value: record.clone().map(Value::Slot), is_own })
+            }
+            Key::Ticket(table, number) => {
+                let At { revision, record } = self.mirror.table(table)?.tickets.get(number)?;
+                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
+                Some(Present { revision: *revision, value: record.clone().map(Value::Ticket), is_own })
+            }
+            Key::Notice(table, slot) => {
+                let At { revision, record } = self.mirror.table(table)?.notices.get(slot)?;
+                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
+                Some(Present { revision: *revision, value: record.clone().map(Value::Notice), is_own })
+            }
+            Key::Stamps(table) => {
+                let At { revision, record } = self.mirror.table(table)?.stamps.as_ref()?;
+                Some(Present { revision: *revision, value: record.map(Value::Stamps), is_own: false })
+            }
+            Key::Host(_) | Key::Written(_) | Key::Cluster => None,
+        }
+    }
+
+    /// Whether this host has written it: this agent, or one before it. A host of the same name that lives
+    /// would have written the key of the host meanwhile.
+    fn is_own(&self, host: &str, agent: &AgentId) -> bool {
+        *agent == self.agent || host == self.host && self.is_alone_by_its_name()
+    }
+
+    fn is_alone_by_its_name(&self) -> bool {
+        let now = process::since_boot().unwrap_or_default();
+        now.saturating_sub(self.registered) > self.ttl && !self.is_disputed()
+    }
+
+    fn own_keys(&self) -> BTreeSet<Key> {
+        self.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
+    }
+
+    /// Sends changes in one transaction, if each key is still as it was known to be.
+    fn send_changes(&mut self, changes: Vec<Change>) {
+        let Some(registration) = self.registration else { return };
+        let mut transaction = Transaction {
+            compares: vec![Compare::ChangedAt(self.key_of_host(), registration)],
+            operations: Vec::new(),
+        };
+        for Change { key, at, value } in &changes {
+            let name = self.keys.name(key);
+            transaction.compares.push(Compare::ChangedAt(name.clone(), *at));
+            transaction.operations.push(match value {
+                Some(value) => Operation::Put(name, value.bytes()),
+                None => Operation::Delete(name),
+            });
+        }
+        self.send(Work::Keep(changes), transaction);
+    }
+
+    /// Lets go in memory of slots whose keys are gone. Those who wait for them look.
+    fn release(&mut self) {
+        if !self.has_settled() {
+            return;
+        }
+        let is_there = |key: &&Key| self.present(key).is_some_and(|there| there.is_own);
+        let left: BTreeSet<Key> = self.own.leaving().filter(is_there).cloned().collect();
+        let tables = self.own.release(&left);
+        let names = tables.iter().filter_map(|table| name_on_site(table.name()));
+        self.stirred.extend(names.map(str::to_owned));
+    }
+}
