@@ -88,12 +88,12 @@ acquire = [{ any_of = ["pool", { repository = "matlab", ceiling = 3 }] }]
             ),
         ],
         shown: r#"
-/etc/rungate/policy.d/20-cad.toml:4:12: may only lower "matlab": write ceiling or leave [may-only-lower]
+/etc/rungate/policy.d/20-cad.toml:4:12: may only lower "matlab": write ceiling [may-only-lower]
   |
 4 | acquire = ["matlab"]
   |            ^^^^^^^^
 
-/etc/rungate/policy.d/20-cad.toml:6:12: may only lower "matlab": write ceiling or leave [may-only-lower]
+/etc/rungate/policy.d/20-cad.toml:6:12: may only lower "matlab": write ceiling [may-only-lower]
   |
 6 | acquire = [{ repository = "matlab", ceiling = 3, slots = 2 }]
   |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
@@ -101,7 +101,7 @@ acquire = [{ any_of = ["pool", { repository = "matlab", ceiling = 3 }] }]
 /etc/rungate/policy.d/20-cad.toml:8:32: "any_of" and a repository of others do not go together [contradiction]
   |
 8 | acquire = [{ any_of = ["pool", { repository = "matlab", ceiling = 3 }] }]
-  |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  |                                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 "#,
     },
     Case {

@@ -166,10 +166,10 @@ acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", ceiling =
 6 | acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", ceiling = "half" }]
   |                                          ^^^^^^
 
-/etc/rungate/policy.toml:6:80: "half" is no share for "ceiling"; write a number of slots, or "60%" [bad-share]
+/etc/rungate/policy.toml:6:82: "half" is no share for "ceiling"; write a number of slots, or "60%" [bad-share]
   |
 6 | acquire = [{ repository = "a", ceiling = "110%" }, { repository = "a", ceiling = "half" }]
-  |                                                                                ^^^^^^
+  |                                                                                  ^^^^^^
 "#,
     },
     Case {

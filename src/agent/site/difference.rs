@@ -226,7 +226,7 @@ mod tests {
             }
             for (key, there) in &before {
                 let is_right = wanted.get(key).is_some_and(|value| value.is_said_by(there));
-                prop_assert!(!(is_right || !there.is_own) || table.get(key) == Some(there));
+                prop_assert!(table.get(key) == Some(there) || !is_right && there.is_own);
             }
             let left = table.iter().filter(|(_, there)| there.is_own);
             prop_assert!(left.into_iter().all(|(key, _)| wanted.contains_key(key)));
