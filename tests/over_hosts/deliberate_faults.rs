@@ -6,7 +6,6 @@
 //! ```
 
 use super::death::keeps_what_another_one_left;
-use super::jepsen::campaign;
 use super::mirror::is_put_right;
 use super::scenes::{both_run, has_its_turn, is_overtaken, joins_a_full_line, takes, two_at_once};
 use crate::support::needs_etcd;
@@ -57,10 +56,4 @@ fn an_agent_that_tries_again_blindly_is_caught() {
 fn an_agent_without_a_margin_is_caught() {
     needs_etcd!();
     assert_eq!(both_run(Some("no-margin")), 2);
-}
-
-#[test]
-fn the_campaign_catches_agents_that_prove_nothing() {
-    needs_etcd!();
-    assert!(!campaign(10, "nothing", "no-proof").status.success());
 }
