@@ -273,6 +273,23 @@ fn a_program_that_ends_between_two_looks() {
     }
 }
 
+/// "It ends as the command ended": a signal that the supervisor had for the command, and did not take before that ended,
+/// ends or stops nobody.
+#[test]
+fn a_signal_that_comes_too_late_for_the_program() {
+    needs_strace!();
+    for (hold, signal) in
+        [("supervisor", "INT"), ("supervisor", "TERM"), ("supervisor", "TSTP"), ("tree", "USR1")]
+    {
+        let site = Site::with_policy("rule = []");
+        let delay = "inject=waitid:delay_enter=1s:when=1";
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=waitid", "-e", delay];
+        let script = format!("kill -{signal} $PPID; exit 7");
+        let launch = site.test().args(["run", "--limit", "1", "--hold", hold, "--", "sh", "-c", &script]);
+        launch.through(strace).status(7);
+    }
+}
+
 /// "71: a system call … failed": where there can be no child, the program is not to blame.
 #[test]
 fn no_room_for_another_process() {

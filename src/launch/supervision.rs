@@ -58,7 +58,7 @@ pub fn supervise(
     // A record is for people: the slots are held whether it could be written or not.
     let _ = grant.record_command(command);
     let waited = wait(command, hold, &mut signals, grant);
-    let _ = signals.restore();
+    let _ = signals.end();
     waited.map_err(Failure::of("waitid")).map_err(NotSpawned::Lost)
 }
 

@@ -48,10 +48,16 @@ impl SupervisedSignals {
         Ok(Self { taken, mask, child })
     }
 
-    /// Puts mask and disposition back: for the child, before it becomes the program, and for the end.
+    /// Puts mask and disposition back: for the child, before it becomes the program, or where there is none.
     pub(crate) fn restore(&self) -> Result<(), Errno> {
         unsafe_calls::restore(Signal::SIGCHLD, &self.child)?;
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)
+    }
+
+    /// The end: what came for the program, and was not passed on before it ended, is not for this process.
+    pub(crate) fn end(&self) -> Result<(), Errno> {
+        FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM).try_for_each(unsafe_calls::forget_pending)?;
+        self.restore()
     }
 
     /// Lets signals end this process again, when there is no program left to pass them on to. What came
