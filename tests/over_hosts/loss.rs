@@ -81,7 +81,9 @@ fn a_program_gets_term_and_then_kill_before_others_can_get_its_slot() {
         let ended = now();
         etcd.signal(Signal::SIGCONT);
         eventually("the slot is free", || (held(&one) == 0).then_some(()));
-        let told: f64 = fs::read_to_string(&term).expect("it got TERM").trim().parse().expect("a time");
+        // A machine that is busy for as long as the program has between both signals may kill it before it writes.
+        let told = fs::read_to_string(&term).ok().and_then(|text| text.trim().parse::<f64>().ok());
+        let Some(told) = told else { return false };
         // Of the deadline only this is known: that it is between these two.
         let (soonest, latest) = (before + left, after + left);
         tell(&format!("TERM {:.2} s and the end {:.2} s before the deadline", latest - told, latest - ended));
