@@ -184,6 +184,21 @@ fn a_pause_from_the_end_counts_on_all_hosts() {
     }
 }
 
+/// The same where a program ends before its agent has heard of its start.
+#[test]
+fn a_pause_from_an_end_that_comes_before_its_start_is_heard_of() {
+    needs_etcd!();
+    let pause = "if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"";
+    let scene = Scene::new(pause, None);
+    let ((one, way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    way.deafen(true);
+    one.test().args(["run", "--", "matlab"]).status(0);
+    way.deafen(false);
+    is_too_soon(&one);
+    is_too_soon(&two);
+}
+
 /// Returns when a host has heard that it is too soon for another launch.
 fn is_too_soon(host: &Host) {
     eventually("it is too soon", || {
