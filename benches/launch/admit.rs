@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rungate::{
-    keeper::{memory::Store, table::Keepers},
+    keeper::table::Keepers,
     protocol::{acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, without_waiting::acquire},
     sys::descriptor::Inherited,
     terms::{
@@ -27,7 +27,7 @@ pub(crate) fn granted<'c>(demands: &'c [Demand<'c>]) -> Option<Grant<'c>> {
     let inherited = Inherited::default();
     let asker = Asker {
         launch: Launch { command: "bench", host: "bench", uid: 0, ancestors: &[], hold: Hold::Process },
-        keepers: Keepers { inherited: &inherited, memory: Store::default() },
+        keepers: Keepers::of(&inherited),
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),

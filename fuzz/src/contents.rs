@@ -22,7 +22,6 @@ use rungate::{
             record::Record,
             scan::scan,
         },
-        memory::Store,
         table::Keepers,
     },
     log::event::Event,
@@ -176,7 +175,7 @@ fn launch<'c>(demands: &'c [Demand<'c>]) -> Outcome<'c> {
     let inherited = Inherited::default();
     let asker = Asker {
         launch: Launch { command: "x", host: "h", uid: 0, ancestors: &[], hold: Hold::Process },
-        keepers: Keepers { inherited: &inherited, memory: Store::default() },
+        keepers: Keepers::of(&inherited),
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),

@@ -20,7 +20,6 @@ use crate::{
         BaseDirectories, Means,
         error::KeeperError,
         file::survey::{Survey, held_slots},
-        memory,
         occupancy::Occupancy,
         table::Keepers,
     },
@@ -122,7 +121,7 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
     let inherited = Inherited::scan();
     let asker = Asker {
         launch: Launch { command: &name, host: &host, uid, ancestors: &[], hold: Hold::Process },
-        keepers: Keepers { inherited: &inherited, memory: memory::Store::default() },
+        keepers: Keepers::of(&inherited),
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),

@@ -47,7 +47,12 @@ pub struct Keepers<'a> {
     pub memory: memory::Store,
 }
 
-impl Keepers<'_> {
+impl<'a> Keepers<'a> {
+    /// With tables in memory that only this process has.
+    pub fn of(inherited: &'a Inherited) -> Self {
+        Self { inherited, memory: memory::Store::default() }
+    }
+
     /// Opens the table of a claim to take slots of it.
     pub fn open(
         &self,
@@ -57,8 +62,7 @@ impl Keepers<'_> {
     ) -> Result<Table, KeeperError> {
         Ok(match &claim.location {
             Location::File(file) => {
-                let &Self { inherited, memory: _ } = self;
-                let opening = Opening { inherited, hold: launch.hold, bases };
+                let opening = Opening { inherited: self.inherited, hold: launch.hold, bases };
                 Table::File(Rc::new(LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening)?))
             }
             Location::Agent(_) => unreachable!("the agent gives its slots itself"),

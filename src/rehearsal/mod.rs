@@ -25,7 +25,7 @@ use self::{
 };
 use crate::{
     decision::{Start, TraceEntry, Unenforced, Verdict},
-    keeper::{memory::Store, table::Keepers},
+    keeper::table::Keepers,
     policy::{Policy, Scenario},
     protocol::{acquisition::Outcome, asker::Asker, clock::Clock, without_waiting::acquire_at_once},
     sys::descriptor::Inherited,
@@ -132,7 +132,8 @@ fn enforced(demand: Demand<'_>) -> Demand<'_> {
 /// Takes what is demanded while others hold slots and wait, as the test says.
 fn acquire<'p>(stage: Stage<'p>, cast: &Cast<'p>, demands: Vec<Demand<'p>>, hold: Hold) -> Ending<'p> {
     let demands: Vec<Demand<'p>> = demands.into_iter().map(|demand| in_memory(demand, cast)).collect();
-    let keepers = Keepers { inherited: &Inherited::default(), memory: Store::default() };
+    let inherited = Inherited::default();
+    let keepers = Keepers::of(&inherited);
     let _others = match stage.let_others_in(&demands, cast, &keepers.memory) {
         Ok(others) => others,
         Err(why) => return Ending::Impossible(why),

@@ -4,7 +4,7 @@
 use super::stage::{in_memory, name};
 use crate::{
     decision::{Decision, Verdict, decide},
-    keeper::{memory::Store, table::Keepers},
+    keeper::table::Keepers,
     policy::{Policy, Request},
     protocol::{
         acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, refusal::Refusal,
@@ -26,7 +26,7 @@ pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>>
     let demands: Vec<Vec<Demand<'_>>> =
         decisions.iter().zip(launches).map(|(decision, launch)| demands(decision, launch.names)).collect();
     let inherited = Inherited::default();
-    let keepers = Keepers { inherited: &inherited, memory: Store::default() };
+    let keepers = Keepers::of(&inherited);
     let mut granted: Vec<Grant<'_>> = Vec::new();
     let mut play = |(index, decision): (usize, &Decision<'_>)| {
         if let Some(why) = refused_by_rule(decision) {

@@ -49,7 +49,6 @@ class Network:
                 os._exit(1)
         os.close(ours)
         self.rules = os.fdopen(theirs, "w", buffering=1)
-        self.names = {}
 
     def attach(self, number, pid):
         """Puts the device of a node into its network namespace, and gives it its address."""
@@ -75,7 +74,7 @@ def run(*words):
 
 def carry(devices, rules_from):
     poller = select.epoll()
-    for number, device in enumerate(devices, 1):
+    for device in devices:
         poller.register(device, select.EPOLLIN)
     poller.register(rules_from, select.EPOLLIN)
     rules, late, count, partial = {}, [], 0, b""

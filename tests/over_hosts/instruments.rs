@@ -201,7 +201,7 @@ fn a_slot_that_nobody_can_read_is_told() {
     let trouble = status(&one)["site"]["trouble"].clone();
     assert_eq!(
         trouble["text"],
-        format!("nobody can read who holds a slot: {key} has a value that no agent writes")
+        format!("a slot has no readable holder: the value of {key} was not written by an agent")
     );
     assert_eq!(trouble["advice"], format!("if no program of the site runs for it: etcdctl del {key}"));
     etcd.control(&["del", &key]).expect("the key is deleted");

@@ -14,7 +14,7 @@ use nix::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rungate::{
-    keeper::{error::KeeperError, memory::Store, table::Keepers},
+    keeper::{error::KeeperError, table::Keepers},
     protocol::{
         acquisition::Outcome, asker::Asker, clock::Clock, outlook::outlook, without_waiting::acquire,
     },
@@ -159,7 +159,7 @@ proptest! {
         let inherited = Inherited::default();
         let asker = Asker {
             launch: Launch { command: "matlab", host: "ws17", uid: 0, ancestors: &[], hold: Hold::Process },
-            keepers: Keepers { inherited: &inherited, memory: Store::default() },
+            keepers: Keepers::of(&inherited),
             generation: 0,
             on_expired: &|_, _, _| {},
             clock: Clock::default(),

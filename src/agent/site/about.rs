@@ -51,17 +51,17 @@ impl Site {
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
     }
 
-    /// A slot whose value nobody can read is held for ever: no host knows it for its own.
+    /// A slot without a readable value is held for ever: no host knows that it is its own.
     fn about_unreadable_slots(&self) -> Option<AboutTrouble> {
         let (since, keys) = &self.unreadable;
         let first = keys.first()?;
         let text = match keys.len() {
             1 => format!(
-                "nobody can read who holds a slot: {} has a value that no agent writes",
+                "a slot has no readable holder: the value of {} was not written by an agent",
                 visible(first)
             ),
             count => format!(
-                "nobody can read who holds {count} slots: {}, and others, have values that no agent writes",
+                "{count} slots have no readable holder: the values of {} and others were not written by an agent",
                 visible(first)
             ),
         };
@@ -80,7 +80,7 @@ impl Site {
         }
         for key in keys.difference(&self.unreadable.1) {
             log(&format!(
-                "nobody can read who holds the slot {}; if no program of the site runs for it: etcdctl del {}",
+                "the slot {} has no readable holder; if no program of the site runs for it: etcdctl del {}",
                 visible(key),
                 visible(key)
             ));

@@ -279,7 +279,7 @@ pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, na
     format!("PID {pid} {user} {command}{host}{slots}{since}")
 }
 
-/// `: 1 of yours, 2 of others`; nothing if the caller has none of them.
+/// `: 1 of yours and 2 of others`; nothing if the caller has none of them.
 fn of_whom(to_free: u64, own: u64) -> String {
     match to_free.saturating_sub(own) {
         _ if own == 0 => String::new(),

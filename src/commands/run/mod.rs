@@ -30,7 +30,7 @@ use crate::{
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    keeper::{error::KeeperError, memory, table::Keepers},
+    keeper::{error::KeeperError, table::Keepers},
     launch::{
         depth::Depth,
         environment::{HELD, parse_held},
@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
                 ancestors: &self.ancestors,
                 hold: wanted.hold,
             },
-            keepers: keepers(&self.inherited),
+            keepers: Keepers::of(&self.inherited),
             generation: policy.generation(request.now),
             on_expired: &|claim, overdue, fate| {
                 if !is_quiet {
@@ -298,11 +298,6 @@ fn circumstances(policy: &Policy, request: &Request<'_>) -> Circumstances {
         arguments: told.map(|(is_told, one)| is_told.then(|| one.to_string_lossy().into_owned())).collect(),
         ..Circumstances::default()
     }
-}
-
-/// Whoever keeps slots for launches.
-pub(super) fn keepers(inherited: &Inherited) -> Keepers<'_> {
-    Keepers { inherited, memory: memory::Store::default() }
 }
 
 fn report(command: &OsStr, grant: &Grant<'_>) {

@@ -40,8 +40,9 @@ fn limit_0_drains() {
 
 #[test]
 fn a_limit_may_be_so_many_for_each_processor() {
-    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [{ repository = \"a\", ceiling = 15 }]\n")
-        .gives("1 of 15 a");
+    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [\"a\"]\n").gives("1 of 16 a");
+    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [{ repository = \"a\", ceiling = \"80%\" }]\n")
+        .gives("1 of 12 a");
 }
 
 #[test]
