@@ -73,14 +73,16 @@ fn three_thousand_waiters_on_three_hosts_are_served() {
     for (host, _) in &all {
         host.site.copy_of("/bin/sleep", "sleeper");
     }
-    let launch = ["run", "-q", "--wait", "forever", "--", "sleeper", "0.5"];
+    let launch = ["run", "--wait", "forever", "--", "sleeper", "0.5"];
     for _ in 0..each {
         crowd.extend(all.iter().map(|(host, _)| host.test().args(launch).background()));
     }
     let have_come = |count: usize| all.iter().all(|(host, _)| waiting(host) == count);
     while !have_come(3 * each) {
         assert!(begun.elapsed() < LONGEST, "only {} wait", waiting(one));
-        assert!(!crowd.iter().any(Running::is_zombie), "somebody was refused");
+        if let Some(refused) = crowd.iter_mut().find(|launch| launch.is_zombie()) {
+            panic!("somebody was refused: {:?}", refused.end());
+        }
     }
     let joined = (begun.elapsed(), scene.revision() - before);
     let (begun, before) = (Instant::now(), scene.revision());
