@@ -183,7 +183,6 @@ fn to_json(file: &ListedFile, overdue: &Overdue, fate: Option<Fate>) -> Value {
     json!({
         "repository": file.name,
         "member": file.member,
-        "shown_member": file.shown_member,
         "path": file.path().map(visible),
         "pid": overdue.pid,
         "uid": overdue.holder.uid,

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
     let text = if arguments.json {
         let listed = files.iter().zip(&surveys).map(|(file, survey)| match survey {
             Ok(survey) => to_json(file, survey, generation, &names),
-            Err(error) => json!({ "repository": file.name, "member": file.member, "shown_member": file.shown_member, "path": file.path().map(visible), "error": error.to_string() }),
+            Err(error) => json!({ "repository": file.name, "member": file.member, "path": file.path().map(visible), "error": error.to_string() }),
         });
         json::render(&Value::Array(listed.collect()))
     } else if has_none {

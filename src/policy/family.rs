@@ -1,13 +1,12 @@
 //! The lock files of a repository that has one for each member, found by their names: what a path template
-//! makes of values, read back. Names that were shortened or changed to be safe read back as what they became,
-//! with their hash: good enough to be shown, and only for that.
+//! makes of values, read back.
 
 use std::path::{Path, PathBuf};
 
 use super::{
     member::Member,
     repository::Repository,
-    safe_value::{HASH_LENGTH, LONGEST_NAME, is_changed},
+    safe_value::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, decoded, find},
     template::{Name, Piece, Placeholder},
 };
 
@@ -31,110 +30,171 @@ impl Repository {
     pub fn read_name(&self, depth: usize, name: &str) -> Option<Vec<Member>> {
         self.path.names.get(depth)?.read(name)
     }
-
-    /// Whether values had to be changed for a name that was read at this depth.
-    pub fn is_changed(&self, depth: usize, name: &str) -> bool {
-        let values = self.path.names.get(depth).and_then(|pattern| pattern.values(name));
-        values.is_some_and(|values| !values.hash.is_empty())
-    }
-}
-
-/// The values that a name was made of, as they stand in it.
-pub(super) struct Values<'a> {
-    /// Each without the hash.
-    pub(super) each: Vec<(&'a Placeholder, &'a str)>,
-    /// Of all of them, where one was changed or the name was shortened; it stands behind the last.
-    pub(super) hash: &'a str,
 }
 
 impl Name {
-    pub(super) fn read(&self, name: &str) -> Option<Vec<Member>> {
-        let Values { each, hash } = self.values(name)?;
-        let is_partly = name.len() == LONGEST_NAME || each.len() < self.placeholders().count();
-        let read = |(index, (placeholder, text)): (usize, &(&Placeholder, &str))| {
-            // A number may have lost its last digits, or have something else behind it.
-            if is_partly && index + 1 == each.len() {
-                text_member(text, hash)
-            } else {
-                member(placeholder, text, hash)
-            }
-        };
-        let mut members: Vec<Member> = each.iter().enumerate().map(read).collect::<Option<_>>()?;
-        // The last of those that may have been changed keeps it, so that no two look the same.
-        let last_text = members.iter_mut().rev().find_map(|member| match member {
-            Member::Text(text) => Some(text),
-            Member::User(_) | Member::Group(_) => None,
-        });
-        if let Some(text) = last_text {
-            text.push_str(hash);
+    fn read(&self, name: &str) -> Option<Vec<Member>> {
+        if name.len() == LONGEST_NAME {
+            return self.read_shortened(name);
         }
-        Some(members)
+        let (members, rest) = self.read_values(name);
+        (members.len() == self.placeholders().count() && rest.is_some_and(str::is_empty)).then_some(members)
     }
 
-    pub(super) fn values<'a>(&'a self, name: &'a str) -> Option<Values<'a>> {
-        let mut each = Vec::new();
-        let mut hash = "";
+    /// Of a name that was shortened its first values, and of the one that was cut what is left, with the hash
+    /// of all: no two look the same.
+    fn read_shortened(&self, name: &str) -> Option<Vec<Member>> {
+        let kept = name.strip_suffix(self.kept_ending())?;
+        let (kept, hash) = kept.split_at_checked(kept.len().checked_sub(HASH_LENGTH)?)?;
+        let is_hash = hash.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (mut members, rest) = self.read_values(kept);
+        let cut = rest.unwrap_or_default();
+        // Of a byte in digits only the first of them may be left.
+        let whole = (0..=cut.len().min(2)).find_map(|less| decoded(cut.get(..cut.len() - less)?));
+        let cut = whole.map_or_else(|| cut.to_owned(), |value| text(&value));
+        match members.last_mut() {
+            Some(Member::Text(last)) if cut.is_empty() => last.push_str(hash),
+            _ => members.push(Member::Text(cut + hash)),
+        }
+        members.truncate(self.placeholders().count());
+        is_hash.then_some(members)
+    }
+
+    /// The values as far as they can be told apart, and what is left of the name; none where a text of the
+    /// name itself is missing.
+    fn read_values<'a>(&self, name: &'a str) -> (Vec<Member>, Option<&'a str>) {
+        let is_pair = self.placeholders().count() == 2;
+        let mut members = Vec::new();
         let mut rest = name;
         let mut pieces = self.pieces.as_slice();
         while let [piece, left @ ..] = pieces {
             pieces = left;
-            match piece {
-                Piece::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
-                Piece::Value(placeholder) => {
-                    let end = match left {
-                        // The last text is at the very end; one in between where it first occurs.
-                        [Piece::Literal(last)] => rest.len().checked_sub(last.len())?,
-                        [Piece::Literal(next), ..] => match rest.find(next.as_str()) {
-                            Some(end) => end,
-                            // What came behind this value was cut off, save for the last text.
-                            None if name.len() == LONGEST_NAME => {
-                                (pieces, rest) = (&[], rest.strip_suffix(self.kept_ending())?);
-                                rest.len()
-                            }
-                            None => return None,
-                        },
-                        // Nobody can tell where the one ends and the other begins.
-                        [Piece::Value(_), ..] => {
-                            let last = match left.last() {
-                                Some(Piece::Literal(last)) => last.as_str(),
-                                _ => "",
-                            };
-                            (pieces, rest) = (&[], rest.strip_suffix(last)?);
-                            rest.len()
-                        }
-                        [] => rest.len(),
-                    };
-                    let (value, behind) = (rest.get(..end)?, rest.get(end..)?);
-                    rest = behind;
-                    let is_last = !pieces.iter().any(|piece| matches!(piece, Piece::Value(_)));
-                    let length = if is_last { without_hash(value).len() } else { end };
-                    hash = value.get(length..)?;
-                    each.push((placeholder, value.get(..length)?));
+            let placeholder = match piece {
+                Piece::Literal(text) => match rest.strip_prefix(text.as_str()) {
+                    Some(behind) => {
+                        rest = behind;
+                        continue;
+                    }
+                    None => return (members, None),
+                },
+                Piece::Value(placeholder) => placeholder,
+            };
+            let is_last = !left.iter().any(|piece| matches!(piece, Piece::Value(_)));
+            let is_ended = self.is_ended && !is_last;
+            let end = match left {
+                _ if is_ended => find(rest, END_OF_VALUE),
+                [] => Some(rest.len()),
+                [Piece::Literal(last)] => rest.len().checked_sub(last.len()),
+                // Of two values a number at the end has none of these characters, and the other may.
+                [Piece::Literal(next), Piece::Value(number), behind @ ..]
+                    if is_pair && number.is_number() =>
+                {
+                    let ending = behind.iter().map(Piece::literal_length).sum();
+                    rest.len().checked_sub(ending).and_then(|end| rest.get(..end)?.rfind(next))
                 }
+                [Piece::Literal(next), ..] => find(rest, next),
+                [Piece::Value(_), ..] => None,
+            };
+            let read = end.and_then(|end| rest.split_at_checked(end)).and_then(|(value, behind)| {
+                let behind = if is_ended { behind.strip_prefix(END_OF_VALUE)? } else { behind };
+                Some((member(placeholder, value)?, behind))
+            });
+            let Some((member, behind)) = read else { return (members, Some(rest)) };
+            members.push(member);
+            rest = behind;
+        }
+        (members, Some(rest))
+    }
+}
+
+/// A member by its text in a name.
+fn member(placeholder: &Placeholder, part: &str) -> Option<Member> {
+    match placeholder {
+        Placeholder::Uid => part.parse().ok().map(Member::User),
+        Placeholder::Gid => part.parse().ok().map(Member::Group),
+        _ => decoded(part).map(|value| Member::Text(text(&value))),
+    }
+}
+
+/// Arguments are joined by NUL.
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).replace('\0', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANN: &[u8] = b"4711";
+
+    fn name(pieces: &[Option<Placeholder>], between: &str) -> Name {
+        let piece = |piece: &Option<Placeholder>| match piece {
+            Some(value) => Piece::Value(value.clone()),
+            None => Piece::Literal(between.to_owned()),
+        };
+        Name::new(pieces.iter().map(piece).chain([Piece::Literal(".lock".to_owned())]).collect())
+    }
+
+    /// What is read of the name that these values give.
+    fn read(pattern: &Name, values: &[&[u8]]) -> Vec<Member> {
+        let mut left = values.iter();
+        let value = &mut |_: &Placeholder| left.next().map(|value| value.to_vec()).ok_or(());
+        let name = pattern.expand(value).expect("as many values as there are");
+        pattern.read(&name).unwrap_or_else(|| panic!("each name of a repository is found to be one: {name}"))
+    }
+
+    fn text(text: &str) -> Member {
+        Member::Text(text.to_owned())
+    }
+
+    #[test]
+    fn values_are_read_as_they_were() {
+        use Placeholder::{Argument, Command, Directory, Uid};
+        let path = "/opt/my_lab 50%/bin/ü";
+        assert_eq!(read(&name(&[Some(Directory)], ""), &[path.as_bytes()]), [text(path)]);
+        let ann = || Member::User(4711);
+        for between in [",", "-", "_", ".", "2F", "%", "x%y", " "] {
+            let pattern = name(&[Some(Uid), None, Some(Directory)], between);
+            assert_eq!(read(&pattern, &[ANN, path.as_bytes()]), [ann(), text(path)], "{between}");
+            let pattern = name(&[Some(Command), None, Some(Uid)], between);
+            assert_eq!(read(&pattern, &[b"run.-,2Fsh", ANN]), [text("run.-,2Fsh"), ann()], "{between}");
+            let pattern = name(&[Some(Argument(1)), None, Some(Argument(2)), None, Some(Uid)], between);
+            for (one, two) in [("", "a"), ("a", ""), ("2F", "/"), ("%41", "-2F."), ("x%", "%.")] {
+                let values = [one.as_bytes(), two.as_bytes(), ANN];
+                assert_eq!(read(&pattern, &values), [text(one), text(two), ann()], "{between}");
             }
         }
-        rest.is_empty().then_some(Values { each, hash })
+        let pattern = name(&[Some(Uid), Some(Command), Some(Directory)], "");
+        assert_eq!(read(&pattern, &[ANN, b"make", b"/"]), [ann(), text("make"), text("/")]);
     }
-}
 
-/// The value without the hash that stands behind the last of a name.
-fn without_hash(value: &str) -> &str {
-    if is_changed(value) {
-        value.get(..value.len().saturating_sub(HASH_LENGTH)).unwrap_or(value)
-    } else {
-        value
+    #[test]
+    fn another_name_is_none_of_the_repository() {
+        let pattern = name(&[Some(Placeholder::Uid), None, Some(Placeholder::Host)], ",");
+        for other in
+            ["ann,ws17.lock", "4711.lock", "4711,ws17", "4711,%zz.lock", "4711,ws17.lock.old", ".lock"]
+        {
+            assert_eq!(pattern.read(other), None, "{other}");
+        }
     }
-}
 
-/// A member by its text; a number has no part in a hash that stands behind it.
-pub(super) fn member(placeholder: &Placeholder, text: &str, hash: &str) -> Option<Member> {
-    match placeholder {
-        Placeholder::Uid => text.parse().ok().map(Member::User),
-        Placeholder::Gid => text.parse().ok().map(Member::Group),
-        _ => text_member(text, hash),
+    #[test]
+    fn of_a_name_that_was_shortened_the_beginning_is_read() {
+        use Placeholder::{Directory, Uid};
+        let long = |length: usize| [b"/".as_slice(), &b"x".repeat(length)].concat();
+        let pattern = name(&[Some(Uid), None, Some(Directory)], ",");
+        let of = |length: usize| read(&pattern, &[ANN, &long(length)]);
+        assert_eq!(of(300)[0], Member::User(4711));
+        assert!(of(300)[1].text().starts_with("/xxxx"), "{:?}", of(300));
+        assert_ne!(of(300), of(301));
+        // Where the number itself is cut, nobody is taken for who has the rest of it.
+        let pattern = name(&[Some(Directory), None, Some(Uid)], ",");
+        for length in 150..220 {
+            let read = read(&pattern, &[&long(length), ANN]);
+            assert!(
+                read.iter().all(|member| !matches!(member, Member::User(uid) if *uid != 4711)),
+                "{read:?}"
+            );
+        }
     }
-}
-
-fn text_member(text: &str, hash: &str) -> Option<Member> {
-    (!text.is_empty() || !hash.is_empty()).then(|| Member::Text(text.to_owned()))
 }

@@ -120,6 +120,6 @@ mod tests {
     fn a_host_is_a_part_of_a_name_and_leads_nowhere() {
         case("/var/log/rungate.jsonl", "ws17", "/var/log/rungate.jsonl");
         case("/srv/{host}/{host}.jsonl", "ws17.example.com", "/srv/ws17.example.com/ws17.example.com.jsonl");
-        case("/srv/{host}.jsonl", "../etc", "/srv/_._etc-c345bd18e5589174.jsonl");
+        case("/srv/{host}.jsonl", "../etc", "/srv/%2E.%2Fetc.jsonl");
     }
 }

@@ -142,8 +142,7 @@ fn name(text: &str) -> Result<Name, Fault> {
         pieces.push(Piece::Value(Placeholder::parse(inner)?));
         rest = after;
     }
-    let literal: usize =
-        pieces.iter().map(|piece| if let Piece::Literal(text) = piece { text.len() } else { 0 }).sum();
+    let literal: usize = pieces.iter().map(Piece::literal_length).sum();
     if literal >= LONGEST_NAME {
         return Err(Fault::LongName { most: LONGEST_NAME - 1 });
     }

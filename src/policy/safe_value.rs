@@ -1,93 +1,99 @@
 //! Values of unknown origin as parts of file names. What a user types must neither leave the directory nor
-//! meet another user's file by accident: whatever is changed to be safe gets a hash of what it was, and what
-//! looks as if it had such a hash is changed, so that different values always give different names.
+//! meet another user's file: every byte that may not stand in a name is written as `%` with two digits, as
+//! URLs do, so that different values always give different names, and a name can be read back.
 
 use std::fmt::Write;
 
-/// The digits of a hash in a file name.
-const HASH_DIGITS: usize = 16;
-
-/// How long a hash is with the dash before it.
-pub(super) const HASH_LENGTH: usize = HASH_DIGITS + 1;
+/// How long the hash of a shortened name is, with the dash before it.
+pub(super) const HASH_LENGTH: usize = 17;
 
 /// The longest name, so that what others append to it still fits into the 255 bytes of a file system.
 pub(super) const LONGEST_NAME: usize = 200;
+
+/// A value that is empty. No digit of a byte follows the `%`.
+const EMPTY: &str = "%_";
+
+/// What stands behind a value where nothing else tells where it ends.
+pub(super) const END_OF_VALUE: &str = "%.";
 
 /// Whether a byte may stand in a file name as it is.
 pub(super) fn is_safe(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
-/// Whether a value can be used as it is, `reserved` being the characters that must not occur because they
+/// The value as it stands in a file name, `reserved` being the characters that must not occur because they
 /// separate it from its neighbour.
-pub(super) fn is_plain(value: &[u8], reserved: &[u8]) -> bool {
-    !value.is_empty()
-        && value[0] != b'.'
-        && value.iter().all(|byte| is_safe(*byte) && !reserved.contains(byte))
-        && !ends_in_hash(value)
+pub(super) fn encoded(value: &[u8], reserved: &[u8]) -> String {
+    if value.is_empty() {
+        return EMPTY.to_owned();
+    }
+    let mut name = String::with_capacity(value.len());
+    for (index, byte) in value.iter().enumerate() {
+        let is_leading_dot = index == 0 && *byte == b'.';
+        if is_safe(*byte) && !reserved.contains(byte) && !is_leading_dot {
+            name.push(char::from(*byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(name, "%{byte:02X}");
+        }
+    }
+    name
 }
 
-/// The value with every character that may not stand in a file name replaced. Not yet unique: a hash goes
-/// with it.
-pub(super) fn sanitized(value: &[u8], reserved: &[u8]) -> String {
-    let safe = |(index, byte): (usize, &u8)| {
-        let leading_dot = index == 0 && *byte == b'.';
-        if is_safe(*byte) && !reserved.contains(byte) && !leading_dot { char::from(*byte) } else { '_' }
-    };
-    value.iter().enumerate().map(safe).collect()
+/// The value of which a part of a name was made; none where it was not made by [`encoded`].
+pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
+    if text == EMPTY {
+        return Some(Vec::new());
+    }
+    let mut value = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(byte) = rest.bytes().next() {
+        let length = first_length(rest);
+        let (one, behind) = rest.split_at_checked(length)?;
+        value.push(match byte {
+            b'%' => u8::from_str_radix(one.get(1..)?, 16).ok()?,
+            _ => byte,
+        });
+        rest = behind;
+    }
+    Some(value)
 }
 
-/// What is appended to a name that was changed: a hash of the original, the parts told apart.
-pub(super) fn hash_suffix<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut suffix = String::with_capacity(HASH_LENGTH);
-    // Writing to a string cannot fail.
-    let _ = write!(suffix, "-{:016x}", hash(parts));
-    suffix
+/// Where `end` first stands in a text and not within what stands for one byte of a value.
+pub(super) fn find(text: &str, end: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = text.get(at..)?;
+        if rest.starts_with(end) {
+            return Some(at);
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        at += first_length(rest);
+    }
 }
 
-/// The hash of nothing, by FNV-1a with 64 bits. Its own few lines rather than the standard library's hasher,
-/// whose result may change from one version to the next: these names must outlive an update.
-const NOTHING_FED: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
-
-/// The hash with one byte more.
-pub(super) fn fed(hash: u64, byte: u8) -> u64 {
-    (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+/// How long the first byte of a value is in a name.
+fn first_length(text: &str) -> usize {
+    if text.starts_with(EMPTY) || text.starts_with(END_OF_VALUE) {
+        return EMPTY.len();
+    }
+    if text.starts_with('%') { 3 } else { text.chars().next().map_or(1, char::len_utf8) }
 }
 
-/// The hash without its last byte.
-pub(super) fn unfed(hash: u64, byte: u8) -> u64 {
-    // What undoes a product with the prime, modulo 2^64.
-    const INVERSE: u64 = 0xce96_5057_aff6_957b;
-    const { assert!(PRIME.wrapping_mul(INVERSE) == 1) };
-    hash.wrapping_mul(INVERSE) ^ u64::from(byte)
-}
-
-/// The hash itself.
-pub(super) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
-    let mut hash = NOTHING_FED;
-    let mut feed = |byte: u8| hash = fed(hash, byte);
-    for part in parts {
-        part.iter().copied().for_each(&mut feed);
+/// What takes the place of what a name is too long for: a hash of the values, each told apart. By FNV-1a with
+/// 64 bits, and not by the standard library's hasher, whose result may change from one version to the next:
+/// these names must outlive an update.
+pub(super) fn hash_suffix<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut feed = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    for value in values {
+        value.iter().copied().for_each(&mut feed);
         // No value holds a NUL: the system passes none.
         feed(0);
     }
-    hash
-}
-
-/// The hash that was appended.
-pub(super) fn hash_in(suffix: &str) -> Option<u64> {
-    u64::from_str_radix(suffix.strip_prefix('-')?, 16).ok()
-}
-
-/// Whether a name looks as if a value had been changed for it.
-pub(super) fn is_changed(name: &str) -> bool {
-    ends_in_hash(name.as_bytes())
-}
-
-fn ends_in_hash(value: &[u8]) -> bool {
-    let Some(dash) = value.len().checked_sub(HASH_LENGTH) else { return false };
-    value[dash] == b'-' && value[dash + 1..].iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    format!("-{hash:016x}")
 }
 
 #[cfg(test)]
@@ -96,38 +102,50 @@ mod tests {
 
     #[test]
     fn ordinary_names_stay_as_they_are() {
-        for value in ["ann", "R2024a", "node-17.example_b", "x..y", "a-0123456789abcde"] {
-            assert!(is_plain(value.as_bytes(), b""), "{value}");
+        for value in ["ann", "R2024a", "node-17.example_b", "x..y", "a-0123456789abcdef"] {
+            assert_eq!(encoded(value.as_bytes(), b""), value);
         }
     }
 
     #[test]
-    fn what_could_lead_elsewhere_or_pose_as_another_is_changed() {
-        for value in
-            ["", ".", "..", ".ssh", "a/b", "a b", "ü", "a\nb", "ann-0123456789abcdef", "-0123456789abcdef"]
-        {
-            assert!(!is_plain(value.as_bytes(), b""), "{value}");
+    fn what_could_lead_elsewhere_or_be_taken_for_another_is_written_in_digits() {
+        let cases: [(&[u8], &str); 8] = [
+            (b"", "%_"),
+            (b".", "%2E"),
+            (b"..", "%2E."),
+            (b"a/b", "a%2Fb"),
+            (b"a b", "a%20b"),
+            (b"50%", "50%25"),
+            ("ü".as_bytes(), "%C3%BC"),
+            (b"a\nb\xff", "a%0Ab%FF"),
+        ];
+        for (value, name) in cases {
+            assert_eq!(encoded(value, b""), name);
+            assert_eq!(decoded(name).as_deref(), Some(value), "{name}");
         }
-        assert!(!is_plain(b"a.b", b"."));
+        assert_eq!(encoded(b"a.b", b"."), "a%2Eb");
     }
 
     #[test]
-    fn changed_values_hold_only_safe_characters() {
-        assert_eq!(sanitized(b"../a b\xff", b""), "_._a_b_");
-        assert_eq!(sanitized(b"a.b", b"."), "a_b");
-        assert_eq!(hash_suffix([b"".as_slice()]).len(), HASH_LENGTH);
-        assert!(ends_in_hash(format!("ann{}", hash_suffix([b"x".as_slice()])).as_bytes()));
+    fn a_byte_in_digits_is_not_looked_into() {
+        assert_eq!(find("%2Fopt-2F", "2F"), Some(7));
+        assert_eq!(find("%_.lock", ".lock"), Some(2));
+        assert_eq!(find("a%.b", "%."), Some(1));
+        assert_eq!(find("%25.%.b", "%."), Some(4));
+        assert_eq!(find("abc", "x"), None);
     }
 
     #[test]
-    fn a_hash_tells_where_one_part_ends() {
-        let split = |left: &str, right: &str| hash_suffix([left.as_bytes(), right.as_bytes()]);
-        assert_ne!(split("a", "bc"), split("ab", "c"));
+    fn what_no_value_gives_is_not_read() {
+        for name in ["%", "%2", "%zz", "%.", "a%_"] {
+            assert_eq!(decoded(name), None, "{name}");
+        }
     }
 
     #[test]
     fn the_hash_is_the_same_for_ever() {
         assert_eq!(hash_suffix([]), "-cbf29ce484222325");
         assert_eq!(hash_suffix([b"a".as_slice()]), "-089be207b544f1e4");
+        assert_eq!(hash_suffix([]).len(), HASH_LENGTH);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     per::{By, Per},
-    safe_value::{LONGEST_NAME, hash_suffix, is_plain, is_safe, sanitized},
+    safe_value::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, encoded, hash_suffix, is_safe},
 };
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -49,7 +49,7 @@ impl Placeholder {
     }
 
     /// Whether its values are numbers.
-    fn is_number(&self) -> bool {
+    pub(super) fn is_number(&self) -> bool {
         matches!(self, Placeholder::Uid | Placeholder::Gid)
     }
 }
@@ -58,6 +58,15 @@ impl Placeholder {
 pub(crate) enum Piece {
     Literal(String),
     Value(Placeholder),
+}
+
+impl Piece {
+    pub(super) fn literal_length(&self) -> usize {
+        match self {
+            Piece::Literal(text) => text.len(),
+            Piece::Value(_) => 0,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -84,8 +93,9 @@ pub(crate) struct Name {
     /// The characters of the text between its values, where a value that holds one could be taken for
     /// another.
     reserved: Vec<u8>,
-    /// Whether two of its values stand side by side.
-    touching: bool,
+    /// Whether each value but the last is followed by a mark of its end: values stand side by side, or the text
+    /// between them could be part of one.
+    pub(super) is_ended: bool,
 }
 
 impl Name {
@@ -97,8 +107,8 @@ impl Name {
                 (_, piece) => pieces.push(piece),
             }
         }
-        let (reserved, touching) = ambiguity(&pieces);
-        Name { pieces, reserved, touching }
+        let (reserved, is_ended) = ambiguity(&pieces);
+        Name { pieces, reserved, is_ended }
     }
 
     pub(super) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
@@ -116,11 +126,6 @@ impl Name {
         }
     }
 
-    /// A value with every character that may not stand in this name replaced.
-    pub(super) fn made_safe(&self, value: &[u8]) -> String {
-        sanitized(value, &self.reserved)
-    }
-
     pub(super) fn expand<E>(
         &self,
         value: &mut impl FnMut(&Placeholder) -> Result<Vec<u8>, E>,
@@ -129,8 +134,6 @@ impl Name {
             return Ok(text.to_owned());
         }
         let values = self.placeholders().map(value).collect::<Result<Vec<_>, E>>()?;
-        let hash = || hash_suffix(values.iter().map(Vec::as_slice));
-        let plain = !self.touching && values.iter().all(|value| is_plain(value, &self.reserved));
         let mut left = values.iter();
         let mut name = String::new();
         for piece in &self.pieces {
@@ -138,14 +141,14 @@ impl Name {
                 Piece::Literal(text) => name.push_str(text),
                 Piece::Value(_) => {
                     let value = left.next().map_or(&[][..], Vec::as_slice);
-                    name.push_str(&self.made_safe(value));
-                    // One hash for all values, after the last of them.
-                    if !plain && left.len() == 0 {
-                        name.push_str(&hash());
+                    name.push_str(&encoded(value, &self.reserved));
+                    if self.is_ended && left.len() > 0 {
+                        name.push_str(END_OF_VALUE);
                     }
                 }
             }
         }
+        let hash = || hash_suffix(values.iter().map(Vec::as_slice));
         Ok(if name.len() < LONGEST_NAME { name } else { self.shortened(&name, &hash()) })
     }
 
@@ -160,7 +163,7 @@ impl Name {
     /// A name that is too long, cut to exactly the longest length, which no other name has.
     fn shortened(&self, name: &str, hash: &str) -> String {
         let ending = self.kept_ending();
-        let mut kept = LONGEST_NAME - hash.len() - ending.len();
+        let mut kept = LONGEST_NAME - HASH_LENGTH - ending.len();
         let mut padding = 0;
         while !name.is_char_boundary(kept) {
             kept -= 1;
@@ -171,13 +174,17 @@ impl Name {
 }
 
 /// The characters that must not occur in the values of a name, because with them another set of values could
-/// give the same name; and whether values touch, so that nothing separates them at all.
+/// give the same name; and whether nothing tells where a value ends, because no text separates it from the
+/// next, or a text with a `%`, as bytes of values have it.
 fn ambiguity(pieces: &[Piece]) -> (Vec<u8>, bool) {
     let values: Vec<usize> =
         (0..pieces.len()).filter(|&index| matches!(pieces[index], Piece::Value(_))).collect();
     let mut reserved = Vec::new();
     for pair in values.windows(2) {
         let Piece::Literal(between) = &pieces[pair[0] + 1] else { return (reserved, true) };
+        if between.contains('%') {
+            return (reserved, true);
+        }
         // No value ever holds a character that is not safe.
         if !between.bytes().all(is_safe) {
             continue;

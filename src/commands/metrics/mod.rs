@@ -193,17 +193,6 @@ fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
     for (survey, file, _) in surveyed {
         readable.sample(&labels(file), u8::from(survey.is_ok()));
     }
-    let mut info = exposition.family(
-        "rungate_member_info",
-        Kind::Gauge,
-        "Always 1: what people call a member whose label says something else.",
-    );
-    for (_, file, _) in surveyed {
-        let [repository, member] = labels(file);
-        if file.shown_member != file.member {
-            info.sample(&[repository, member, ("shown_member", file.shown_member.as_deref())], 1);
-        }
-    }
     for gauge in GAUGES {
         let mut family = exposition.family(gauge.name, Kind::Gauge, gauge.help);
         for (survey, file, free) in surveyed {

@@ -27,10 +27,8 @@ use crate::{
 pub(in crate::commands) struct ListedFile {
     /// The repository's name.
     pub(in crate::commands) name: String,
-    /// Whose it is, where there is one for each, as its name tells: always the same.
+    /// Whose it is, where there is one for each, as its name tells.
     pub(in crate::commands) member: Option<String>,
-    /// The same for people: values that were changed for the name as they are, where that is known.
-    pub(in crate::commands) shown_member: Option<String>,
     /// Where its line ends.
     pub(in crate::commands) queue: Queue,
     pub(super) kept_at: KeptAt,
@@ -250,7 +248,7 @@ impl ListedFile {
 
     /// `seats-per-user [ann]`
     pub(in crate::commands) fn title(&self) -> String {
-        match &self.shown_member {
+        match &self.member {
             Some(member) => format!("{} [{member}]", self.name),
             None => self.name.clone(),
         }
@@ -261,7 +259,6 @@ impl ListedFile {
         json!({
             "repository": self.name,
             "member": self.member,
-            "shown_member": self.shown_member,
             "path": self.path().map(visible),
             "limit": self.limit(),
             "limit_of": self.limit_of(),

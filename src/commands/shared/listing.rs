@@ -124,7 +124,6 @@ pub(in crate::commands) fn despite_faults(policy: &Policy, situation: &Situation
         let file = ListedFile {
             name: name.clone(),
             member: None,
-            shown_member: None,
             queue: Queue::default(),
             kept_at,
             terms: Ok(Terms::default()),

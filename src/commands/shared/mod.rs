@@ -5,7 +5,6 @@ pub(super) mod brought_accounts;
 pub(super) mod differences;
 pub(super) mod expired;
 pub(super) mod journal;
-mod known_values;
 pub(super) mod listed_file;
 pub(super) mod listing;
 pub(super) mod logs;

@@ -2,7 +2,6 @@
 //! file for each member is a family of files; the ones that exist are found by their names.
 
 use std::{
-    collections::BTreeSet,
     ffi::OsString,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -10,7 +9,6 @@ use std::{
 
 use crate::{
     commands::shared::{
-        known_values::KnownValues,
         listed_file::{KeptAt, ListedFile, Way},
         names::SystemNames,
         owner::{Owner, Terms},
@@ -62,10 +60,9 @@ pub(super) fn files_of(
         return tables_of(known, name, policy, situation);
     }
     let way = Way::to(known, policy, situation);
-    let file = |whose: Option<&Whose>, path, terms: Result<Terms, LookupError>| ListedFile {
+    let file = |members: Option<&[Member]>, path, terms: Result<Terms, LookupError>| ListedFile {
         name: name.clone(),
-        member: whose.map(Whose::stable),
-        shown_member: whose.map(Whose::shown),
+        member: members.map(whose),
         queue: known.queue(),
         kept_at: KeptAt::File(path, way.clone()),
         terms,
@@ -76,14 +73,9 @@ pub(super) fn files_of(
         return RepositoryFiles { limit: files[0].limit(), name, of_members: false, files };
     }
     let mut found = Vec::new();
-    Search { known, values: KnownValues::of(policy), way: &way }.below(
-        &way.base,
-        0,
-        &Whose::default(),
-        &mut found,
-    );
+    Search { known, way: &way }.below(&way.base, 0, &[], &mut found);
     let mut files: Vec<ListedFile> =
-        found.into_iter().map(|(path, whose)| file(Some(&whose), path, of.terms(&whose.known))).collect();
+        found.into_iter().map(|(path, members)| file(Some(&members), path, of.terms(&members))).collect();
     files.sort_by(|one, other| one.member.cmp(&other.member));
     RepositoryFiles { limit: Some(of.limit_of_most()), name, of_members: true, files }
 }
@@ -97,12 +89,10 @@ fn tables_of(
     situation: &Situation,
 ) -> RepositoryFiles {
     let of = Owner { policy, known, situation };
-    let values = KnownValues::of(policy);
-    let table = |table: String, whose: Option<&Whose>, terms| ListedFile {
+    let table = |table: String, members: Option<&[Member]>, terms| ListedFile {
         name: name.clone(),
         queue: known.queue(),
-        member: whose.map(Whose::stable),
-        shown_member: whose.map(Whose::shown),
+        member: members.map(whose),
         kept_at: KeptAt::Agent(table),
         terms,
     };
@@ -120,8 +110,8 @@ fn tables_of(
                     continue;
                 }
                 let name = name.unwrap_or(&found);
-                if let Some(whose) = Whose::read(known, 0, &format!("{name}.lock"), &values) {
-                    files.push(table(found, Some(&whose), of.terms(&whose.known)));
+                if let Some(members) = known.read_name(0, &format!("{name}.lock")) {
+                    files.push(table(found, Some(&members), of.terms(&members)));
                 }
             }
             files.sort_by(|one, other| one.member.cmp(&other.member));
@@ -131,63 +121,36 @@ fn tables_of(
     RepositoryFiles { name, limit, of_members, files }
 }
 
-/// Whose file it is.
-#[derive(Clone, Default)]
-struct Whose {
-    /// As its names tell.
-    read: Vec<Member>,
-    /// The same with the values that are known as they were before they were changed for a name.
-    known: Vec<Member>,
-}
-
-impl Whose {
-    fn read(known: &policy::Repository, depth: usize, name: &str, values: &KnownValues<'_>) -> Option<Self> {
-        let read = known.read_name(depth, name)?;
-        let is_changed = known.is_changed(depth, name);
-        let (none, recall) = (BTreeSet::new(), |values| known.recall_name(depth, name, values));
-        let recalled = is_changed.then(|| recall(&none).or_else(|| recall(values.all()))).flatten();
-        Some(Self { known: recalled.unwrap_or_else(|| read.clone()), read })
-    }
-
-    fn below(&self, deeper: &Self) -> Self {
-        Self {
-            read: [&self.read[..], &deeper.read].concat(),
-            known: [&self.known[..], &deeper.known].concat(),
-        }
-    }
-
-    /// For programs: whatever is found out about it, it stays the same.
-    fn stable(&self) -> String {
-        self.read.iter().map(|member| member.name(&SystemNames)).collect::<Vec<_>>().join(" ")
-    }
-
-    /// For people.
-    fn shown(&self) -> String {
-        member::shown(&self.known, &SystemNames)
-    }
+/// Whose file it is, as listings name it.
+fn whose(members: &[Member]) -> String {
+    member::shown(members, &SystemNames)
 }
 
 /// A search for the files of a repository.
 struct Search<'a> {
     known: &'a policy::Repository,
-    values: KnownValues<'a>,
     way: &'a Way,
 }
 
 impl Search<'_> {
     /// Every file below `directory` whose names are those of the repository, with whose it is. A directory
     /// that cannot be read or may not be used, has none to show.
-    fn below(&self, directory: &Path, depth: usize, above: &Whose, found: &mut Vec<(PathBuf, Whose)>) {
+    fn below(
+        &self,
+        directory: &Path,
+        depth: usize,
+        above: &[Member],
+        found: &mut Vec<(PathBuf, Vec<Member>)>,
+    ) {
         for name in self.way.place(directory).names_in(directory) {
-            let read = |name| Whose::read(self.known, depth, name, &self.values);
-            let Some(whose) = name.to_str().and_then(read) else {
+            let Some(members) = name.to_str().and_then(|name| self.known.read_name(depth, name)) else {
                 continue;
             };
-            let (path, whose) = (directory.join(&name), above.below(&whose));
+            let (path, members) = (directory.join(&name), [above, &members].concat());
             if depth + 1 == self.known.depth() {
-                found.push((path, whose));
+                found.push((path, members));
             } else {
-                self.below(&path, depth + 1, &whose, found);
+                self.below(&path, depth + 1, &members, found);
             }
         }
     }
@@ -213,7 +176,7 @@ fn with_member<'a>(policy: &'a Policy, name: &'a OsString) -> Option<(&'a policy
 /// What there is of one member; where the agent cannot be asked, all of them.
 fn of_member(mut repository: RepositoryFiles, member: &str) -> RepositoryFiles {
     let is_it = |of: &Option<String>| of.as_ref().is_some_and(|of| of == member || visible(of) == member);
-    repository.files.retain(|file| file.member.is_none() || is_it(&file.shown_member) || is_it(&file.member));
+    repository.files.retain(|file| file.member.is_none() || is_it(&file.member));
     if repository.files.is_empty() {
         repository.name = format!("{} [{member}]", repository.name);
     }
@@ -238,7 +201,6 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
         let file = ListedFile {
             name: name.clone(),
             member: None,
-            shown_member: None,
             queue: Queue::default(),
             kept_at: KeptAt::Named(path),
             terms: Ok(Terms::default()),

@@ -94,7 +94,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
             table.row(only_shown(summary(repository)));
         }
         for seen in &repository.files {
-            let title = match &seen.file.shown_member {
+            let title = match &seen.file.member {
                 Some(member) => format!("  {}", visible(member)),
                 None if repository.of_members => "  ?".to_owned(),
                 None => visible(&repository.name),
