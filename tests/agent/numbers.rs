@@ -169,3 +169,19 @@ fn who_does_something_else_than_to_wait_keeps_no_place() {
         assert_eq!(behind.read_line(), "it runs\n");
     }
 }
+
+/// "No start counts" of a program that could not be started. A later start counts all the same.
+#[test]
+fn who_gives_back_what_was_not_used_takes_no_later_start_back() {
+    needs_root!();
+    let (site, _agent) = seats(2, "if_elapsed = \"1h\"");
+    let mut caller = Caller::new(&site);
+    caller.takes(false);
+    caller.is_granted();
+    site.test().args(["reset", "seats"]).status(0);
+    site.test().user("games").args(["run", "--", "matlab"]).status(0);
+    caller.says(&Request::GiveBack(false));
+    assert_eq!(caller.hears(), Answer::Done(true));
+    let too_soon = "rungate: matlab: too soon: last started by games at [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
