@@ -16,10 +16,10 @@ use super::{held, seats, waiter, waiting};
 use crate::support::{Running, Site, eventually, needs_root};
 
 /// A conversation of the test's own process.
-pub(super) struct Caller(UnixStream, Inbox);
+pub(crate) struct Caller(UnixStream, Inbox);
 
 impl Caller {
-    pub(super) fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         let connection = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
         connection.set_read_timeout(Some(LONG)).expect("a time");
         let mut caller = Self(connection, Inbox::default());
@@ -29,17 +29,17 @@ impl Caller {
         caller
     }
 
-    pub(super) fn says(&mut self, request: &Request) {
+    pub(crate) fn says(&mut self, request: &Request) {
         self.0.write_all(&request.frame().expect("it is short")).expect("the agent reads");
     }
 
     /// Asks for a seat.
-    pub(super) fn takes(&mut self, is_again: bool) {
+    pub(crate) fn takes(&mut self, is_again: bool) {
         self.says(&Request::Take(Take { is_again, ..request("matlab", LONG * 10) }));
     }
 
     #[track_caller]
-    fn hears(&mut self) -> Answer {
+    pub(crate) fn hears(&mut self) -> Answer {
         answer(&mut self.0, &mut self.1)
     }
 
