@@ -106,6 +106,18 @@ fn nobody_can_slip_in_another_program() {
             chown(&path, Some(5), None).expect("chown");
             refused(tools);
             chown(&path, Some(0), None).expect("chown");
+            // Whom the launcher is open to may be its group, and no other group.
+            let launcher = site.path("prefix/bin/rungate");
+            let of_group = |mode, group| {
+                set_mode(&launcher, mode);
+                set_mode(&path, mode);
+                chown(&path, None, Some(group)).expect("chown");
+            };
+            of_group(0o775, 0);
+            allowed();
+            of_group(0o775, 5);
+            refused(tools);
+            of_group(0o755, 0);
         }
         allowed();
         if tools.starts_with("lib") {

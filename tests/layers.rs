@@ -339,7 +339,7 @@ fn a_policy_that_was_named_is_named_to_the_check() {
     let site = Site::new();
     site.program("matlab");
     site.write("mine.toml", "version = 1\nno = 1\n");
-    let says = |words: &str| format!("...\nTo check it once it is mended: rungate policy check {words}\n");
+    let says = |words: &str| format!("...\nAfter you correct it, check it: rungate policy check {words}\n");
     for command in [
         &["run", "--policy", "$DIR/mine.toml", "--", "matlab"][..],
         &["status", "--policy", "$DIR/mine.toml"],

@@ -598,3 +598,27 @@ pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     eventually("it is seen to be stopped", || (shown() == (1.into(), 0.into())).then_some(()));
     run("small").status(0);
 }
+
+/// What a waiter wants is a lock of the waiter's own. A lock of another process on those bytes is not believed.
+#[test]
+fn only_a_waiter_itself_says_how_many_slots_it_wants() {
+    let site = Site::with_policy(
+        "
+        repository.seats = { limit = 9 }
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [{ repository = \"seats\", slots = 5 }]
+        ",
+    );
+    site.program("matlab");
+    // The first in the queue has the number 1. Its stretch of bytes says how many slots it wants.
+    let wants = |slots: i64| (1_i64 << 62) + (1 << 61) + (1 << 20) + slots;
+    let _forger = site.holder("seats.lock", ["posix", "write", &format!("{}:1", wants(3))]);
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let waiter = site.test().args(["run", "-w", "forever", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &waiter);
+    let is_locked = |slots| site.lock_between("seats.lock", wants(slots), wants(slots) + 1).is_some();
+    eventually("it says how many", || is_locked(5).then_some(()));
+    assert!(is_locked(3));
+    assert_ne!(listing(&site.test())[0]["waiting"][0]["wants"], 3, "another process says so");
+}

@@ -245,9 +245,16 @@ impl Numbers {
             let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
             let alike = words.iter().enumerate().map(|(place, word)| match words.get(place + 1) {
                 Some(next) if is_day(word) && NAMES.contains(next) => "TIME".into(),
+                _ if is_date(word) => "TIME".into(),
                 _ => self.word(word),
             });
-            alike.collect::<Vec<String>>().join(" ")
+            let alike: Vec<String> = alike.collect();
+            // A time that is not today has its date before it.
+            let is_date = |place: usize| {
+                alike[place] == "TIME" && alike.get(place + 1).is_some_and(|next| next.starts_with("TIME"))
+            };
+            let times = alike.iter().enumerate().filter(|(place, _)| !is_date(*place));
+            times.map(|(_, word)| word.as_str()).collect::<Vec<&str>>().join(" ")
         });
         lines.collect::<Vec<String>>().join("\n")
     }
@@ -294,6 +301,23 @@ const NAMES: [&str; 19] = [
 /// Whether a word is the number of a day, where a month follows.
 fn is_day(word: &str) -> bool {
     (1..=2).contains(&word.len()) && word.chars().all(|c| c.is_ascii_digit())
+}
+
+/// Whether a word is the date of another year.
+fn is_date(word: &str) -> bool {
+    let parts: Vec<&str> = word.split('-').collect();
+    parts.len() == 3 && parts.iter().all(|part| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Before midnight, what is allowed next is so on another day, perhaps of another year.
+#[test]
+fn a_time_with_its_date_is_like_a_time() {
+    let alike = |text: &str| Numbers::default().alike(text);
+    let page = alike("next allowed at 22:36:54, by 4711");
+    assert_eq!(page, "next allowed at TIME, by #0");
+    assert_eq!(alike("next allowed at 25 Nov 00:02:54, by 4712"), page);
+    assert_eq!(alike("next allowed at 2027-01-01 00:02:54, by 4712"), page);
+    assert_ne!(alike("next allowed at 25 slots 00:02:54, by 4712"), page);
 }
 
 #[test]
@@ -349,5 +373,5 @@ fn numbers_that_come_up_again_are_the_same() {
     assert_eq!(numbers.alike("PID 8123 (6d04h), 8130 (2h)  8123"), "PID #0 (TIME), #1 (TIME) #0");
     assert_eq!(numbers.alike("4 of 4 used since 22:14"), "4 of 4 used since TIME");
     assert_eq!(numbers.alike("policy.toml:11:3: x"), "policy.toml:11:3: x");
-    assert_eq!(numbers.alike("on Sat 5 Nov 22:26"), "on TIME TIME TIME TIME");
+    assert_eq!(numbers.alike("on Sat 5 Nov 22:26"), "on TIME");
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Account, Site, Test, copy_program, eventually, is_root, needs_root, skip};
+use crate::support::{Account, Site, Test, copy_program, eventually, is_root, needs_root, set_mode, skip};
 
 fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/ways-in").join(name)
@@ -89,16 +89,24 @@ fn what_root_is_told_to_do_makes_shims_work() {
     site.system_policy("version = 1");
     site.program("matlab");
     site.shim("matlab");
-    for directory in ["etc/zsh", "etc/fish"] {
+    for directory in ["etc/zsh", "etc/fish", "etc/sudoers.d"] {
         fs::create_dir(site.path(directory)).expect("a directory of the site");
     }
+    let sudoers = "Defaults secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\nroot ALL=(ALL:ALL) ALL\n";
+    site.write("etc/sudoers", &format!("{sudoers}@includedir /etc/sudoers.d\n"));
+    set_mode(&site.path("etc/sudoers"), 0o440);
     let list = site.test().args(["shim", "list", "$DIR/shims"]);
     let (before, remedies) = told(&list);
     assert!(before.iter().all(|(_, says)| says == "do not work"), "{before:?}");
     for remedy in remedies.iter().filter(|remedy| remedy.contains(">>/etc/")) {
         site.test().program("/bin/bash").args(["-c", remedy]).status(0);
     }
-    come_to_say(&list, &remedies, |way| (!is_elsewhere(way)).then_some("work"));
+    come_to_say(&list, &remedies, |way| (!is_elsewhere(way) || way == "sudo").then_some("work"));
+    if !remedies.iter().any(|remedy| remedy.contains("/etc/sudoers.d/rungate")) {
+        return skip("sudo is not installed");
+    }
+    let parsed = "/etc/sudoers: parsed OK\n/etc/sudoers.d/rungate: parsed OK\n";
+    site.test().program("/usr/sbin/visudo").args(["-c"]).stdout(parsed).status(0);
 }
 
 /// "It is not silent when there are none."

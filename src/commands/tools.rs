@@ -15,7 +15,7 @@ use crate::{
         metrics, policy, refusals, report, reset, run, shared::print, shim, simulate, status,
     },
     error::Error,
-    escape::{visible, visible_lines},
+    escape::{visible, visible_lines, word},
     exit_status::ExitStatus,
     launch::{
         installation::{self, TOOLS},
@@ -76,13 +76,13 @@ pub(super) fn complain(error: &clap::Error, arguments: &[OsString]) -> Result<u8
 /// Who puts a command where a subcommand stands wants it started; who puts a subcommand below another one
 /// wants that.
 fn meant(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let is_first = arguments.get(1).is_some_and(|first| first == word.as_str());
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_first = arguments.get(1).is_some_and(|first| first == typed.as_str());
     let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
-    if !is_first && CommandLine::command().find_subcommand(word).is_some() {
-        return Some(format!("There is: rungate {}", visible(word)));
+    if !is_first && CommandLine::command().find_subcommand(typed).is_some() {
+        return Some(format!("There is: rungate {}", visible(typed)));
     }
-    (is_first && !is_near).then(|| format!("To start a program: rungate run -- {}", visible(word)))
+    (is_first && !is_near).then(|| format!("To start a program: rungate run -- {}", word(typed)))
 }
 
 fn act(action: &Action) -> Result<u8, Error> {

@@ -70,10 +70,15 @@ fn shown(micros: u64) -> String {
     age(Duration::from_micros(micros))
 }
 
-/// To whole seconds, a minute at least, and beyond ten minutes to whole minutes.
+/// Rounds up to what a person would write: two units at most, and a minute at least.
 fn rounded(micros: u64) -> Duration {
     let seconds = micros.div_ceil(1_000_000).max(60);
-    let unit = if seconds > 600 { 60 } else { 1 };
+    let unit = match seconds {
+        0..=600 => 1,
+        601..=86_400 => 60,
+        86_401..=604_800 => 3600,
+        _ => 86_400,
+    };
     Duration::from_secs(seconds.div_ceil(unit) * unit)
 }
 
@@ -96,6 +101,24 @@ mod tests {
         assert_eq!(suggestion.evidence, "95% of 20 runs took up to 19m00s, the longest 20m00s");
         let long = expire_after(&of((0..20).map(|run| if run == 0 { 100 * MINUTE } else { MINUTE })));
         assert_eq!(long.expect("a suggestion").setting, "expire_after = \"1h50m\"");
+    }
+
+    #[test]
+    fn a_suggested_time_has_two_units_at_most() {
+        let shown = |seconds: u64| show_duration(rounded(seconds * 1_000_000));
+        let (minute, hour, day) = (60, 3600, 86_400);
+        let cases = [
+            (1, "1m"),
+            (6 * minute + 20, "6m20s"),
+            (10 * minute + 1, "11m"),
+            (23 * hour + 59 * minute + 1, "1d"),
+            (29 * hour + 1, "1d6h"),
+            (7 * day - 1, "1w"),
+            (8 * day + 5 * hour, "1w2d"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(shown(seconds), expected, "{seconds} s");
+        }
     }
 
     #[test]

@@ -193,6 +193,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_be_older_than_1970() {
+        let tree = Tree::new();
+        let day = Duration::from_secs(24 * 60 * 60);
+        for written in [SystemTime::UNIX_EPOCH - day, SystemTime::UNIX_EPOCH + day] {
+            let file = fs::File::open(tree.at("d/policy.toml")).expect("the file");
+            file.set_modified(written).expect("a time");
+            let opened = TrustedFile::open(&tree.at("d/policy.toml"), &judged()).ok().flatten();
+            assert_eq!(opened.map(|file| file.modified()), Some(written));
+        }
+    }
+
+    #[test]
     fn absence_is_no_fault() {
         let tree = Tree::new();
         assert_eq!(tree.open("d/none"), Ok(None));

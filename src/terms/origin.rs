@@ -32,3 +32,18 @@ pub fn is_number(name: &str) -> bool {
         name.strip_prefix("rule ").map(|rest| rest.split_once(" (").map_or(rest, |(number, _)| number));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_without_a_name_is_called_by_its_number() {
+        for number in ["rule 2", "rule 12 (/etc/rungate/policy.d/10-cad.toml)"] {
+            assert_eq!(rule_title(number), number);
+        }
+        for name in ["students", "rule", "rule of thumb", "rule 2b"] {
+            assert_eq!(rule_title(name), format!("rule \"{name}\""));
+        }
+    }
+}

@@ -86,6 +86,33 @@ fn a_set_id_program_is_named_and_goes_on() {
     holder.wait_for_echo();
 }
 
+/// Its main thread ends, and another one goes on: then the kernel does not tell whether it runs a set-user-id
+/// program.
+const WITHOUT_MAIN_THREAD: &str = r#"#!/usr/bin/python3
+import ctypes, os, threading
+def echo():
+    while line := os.read(0, 4096):
+        os.write(1, line)
+    os._exit(0)
+threading.Thread(target=echo).start()
+ctypes.CDLL(None).syscall({"x86_64": 60}.get(os.uname().machine, 93), 0)
+"#;
+
+/// A process that cannot be looked into may be one that nobody may end. So it is named, and not signalled.
+#[test]
+fn a_holder_that_cannot_be_looked_into_is_named_and_goes_on() {
+    needs_root!();
+    let (site, _agent) = seats(1, OVERDUE);
+    fs::remove_file(site.path("bin/matlab")).expect("the link");
+    site.script("matlab", WITHOUT_MAIN_THREAD);
+    let mut holder = matlab(&site, "games").background();
+    eventually("its main thread has ended", || (holder.state() == 'Z').then_some(()));
+    let why = "goes on: it cannot be looked into from here[..]\n...\n";
+    let goes_on = format!("rungate: seats: PID [pid] (matlab), overdue by [age], {why}");
+    matlab(&site, "backup").stderr(&goes_on).status(75);
+    holder.wait_for_echo();
+}
+
 /// "No stranger in the same group."
 #[test]
 fn of_a_group_only_the_holders_own_processes_are_ended() {

@@ -21,7 +21,7 @@ use crate::support::{LOOK, Running, Site, eventually, needs_root};
 const SOON: Duration = Duration::from_secs(3);
 
 /// For answers that have to come, on whatever machine.
-pub(super) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A launch is served, and soon: one is, of those that a machine with much else to do delays. Whoever is in
 /// the way is in the way of each of them.
@@ -76,7 +76,7 @@ pub(super) fn take(wait: Duration) -> Vec<u8> {
 }
 
 /// What is asked.
-pub(super) fn request(command: &str, wait: Duration) -> Take {
+pub(crate) fn request(command: &str, wait: Duration) -> Take {
     let path = format!("/usr/bin/{command}");
     Take {
         typed: command.into(),

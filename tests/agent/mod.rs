@@ -9,13 +9,13 @@ mod expiry;
 mod files;
 mod full_disk;
 mod holds;
-mod hostility;
+pub(crate) mod hostility;
 #[cfg(target_arch = "x86_64")]
 mod killed;
 mod launches;
 mod listings;
 mod namespaces;
-mod numbers;
+pub(crate) mod numbers;
 mod older_kernel;
 mod remote;
 mod settings;

@@ -16,10 +16,10 @@ use super::{held, seats, waiter, waiting};
 use crate::support::{Running, Site, eventually, needs_root};
 
 /// A conversation of the test's own process.
-pub(super) struct Caller(UnixStream, Inbox);
+pub(crate) struct Caller(UnixStream, Inbox);
 
 impl Caller {
-    pub(super) fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         let connection = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
         connection.set_read_timeout(Some(LONG)).expect("a time");
         let mut caller = Self(connection, Inbox::default());
@@ -29,17 +29,17 @@ impl Caller {
         caller
     }
 
-    pub(super) fn says(&mut self, request: &Request) {
+    pub(crate) fn says(&mut self, request: &Request) {
         self.0.write_all(&request.frame().expect("it is short")).expect("the agent reads");
     }
 
     /// Asks for a seat.
-    pub(super) fn takes(&mut self, is_again: bool) {
+    pub(crate) fn takes(&mut self, is_again: bool) {
         self.says(&Request::Take(Take { is_again, ..request("matlab", LONG * 10) }));
     }
 
     #[track_caller]
-    fn hears(&mut self) -> Answer {
+    pub(crate) fn hears(&mut self) -> Answer {
         answer(&mut self.0, &mut self.1)
     }
 
@@ -168,4 +168,20 @@ fn who_does_something_else_than_to_wait_keeps_no_place() {
         holder.kill();
         assert_eq!(behind.read_line(), "it runs\n");
     }
+}
+
+/// "No start counts" of a program that could not be started. A later start counts all the same.
+#[test]
+fn who_gives_back_what_was_not_used_takes_no_later_start_back() {
+    needs_root!();
+    let (site, _agent) = seats(2, "if_elapsed = \"1h\"");
+    let mut caller = Caller::new(&site);
+    caller.takes(false);
+    caller.is_granted();
+    site.test().args(["reset", "seats"]).status(0);
+    site.test().user("games").args(["run", "--", "matlab"]).status(0);
+    caller.says(&Request::GiveBack(false));
+    assert_eq!(caller.hears(), Answer::Done(true));
+    let too_soon = "rungate: matlab: too soon: last started by games at [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
 }

@@ -6,18 +6,23 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rungate::keeper::agent::message::{Request, Take};
+use rungate::keeper::agent::message::{Answer, Request, Take};
 
 use super::hostility::{LONG, request};
-use super::seats;
+use super::numbers::Caller;
+use super::{held, seats, waiter};
 use crate::support::{LOOK, Site, eventually, needs_root, skip};
 
+/// Longer than a launch that waits may give no sign of life.
+const LONG_JUDGEMENT: Duration = Duration::from_secs(5);
+
 /// Mounts a file system that has one file, serves it from a process beside, and becomes a command. As long as
-/// there is a certain file, it does not answer what is asked about attributes, which nobody may keep.
+/// there is a certain file, it does not answer what is asked about attributes, which nobody may keep. It answers
+/// once the file has gone.
 const REMOTE: &str = r#"
-import ctypes, os, signal, struct, sys
+import ctypes, os, signal, struct, sys, time
 silence, where, name, source = sys.argv[1:5]
 libc = ctypes.CDLL(None, use_errno=True)
 text = open(source, "rb").read()
@@ -50,7 +55,15 @@ if os.fork() == 0:
         if kind == 3 and os.path.exists(silence):
             # Whoever waits in vain could not even be killed.
             signal.alarm(90)
-            continue
+            if os.fork() != 0:
+                continue
+            signal.alarm(90)
+            libc.prctl(1, signal.SIGKILL)
+            while os.path.exists(silence):
+                time.sleep(0.01)
+            told = answer(kind, node, b"")
+            os.write(device, struct.pack("<IiQ", 16 + len(told), 0, unique) + told)
+            os._exit(0)
         if kind in (2, 42):
             continue
         told = answer(kind, node, said[40:])
@@ -132,5 +145,45 @@ fn a_file_of_the_caller_on_a_server_that_does_not_answer_keeps_nobody() {
     let mut caller = test.background();
     assert_eq!(caller.read_line(), "1\n");
     answers(&site);
-    eventually("it has a seat", || (super::held(&site).len() == 1).then_some(()));
+    eventually("it has a seat", || (held(&site).len() == 1).then_some(()));
+}
+
+/// Who waits for an answer says nothing meanwhile, and has as long as ever to beat once it has come.
+#[test]
+fn who_was_kept_waiting_for_an_answer_is_not_passed_over() {
+    needs_root!();
+    if !Path::new("/dev/fuse").exists() {
+        return skip("there is no /dev/fuse");
+    }
+    // A machine that stands still for seconds makes a waiter look dead.
+    assert!((0..3).any(|_| is_served_first_after_a_long_judgement()), "it was passed over");
+}
+
+fn is_served_first_after_a_long_judgement() -> bool {
+    let (site, agent) = seats(1, "");
+    agent.kill();
+    let silence = site.path("silence").display().to_string();
+    let policy = "/etc/rungate/policy.toml";
+    let remote = ["python3", "-c", REMOTE, &silence, "/etc/rungate", "policy.toml", policy];
+    let _agent = site.agent_through(remote);
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut first = Caller::new(&site);
+    first.takes(false);
+    first.waits();
+    let _second = waiter(&site, "games", 2);
+    fs::write(&silence, "").expect("a file");
+    // What was told of attributes counts for a tick of the kernel's clock.
+    thread::sleep(Duration::from_millis(20));
+    first.takes(true);
+    let mut heard = first.hears();
+    let asked = Instant::now();
+    eventually("it is judged for long", || (asked.elapsed() > LONG_JUDGEMENT).then_some(()));
+    fs::remove_file(&silence).expect("the file");
+    while heard == Answer::Anew {
+        heard = first.hears();
+    }
+    assert!(matches!(heard, Answer::Waits(_)), "{heard:?}");
+    holder.kill();
+    let own = i64::from(std::process::id());
+    eventually("one of them has the seat", || held(&site).first().map(|(_, pid)| *pid == own))
 }

@@ -204,3 +204,15 @@ fn tables_that_nobody_misses_take_no_room() {
         agent = site.agent();
     }
 }
+
+/// What the agent writes down says who runs what: only root can read it, also in a directory that was there before.
+#[test]
+fn only_root_can_look_into_the_state() {
+    needs_root!();
+    let (site, agent) = seats_with("");
+    agent.kill();
+    let state = site.agent_state();
+    set_mode(&state, 0o755);
+    let _agent = site.agent();
+    site.test().user("games").program("/bin/ls").args([&state]).stderr("[..]Permission denied\n").status(2);
+}

@@ -2,7 +2,13 @@
 
 use super::scene::Scene;
 use super::scenes::AT_ONCE;
+use crate::agent::{
+    hostility::{LONG, request},
+    numbers::Caller,
+};
 use crate::support::{Ending, Mishap, eventually, needs_etcd};
+
+use rungate::keeper::agent::message::{Answer, Request};
 
 /// "It writes `h/HOST` anew first, and then looks": before the mirror has the new key, what it says of the slots
 /// tells nothing. Whoever took it for an outcome would take slots once more.
@@ -25,4 +31,29 @@ fn an_answer_that_did_not_come_is_settled_by_the_mirror() {
     assert!([Ending::Status(0), Ending::Status(74)].contains(&outcome.ending), "{outcome:?}");
     assert_eq!(scene.taken_since(before), 1, "it is not taken twice");
     eventually("nothing is left", || (scene.slots() == 0).then_some(()));
+}
+
+/// What is proved late is for the question that was asked. A launch that wants nothing more, or something else, does
+/// not get it.
+#[test]
+fn what_is_proved_late_for_a_question_that_is_over_is_free_again() {
+    needs_etcd!();
+    for instead in [Request::GiveBack(false), Request::Take(request("other", LONG))] {
+        let scene = Scene::new("", None);
+        let (one, way) = scene.host("lab1");
+        Scene::meet(&[&one]);
+        let registered = scene.revision_of("lab1");
+        way.deafen(true);
+        way.befall_each(scene.any_slot(), [Mishap::Broken]);
+        let mut launch = Caller::new(&one.site);
+        launch.takes(false);
+        eventually("the key is written once more", || (scene.revision_of("lab1") > registered).then_some(()));
+        assert_eq!(scene.slots(), 1, "the proof was done");
+        launch.says(&instead);
+        // On a slow machine the agent gives up before that, and says so.
+        while matches!(launch.hears(), Answer::Anew | Answer::Failed(_)) {}
+        way.deafen(false);
+        eventually("the slot is free", || (scene.slots() == 0).then_some(()));
+        one.test().args(AT_ONCE).status(0);
+    }
 }

@@ -235,5 +235,5 @@ fn field(path: &Path) -> String {
 
 fn failed(path: &Path, failure: &Failure) -> Error {
     Error::new(ExitStatus::System, format!("{} cannot be made root's: {failure}", path.shown()))
-        .advise("What was made before stays. Once that is mended, say the same again.".to_owned())
+        .advise("What was created before stays. Correct this, then run the same command again.".to_owned())
 }

@@ -159,7 +159,7 @@ pub(super) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
         None if caller != 0 && changes.is_empty() && faults.iter().all(is_of_system) => {
             "Tell your administrator: rungate doctor".to_owned()
         }
-        None => format!("To check it once it is mended: {check}"),
+        None => format!("After you correct it, check it: {check}"),
     };
     Error::new(ExitStatus::Policy, text).advise(advice)
 }

@@ -10,7 +10,7 @@ use crate::{
     cli::{InstallArguments, RemoveArguments},
     commands::shared::{print, situation::Situation},
     error::Error,
-    escape::visible,
+    escape::{visible, word},
     exit_status::ExitStatus,
     launch::{
         installation::TOOLS,
@@ -103,14 +103,14 @@ fn of_policy(
         let why =
             if policy.is_empty() { "there is no policy" } else { "the policy names no command literally" };
         return Err(Error::new(ExitStatus::Usage, format!("no shims made: {why}"))
-            .advise(format!("Say for which commands: rungate shim install {} NAME...", visible(directory))));
+            .advise(format!("Say for which commands: rungate shim install {} NAME...", word(directory))));
     }
     Ok(names.into_iter().map(OsString::from).collect())
 }
 
 fn open(situation: &Situation, directory: &Path) -> Result<ShimDirectory, Error> {
     ShimDirectory::open(situation.directory.join(directory)).map_err(|error| {
-        let advice = error.is_missing().then(|| format!("Make it first: mkdir -p {}", visible(directory)));
+        let advice = error.is_missing().then(|| format!("Make it first: mkdir -p {}", word(directory)));
         failed(&error).advise(advice)
     })
 }

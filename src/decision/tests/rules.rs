@@ -210,6 +210,14 @@ fn enforce_false_on_a_rule_a_repository_or_in_the_defaults_only_tries_a_limit_ou
     under(&policy("", "enforce = false", "enforce = true")).gives("1 of 2 a tried");
 }
 
+/// A trace shows the first three entries of a list that did not match.
+#[test]
+fn a_long_list_is_cut_in_the_trace() {
+    let policy = |hosts: &str| format!("[[rule]]\nhosts = [{hosts}]\naction = \"exempt\"\n");
+    under(&policy("\"a\", \"b\", \"c\"")).traces(["no: hosts (a, b, c)"]);
+    under(&policy("\"a\", \"b\", \"c\", \"d\"")).traces(["no: hosts (a, b, c, …)"]);
+}
+
 #[test]
 fn a_deny_rule_that_is_not_enforced_only_says_so() {
     let policy = "[[rule]]\nname = \"no\"\naction = \"deny\"\nenforce = false\n";

@@ -64,6 +64,19 @@ fn a_waiter_that_beats_is_let_go_first_and_a_silent_one_is_passed_over() {
     assert_eq!(silent.acquire(&demands).ok().map(|grant| granted(&grant)).as_deref(), Some("seats 1"));
 }
 
+/// Looks count that are a second apart: who looks ten times at once has given a waiter no time to beat.
+#[test]
+fn looks_at_one_moment_are_one_look() {
+    let tables = tables().waiting("seats", 1, 0, 3);
+    tables.line[0].fall_silent();
+    let (looks, table) = (Looks::default(), Table::Memory(tables.store.table("seats")));
+    let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    for _ in 0..10 {
+        assert_eq!(looks.look(&table, &waiter).expect("a table in memory"), Sign::None);
+    }
+    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(false));
+}
+
 /// The launch may beat again, or another one take its number, before the table is locked.
 #[test]
 fn a_heartbeat_before_the_last_look_prevents_overtaking() {

@@ -1,7 +1,10 @@
 //! Waits of single claims, lines that end and alternatives that are lists: who is refused and when, and that
 //! nobody is overtaken or waits for ever because of them.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -76,7 +79,67 @@ fn a_clock_runs_only_while_the_launch_stands_in_its_line() {
     let _b = tables.store.table("b").take(&[1]);
     waits(&tables, &demands, &mut place);
     let over = place.time_is_over_at().expect("b is waited for no longer than an hour");
-    assert!(over > std::time::Instant::now() + Duration::from_secs(3500));
+    assert!(over > Instant::now() + Duration::from_secs(3500));
+}
+
+const HOUR: u64 = 3_600_000;
+
+/// Compares when the time of a launch is over with so many milliseconds from now.
+#[track_caller]
+fn is_over_in(place: &PlaceInLine, milliseconds: u64) {
+    let left = place.time_is_over_at().map(|over| over.saturating_duration_since(Instant::now()));
+    let most = Duration::from_millis(milliseconds);
+    assert!(left.is_some_and(|left| left <= most && left > most / 10 * 9), "{left:?} of {most:?}");
+}
+
+/// The time of a launch is over when it cannot start any more: with the first demand of several, with the last
+/// alternative of a demand, with the first claim of an alternative that is a list.
+#[test]
+fn the_time_of_a_launch_ends_when_it_cannot_start_any_more() {
+    let full = tables().held("a", 1..=1).held("b", 1..=1);
+    let when = |demands: &[Demand<'_>], milliseconds| {
+        let mut place = PlaceInLine::default();
+        waits(&full, demands, &mut place);
+        is_over_in(&place, milliseconds);
+    };
+    let (short, long) = (|name| claim(name, 1).waits(HOUR), |name| claim(name, 1).waits(2 * HOUR));
+    when(&[one(long("a")), one(short("b"))], HOUR);
+    when(&[one(short("a")), one(long("b"))], HOUR);
+    when(&[any_of([long("a"), short("b")])], 2 * HOUR);
+    when(&[any_of([short("a"), long("b")])], 2 * HOUR);
+    when(&[any_list_of([vec![short("a"), long("b")]])], HOUR);
+    when(&[any_list_of([vec![long("a"), short("b")]])], HOUR);
+    // Forever is longer than any other time, unless the queue is full.
+    let mut place = PlaceInLine::default();
+    waits(&full, &[any_of([claim("a", 1), short("b")])], &mut place);
+    assert_eq!(place.time_is_over_at(), None);
+    when(&[any_of([claim("a", 1).queue(0), short("b")])], HOUR);
+}
+
+/// A new policy that leaves no time may also make room. So the launch has a little time then, and never more
+/// than it had before.
+#[test]
+fn a_launch_whose_wait_is_cut_has_a_little_time_and_no_more_than_before() {
+    let a = tables().held("a", 1..=1);
+    let now_none = [one(claim("a", 1).waits(0))];
+    let cut = |before: Claim<'static>, little: Duration| {
+        let mut place = PlaceInLine::default();
+        waits(&a, &[one(before)], &mut place);
+        place.spare(little);
+        place
+    };
+    let mut place = cut(claim("a", 1), Duration::from_secs(60));
+    waits(&a, &now_none, &mut place);
+    is_over_in(&place, 60_000);
+    drop(place);
+    // It had less than that.
+    let mut place = cut(claim("a", 1).waits(HOUR), Duration::from_secs(2 * 3600));
+    waits(&a, &now_none, &mut place);
+    is_over_in(&place, HOUR);
+    drop(place);
+    // Afterwards the new policy counts.
+    let mut place = cut(claim("a", 1), Duration::ZERO);
+    assert_eq!(shown(&refused(&a, &now_none, &mut place)), "124: a full");
 }
 
 #[test]

@@ -1,19 +1,25 @@
 //! What one user says to the agent takes a share of its memory that is theirs, whatever they say, and none of
 //! others'.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use rungate::keeper::agent::message::{Answer, Request, Take};
 use serde_json::Value;
 
-use super::{Call, GRANTED, Mob, TABLES, others_launch, question, site};
+use super::{ABOUT, Call, GRANTED, Mob, TABLES, WAITS, others_launch, question, site};
 use crate::{
-    agent::hostility::memory_of,
-    support::{Site, needs_root},
+    agent::{hostility::memory_of, waiting},
+    support::{Site, eventually, needs_root},
 };
 
 /// In KiB: what the agent may have at most, when one user does what they can.
 const MOST: u64 = 64 * 1024;
+
+/// Longer than a launch that waits may give no sign of life.
+const LONG_SILENCE: Duration = Duration::from_secs(5);
 
 /// "Tables are answered once each", with twenty holders.
 #[test]
@@ -98,4 +104,59 @@ fn who_says_that_thousands_of_ancestors_have_slots_takes_no_more_memory() {
     assert!(memory_of(&agent) < MOST, "{} KiB, {heard:?}", memory_of(&agent));
     // They wait, or are told why they do not.
     assert!(!heard.contains_key(&0), "{heard:?}");
+}
+
+/// Who does not read answers is not heard any more, and nobody else has to wait for that. What such a user said
+/// before counts as said: a launch of theirs that beats is not taken for silent.
+#[test]
+fn who_does_not_read_answers_is_not_heard_and_loses_no_place() {
+    needs_root!();
+    let (site, _agent) = site();
+    let holder = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let mut holders = Mob::of(&site, "bin");
+    let mut first = Mob::of(&site, "bin");
+    first.calls(1);
+    first.says(&Request::Take(question("matlab")));
+    assert_eq!(first.hears(), [(WAITS, 1)].into());
+    let mut second =
+        site.test().user("games").args(["run", "-q", "-w", "forever", "--", "matlab"]).background();
+    second.write_line("it runs");
+    eventually("both wait", || (waiting(&site) == 2).then_some(()));
+    // Long answers, which nobody reads.
+    for _ in 0..10 {
+        holders.calls(20);
+        holders.says(&Request::Take(Take { typed: "x".repeat(20_000).into(), ..question("free") }));
+        assert_eq!(holders.hears(), [(GRANTED, 20)].into());
+        holders.hangs_up();
+    }
+    let mut silent = Mob::of(&site, "bin");
+    silent.calls(40);
+    silent.says_all(&vec![Request::Look(vec!["free".to_owned()]); 5]);
+    let mut asks = eventually("a question is not heard", || {
+        let mut asks = Mob::of(&site, "bin");
+        asks.calls(1);
+        asks.says(&Request::About);
+        // It comes after all that this user asked before, and long before so many launches of others.
+        (0..30)
+            .all(|_| {
+                others_launch(&site);
+                asks.obeys("unheard") == "1\n"
+            })
+            .then_some(asks)
+    });
+    // The beats of the first in the line lie unread, for longer than a launch may be silent.
+    let begun = Instant::now();
+    eventually("it was silent for long", || {
+        first.says(&Request::Beat);
+        others_launch(&site);
+        (begun.elapsed() > LONG_SILENCE).then_some(())
+    });
+    holder.kill();
+    others_launch(&site);
+    silent.hangs_up();
+    assert_eq!(first.ends_with(), [(GRANTED, 1)].into(), "it was passed over");
+    assert_eq!(asks.hears(), [(ABOUT, 1)].into());
+    first.hangs_up();
+    drop(first);
+    assert_eq!(second.read_line(), "it runs\n");
 }

@@ -32,16 +32,17 @@ const WAITS: u8 = 3;
 const DONE: u8 = 5;
 const TABLES: u8 = 6;
 const FAILED: u8 = 7;
+const ABOUT: u8 = 10;
 
 /// Obeys orders from its standard input, one in a line, and answers each with a line. `call N`: connects N
 /// times more. `say FILE`: says what is in the file over each connection. `until FILE MS`: asks over each
 /// connection what is in the file, a question with a wait, for as long as it takes until the same moment, in
 /// so many milliseconds. `hear`: waits for an answer over each connection, and counts them by their numbers;
 /// 0 is the end of the connection. `end`: the same, for the first answer that does not say that it waits.
-/// `drop`: hangs up. `listen NUMBER COUNT`: waits over each connection for so many answers of this number, or
+/// `unheard`: says over how many connections no answer has come. `drop`: hangs up. `listen NUMBER COUNT`: waits over each connection for so many answers of this number, or
 /// its end.
 const MOB: &str = r#"
-import resource, socket, sys, time
+import resource, select, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 calls = []
@@ -88,6 +89,8 @@ for line in sys.stdin:
         while verb == "end" and 3 in heard:
             heard = [hear(c) if kind == 3 else kind for c, kind in zip(calls, heard)]
         told = [f"{kind}:{heard.count(kind)}" for kind in sorted(set(heard))]
+    elif verb == "unheard":
+        told = [str(sum(not select.select([c], [], [], 0)[0] for c in calls))]
     elif verb == "listen":
         for c in calls:
             heard = None
