@@ -64,7 +64,7 @@ fn policy_check_tells_faults_warnings_and_tests() {
     });
     assert_eq!(
         answer(&site, &["policy", "check", "--json", "policy.toml"], 1),
-        json!({ "faults": [fault], "warnings": [], "host": [], "failed_tests": [] })
+        json!({ "faults": [fault], "warnings": [], "host": [], "tests": [], "from": null })
     );
     site.write(
         "work/policy.toml",
@@ -72,10 +72,7 @@ fn policy_check_tells_faults_warnings_and_tests() {
     );
     let checked = answer(&site, &["policy", "check", "--json", "policy.toml"], 1);
     assert_eq!(checked["warnings"][0]["code"], "unused-repository");
-    assert_eq!(
-        (&checked["failed_tests"][0]["name"], &checked["failed_tests"][0]["line"]),
-        (&json!("t"), &json!(4))
-    );
+    assert_eq!((&checked["tests"][0]["name"], &checked["tests"][0]["line"]), (&json!("t"), &json!(4)));
     site.write("work/policy.toml", "version = 1\n[repository.a]\nlimit = 1\n");
     assert_eq!(answer(&site, &["policy", "check", "--json", "policy.toml"], 0)["faults"], json!([]));
     answer(&site, &["policy", "check", "--json", "--strict", "policy.toml"], 1);
@@ -89,7 +86,7 @@ fn policy_check_tells_faults_warnings_and_tests() {
 
 /// "An object with all tests, passed or not."
 #[test]
-fn policy_test_tells_every_test() {
+fn policy_check_tells_every_test() {
     let site = Site::new();
     let test = |name: &str, expect: &str| {
         format!("[[test]]\nname = \"{name}\"\ncommand = \"x\"\nexpect = \"{expect}\"\n")
@@ -98,14 +95,14 @@ fn policy_test_tells_every_test() {
         "work/policy.toml",
         &format!("version = 1\n{}{}", test("one", "start"), test("two", "refuse")),
     );
-    let tested = answer(&site, &["policy", "test", "--json", "policy.toml"], 1);
+    let tested = answer(&site, &["policy", "check", "--json", "policy.toml"], 1);
     assert_eq!(
         tested["tests"][0],
         json!({ "name": "one", "path": "policy.toml", "line": 2, "passed": true, "expected": "starts", "got": "starts with no slot" })
     );
     assert_eq!((&tested["tests"][1]["passed"], &tested["tests"][1]["name"]), (&json!(false), &json!("two")));
     site.write("work/policy.toml", &format!("version = 1\n{}", test("one", "start")));
-    answer(&site, &["policy", "test", "--json", "policy.toml"], 0);
+    answer(&site, &["policy", "check", "--json", "policy.toml"], 0);
 }
 
 /// "An array of layers, each with the tables of the policy."

@@ -18,8 +18,8 @@ pub use self::{
     doctor::{DoctorArguments, Topic},
     history::HistoryArguments,
     policy::{
-        CheckArguments, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction, ShowArguments,
-        TestArguments,
+        CheckArguments, ConsentOptions, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction,
+        ShowArguments,
     },
     report::ReportArguments,
     shim::{InstallArguments, RemoveArguments, ShimAction, ShimListArguments},
