@@ -180,7 +180,7 @@ fn every_key_is_in_the_manual() {
         "report/to_json",
         "policy/from_log",
         "policy/check",
-        "policy/test",
+        "policy/candidate/mod",
         "policy/show",
         "policy/changes/json",
         "policy/diff",

@@ -23,6 +23,7 @@ mod exit_status;
 mod expiry;
 mod faults;
 mod hand_over;
+mod help;
 mod hints;
 mod history;
 mod holds;

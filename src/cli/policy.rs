@@ -11,15 +11,15 @@ use crate::cli::PolicyOption;
 pub enum PolicyAction {
     /// Report every fault, warning and failed test of a policy
     Check(CheckArguments),
-    /// Show what a policy says otherwise than another: in rules and limits, not lines
+    /// Compare two policies by meaning: rules and limits, not lines
     Diff(DiffArguments),
-    /// Edit a policy as visudo does: checked before it is put in place, as a whole
+    /// Edit a policy file; check it before it is replaced
     Edit(EditArguments),
-    /// Put files in place as the policy: checked before, and as a whole
+    /// Check files, then put them in place as the policy
     Install(InstallPolicyArguments),
     /// Print the JSON Schema of policies, for editors
     Schema,
-    /// Print the policy in force, all files merged
+    /// Print the policy in force, with all files merged
     Show(ShowArguments),
 }
 

@@ -42,7 +42,7 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cpus: u32,
 
-    /// Play so many times, where durations have to be drawn
+    /// Number of runs, if durations are sampled
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub draws: u64,
 

@@ -14,7 +14,7 @@ use crate::{
             from_log::FromLog,
             location::{path_of_system, read_candidate},
         },
-        shared::{print, situation::Situation},
+        shared::{brought_accounts::KnownAccounts, print, situation::Situation},
     },
     diagnostic::Diagnostic,
     error::Error,
@@ -26,7 +26,9 @@ use crate::{
 
 /// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
 pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
-    let (candidate, host) = gather(arguments)?;
+    let situation = Situation::of_this_process()?;
+    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+    let (candidate, host) = gather(arguments, situation, &accounts)?;
     let policy = candidate.policy().ok();
     if policy.is_some_and(Policy::is_empty) {
         return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
@@ -36,7 +38,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
     }
     let from_log = match policy {
         Some(policy) if !arguments.from.is_empty() => {
-            Some(FromLog::play(policy, &arguments.from, arguments.accounts.as_deref())?)
+            Some(FromLog::play(policy, &arguments.from, &accounts)?)
         }
         _ => None,
     };
@@ -52,12 +54,16 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
 }
 
 /// The policy that is checked, with what is wrong with it on this host.
-fn gather(arguments: &CheckArguments) -> Result<(Candidate, Vec<Finding>), Error> {
+fn gather(
+    arguments: &CheckArguments,
+    situation: Situation,
+    accounts: &KnownAccounts,
+) -> Result<(Candidate, Vec<Finding>), Error> {
     let examination = match &arguments.in_place {
         _ if arguments.files.is_empty() => Examination::begin(arguments.policy.policy.clone())?,
-        Some(name) => in_place(&arguments.files, name)?,
+        Some(name) => in_place(&arguments.files, name, situation)?,
         None => {
-            let policy = Situation::of_this_process()?.load_files(&arguments.files);
+            let policy = Policy::check_files(&arguments.files, situation.credentials.uid, accounts);
             return Ok((Candidate::as_it_is(policy), Vec::new()));
         }
     };
@@ -66,12 +72,11 @@ fn gather(arguments: &CheckArguments) -> Result<(Candidate, Vec<Finding>), Error
 }
 
 /// The system's policy with a file as it would be under this name.
-fn in_place(files: &[PathBuf], name: &OsStr) -> Result<Examination, Error> {
+fn in_place(files: &[PathBuf], name: &OsStr, situation: Situation) -> Result<Examination, Error> {
     let [file] = files else {
         return Err(Error::new(ExitStatus::Usage, "--as is for one file"));
     };
     let path = path_of_system(name, "--as")?;
-    let situation = Situation::of_this_process()?;
     let text = Some(read_candidate(file, &situation)?);
     Ok(Examination::of_proposal(situation, Proposal { path, text }))
 }

@@ -1,6 +1,6 @@
-//! `rungate policy`: what can be known of the policy itself, and done about it. Those that judge a policy share
-//! one pipeline: its files are gathered (`location`, `target`), checked and tested (`candidate`), compared with
-//! the policy as it is (`changes`, `candidate`), agreed to (`question`), and put in place (`step`).
+//! `rungate policy`: shows and changes the policy itself. `check`, `edit` and `install` share one pipeline:
+//! they gather the files (`location`, `target`), check and test them (`candidate`), compare them with the
+//! policy in force (`changes`), ask (`question`), and put them in place (`step`).
 
 mod candidate;
 mod changes;
