@@ -337,7 +337,6 @@ fn what_a_policy_says_is_escaped() {
             &["explain", "-v", "--", "matlab"],
             &["explain", "--json", "--", "matlab"],
             &["policy", "show"],
-            &["policy", "show", "--json"],
             &["status"],
             &["metrics"],
         ] {

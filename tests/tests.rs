@@ -76,6 +76,7 @@ mod standing;
 mod standing_faults;
 mod storm;
 mod supervision;
+mod surface;
 mod system_calls;
 mod terminal;
 mod the_line;

@@ -58,7 +58,7 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
         ],
     ),
     ("policy schema", ["rungate policy schema > policy.schema.json", "rungate policy schema | less"]),
-    ("policy show", ["rungate policy show", "rungate policy show --json"]),
+    ("policy show", ["rungate policy show", "rungate policy show --policy policy.toml"]),
     ("report", ["rungate report --since 30d", "rungate report --html use.html ws1.jsonl ws2.jsonl"]),
     (
         "simulate",
@@ -73,10 +73,7 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
         ["rungate shim install /usr/local/bin matlab", "rungate shim install --dry-run /usr/local/bin"],
     ),
     ("shim list", ["rungate shim list", "rungate shim list --json /usr/local/bin"]),
-    (
-        "shim remove",
-        ["rungate shim remove /usr/local/bin matlab", "rungate shim remove --dry-run /usr/local/bin"],
-    ),
+    ("shim remove", ["rungate shim remove /usr/local/bin matlab", "rungate shim remove /usr/local/bin"]),
     ("init", ["rungate init --limit 2 matlab", "rungate init --dry-run --repositories"]),
     ("doctor", ["rungate doctor", "rungate doctor --strict policy shims"]),
     (

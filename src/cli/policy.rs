@@ -65,10 +65,6 @@ pub struct DiffArguments {
     /// The same, of what OLD is compared with
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// What `edit` and `install` do without a question.
@@ -123,10 +119,6 @@ pub struct InstallPolicyArguments {
 /// `rungate policy show`.
 #[derive(Args, Debug)]
 pub struct ShowArguments {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub policy: PolicyOption,

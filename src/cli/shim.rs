@@ -63,8 +63,4 @@ pub struct RemoveArguments {
     /// The commands; default: all shims
     #[arg(value_name = "NAME")]
     pub names: Vec<OsString>,
-
-    /// Only show which links would be removed
-    #[arg(long)]
-    pub dry_run: bool,
 }
