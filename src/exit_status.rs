@@ -7,7 +7,7 @@
 pub(crate) enum ExitStatus {
     /// What was asked for was done.
     Success = 0,
-    /// `policy check` or `policy test` found something wrong; `policy diff` found a difference; `policy edit`
+    /// `policy check` found something wrong; `policy diff` found a difference; `policy edit`
     /// or `policy install` put nothing in place; something is in the way of `shim install` or `shim remove`;
     /// a failure of the `exectimes` command line.
     Failure = 1,

@@ -370,12 +370,10 @@ fn every_output_knows_what_is_delegated() {
         .status(0);
     let metrics = site.test().args(["metrics"]).outcome().stdout;
     assert!(metrics.contains("matlab (20-cad.toml)"), "{metrics}");
-    let layers = json(&site.test().args(["policy", "show", "--json"]));
-    assert_eq!(layers[0]["policy"]["delegate"]["20-cad.toml"]["users"][0], "%cad");
-    assert_eq!((&layers[1]["layer"], &layers[1]["file"]), (&"delegated".into(), &"20-cad.toml".into()));
     let shown = site.test().args(["policy", "show"]).outcome().stdout;
     let (_, delegated) = shown.split_once("# 20-cad.toml, delegated to cadadm\n").expect("a part of its own");
     let (main, _) = shown.split_once("\n# 20-cad.toml").expect("the system's");
+    assert!(main.contains("[delegate.\"20-cad.toml\"]") && main.contains("\"%cad\""), "{main}");
     // What is printed is read again as the same.
     site.system_file("policy.toml", main);
     drop_in(&site, delegated);

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
-use crate::support::{Account, Ending, Site, Test, ended, log_of, needs_root, skip, started};
+use crate::support::{Account, Ending, Site, Test, ended, eventually, log_of, needs_root, skip, started};
 
 fn history(site: &Site, options: &[&str]) -> Test {
     site.test().args(["history", "$DIR/work/log.jsonl"]).args(options)
@@ -338,4 +338,102 @@ fn the_journal_is_read() {
     assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
     let commands: Vec<&Value> = events.iter().map(|event| &event["command"]).collect();
     assert_eq!(commands, ["matlab"], "{} {}", outcome.stdout, outcome.stderr);
+}
+
+/// "`--follow`: print each event as it is logged. The log is followed by its name, also when rotation renames
+/// the file or cuts it off."
+#[test]
+fn events_are_followed_over_rotations() {
+    let site = Site::with_policy(
+        "
+        [log]
+        to     = \"$DIR/work/log.jsonl\"
+        events = \"all\"
+
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        acquire = [\"seats\"]
+        ",
+    );
+    let commands = ["before", "plain", "renamed", "after"];
+    commands.into_iter().for_each(|command| site.script(command, "#!/bin/sh\n"));
+    let start = |command: &str| site.test().args(["run", "--", command]).background();
+    let log = site.path("work/log.jsonl");
+    let rotate = |name: &str| fs::rename(&log, site.path(name)).expect("it is renamed");
+    let end = |command: &str| drop(start(command).end());
+    end("before");
+    let since = ["history", "--follow", "--json", "--since", "7d"];
+    let mut all = site.test().args(since).background();
+    let mut new = site.test().args(["history", "-f"]).background();
+    let heading = new.read_line();
+    assert!(heading.starts_with("TIME   EVENT        USER         PID COMMAND"), "{heading}");
+    let mut comes = |command: &str| {
+        let event: Value = serde_json::from_str(&all.read_line()).expect("JSON");
+        assert_eq!((&event["event"], &event["command"]), (&json!("started"), &json!(command)), "{event}");
+        if command != "before" {
+            let row = new.read_line();
+            assert!(
+                row.contains(" started ") && row.contains(command) && row.ends_with(" seats=1\n"),
+                "{row}"
+            );
+        }
+    };
+    comes("before");
+    end("plain");
+    comes("plain");
+    // As logrotate does with `create`: launches open the file anew, and who had it open writes into the old.
+    let mut old = fs::OpenOptions::new().append(true).open(&log).expect("the log");
+    rotate("work/log.jsonl.1");
+    end("renamed");
+    comes("renamed");
+    let late = fs::read_to_string(&log).expect("the log").replace("renamed", "late");
+    old.write_all(late.as_bytes()).expect("the old log");
+    comes("late");
+    end("renamed");
+    comes("renamed");
+    // As with `copytruncate`: the file is shorter than what was read of it.
+    fs::write(&log, "").expect("the log");
+    end("after");
+    comes("after");
+    // A line comes when its end has come.
+    let line = fs::read_to_string(&log).expect("the log").replace("after", "cut");
+    let (begin, rest) = line.split_at(line.len() / 2);
+    let mut file = fs::OpenOptions::new().append(true).open(&log).expect("the log");
+    file.write_all(begin.as_bytes()).expect("half a line");
+    file.write_all(rest.as_bytes()).expect("the other half");
+    comes("cut");
+    // What was rotated before is read first, and the file that is open is not read twice.
+    fs::hard_link(&log, site.path("work/log.jsonl.0")).expect("another name");
+    let mut again = site.test().args(since).background();
+    let mut next = || -> Value { serde_json::from_str(&again.read_line()).expect("JSON") };
+    let seen: Vec<Value> = (0..5).map(|_| next()["command"].clone()).collect();
+    assert_eq!(seen, ["before", "plain", "late", "after", "cut"]);
+    end("plain");
+    assert_eq!(next()["command"], "plain");
+}
+
+/// Of a log that is not there yet, and of one that cannot be followed.
+#[test]
+fn what_can_be_followed_is_said() {
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let mut waiting = site.test().args(["history", "--follow"]).background();
+    assert!(waiting.read_line().starts_with("TIME"));
+    log_of(&site, &[started(7)]);
+    assert!(waiting.read_line().contains(" started "));
+    let said = "rungate: --follow reads files, not standard input\n";
+    site.test().args(["history", "--follow", "-"]).stderr(said).status(64);
+    site.test().args(["history", "--follow", "--until", "7d"]).stderr("...\n").status(64);
+    // Nobody reads any more: the next event ends it.
+    let shell = "trap '' PIPE; rungate history --follow | head -n 2 | tail -n 1";
+    site.rungate_in_bin();
+    let event = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let mut read = site.test().program("/bin/sh").args(["-c", shell]).background();
+    let mut log = fs::OpenOptions::new().append(true).open(site.path("work/log.jsonl")).expect("the log");
+    eventually("the end after one row", || {
+        log.write_all(event.as_bytes()).expect("the log");
+        read.is_zombie().then_some(())
+    });
+    assert!(read.end().stdout.contains(" started "));
 }

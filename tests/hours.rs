@@ -68,7 +68,7 @@ fn site(zone: &str, when: &str, times: &[(&str, bool)]) -> Site {
     site.program("job");
     let tests = if times.len() == 1 { "test" } else { "tests" };
     let passed = format!("{} {tests} passed\n", times.len());
-    site.test().args(["policy", "test", "$DIR/policy.toml"]).stdout(&passed).status(0);
+    site.test().args(["policy", "check", "$DIR/policy.toml"]).stdout(&passed).status(0);
     site
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn the_environments_time_zone_changes_nothing() {
             assert_eq!(outcome.ending, Ending::Status(status), "TZ={tz:?} {command}: {outcome:?}");
         }
         assert_eq!(explained(Some(tz)), usual, "TZ={tz:?}");
-        let tested = site.test().env("TZ", tz).env("TZDIR", "$DIR").args(["policy", "test"]);
+        let tested = site.test().env("TZ", tz).env("TZDIR", "$DIR").args(["policy", "check"]);
         tested.stdout("2 tests passed\n").status(0);
     }
 }

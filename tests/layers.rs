@@ -346,7 +346,6 @@ fn a_policy_that_was_named_is_named_to_the_check() {
     ] {
         site.test().args(command).stderr(&says("--policy $DIR/mine.toml")).status(78);
     }
-    site.test().args(["policy", "test", "$DIR/mine.toml"]).stderr(&says("$DIR/mine.toml")).status(78);
     for words in [&["--policy", "$DIR/mine.toml"][..], &["$DIR/mine.toml"]] {
         let check = site.test().args(["policy", "check"]).args(words);
         check.stderr("$DIR/mine.toml:2:1: unknown key \"no\"[..]\n...\nrungate: 1 fault\n").status(1);

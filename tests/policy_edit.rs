@@ -119,7 +119,7 @@ fn a_fault_stays_outside_and_the_copy_is_kept() {
     ] {
         let outcome = edit(&site, editor, ["--yes"]).outcome();
         assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
-        let end = format!("rungate: /etc/rungate/policy.toml stays as it is: {why}\nWhat was edited is in ");
+        let end = format!("rungate: /etc/rungate/policy.toml stays as it is: {why}\nThe edited text is in ");
         let complaint = complaint.split("[..]").next().expect("a beginning");
         assert!(outcome.stderr.starts_with(complaint), "{outcome:?}");
         assert!(outcome.stderr.contains(&end), "{outcome:?}");
@@ -140,7 +140,7 @@ fn nobody_is_taken_to_have_agreed() {
     let outcome = edit(&site, "lower", []).outcome();
     assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
     assert!(
-        outcome.stderr.contains("there is no terminal to ask on; --yes puts it in place without a question\nWhat was edited is in "),
+        outcome.stderr.contains("there is no terminal to ask on; --yes puts it in place without a question\nThe edited text is in "),
         "{outcome:?}"
     );
     assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
@@ -187,7 +187,7 @@ fn a_change_by_another_hand_is_not_written_over() {
     first.write_line("first");
     let Outcome { ending, stderr, .. } = first.end();
     assert_eq!(ending, Ending::Status(1), "{stderr}");
-    assert!(stderr.contains("was changed by somebody else meanwhile, and stays as it is now\n"), "{stderr}");
+    assert!(stderr.contains("was changed by somebody else meanwhile\nThe edited text is in "), "{stderr}");
     assert_eq!(text(&site, "etc/rungate/policy.toml"), "version = 1\n# by hand\n");
     assert_eq!(copies(&site).len(), 1);
 }
@@ -283,7 +283,7 @@ fn two_faulty_files_are_mended_one_after_the_other() {
         .stdout("...\n")
         .stderr("...\n")
         .status(0);
-    site.test().args(["policy", "check"]).stderr("...\n").status(0);
+    site.test().args(["policy", "check"]).stdout("1 test passed\n").stderr("...\n").status(0);
 }
 
 /// "A link stays, and the file that it leads to is replaced."
@@ -376,7 +376,7 @@ fn at_a_terminal_there_is_a_choice() {
     terminal.command(&format!("clear; EDITOR='{append} x' rungate policy edit"));
     terminal.shows("(p)ut in place, (e)dit again, (t)hrow away, or (q)uit and keep the copy?");
     terminal.press("C-d");
-    terminal.shows("What was edited is in");
+    terminal.shows("The edited text is in");
     assert_eq!(copies(&site).len(), 1);
     terminal.command(&format!("clear; EDITOR='{append} x' rungate policy edit"));
     terminal.shows("(p)ut in place, (e)dit again, (t)hrow away, or (q)uit and keep the copy?");

@@ -179,7 +179,7 @@ impl Scene {
         if !self.checks_policies {
             return;
         }
-        let check = self.shell("ann", &format!("rungate policy check --strict {name} 2>/dev/null"));
+        let check = self.shell("ann", &format!("rungate policy check --strict {name} >/dev/null 2>&1"));
         check.status(i32::from(name == "broken.toml"));
     }
 

@@ -304,15 +304,19 @@ fn what_cannot_be_known_is_called_unknown() {
         site.test().args(["simulate", "$DIR/work/one.toml", "$DIR/work/log.jsonl", "--limit", "seats=1..2"]);
     let swept = swept.outcome().stdout;
     assert!(swept.contains("unknown unknown") && !swept.contains("start 99%"), "{swept}");
-    let tested =
-        site.test().args(["policy", "test", "--from", "$DIR/work/log.jsonl", "$DIR/work/one.toml"]).outcome();
+    let tested = site
+        .test()
+        .args(["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/one.toml"])
+        .outcome();
     assert_eq!(tested.ending, Ending::Status(0), "{}", tested.stderr);
     assert!(tested.stdout.starts_with("20 launches of the log: unknown for 1"), "{}", tested.stdout);
     // What does not depend on ends is known all the same.
     let denied = "[[rule]]\nname = \"never\"\ncommands = [\"true\"]\naction = \"deny\"\n";
     site.write("work/one.toml", &(policy.replace("limit  = 10", "limit  = 1") + denied));
-    let tested =
-        site.test().args(["policy", "test", "--from", "$DIR/work/log.jsonl", "$DIR/work/one.toml"]).outcome();
+    let tested = site
+        .test()
+        .args(["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/one.toml"])
+        .outcome();
     assert_eq!(tested.ending, Ending::Status(1), "{}", tested.stderr);
     assert!(
         tested.stderr.contains("true: 20 launches started at once then, refused now\n"),

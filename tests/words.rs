@@ -118,7 +118,7 @@ fn difference(site: &Site, row: &Table) -> Option<String> {
         return Some("all launches end alike".to_owned());
     }
     site.write("row.toml", &format!("{}{}", policy_of(row), tests_of(row)));
-    let outcome = site.test().args(["policy", "test"]).args([&file]).outcome();
+    let outcome = site.test().args(["policy", "check"]).args([&file]).outcome();
     (outcome.ending != Ending::Status(0)).then_some(outcome.stderr)
 }
 

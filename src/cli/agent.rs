@@ -6,7 +6,7 @@ use clap::Parser;
 
 /// Keep slots that no user can take, forge, keep or delete.
 #[derive(Debug, Parser)]
-#[command(name = "rungate-agent", version, max_term_width = 100)]
+#[command(name = "rungate-agent", version, max_term_width = 80)]
 pub struct AgentArguments {
     /// Listen here, unless the service manager has opened a socket
     #[arg(long, value_name = "PATH", default_value = "/run/rungate-agent/socket")]

@@ -30,6 +30,10 @@ pub struct HistoryArguments {
     #[arg(long, value_name = "NAME")]
     pub repository: Option<String>,
 
+    /// Keep printing events as they are logged; without --since only new ones
+    #[arg(short, long, conflicts_with = "until")]
+    pub follow: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod doctor;
+mod help;
 mod history;
 mod policy;
 mod report;
@@ -16,23 +17,24 @@ use clap::{Args, Parser, Subcommand};
 pub use self::{
     agent::AgentArguments,
     doctor::{DoctorArguments, Topic},
+    help::command,
     history::HistoryArguments,
     policy::{
-        CheckArguments, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction, ShowArguments,
-        TestArguments,
+        CheckArguments, ConsentOptions, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction,
+        ShowArguments,
     },
     report::ReportArguments,
     shim::{InstallArguments, RemoveArguments, ShimAction, ShimListArguments},
     simulate::SimulateArguments,
 };
 
-/// Start programs under a policy: caps for everybody, for each user, for each group.
+/// Start programs under a policy: limits for everybody, for each user, each group.
 #[derive(Debug, Parser)]
 #[command(
     name = "rungate",
     bin_name = "rungate",
     version,
-    max_term_width = 100,
+    max_term_width = 80,
     arg_required_else_help = true
 )]
 pub struct CommandLine {
@@ -44,7 +46,7 @@ pub struct CommandLine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Take the slots that the policy asks for, and become the command
+    /// Acquire the slots the policy requires, then execute the command
     Run(RunArguments),
     /// Explain how the policy applies to a command; take no slot
     Explain(ExplainArguments),
@@ -52,31 +54,31 @@ pub enum Action {
     Status(StatusArguments),
     /// Show who holds the slots
     List(ListingArguments),
-    /// Look at the policy itself
+    /// Check, compare, edit and install policies
     #[command(subcommand)]
     Policy(PolicyAction),
-    /// Forget when repositories were last used, so that no launch comes too soon
+    /// Forget when repositories were last used (if_elapsed)
     Reset(ResetArguments),
     /// End holders that are overdue
     Expire(ExpireArguments),
-    /// Show what the log tells, or what it adds up to
+    /// Show the events of the log
     History(HistoryArguments),
-    /// Make a page of what logs tell: use, refusals, waits, and what they suggest
+    /// Report use, refusals and waits of a log, and suggest limits
     Report(ReportArguments),
-    /// Play the launches of a log under another policy: who would have been refused, or have waited
+    /// Replay a log under another policy: who would be refused or wait
     Simulate(SimulateArguments),
-    /// Print use, limits and refusals as metrics of Prometheus
+    /// Print use, limits and refusals as Prometheus metrics
     Metrics(MetricsArguments),
-    /// Put links to rungate in front of programs
+    /// Start programs through links to rungate
     #[command(subcommand)]
     Shim(ShimAction),
     /// Write a first policy: yours or, as root, the system's
     Init(InitArguments),
-    /// Say what is right on this host and what is not, and which command mends it
+    /// Check this host and suggest fixes
     Doctor(DoctorArguments),
-    /// Print what a shell needs to complete command lines of rungate
+    /// Print a shell completion script
     Completions(CompletionsArguments),
-    /// Work like the program exectimes: LOCK-FILE MAX COMMAND…, LOCK-FILE check, LOCK-FILE list
+    /// Work like exectimes: LOCK-FILE MAX COMMAND, or check, or list
     #[command(disable_help_flag = true)]
     Exectimes(ExectimesArguments),
 }

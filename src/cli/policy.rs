@@ -9,19 +9,17 @@ use crate::cli::PolicyOption;
 /// `rungate policy`.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
-    /// Report every fault, warning and failed test
+    /// Report every fault, warning and failed test of a policy
     Check(CheckArguments),
-    /// Play the tests that the policy carries
-    Test(TestArguments),
-    /// Show what a policy says otherwise than another: in rules and limits, not lines
+    /// Compare two policies by meaning: rules and limits, not lines
     Diff(DiffArguments),
-    /// Edit a policy as visudo does: checked before it is put in place, as a whole
+    /// Edit a policy file; check it before it is replaced
     Edit(EditArguments),
-    /// Put files in place as the policy: checked before, and as a whole
+    /// Check files, then put them in place as the policy
     Install(InstallPolicyArguments),
     /// Print the JSON Schema of policies, for editors
     Schema,
-    /// Print the policy in force, all files merged
+    /// Print the policy in force, with all files merged
     Show(ShowArguments),
 }
 
@@ -36,33 +34,17 @@ pub struct CheckArguments {
     #[arg(long = "as", value_name = "NAME", requires = "files", conflicts_with = "policy")]
     pub in_place: Option<OsString>,
 
-    /// Let warnings count as faults
-    #[arg(long)]
-    pub strict: bool,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
-}
-
-/// `rungate policy test`.
-#[derive(Args, Debug)]
-pub struct TestArguments {
-    /// Test these files instead of the policy in force
-    #[arg(value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-
-    /// Play the launches of this log too: whoever started has to start
+    /// Also replay the launches of this log: those that started must start again
     #[arg(long, value_name = "LOG")]
     pub from: Vec<PathBuf>,
 
-    /// Look the log's users and groups up in passwd and group of this directory, as of another machine
+    /// Look the log's users and groups up in passwd and group of this directory
     #[arg(long, value_name = "DIRECTORY", requires = "from")]
     pub accounts: Option<PathBuf>,
+
+    /// Let warnings count as faults
+    #[arg(long)]
+    pub strict: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -83,10 +65,18 @@ pub struct DiffArguments {
     /// The same, of what OLD is compared with
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
+}
 
-    /// Print JSON
+/// What `edit` and `install` do without a question.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ConsentOptions {
+    /// Do not prompt if the resulting policy is valid
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Accept that slots which are held now would not be counted any more
     #[arg(long)]
-    pub json: bool,
+    pub allow_uncounted: bool,
 }
 
 /// `rungate policy edit`.
@@ -97,13 +87,9 @@ pub struct EditArguments {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// Do not prompt if the policy is valid
-    #[arg(short, long)]
-    pub yes: bool,
-
-    /// Accept that slots which are held now would not be counted any more
-    #[arg(long)]
-    pub allow_uncounted: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub consent: ConsentOptions,
 }
 
 /// `rungate policy install`.
@@ -121,13 +107,9 @@ pub struct InstallPolicyArguments {
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
-    /// Do not prompt if the resulting policy is valid
-    #[arg(short, long)]
-    pub yes: bool,
-
-    /// Accept that slots which are held now would not be counted any more
-    #[arg(long)]
-    pub allow_uncounted: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub consent: ConsentOptions,
 
     /// Only show what would be different, and what is wrong
     #[arg(long)]
@@ -137,10 +119,6 @@ pub struct InstallPolicyArguments {
 /// `rungate policy show`.
 #[derive(Args, Debug)]
 pub struct ShowArguments {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub policy: PolicyOption,

@@ -18,10 +18,6 @@ pub struct ReportArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
 
-    /// Title of the page
-    #[arg(long, value_name = "TEXT", default_value = "Use of limited programs")]
-    pub title: String,
-
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,

@@ -9,18 +9,18 @@ use crate::cli::PolicyOption;
 /// `rungate shim`.
 #[derive(Debug, Subcommand)]
 pub enum ShimAction {
-    /// Make a link to rungate for each command, so that whoever starts the command starts rungate
+    /// Make a link to rungate for each command
     Install(InstallArguments),
-    /// Show what each shim starts, whether it is reached, and which rules match
+    /// Show which program each shim starts, and which rules match
     List(ShimListArguments),
-    /// Remove links to rungate, and nothing else
+    /// Remove links to rungate
     Remove(RemoveArguments),
 }
 
 /// `rungate shim install`.
 #[derive(Args, Debug)]
 pub struct InstallArguments {
-    /// Where; it must come before the programs in PATH
+    /// Directory for the shims; must precede the programs' directories in PATH
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
 
@@ -63,8 +63,4 @@ pub struct RemoveArguments {
     /// The commands; default: all shims
     #[arg(value_name = "NAME")]
     pub names: Vec<OsString>,
-
-    /// Only show which links would be removed
-    #[arg(long)]
-    pub dry_run: bool,
 }

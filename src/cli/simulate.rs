@@ -42,13 +42,9 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cpus: u32,
 
-    /// Play so many times, where durations have to be drawn
+    /// Number of runs, if durations are sampled
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub draws: u64,
-
-    /// Draw these durations, and no others
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
@@ -57,10 +53,6 @@ pub struct SimulateArguments {
     /// Look users and groups up in passwd and group of this directory, as of another machine
     #[arg(long, value_name = "DIRECTORY")]
     pub accounts: Option<PathBuf>,
-
-    /// List so many users, groups and commands
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
 
     /// Print JSON
     #[arg(long)]

@@ -4,12 +4,12 @@
 use std::{ffi::OsString, path::Path};
 
 use clap::{
-    CommandFactory, Parser,
+    CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use crate::{
-    cli::{Action, CommandLine},
+    cli::{self, Action, CommandLine},
     commands::{
         completions, completions::completer, doctor, exectimes, expire, explain, history, init, list,
         metrics, policy, refusals, report, reset, run, shared::print, shim, simulate, status,
@@ -36,7 +36,8 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     {
         return completer::complete(&shell, words.to_vec());
     }
-    match CommandLine::try_parse_from(arguments) {
+    let read = cli::command().try_get_matches_from(arguments);
+    match read.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => act(&line.action),
         Err(error) => complain(&error, arguments),
     }

@@ -12,3 +12,4 @@ pub(crate) mod parsers;
 mod pieces;
 pub(crate) mod sink;
 mod syslog;
+pub(crate) mod tail;

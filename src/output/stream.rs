@@ -14,10 +14,20 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 
 /// The same for what a program reads, and no person: any bytes.
 pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
+    write(bytes).map(|_is_read| ())
+}
+
+/// Writes a part of what has no end. Says whether anybody reads it still.
+pub(crate) fn print_part(text: &str) -> io::Result<bool> {
+    debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+    write(text.as_bytes())
+}
+
+fn write(bytes: &[u8]) -> io::Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
     }
 }
 

@@ -12,10 +12,11 @@ use super::{
 
 const STYLE: &str = include_str!("page.css");
 
+/// The heading of the page.
+const TITLE: &str = "Use of limited programs";
+
 /// What the page is made of.
 pub struct Page<'a> {
-    /// Its heading.
-    pub title: &'a str,
     /// How much it is about.
     pub subtitle: &'a str,
     /// The first table.
@@ -34,7 +35,7 @@ const SENTENCES: usize = 12;
 impl Page<'_> {
     /// The whole page.
     pub fn to_html(&self) -> String {
-        let (title, subtitle) = (text(self.title), text(self.subtitle));
+        let (title, subtitle) = (TITLE, text(self.subtitle));
         let mut page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
              content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\

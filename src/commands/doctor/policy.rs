@@ -115,7 +115,7 @@ fn of_sound(policy: &Policy) -> Vec<Finding> {
     let failed = rehearsals.iter().filter(|rehearsal| !rehearsal.passed).count();
     if failed > 0 {
         let text = format!("{failed} of its {} fail", counted(rehearsals.len(), "test"));
-        findings.push(Finding::fault("failed-tests", text).mend("rungate policy test"));
+        findings.push(Finding::fault("failed-tests", text).mend("rungate policy check"));
     }
     if findings.iter().all(|finding| !finding.is_wrong()) {
         let tests = match rehearsals.len() {

@@ -1,18 +1,21 @@
-//! `rungate history`: the events of logs, as a table or as JSON.
+//! `rungate history`: the events of logs, as a table or as JSON; those that were, or each as it comes.
 
 mod members;
+
+use std::mem;
 
 use crate::{
     cli::HistoryArguments,
     commands::shared::{
-        logs::{Covered, Logs, filter::Filter},
+        logs::{self, Covered, Logs, filter::Filter},
         print,
         situation::Situation,
     },
     error::Error,
     escape::visible,
+    exit_status::ExitStatus,
     log::event::Event,
-    output::{clock::Clock, json, stream, table::Table},
+    output::{clock::Clock, columns::width, json, stream, table::Table},
     sys::accounts::NameCache,
 };
 
@@ -23,6 +26,9 @@ const PIECE: usize = 1 << 16;
 pub(super) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let filter = Filter::of(arguments)?;
+    if arguments.follow {
+        return follow(arguments, &situation, filter);
+    }
     let logs = Logs::of(&situation, &arguments.files, arguments.policy.policy.clone(), &filter)?;
     if arguments.json {
         return print_lines(logs, filter);
@@ -51,32 +57,72 @@ fn tell(covered: &Covered, first: Option<u64>) {
     }
 }
 
+const HEADINGS: [&str; 7] = ["TIME", "EVENT", "USER", ">PID", "COMMAND", ">SECONDS", "DETAILS"];
+
 fn table(events: &[Event]) -> String {
     if events.is_empty() {
         return String::new();
     }
-    let clock = Clock::now();
-    let names = NameCache::new();
-    let mut table = Table::new(&["TIME", "EVENT", "USER", ">PID", "COMMAND", ">SECONDS", "DETAILS"]);
+    let (clock, names) = (Clock::now(), NameCache::new());
+    let mut table = Table::new(&HEADINGS);
     for event in events {
-        let details: Vec<String> = [members::repositories(event, &names)]
-            .into_iter()
-            .chain(event.status.clone())
-            .chain(event.holder.map(|holder| format!("PID {holder}")))
-            .chain(event.cut.map(|length| format!("a command of {length} bytes, cut")))
-            .filter(|detail| !detail.is_empty())
-            .collect();
-        table.row([
-            clock.short(event.moment()),
-            event.event.name().to_owned(),
-            visible(names.user(event.uid)),
-            event.pid.to_string(),
-            visible(&event.command),
-            event.duration().map_or_else(String::new, |duration| format!("{:.1}", duration.as_secs_f64())),
-            visible(details.join(", ")),
-        ]);
+        table.row(row(event, &clock, &names));
     }
     table.render()
+}
+
+fn row(event: &Event, clock: &Clock, names: &NameCache) -> [String; 7] {
+    let details: Vec<String> = [members::repositories(event, names)]
+        .into_iter()
+        .chain(event.status.clone())
+        .chain(event.holder.map(|holder| format!("PID {holder}")))
+        .chain(event.cut.map(|length| format!("a command of {length} bytes, cut")))
+        .filter(|detail| !detail.is_empty())
+        .collect();
+    [
+        clock.short(event.moment()),
+        event.event.name().to_owned(),
+        visible(names.user(event.uid)),
+        event.pid.to_string(),
+        visible(&event.command),
+        event.duration().map_or_else(String::new, |duration| format!("{:.1}", duration.as_secs_f64())),
+        visible(details.join(", ")),
+    ]
+}
+
+/// Events as they are logged: each as a row below headings, or as a line of JSON.
+fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -> Result<u8, Error> {
+    let headings = line(&HEADINGS.map(|heading| heading.trim_start_matches('>').to_owned()));
+    let mut text = if arguments.json { String::new() } else { headings };
+    let names = NameCache::new();
+    let mut show = |events: &[Event]| {
+        let clock = Clock::now();
+        for event in events {
+            match arguments.json {
+                true => text.extend(json::line(event).ok().map(|line| line + "\n")),
+                false => text += &line(&row(event, &clock, &names)),
+            }
+        }
+        let shown = stream::print_part(&mem::take(&mut text));
+        shown.map_err(|error| Error::new(ExitStatus::System, error.to_string()))
+    };
+    logs::follow(situation, &arguments.files, arguments.policy.policy.clone(), filter, &mut show)?;
+    Ok(ExitStatus::Success as u8)
+}
+
+/// A row whose columns stand below each other without knowing what comes.
+fn line(row: &[String; 7]) -> String {
+    const WIDTHS: [usize; 7] = [6, 12, 8, 7, 12, 7, 0];
+    let cell = |(number, (text, columns)): (usize, (&String, usize))| {
+        let gap = columns.saturating_sub(width(text));
+        if HEADINGS[number].starts_with('>') {
+            format!("{:gap$}{text}", "")
+        } else {
+            format!("{text}{:gap$}", "")
+        }
+    };
+    let cells: Vec<String> = row.iter().zip(WIDTHS).enumerate().map(cell).collect();
+    format!("{}\n", cells.join(" ").trim_end())
 }
 
 /// Each event as a line of JSON, as they come.

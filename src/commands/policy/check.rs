@@ -1,8 +1,8 @@
-//! `rungate policy check`: every fault, every warning and every failed test of the policy, at once.
+//! `rungate policy check`: every fault, every warning and every failed test of the policy, at once; and on
+//! demand what the launches of a log would come to under it.
 
 use std::{ffi::OsStr, path::PathBuf};
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,104 +10,117 @@ use crate::{
     commands::{
         doctor::{self, Examination, Finding},
         policy::{
+            candidate::{Candidate, TestResult, counted, with_lines},
+            from_log::FromLog,
             location::{path_of_system, read_candidate},
-            test,
         },
-        shared::{print, situation::Situation},
+        shared::{brought_accounts::KnownAccounts, print, situation::Situation},
     },
     diagnostic::Diagnostic,
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
     output::{json, stream},
-    policy::{Faults, Policy, Proposal},
-    rehearsal::{Rehearsal, rehearse},
+    policy::{Policy, Proposal},
 };
 
 /// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
 pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
-    let (loaded, host) = match &arguments.in_place {
-        _ if arguments.files.is_empty() => on_this_host(Examination::begin(arguments.policy.policy.clone())?),
-        None => (Situation::of_this_process()?.load_files(&arguments.files), Vec::new()),
-        Some(name) => on_this_host(in_place(&arguments.files, name)?),
-    };
-    let policy = match loaded {
-        Ok(policy) if policy.is_empty() => {
-            return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
-                "It would stand in {}, or be given with --policy FILE.",
-                crate::policy::SYSTEM_POLICY
-            )));
+    let situation = Situation::of_this_process()?;
+    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+    let (candidate, host) = gather(arguments, situation, &accounts)?;
+    let policy = candidate.policy().ok();
+    if policy.is_some_and(Policy::is_empty) {
+        return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
+            "It would stand in {}, or be given with --policy FILE.",
+            crate::policy::SYSTEM_POLICY
+        )));
+    }
+    let from_log = match policy {
+        Some(policy) if !arguments.from.is_empty() => {
+            Some(FromLog::play(policy, &arguments.from, &accounts)?)
         }
-        loaded => loaded,
-    };
-    let failed: Vec<Rehearsal<'_>> = match &policy {
-        Ok(policy) => {
-            rehearse(policy, Timestamp::now()).into_iter().filter(|rehearsal| !rehearsal.passed).collect()
-        }
-        Err(_) => Vec::new(),
+        _ => None,
     };
     if arguments.json {
-        print(&to_json(&policy, &host, &failed))?;
+        print(&to_json(&candidate, &host, from_log.as_ref()))?;
     } else {
-        complain(&policy, &host, &failed);
+        show(&candidate, &host, from_log.as_ref())?;
     }
-    let has_no_warning = |policy: Policy| policy.warnings().is_empty() && host.is_empty();
-    let is_fine = failed.is_empty() && policy.is_ok_and(|policy| !arguments.strict || has_no_warning(policy));
+    let is_fine = candidate.is_sound()
+        && from_log.as_ref().is_none_or(FromLog::has_passed)
+        && (!arguments.strict || candidate.warnings().is_empty() && host.is_empty());
     Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Failure } as u8)
 }
 
-fn on_this_host(examination: Examination) -> (Result<Policy, Faults>, Vec<Finding>) {
+/// The policy that is checked, with what is wrong with it on this host.
+fn gather(
+    arguments: &CheckArguments,
+    situation: Situation,
+    accounts: &KnownAccounts,
+) -> Result<(Candidate, Vec<Finding>), Error> {
+    let examination = match &arguments.in_place {
+        _ if arguments.files.is_empty() => Examination::begin(arguments.policy.policy.clone())?,
+        Some(name) => in_place(&arguments.files, name, situation)?,
+        None => {
+            let policy = Policy::check_files(&arguments.files, situation.credentials.uid, accounts);
+            return Ok((Candidate::as_it_is(policy), Vec::new()));
+        }
+    };
     let host = doctor::concerning_policy(&examination);
-    (examination.policy, host)
+    Ok((Candidate::as_it_is(examination.policy), host))
 }
 
 /// The system's policy with a file as it would be under this name.
-fn in_place(files: &[PathBuf], name: &OsStr) -> Result<Examination, Error> {
+fn in_place(files: &[PathBuf], name: &OsStr, situation: Situation) -> Result<Examination, Error> {
     let [file] = files else {
         return Err(Error::new(ExitStatus::Usage, "--as is for one file"));
     };
     let path = path_of_system(name, "--as")?;
-    let situation = Situation::of_this_process()?;
     let text = Some(read_candidate(file, &situation)?);
     Ok(Examination::of_proposal(situation, Proposal { path, text }))
 }
 
-fn complain(policy: &Result<Policy, Faults>, host: &[Finding], failed: &[Rehearsal<'_>]) {
-    match policy {
-        Err(faults) => {
-            let shown: Vec<String> = faults.iter().map(with_lines).collect();
-            stream::complain(&format!("{}\n{}", shown.join("\n\n"), count(faults.count(), "fault")));
-        }
-        Ok(policy) => {
-            let of_policy = policy.warnings().iter().map(with_lines);
-            let shown: Vec<String> = of_policy.chain(host.iter().map(of_host)).collect();
-            if !shown.is_empty() {
-                stream::complain(&format!("{}\n{}", shown.join("\n\n"), count(shown.len(), "warning")));
-            }
-            if !failed.is_empty() {
-                let shown: Vec<String> =
-                    failed.iter().map(|rehearsal| test::describe(policy, rehearsal)).collect();
-                stream::complain(&format!("{}\n{}", shown.join("\n"), count(failed.len(), "failed test")));
-            }
-        }
+fn show(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> Result<(), Error> {
+    let of_policy = candidate.warnings().iter().map(with_lines);
+    let of_host = host.iter().filter(|_| candidate.policy().is_ok()).map(of_host);
+    let warnings: Vec<String> = of_policy.chain(of_host).collect();
+    complain(&candidate.faults().map(with_lines).collect::<Vec<_>>(), "fault");
+    complain(&warnings, "warning");
+    let (tests, failed) = (candidate.tests().len(), candidate.failed_tests().collect::<Vec<_>>());
+    if !failed.is_empty() {
+        stream::complain(&failed.join("\n"));
+        stream::complain(&format!("rungate: {} of {} failed", failed.len(), counted(tests, "test")));
+    }
+    match from_log {
+        Some(from_log) if from_log.has_passed() => drop(print(&from_log.to_text())?),
+        Some(from_log) => stream::complain(from_log.to_text().trim_end()),
+        None => {}
+    }
+    if tests > 0 && failed.is_empty() {
+        print(&format!("{} passed\n", counted(tests, "test")))?;
+    }
+    Ok(())
+}
+
+/// Says what is wrong, and how much of it there is.
+fn complain(parts: &[String], what: &str) {
+    if !parts.is_empty() {
+        stream::complain(&format!("{}\nrungate: {}", parts.join("\n\n"), counted(parts.len(), what)));
     }
 }
 
-fn to_json(policy: &Result<Policy, Faults>, host: &[Finding], failed: &[Rehearsal<'_>]) -> String {
-    let faults: Vec<Value> = policy.as_ref().err().into_iter().flatten().map(said).collect();
-    let warnings: Vec<Value> =
-        policy.as_ref().map(Policy::warnings).unwrap_or_default().iter().map(said).collect();
-    let host: Vec<Value> = host
+fn to_json(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> String {
+    let host = host
         .iter()
-        .map(|finding| json!({ "code": finding.code, "message": finding.text, "mend": finding.mend }))
-        .collect();
-    let failed: Vec<Value> = failed.iter().map(test::to_json).collect();
-    json::render(&json!({ "faults": faults, "warnings": warnings, "host": host, "failed_tests": failed }))
-}
-
-/// A fault or a warning with its lines.
-fn with_lines(diagnostic: &Diagnostic) -> String {
-    diagnostic.to_string().trim_end().to_owned()
+        .map(|finding| json!({ "code": finding.code, "message": finding.text, "mend": finding.mend }));
+    json::render(&json!({
+        "faults": candidate.faults().map(said).collect::<Vec<_>>(),
+        "warnings": candidate.warnings().iter().map(said).collect::<Vec<_>>(),
+        "host": host.collect::<Vec<_>>(),
+        "tests": candidate.tests().iter().map(TestResult::to_json).collect::<Vec<_>>(),
+        "from": from_log.map(FromLog::to_json),
+    }))
 }
 
 /// What is wrong on this host, with what mends it.
@@ -126,9 +139,4 @@ fn said(diagnostic: &Diagnostic) -> Value {
         "code": diagnostic.code,
         "message": diagnostic.message,
     })
-}
-
-fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("rungate: {number} {what}{plural}")
 }

@@ -6,8 +6,6 @@ use std::{
     path::Path,
 };
 
-use serde_json::json;
-
 use crate::{
     cli::DiffArguments,
     commands::{
@@ -16,7 +14,6 @@ use crate::{
     },
     error::Error,
     exit_status::ExitStatus,
-    output::json,
     policy::{Difference, Policy},
     sys::failure::errno_of,
 };
@@ -26,7 +23,7 @@ const STANDARD_INPUT: &str = "-";
 
 /// Prints what differs; the status says whether anything does, as that of diff(1).
 pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Error> {
-    let DiffArguments { old, new, json } = arguments;
+    let DiffArguments { old, new } = arguments;
     if [old, new].iter().all(|path| path.as_os_str() == STANDARD_INPUT) {
         let text = "standard input can be one of the two policies, and not both";
         return Err(Error::new(ExitStatus::Usage, text));
@@ -34,11 +31,7 @@ pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Error> {
     let situation = Situation::of_this_process()?;
     let (old, new) = (read(old, &situation)?, read(new, &situation)?);
     let difference = Difference::between(&old, &new);
-    if *json {
-        print(&json::render(&json!({ "changes": changes::to_json(&difference) })))?;
-    } else {
-        print(&changes::describe(&difference))?;
-    }
+    print(&changes::describe(&difference))?;
     Ok(if difference.is_empty() { ExitStatus::Success } else { ExitStatus::Failure } as u8)
 }
 

@@ -1,13 +1,15 @@
-//! `rungate policy test --from LOG`: what happened is what is expected of the policy. A launch that started
+//! `rungate policy check --from LOG`: what happened is what is expected of the policy. A launch that started
 //! has to start again, at once or after a wait. One that was refused and would start now is told, and is no
 //! failure: most changes are made for that.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::PathBuf,
+};
 
 use serde_json::{Value, json};
 
 use crate::{
-    cli::TestArguments,
     commands::{
         shared::{brought_accounts::KnownAccounts, situation::Situation},
         simulate,
@@ -43,15 +45,10 @@ pub(super) struct FromLog {
 
 impl FromLog {
     /// Plays the launches of logs under the policy.
-    pub(super) fn play(
-        situation: &Situation,
-        policy: &Policy,
-        arguments: &TestArguments,
-    ) -> Result<Self, Error> {
-        let traffic = simulate::traffic_of(situation, policy, &arguments.from)?;
-        let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
-        let trial =
-            Trial { traffic: &traffic, accounts: &accounts, terms: Terms::default(), cpus: 1, seed: 1 };
+    pub(super) fn play(policy: &Policy, logs: &[PathBuf], accounts: &KnownAccounts) -> Result<Self, Error> {
+        let situation = Situation::of_this_process()?;
+        let traffic = simulate::traffic_of(&situation, policy, logs)?;
+        let trial = Trial { traffic: &traffic, accounts, terms: Terms::default(), cpus: 1, seed: 1 };
         let undecided: HashSet<usize> = trial.undecided(policy).into_iter().collect();
         let mut changes: BTreeMap<(u32, Fate, Fate), u64> = BTreeMap::new();
         trial.play(policy, 0, &mut |launch, outcome| {

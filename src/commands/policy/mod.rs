@@ -1,4 +1,6 @@
-//! `rungate policy`: what can be known of the policy itself, and done about it.
+//! `rungate policy`: shows and changes the policy itself. `check`, `edit` and `install` share one pipeline:
+//! they gather the files (`location`, `target`), check and test them (`candidate`), compare them with the
+//! policy in force (`changes`), ask (`question`), and put them in place (`step`).
 
 mod candidate;
 mod changes;
@@ -8,10 +10,12 @@ mod edit;
 mod from_log;
 mod install;
 mod location;
+mod order;
 mod question;
+mod removal;
 mod show;
+mod step;
 mod target;
-mod test;
 
 use crate::{cli::PolicyAction, commands::shared::print, error::Error, output::json, policy};
 
@@ -24,6 +28,5 @@ pub(super) fn run(arguments: &PolicyAction) -> Result<u8, Error> {
         PolicyAction::Install(arguments) => install::run(arguments),
         PolicyAction::Schema => print(&json::render(&policy::schema())),
         PolicyAction::Show(arguments) => show::run(arguments),
-        PolicyAction::Test(arguments) => test::run(arguments),
     }
 }

@@ -2,16 +2,13 @@
 //! the same. Where the caller adds to the system's, each layer is a policy of its own, under a line that says
 //! whose it is.
 
-use serde_json::{Value, json};
-
 use crate::{
     cli::ShowArguments,
     commands::shared::{print, situation::Situation},
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    output::json,
-    policy::{Delegation, Layer, LayerKind, Policy, SYSTEM_POLICY},
+    policy::{Layer, LayerKind, SYSTEM_POLICY},
 };
 
 /// Prints the policy in force for the caller.
@@ -21,7 +18,6 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<u8, Error> {
     match layers.as_slice() {
         [] => Err(Error::new(ExitStatus::Policy, "there is no policy to show")
             .advise(format!("It would stand in {SYSTEM_POLICY}, or be given with --policy FILE."))),
-        layers if arguments.json => print(&to_json(layers, &policy)),
         [(_, only)] => print(only),
         several => {
             let parts = several.iter().zip(policy.layers());
@@ -41,21 +37,4 @@ fn whose(layer: &Layer) -> String {
         (LayerKind::Given, _) => "The policy that was given, added to it".into(),
         (LayerKind::Own, _) => "Your own policy, added to it".into(),
     }
-}
-
-/// Each layer as the same tables in JSON, where the policy is TOML.
-fn to_json(layers: &[(LayerKind, String)], policy: &Policy) -> String {
-    let layer = |((kind, text), layer): (&(LayerKind, String), &Layer)| {
-        let kind = match kind {
-            LayerKind::System => "system",
-            LayerKind::Delegated => "delegated",
-            LayerKind::Given => "given",
-            LayerKind::Own => "own",
-        };
-        // What was printed as a policy reads back as one.
-        let policy: Option<Value> = toml::from_str(text).ok();
-        let file = layer.delegation().map(Delegation::file);
-        json!({ "layer": kind, "file": file, "policy": policy })
-    };
-    json::render(&Value::Array(layers.iter().zip(policy.layers()).map(layer).collect()))
 }

@@ -99,14 +99,8 @@ pub(super) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
         return print(&answer(&parts.join("\n")));
     };
     let figures: Vec<_> = uses.into_iter().chain(details).collect();
-    let page = Page {
-        title: &arguments.title,
-        subtitle: &subtitle,
-        answer: &table,
-        programs: &programs,
-        doubts: &doubts,
-        figures: &figures,
-    };
+    let page =
+        Page { subtitle: &subtitle, answer: &table, programs: &programs, doubts: &doubts, figures: &figures };
     let html = page.to_html();
     if output == Path::new("-") {
         return print(&html);

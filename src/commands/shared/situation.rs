@@ -113,13 +113,6 @@ impl Situation {
         read.map_err(|faults| refusals::faulty(self.credentials.uid, &faults, &words))
     }
 
-    /// The same, with nothing left out.
-    pub(in crate::commands) fn load_whole(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
-        let words = policy_option(named.as_deref());
-        let read = Policy::load(&self.sources(named));
-        read.map_err(|faults| refusals::faulty(self.credentials.uid, &faults, &words))
-    }
-
     /// The files that were named, as if they were the system's. Messages name them as they were typed.
     pub(in crate::commands) fn load_files(&self, files: &[PathBuf]) -> Result<Policy, Faults> {
         Policy::check_files(files, self.credentials.uid, &SystemNames)

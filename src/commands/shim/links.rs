@@ -56,7 +56,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<u8, Error> {
 
 /// Removes links.
 pub(super) fn remove(arguments: &RemoveArguments) -> Result<u8, Error> {
-    let RemoveArguments { directory, names, dry_run } = arguments;
+    let RemoveArguments { directory, names } = arguments;
     let situation = Situation::of_this_process()?;
     let shims = open(&situation, directory)?;
     let names = match names.as_slice() {
@@ -78,11 +78,6 @@ pub(super) fn remove(arguments: &RemoveArguments) -> Result<u8, Error> {
         }
     }
     refuse("removed", &in_the_way, "To see what there is: rungate shim list")?;
-    if *dry_run {
-        return print(
-            &there.iter().map(|name| format!("{}\n", visible(shims.link(name)))).collect::<String>(),
-        );
-    }
     shims.remove(&there).map_err(|error| failed(&error))?;
     Ok(ExitStatus::Success as u8)
 }

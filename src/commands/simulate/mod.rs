@@ -63,8 +63,7 @@ pub(super) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
         wait: arguments.wait.as_deref().map(wait).transpose()?,
     };
     let traffic = traffic(&situation, &policy, arguments)?;
-    let trial =
-        Trial { traffic: &traffic, accounts: &accounts, terms, cpus: arguments.cpus, seed: arguments.seed };
+    let trial = Trial { traffic: &traffic, accounts: &accounts, terms, cpus: arguments.cpus, seed: 1 };
     let material = Material { arguments, traffic: &traffic, accounts: &accounts, policy: &policy };
     let undecided = if sweep.is_some() { Vec::new() } else { trial.undecided(&policy) };
     if !undecided.is_empty() {
@@ -130,7 +129,7 @@ fn wait(text: &str) -> Result<Wait, Error> {
 
 fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments) -> Result<Traffic, Error> {
     let tables = joiner::Reading { is_by_host: arguments.each_host, single: single_tables(policy) };
-    let reading = Reading { looks: policy.looks(), tables, seed: arguments.seed, most: None };
+    let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
     let recording = Recording::new(reading, policy.hours());
     let traffic = read(situation, &arguments.files, &arguments.span, recording)?;
     if traffic.launches.is_empty() {

@@ -13,6 +13,9 @@ use crate::{
     statistics::{cell::Cell, distribution::Distribution, fate::Fate, usage::Ends},
 };
 
+/// How many users, groups and commands are listed.
+const MOST: usize = 10;
+
 /// How many single launches are shown that went otherwise.
 const EXAMPLES: usize = 5;
 
@@ -134,7 +137,7 @@ fn changes(material: &Material<'_>, compared: &Compared, draws: &[Tally]) -> Str
         let all = those.len();
         let mut shown: Vec<String> = those
             .iter()
-            .take(material.arguments.top.min(5))
+            .take(5)
             .map(|(number, name)| format!("{} {}", visible(*name), count(*number)))
             .collect();
         if all > shown.len() {
@@ -153,7 +156,7 @@ fn changes(material: &Material<'_>, compared: &Compared, draws: &[Tally]) -> Str
     for (launch, outcome) in &compared.examples {
         text.push_str(&example(material, *launch, *outcome));
     }
-    text.push_str(&drawn(material, draws));
+    text.push_str(&drawn(draws));
     text
 }
 
@@ -172,17 +175,16 @@ fn example(material: &Material<'_>, launch: usize, outcome: Outcome) -> String {
 }
 
 /// What was drawn, and how much it matters.
-fn drawn(material: &Material<'_>, draws: &[Tally]) -> String {
+fn drawn(draws: &[Tally]) -> String {
     let Some(now) = draws.first().filter(|now| now.drawn > 0) else { return String::new() };
     let refused = draws.iter().map(|draw| draw.all.refused);
     let (least, most) = (refused.clone().min().unwrap_or(0), refused.max().unwrap_or(0));
     let waits = draws.iter().map(|draw| draw.waits.percentile(95.0));
     let (shortest, longest) = (waits.clone().min().unwrap_or(0), waits.max().unwrap_or(0));
     format!(
-        "{} ran not in the log: each lasts as long as one of the same user and command did (seed {}).\nIn {} draws {} to {} \
+        "{} ran not in the log: each lasts as long as one of the same user and command did.\nIn {} draws {} to {} \
          are refused, and 95% wait no longer than {} to {}.\n",
         count(now.drawn),
-        material.arguments.seed,
         draws.len(),
         count(least),
         count(most),
@@ -249,11 +251,11 @@ fn rules(material: &Material<'_>, now: &Tally) -> String {
 fn lines(material: &Material<'_>, now: &Tally, title: &str, by: By) -> String {
     let lines = material.lines(by, now);
     let mut table = table_of_cells(title);
-    for Line { name, then, now } in lines.iter().take(material.arguments.top) {
+    for Line { name, then, now } in lines.iter().take(MOST) {
         table.row(cells(visible(name), then, now));
     }
-    let left = lines.len().saturating_sub(material.arguments.top);
-    let rest = if left > 0 { format!(" ... {} more (--top)\n", count(left as u64)) } else { String::new() };
+    let left = lines.len().saturating_sub(MOST);
+    let rest = if left > 0 { format!(" ... {} more (--json)\n", count(left as u64)) } else { String::new() };
     if lines.is_empty() { rest } else { table.render() + &rest }
 }
 

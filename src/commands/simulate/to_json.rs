@@ -14,6 +14,9 @@ use crate::{
     statistics::{cell::Cell, distribution::Distribution, usage::Ends},
 };
 
+/// How many users, groups and commands there are at most.
+const MOST: usize = 200;
+
 /// All of it.
 pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
     let Some(now) = draws.first() else { return Value::Null };
@@ -27,7 +30,6 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
         "users": lines(material, By::User, now),
         "groups": lines(material, By::Group, now),
         "commands": lines(material, By::Command, now),
-        "seed": material.arguments.seed,
         "draws": draws.iter().map(draw).collect::<Vec<_>>(),
         "ends": ends(traffic),
         "untold": traffic.untold,
@@ -85,7 +87,7 @@ fn lines(material: &Material<'_>, by: By, now: &Tally) -> Value {
     let lines = material.lines(by, now);
     lines
         .into_iter()
-        .take(material.arguments.top)
+        .take(MOST)
         .map(|line| json!({ "name": line.name, "then": cell(&line.then), "now": cell(&line.now) }))
         .collect()
 }

@@ -1,5 +1,5 @@
-//! A policy as it would be with new texts in some of its files: whether it may be put in place, and what
-//! would be different.
+//! A policy that is judged: as it is, or as it would be with new texts in some of its files. Whether it is
+//! sound, how its tests went, and what would be different.
 
 mod forgotten;
 mod present;
@@ -7,54 +7,111 @@ mod present;
 use std::{cell::OnceCell, fmt::Write as _};
 
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use self::present::Present;
 use crate::{
+    cli::ConsentOptions,
     commands::{
-        policy::{changes, test},
-        shared::{names::SystemNames, situation::Situation},
+        policy::{changes, step::Step},
+        shared::{names::SystemNames, print, situation::Situation},
     },
     diagnostic::Diagnostic,
+    error::Error,
+    escape::visible,
+    output::stream,
     policy::{Difference, Faults, Policy, Proposal, Sources},
-    rehearsal::rehearse,
+    rehearsal::{Rehearsal, rehearse},
 };
 
-/// The new texts, and the policy in which they would stand.
+/// A policy with what is to be judged of it.
 pub(super) struct Candidate {
     proposals: Vec<Proposal>,
+    /// What it would replace.
     old: Result<Policy, Faults>,
     new: Result<Policy, Faults>,
-    failed_tests: OnceCell<Vec<String>>,
+    tests: OnceCell<Vec<TestResult>>,
+}
+
+/// What people are shown of a candidate before it is put in place.
+pub(super) struct Review {
+    /// Why it may not be put in place, in a few words.
+    pub(super) obstacle: Option<String>,
+    /// Whether held slots would not be counted any more.
+    pub(super) forgets: bool,
+}
+
+impl Review {
+    /// Whether it goes in without a question.
+    pub(super) fn is_agreed(&self, consent: ConsentOptions) -> bool {
+        let ConsentOptions { yes, allow_uncounted } = consent;
+        self.obstacle.is_none() && yes && (allow_uncounted || !self.forgets)
+    }
 }
 
 impl Candidate {
-    /// Reads the policy as it is and as it would be.
-    pub(super) fn new(sources: &Sources, proposals: Vec<Proposal>) -> Self {
+    /// A policy that replaces nothing.
+    pub(super) fn as_it_is(policy: Result<Policy, Faults>) -> Self {
+        Self { proposals: Vec::new(), old: Ok(Policy::default()), new: policy, tests: OnceCell::new() }
+    }
+
+    /// The policy as it would be after these steps.
+    pub(super) fn after(steps: &[Step], sources: &Sources) -> Self {
+        let proposals: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
         let old = Policy::propose(sources, &[], Some(&SystemNames));
         let new = Policy::propose(sources, &proposals, Some(&SystemNames));
-        Self { proposals, old, new, failed_tests: OnceCell::new() }
+        Self { proposals, old, new, tests: OnceCell::new() }
+    }
+
+    /// The new texts.
+    pub(super) fn proposals(&self) -> &[Proposal] {
+        &self.proposals
+    }
+
+    /// The policy, or its faults.
+    pub(super) fn policy(&self) -> Result<&Policy, &Faults> {
+        self.new.as_ref()
+    }
+
+    /// Its faults.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.new.as_ref().err().into_iter().flatten()
+    }
+
+    /// Its warnings, where it has no faults.
+    pub(super) fn warnings(&self) -> &[Diagnostic] {
+        self.new.as_ref().map(Policy::warnings).unwrap_or_default()
+    }
+
+    /// How each of its tests went, where it has no faults.
+    pub(super) fn tests(&self) -> &[TestResult] {
+        self.tests.get_or_init(|| {
+            let play = |policy| rehearse(policy, Timestamp::now());
+            let result = |policy, played: &Rehearsal<'_>| TestResult::of(policy, played);
+            let policy = self.new.as_ref().ok();
+            policy.map_or(Vec::new(), |policy| {
+                play(policy).iter().map(|played| result(policy, played)).collect()
+            })
+        })
+    }
+
+    /// The tests that failed, in lines for people.
+    pub(super) fn failed_tests(&self) -> impl Iterator<Item = &str> {
+        self.tests().iter().filter_map(|test| test.failure.as_deref())
     }
 
     /// Whether it may be put in place: it has neither a fault nor a failed test. Faults of other files that
     /// are there already are no reason against it, for else two files with faults could never be mended one
     /// after the other.
     pub(super) fn is_sound(&self) -> bool {
-        match &self.new {
-            Ok(_) => self.failed_tests().is_empty(),
-            Err(faults) => faults.iter().all(|fault| self.was_there(fault)),
-        }
+        self.obstacle().is_none()
     }
 
     /// Why it may not.
-    pub(super) fn why_not(&self) -> String {
-        let count = |number: usize, what: &str| match number {
-            1 => format!("1 {what}"),
-            number => format!("{number} {what}s"),
-        };
-        match &self.new {
-            Ok(_) => count(self.failed_tests().len(), "failed test"),
-            Err(faults) => count(faults.iter().filter(|fault| !self.was_there(fault)).count(), "fault"),
-        }
+    fn obstacle(&self) -> Option<String> {
+        let faults = self.faults().filter(|fault| !self.was_there(fault)).count();
+        let what = [(faults, "fault"), (self.failed_tests().count(), "failed test")];
+        what.into_iter().find(|(number, _)| *number > 0).map(|(number, what)| counted(number, what))
     }
 
     fn was_there(&self, fault: &Diagnostic) -> bool {
@@ -62,48 +119,40 @@ impl Candidate {
         !is_proposed && self.old.as_ref().is_err_and(|old| old.iter().any(|old| is_same(old, fault)))
     }
 
-    fn failed_tests(&self) -> &[String] {
-        self.failed_tests.get_or_init(|| match &self.new {
-            Ok(new) => {
-                let rehearsals = rehearse(new, Timestamp::now());
-                let failed = rehearsals.iter().filter(|rehearsal| !rehearsal.passed);
-                failed.map(|rehearsal| test::describe(new, rehearsal)).collect()
-            }
-            Err(_) => Vec::new(),
-        })
-    }
-
     /// Where the first fault is, for editors that can be sent to a line.
     pub(super) fn first_line(&self) -> Option<usize> {
-        let faults = self.new.as_ref().err()?;
         let of_ours = |fault: &&Diagnostic| self.proposals.iter().any(|ours| ours.path == fault.path);
-        faults.iter().find(of_ours)?.line_column().map(|(line, _)| line)
+        self.faults().find(of_ours)?.line_column().map(|(line, _)| line)
     }
 
-    /// What is wrong with it, or doubtful and was not so before, each with its line; nothing where nothing
-    /// is.
-    pub(super) fn complaints(&self) -> String {
-        let shown = |diagnostics: &mut dyn Iterator<Item = &Diagnostic>| {
-            diagnostics.map(|one| one.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
-        };
-        match &self.new {
-            Err(faults) => {
-                let remain =
-                    if self.is_sound() { "\nThese faults are there already, in other files." } else { "" };
-                format!("{}{remain}", shown(&mut faults.iter()))
-            }
-            Ok(new) => {
-                let known = self.old.as_ref().map_or(&[][..], Policy::warnings);
-                let is_new = |warning: &&Diagnostic| !known.iter().any(|known| is_same(known, warning));
-                let warnings = shown(&mut new.warnings().iter().filter(is_new));
-                let parts = [warnings].into_iter().chain(self.failed_tests().iter().cloned());
-                parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
-            }
+    /// Shows what is wrong with it and what would be different.
+    pub(super) fn review(&self, situation: &Situation) -> Result<Review, Error> {
+        let complaints = self.complaints();
+        if !complaints.is_empty() {
+            stream::complain(&complaints.join("\n"));
         }
+        print(&self.changes(situation))?;
+        let forgotten = match (&self.old, &self.new) {
+            (Ok(old), Ok(new)) => forgotten::describe(old, new, situation),
+            _ => String::new(),
+        };
+        print(&forgotten)?;
+        Ok(Review { obstacle: self.obstacle(), forgets: !forgotten.is_empty() })
+    }
+
+    /// What is wrong with it, or doubtful and was not so before, each with its line.
+    fn complaints(&self) -> Vec<String> {
+        let known = self.old.as_ref().map_or(&[][..], Policy::warnings);
+        let is_new = |warning: &&Diagnostic| !known.iter().any(|known| is_same(known, warning));
+        let warnings = self.warnings().iter().filter(is_new).map(with_lines);
+        let faults = self.faults().map(with_lines);
+        let remain = (self.new.is_err() && self.is_sound())
+            .then(|| "These faults are there already, in other files.".to_owned());
+        faults.chain(remain).chain(warnings).chain(self.failed_tests().map(str::to_owned)).collect()
     }
 
     /// What would be different: in the policy, and for those who run now.
-    pub(super) fn changes(&self, situation: &Situation) -> String {
+    fn changes(&self, situation: &Situation) -> String {
         let Ok(new) = &self.new else { return String::new() };
         let nothing = Policy::default();
         let old = self.old.as_ref().unwrap_or(&nothing);
@@ -114,14 +163,56 @@ impl Candidate {
         let _ = write!(text, "{}", Present::of(old, situation).refused_by(new, old));
         text
     }
+}
 
-    /// The holders that would not be counted any more, in lines for people; nothing where there are none.
-    pub(super) fn forgotten(&self, situation: &Situation) -> String {
-        match (&self.old, &self.new) {
-            (Ok(old), Ok(new)) => forgotten::describe(old, new, situation),
-            _ => String::new(),
-        }
+/// How one test went.
+pub(super) struct TestResult {
+    json: Value,
+    /// What was expected, what came out, and what became of every rule.
+    failure: Option<String>,
+}
+
+impl TestResult {
+    fn of(policy: &Policy, played: &Rehearsal<'_>) -> Self {
+        let Rehearsal { scenario, passed, expected, got, trace, beside } = played;
+        let failure = || {
+            let mut text = format!("{}: test \"{}\" failed", scenario.place, visible(&scenario.name));
+            let _ = write!(text, "\n  expected  {}\n  got       {}", visible(expected), visible(got));
+            for table in beside {
+                let _ = write!(text, "\n  use       {}: the launch does not ask for it", visible(table));
+            }
+            for entry in trace {
+                let rule = visible(entry.rule.shown_name());
+                let _ = write!(text, "\n  rule      {rule}: {}", entry.describe(policy));
+            }
+            text
+        };
+        let json = json!({
+            "name": scenario.name,
+            "path": visible(scenario.place.path()),
+            "line": scenario.place.line(),
+            "passed": passed,
+            "expected": expected,
+            "got": got,
+        });
+        Self { json, failure: (!passed).then(failure) }
     }
+
+    /// For scripts.
+    pub(super) fn to_json(&self) -> Value {
+        self.json.clone()
+    }
+}
+
+/// A fault or a warning with its lines.
+pub(super) fn with_lines(diagnostic: &Diagnostic) -> String {
+    diagnostic.to_string().trim_end().to_owned()
+}
+
+/// `1 fault`, `2 faults`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 /// Whether two are about the same, on whatever line.

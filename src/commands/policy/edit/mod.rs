@@ -5,12 +5,20 @@
 mod copy;
 mod editor;
 
+use std::rc::Rc;
+
 use self::{copy::EditedCopy, editor::Editor};
 use crate::{
-    cli::EditArguments,
+    cli::{ConsentOptions, EditArguments},
     commands::{
-        policy::{candidate::Candidate, location::Location, question, target::Target},
-        shared::{print, situation::Situation},
+        policy::{
+            candidate::Candidate,
+            location::Location,
+            question,
+            step::{self, Step},
+            target::Target,
+        },
+        shared::situation::Situation,
     },
     error::Error,
     escape::visible,
@@ -38,24 +46,21 @@ pub(super) fn run(arguments: &EditArguments) -> Result<u8, Error> {
     let editor = Editor::find(&situation)?;
     let mut lock = target.location.lock(&situation)?;
     // It may have been changed by whoever had the lock before.
-    let target = Target::of_path(target.path(), &situation)?;
+    let target = Rc::new(Target::of_path(target.path(), &situation)?);
     if let Some(left) = lock.left() {
         let left = visible(left);
         stream::complain(&format!("rungate: an earlier edit was cut off; what it had come to is in {left}"));
     }
     let copy = EditedCopy::of(&target, &situation)?;
-    let EditArguments { yes: is_agreed, allow_uncounted, .. } = *arguments;
-    Session { target, editor, copy, situation, is_agreed, allow_uncounted }.run(&mut lock)
+    Session { target, editor, copy, situation, consent: arguments.consent }.run(&mut lock)
 }
 
 struct Session {
-    target: Target,
+    target: Rc<Target>,
     editor: Editor,
     copy: EditedCopy,
     situation: Situation,
-    /// Whether whatever is sound is put in place without a question.
-    is_agreed: bool,
-    allow_uncounted: bool,
+    consent: ConsentOptions,
 }
 
 impl Session {
@@ -76,20 +81,13 @@ impl Session {
             if is_unchanged {
                 return Ok(self.leave_unchanged());
             }
-            let candidate =
-                Candidate::new(&self.target.location.sources, vec![self.target.proposal(text.clone())]);
+            let steps = [Step::Put(Rc::clone(&self.target), text)];
+            let candidate = Candidate::after(&steps, &self.target.location.sources);
             line = candidate.first_line();
             match self.ask(&candidate)? {
                 Next::EditAgain => {}
-                Next::PutInPlace if self.target.has_changed()? => {
-                    stream::complain(&format!(
-                        "rungate: {} was changed by somebody else meanwhile, and stays as it is now",
-                        visible(self.target.path())
-                    ));
-                    return Ok(self.keep());
-                }
                 Next::PutInPlace => {
-                    self.target.put(&text).map_err(|error| self.kept(error))?;
+                    step::make(&steps).map_err(|error| self.kept(error))?;
                     self.copy.remove();
                     return Ok(ExitStatus::Success as u8);
                 }
@@ -104,25 +102,18 @@ impl Session {
 
     /// Shows what is wrong and what would be different, and lets whoever is there choose.
     fn ask(&self, candidate: &Candidate) -> Result<Next, Error> {
-        let complaints = candidate.complaints();
-        if !complaints.is_empty() {
-            stream::complain(&complaints);
-        }
-        print(&candidate.changes(&self.situation))?;
-        let is_sound = candidate.is_sound();
-        let forgotten = candidate.forgotten(&self.situation);
-        print(&forgotten)?;
-        if self.is_agreed && is_sound && (self.allow_uncounted || forgotten.is_empty()) {
+        let review = candidate.review(&self.situation)?;
+        if review.is_agreed(self.consent) {
             return Ok(Next::PutInPlace);
         }
+        let is_sound = review.obstacle.is_none();
         if !question::is_there_anybody() {
-            let why = if is_sound && self.is_agreed {
-                format!("there is no terminal to ask on; {}", question::NOT_BY_YES)
-            } else if is_sound {
-                "there is no terminal to ask on; --yes puts it in place without a question".to_owned()
+            let how = if self.consent.yes {
+                question::NOT_BY_YES
             } else {
-                candidate.why_not()
+                "--yes puts it in place without a question"
             };
+            let why = review.obstacle.unwrap_or_else(|| format!("there is no terminal to ask on; {how}"));
             stream::complain(&format!("rungate: {} stays as it is: {why}", visible(self.target.path())));
             return Ok(Next::Keep);
         }
@@ -153,13 +144,12 @@ impl Session {
     }
 
     fn keep(&self) -> u8 {
-        stream::complain(&format!("What was edited is in {}", visible(self.copy.path())));
+        stream::complain(&format!("The edited text is in {}", visible(self.copy.path())));
         ExitStatus::Failure as u8
     }
 
     /// An error by which nothing that was edited is lost.
     fn kept(&self, error: Error) -> Error {
-        let (path, copy) = (visible(self.target.path()), visible(self.copy.path()));
-        error.advise(format!("{path} is as it was. What was edited is in {copy}"))
+        error.advise(format!("The edited text is in {}", visible(self.copy.path())))
     }
 }

@@ -2,6 +2,7 @@
 //! with the files that rotation made of it. Events of several hosts come in the order of their times.
 
 pub(in crate::commands) mod filter;
+mod follow;
 mod source;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(in crate::commands) use self::follow::follow;
 use self::{filter::Filter, source::Source};
 use super::situation::Situation;
 use crate::{

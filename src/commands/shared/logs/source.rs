@@ -109,6 +109,18 @@ impl Source {
         &self.name
     }
 
+    /// The file that is followed by its name; none of standard input and the journal.
+    pub(super) fn file(&self) -> Option<&Path> {
+        matches!(self.kind, Kind::File).then_some(&*self.name)
+    }
+
+    /// Has the journal go on for ever: from where the filter begins, or only with what is new.
+    pub(super) fn follow(&mut self, filter: &Filter) {
+        if let Kind::Journal(command, _) = &mut self.kind {
+            command.args(["--follow", if filter.since().is_some() { "--no-tail" } else { "--lines=0" }]);
+        }
+    }
+
     /// Whether rotation made it of a log: without it the rest can be read all the same.
     pub(super) fn is_rotated(&self) -> bool {
         self.is_rotated

@@ -1,11 +1,10 @@
 //! `rungate policy install`: files become those of the policy, checked before as `rungate policy edit` does,
 //! and put in place as a whole; drop-ins go in the same way.
 
-mod order;
-mod removal;
-mod step;
-
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 
 use crate::{
     cli::InstallPolicyArguments,
@@ -13,9 +12,10 @@ use crate::{
         doctor::word,
         policy::{
             candidate::Candidate,
-            install::{removal::Removal, step::Step},
             location::{Location, path_of_system, read_candidate},
-            question,
+            order, question,
+            removal::Removal,
+            step::{self, Step},
             target::Target,
         },
         shared::{print, situation::Situation},
@@ -24,7 +24,6 @@ use crate::{
     escape::visible,
     exit_status::ExitStatus,
     output::stream,
-    policy::Proposal,
     sys::{
         judged_directories::JudgedDirectories,
         regular_file::{self, Kind},
@@ -40,23 +39,16 @@ pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
     let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();
     let Some(first) = due.first() else { return Ok(ExitStatus::Success as u8) };
     let sources = &first.location().sources;
-    let proposals: Vec<Proposal> = due.iter().map(Step::proposal).collect();
-    let candidate = Candidate::new(sources, proposals.clone());
-    let complaints = candidate.complaints();
-    if !complaints.is_empty() {
-        stream::complain(&complaints);
-    }
-    print(&candidate.changes(&situation))?;
-    let forgotten = candidate.forgotten(&situation);
-    print(&forgotten)?;
-    if !candidate.is_sound() {
-        let refused = refuse(&format!("nothing was changed: {}", candidate.why_not()));
+    let candidate = Candidate::after(&due, sources);
+    let review = candidate.review(&situation)?;
+    if let Some(obstacle) = &review.obstacle {
+        let refused = refuse(&format!("nothing was changed: {obstacle}"));
         if let Some(other) = other_place(arguments, &due) {
             stream::complain(&other);
         }
         return Ok(refused);
     }
-    let Some(order) = order::find(sources, &proposals) else {
+    let Some(order) = order::find(sources, candidate.proposals()) else {
         return Ok(refuse(
             "nothing was changed: one file after the other, the policy would have faults in between",
         ));
@@ -65,11 +57,11 @@ pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
         print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
-    let is_agreed = arguments.yes && (arguments.allow_uncounted || forgotten.is_empty());
-    if !is_agreed && !is_wanted(&due, arguments.yes) {
+    if !review.is_agreed(arguments.consent) && !is_wanted(&due, arguments.consent.yes) {
         return Ok(refuse("nothing was changed"));
     }
-    make(&order.into_iter().map(|index| &due[index]).collect::<Vec<_>>())
+    step::make(order.into_iter().map(|index| &due[index]))?;
+    Ok(ExitStatus::Success as u8)
 }
 
 /// How to put a file in the other place, if its name alone chose this one.
@@ -114,24 +106,6 @@ fn to_do(steps: &[Step]) -> String {
     steps.iter().map(Step::to_do).collect::<Vec<String>>().join(" and ")
 }
 
-fn make(steps: &[&Step]) -> Result<u8, Error> {
-    for (index, step) in steps.iter().enumerate() {
-        let done = || match &steps[..index] {
-            [] => "Nothing was changed.".to_owned(),
-            done => {
-                let done: Vec<String> = done.iter().map(|step| step.done()).collect();
-                format!("Before that {}. The policy has no fault as it is.", done.join(" and "))
-            }
-        };
-        if step.has_changed()? {
-            let text = format!("{} was changed by somebody else meanwhile", visible(step.path()));
-            return Err(Error::new(ExitStatus::Failure, text).advise(done()));
-        }
-        step.make().map_err(|error| error.advise(done()))?;
-    }
-    Ok(ExitStatus::Success as u8)
-}
-
 /// What is to be done, file by file.
 fn steps(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Vec<Step>, Error> {
     let put = if arguments.files.is_empty() { Vec::new() } else { files(arguments, situation)? };
@@ -165,7 +139,7 @@ fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
         } else {
             Location::usual(situation)?
         };
-        Ok(Step::Put(Target::at(location)?, text))
+        Ok(Step::Put(Rc::new(Target::at(location)?), text))
     };
     sources.iter().map(installed).collect()
 }

@@ -1,18 +1,37 @@
 //! One step of an installation: a file that gets a text, or a drop-in that goes.
 
-use std::path::Path;
+use std::{path::Path, rc::Rc};
 
 use crate::{
-    commands::policy::{install::removal::Removal, location::Location, target::Target},
+    commands::policy::{location::Location, removal::Removal, target::Target},
     error::Error,
-    escape::Show,
+    escape::{Show, visible},
+    exit_status::ExitStatus,
     policy::{Proposal, Sources},
 };
+
+/// Makes the steps one after the other; the first that cannot be made is the last that is tried.
+pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), Error> {
+    let mut done: Vec<String> = Vec::new();
+    for step in steps {
+        let so_far = || match done.as_slice() {
+            [] => "Nothing was changed.".to_owned(),
+            done => format!("Before that {}. The policy has no fault as it is.", done.join(" and ")),
+        };
+        if step.has_changed()? {
+            let text = format!("{} was changed by somebody else meanwhile", visible(step.path()));
+            return Err(Error::new(ExitStatus::Failure, text).advise(so_far()));
+        }
+        step.make().map_err(|error| error.advise(so_far()))?;
+        done.push(step.done());
+    }
+    Ok(())
+}
 
 /// What is done with one file.
 pub(super) enum Step {
     /// It gets this text.
-    Put(Target, String),
+    Put(Rc<Target>, String),
     /// It goes.
     TakeAway(Removal),
 }
@@ -48,7 +67,7 @@ impl Step {
     }
 
     /// Whether somebody changed the file since it was looked at.
-    pub(super) fn has_changed(&self) -> Result<bool, Error> {
+    fn has_changed(&self) -> Result<bool, Error> {
         match self {
             Self::Put(target, _) => target.has_changed(),
             Self::TakeAway(removal) => Ok(removal.has_changed()),
@@ -56,7 +75,7 @@ impl Step {
     }
 
     /// Does it.
-    pub(super) fn make(&self) -> Result<(), Error> {
+    fn make(&self) -> Result<(), Error> {
         match self {
             Self::Put(target, text) => target.put(text),
             Self::TakeAway(removal) => removal.take_away(),
@@ -84,7 +103,7 @@ impl Step {
     }
 
     /// What to call it once it was made.
-    pub(super) fn done(&self) -> String {
+    fn done(&self) -> String {
         match self {
             Self::Put(..) => format!("{} was put in place", self.path().shown()),
             Self::TakeAway(_) => format!("{} was taken away", self.path().shown()),

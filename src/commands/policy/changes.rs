@@ -14,7 +14,7 @@ use crate::{
 const INDENT: &str = "    ";
 
 /// All of it, each line with its newline.
-pub(in crate::commands::policy) fn describe(difference: &Difference) -> String {
+pub(super) fn describe(difference: &Difference) -> String {
     difference.changes().iter().fold(String::new(), |mut text, change| {
         describe_one(change, &mut text);
         text

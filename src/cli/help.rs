@@ -1,0 +1,117 @@
+//! The help of rungate: its subcommands in groups, and the examples with which the help of each ends.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory};
+
+use crate::cli::CommandLine;
+
+/// What a group is called, its subcommands, and an example.
+type Group = (&'static str, &'static [&'static str], &'static str);
+
+/// All subcommands, in the order in which a person meets them.
+const GROUPS: [Group; 6] = [
+    ("Start programs", &["run", "explain", "exectimes"], "rungate run --wait 30m -- matlab -batch sim"),
+    ("Look", &["status", "list", "history", "metrics"], "rungate status --watch"),
+    ("Act", &["expire", "reset"], "rungate expire --dry-run"),
+    (
+        "Policy",
+        &["policy check", "policy edit", "policy install", "policy diff", "policy show", "policy schema"],
+        "rungate policy check --strict policy.toml",
+    ),
+    ("Plan", &["report", "simulate"], "rungate report --since 30d"),
+    ("Host", &["doctor", "init", "shim", "completions"], "rungate doctor"),
+];
+
+/// Two examples for each subcommand.
+const EXAMPLES: [(&str, [&str; 2]); 25] = [
+    ("run", ["rungate run --wait 30m -- matlab -batch sim", "rungate run --limit 2 -- make all"]),
+    ("explain", ["rungate explain -- matlab", "rungate explain --user ann --at 14:02 -- matlab"]),
+    (
+        "exectimes",
+        ["rungate exectimes /run/lock/matlab 4 matlab -batch sim", "rungate exectimes /run/lock/matlab list"],
+    ),
+    ("status", ["rungate status --watch", "rungate status --json matlab"]),
+    ("list", ["rungate list", "rungate list --json matlab"]),
+    (
+        "history",
+        ["rungate history --since yesterday --user ann", "rungate history --follow --repository matlab"],
+    ),
+    ("metrics", ["rungate metrics", "rungate metrics --output rungate.prom"]),
+    ("expire", ["rungate expire --dry-run", "rungate expire matlab"]),
+    ("reset", ["rungate reset matlab", "rungate reset /run/rungate/matlab.lock"]),
+    ("policy", ["rungate policy check --strict policy.toml", "rungate policy edit"]),
+    (
+        "policy check",
+        ["rungate policy check --strict policy.toml", "rungate policy check --from log.jsonl next.toml"],
+    ),
+    (
+        "policy diff",
+        ["rungate policy diff /etc/rungate next.toml", "rungate policy diff - next.toml < old.toml"],
+    ),
+    ("policy edit", ["rungate policy edit", "EDITOR=nano rungate policy edit --yes"]),
+    (
+        "policy install",
+        [
+            "rungate policy install --dry-run policy.toml",
+            "rungate policy install --name 20-cad.toml --yes cad.toml",
+        ],
+    ),
+    ("policy schema", ["rungate policy schema > policy.schema.json", "rungate policy schema | less"]),
+    ("policy show", ["rungate policy show", "rungate policy show --policy policy.toml"]),
+    ("report", ["rungate report --since 30d", "rungate report --html use.html ws1.jsonl ws2.jsonl"]),
+    (
+        "simulate",
+        [
+            "rungate simulate next.toml log.jsonl",
+            "rungate simulate --limit matlab=8..16 policy.toml log.jsonl",
+        ],
+    ),
+    ("shim", ["rungate shim install /usr/local/bin matlab", "rungate shim list"]),
+    (
+        "shim install",
+        ["rungate shim install /usr/local/bin matlab", "rungate shim install --dry-run /usr/local/bin"],
+    ),
+    ("shim list", ["rungate shim list", "rungate shim list --json /usr/local/bin"]),
+    ("shim remove", ["rungate shim remove /usr/local/bin matlab", "rungate shim remove /usr/local/bin"]),
+    ("init", ["rungate init --limit 2 matlab", "rungate init --dry-run --repositories"]),
+    ("doctor", ["rungate doctor", "rungate doctor --strict policy shims"]),
+    (
+        "completions",
+        ["rungate completions fish | source", "rungate completions bash > /etc/bash_completion.d/rungate"],
+    ),
+];
+
+/// How the help of rungate itself is laid out.
+const BEGIN: &str = "{about}\n\n{usage-heading} {usage}\n";
+const END: &str = "Options:\n{options}\n\n\
+    Help on a command: rungate COMMAND --help\n\
+    Manuals: man 1 rungate, man 5 rungate-policy, man 7 rungate-recipes\n";
+
+/// The command line with its help. To read arguments, `CommandLine` alone is enough.
+pub fn command() -> Command {
+    let command = with_examples(CommandLine::command(), "");
+    let mut text = BEGIN.to_owned();
+    for (title, names, example) in GROUPS {
+        let _ = write!(text, "\n{title}:\n");
+        for path in names {
+            let found = path.split(' ').try_fold(&command, |above, name| above.find_subcommand(name));
+            let about = found.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {path:14} {about}");
+        }
+        let _ = writeln!(text, "    $ {example}");
+    }
+    command.help_template(text + "\n" + END)
+}
+
+fn with_examples(command: Command, path: &str) -> Command {
+    let found = EXAMPLES.iter().find(|(known, _)| *known == path);
+    let command = match found {
+        Some((_, [one, other])) => command.after_help(format!("Examples:\n  {one}\n  {other}")),
+        None => command,
+    };
+    command.mut_subcommands(|inner| {
+        let path = format!("{path} {}", inner.get_name());
+        with_examples(inner, path.trim_start())
+    })
+}
