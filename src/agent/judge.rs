@@ -289,7 +289,7 @@ impl Judge {
     fn judge(&self, names: &dyn Names, case: &Case) -> Outcome {
         let groups = case.groups.clone().map_or_else(|| groups_of_user(case.uid), Ok);
         let groups = groups.map_err(look_up_failed)?;
-        let policy = self.policy().map_err(|faults| Box::new(Answer::Faulty(faults)))?;
+        let policy = self.policy().map_err(|faults| Box::new(Answer::Faulty((faults, true))))?;
         judge_by(&policy, names, &case.take, (case.uid, &groups), MOST_EFFORT).unwrap_or_else(|rule| {
             Err(Box::new(Answer::Failed(format!(
                 "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask whose file it is for fewer patterns"
@@ -341,7 +341,8 @@ fn judge_by(
         names,
     };
     if let Some(faults) = policy.faults_for(&request) {
-        return Ok(Err(Box::new(Answer::Faulty(faults.to_string().trim_end().to_owned()))));
+        // A fault in a delegated file: others go on, and it may not stand in their way.
+        return Ok(Err(Box::new(Answer::Faulty((faults.to_string().trim_end().to_owned(), false)))));
     }
     let decision = decide_within(policy, &request, most)
         .map_err(|rule| format!("{} ({})", rule.title(), rule.place()))?;

@@ -15,7 +15,7 @@ use super::{
     AWAY,
     eviction::{Eviction, RunningEviction},
     judge::{Case, Outcome, shortened},
-    ledger::state::{SavedLine, SavedNumber, SavedPlace},
+    ledger::state::{SavedLine, SavedNumber, SavedPlace, in_millis},
     request::AcquireRequest,
     server::{Caller, Load},
     site::notices::given::GivenNotice,
@@ -73,6 +73,9 @@ enum Stage {
     Deciding,
     /// It stands in line for this.
     Queued(AcquireRequest),
+    /// It stands in line while the policy has faults, and is judged again when it says something, or when its
+    /// turn has come.
+    Shut,
     /// The site has to prove what it got, or it is looked again soon.
     Proving,
     /// It does not stand in line for this: others are ended for it.
@@ -203,7 +206,7 @@ impl Session {
     pub(super) fn on(&mut self, event: Event) {
         self.stage = match (event, mem::take(&mut self.stage)) {
             (Event::Asks(take, unused), _) => self.asks(take, unused),
-            (Event::Recovered(file, saved, line), stage) => {
+            (Event::Recovered(file, saved, mut line), stage) => {
                 line.set_away(false);
                 self.place.line = line;
                 self.place.written = Some((file, saved));
@@ -217,7 +220,7 @@ impl Session {
                 }
                 self.is_judged_again()
             }
-            (Event::Stale, _) => self.is_judged_again(),
+            (Event::Stale, _) | (Event::Turn, Stage::Shut) => self.is_judged_again(),
             (Event::Declined(answer), _) => {
                 self.release_unused();
                 self.take = None;
@@ -227,6 +230,10 @@ impl Session {
                 self.release_unused();
                 match outcome {
                     Ok(request) => self.decide(request, true),
+                    Err(answer) if self.keeps_its_place(&answer) => {
+                        self.answer(*answer, None);
+                        Stage::Shut
+                    }
                     Err(answer) => self.refused(*answer),
                 }
             }
@@ -237,6 +244,7 @@ impl Session {
                 self.place.line.set_away(false);
                 match stage {
                     Stage::Queued(request) | Stage::Ending(request) => self.decide(request, true),
+                    Stage::Shut => self.is_judged_again(),
                     stage => stage,
                 }
             }
@@ -282,9 +290,10 @@ impl Session {
                     stage => stage,
                 }
             }
-            (Event::Leaves, Stage::Judging | Stage::Deciding | Stage::Queued(_) | Stage::Ending(_)) => {
-                self.refused(Answer::Done(true))
-            }
+            (
+                Event::Leaves,
+                Stage::Judging | Stage::Deciding | Stage::Queued(_) | Stage::Shut | Stage::Ending(_),
+            ) => self.refused(Answer::Done(true)),
             (Event::GivesBack(has_run), Stage::Running(holding)) => {
                 self.effects.push_back(Effect::Release(holding, has_run));
                 self.answer(Answer::Done(true), None);
@@ -453,9 +462,14 @@ impl Session {
         self.unused.iter().any(|of| holdings.contains(of))
     }
 
-    /// Whether it stands in line.
+    /// Nobody loses their place over a policy that is being edited.
+    fn keeps_its_place(&self, answer: &Answer) -> bool {
+        matches!(answer, Answer::Faulty((_, true))) && self.place.line.places() > 0
+    }
+
+    /// Whether it stands in line, and waits for nothing but its turn.
     pub(super) fn is_queued(&self) -> bool {
-        matches!(self.stage, Stage::Queued(_))
+        matches!(self.stage, Stage::Queued(_) | Stage::Shut)
     }
 
     /// Whether it waits for the site.
@@ -486,7 +500,7 @@ impl Session {
 
     /// When it is to be looked at.
     fn next_due(&self) -> Option<Instant> {
-        let next = self.place.next.filter(|_| self.is_queued());
+        let next = self.place.next.filter(|_| matches!(self.stage, Stage::Queued(_)));
         self.evictions.iter().filter_map(RunningEviction::due).chain(next).min()
     }
 
@@ -515,8 +529,8 @@ impl Session {
             self.place.line.stood().iter().map(|stood| SavedLine::of(stood, now)).collect();
         let Caller { pid, started, uid, .. } = self.peer;
         let number = SavedNumber::of(number, self.take.as_ref()?);
-        let command = self.command();
-        (!lines.is_empty()).then_some(SavedPlace { pid, start: started, uid, command, number, lines })
+        let (command, since) = (self.command(), self.place.line.since().map(in_millis));
+        (!lines.is_empty()).then_some(SavedPlace { pid, start: started, uid, command, number, since, lines })
     }
 
     /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is

@@ -16,10 +16,10 @@ use crate::{
     escape::visible,
     keeper::{
         file::{holder::Holder, survey::Survey},
-        line::Waiter,
+        line::{Waiter, WaitingProcess},
     },
     output::{age::age, clock::Clock, json, table::Table, wrapped::answer},
-    sys::accounts::NameCache,
+    sys::{accounts::NameCache, host},
     terms::hold::Hold,
 };
 
@@ -91,12 +91,20 @@ fn to_text(file: &ListedFile, survey: &Survey, generation: u16, clock: &Clock, n
         }
         text += &table.render();
     }
+    for slot in file.unreadable_slots(survey) {
+        let _ = writeln!(text, "slot {}: {}; {}", slot.slot, slot.text(), slot.advice());
+    }
     if !survey.waiting.is_empty() {
-        let mut table =
-            Table::new(&[">LINE", ">PID", "USER", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"]);
+        // Where nobody waits on another host, there is no column for hosts.
+        let is_any_elsewhere = survey.waiting.iter().any(|waiter| waiter.process.host.is_some());
+        let is_shown = |index: &usize| *index != 3 || is_any_elsewhere;
+        let titles = [">LINE", ">PID", "USER", "HOST", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"];
+        let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
+        let mut table = Table::new(&head);
         for (index, waiter) in survey.waiting.iter().enumerate() {
             let waits_for = WaitsFor::of(survey, index, file.limit()).show(names);
-            table.row(waiter_cells(index + 1, waiter, waits_for, clock, names));
+            let row = waiter_cells(index + 1, waiter, waits_for, clock, names).into_iter().enumerate();
+            table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
         }
         text += &table.render();
     }
@@ -126,20 +134,27 @@ fn waiter_cells(
     waits_for: String,
     clock: &Clock,
     names: &NameCache,
-) -> [String; 8] {
+) -> [String; 9] {
     let unknown = || "?".to_owned();
     let waited = waiter.waited();
     let since = waited.and_then(|waited| clock.system_time().checked_sub(waited));
     [
         place.to_string(),
-        waiter.pid.map_or_else(unknown, |pid| pid.to_string()),
+        waiter.process.pid.map_or_else(unknown, |pid| pid.to_string()),
         waiter.uid().map_or_else(unknown, |uid| visible(names.user(uid))),
+        visible(host_of(&waiter.process)),
         since.map_or_else(unknown, |since| clock.short(since)),
         waited.map_or_else(unknown, age),
         waiter.wants.map_or_else(unknown, |wants| wants.to_string()),
         waits_for,
         waiter.command().map_or_else(unknown, visible),
     ]
+}
+
+/// The host on which a process waits: this one, where it is no other.
+fn host_of(process: &WaitingProcess) -> String {
+    let here = || host::name().unwrap_or_default().to_string_lossy().into_owned();
+    process.host.as_deref().map_or_else(here, str::to_owned)
 }
 
 fn short_hold(hold: Hold) -> &'static str {
@@ -151,6 +166,11 @@ fn short_hold(hold: Hold) -> &'static str {
 }
 
 fn to_json(file: &ListedFile, survey: &Survey, generation: u16, names: &NameCache) -> Value {
+    let unreadable = file.unreadable_slots(survey);
+    let key_of = |holder: &Holder| {
+        let found = unreadable.iter().find(|slot| (holder.slots.0..=holder.slots.1).contains(&slot.slot));
+        found.map(|slot| slot.key.clone())
+    };
     let holders: Vec<Value> = survey
         .holders
         .iter()
@@ -167,6 +187,7 @@ fn to_json(file: &ListedFile, survey: &Survey, generation: u16, names: &NameCach
                 "hold": holder.hold.map(Hold::name),
                 "command": holder.command,
                 "rule": holder.rule,
+                "unreadable_key": key_of(holder),
             })
         })
         .collect();
@@ -178,13 +199,15 @@ fn to_json(file: &ListedFile, survey: &Survey, generation: u16, names: &NameCach
         .map(|(index, waiter)| {
             let waits_for = WaitsFor::of(survey, index, file.limit());
             json!({
-                "pid": waiter.pid,
+                "pid": waiter.process.pid,
                 "uid": waiter.uid(),
                 "user": waiter.uid().map(|uid| names.user(uid)),
+                "host": host_of(&waiter.process),
                 "since": waiter.waited().and_then(|waited| now.checked_sub(waited)).and_then(Clock::stamp),
                 "wants": waiter.wants,
                 "limit": waiter.class.reach,
-                "behind": waits_for.waiter(),
+                "behind": waits_for.waiter().and_then(|ahead| ahead.pid),
+                "behind_host": waits_for.waiter().map(host_of),
                 "command": waiter.command(),
             })
         })

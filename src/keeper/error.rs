@@ -20,7 +20,12 @@ pub enum KeeperError {
 impl KeeperError {
     /// Whether the policy by which the keeper judges has faults.
     pub fn is_fault_of_policy(&self) -> bool {
-        matches!(self, Self::Agent(AgentError::Faulty(_)))
+        matches!(self, Self::Agent(AgentError::Faulty(..)))
+    }
+
+    /// Whether a launch that stands in line loses its place by it.
+    pub fn costs_the_place(&self) -> bool {
+        !matches!(self, Self::Agent(AgentError::Faulty(_, true)))
     }
 
     /// Whether somebody has the table locked, or more on it than can be looked at, and nothing else is wrong.

@@ -3,10 +3,14 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::time::Duration;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     deliberate_fault::DeliberateFault,
+    escape::Show,
     sys::process::{self, Process},
 };
 
@@ -50,33 +54,73 @@ pub struct Waiter {
     pub number: Number,
     /// As whom.
     pub class: Class,
-    /// The process, where it can be seen from here.
-    pub pid: Option<i32>,
-    /// Its user, where the keeper knows.
-    pub user: Option<u32>,
     /// How many slots it wants, where that was looked at.
     pub wants: Option<u64>,
+    /// Whether its keeper has found out that it does not answer, so that it is passed.
+    pub is_away: bool,
+    /// Who it is.
+    pub process: WaitingProcess,
+}
+
+/// The process of a waiter, as far as the keeper knows it. Nothing of it but the user decides anything.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct WaitingProcess {
+    /// Its number on its host.
+    pub pid: Option<i32>,
+    /// Its host, where that is another one.
+    pub host: Option<Arc<str>>,
+    /// Its user.
+    pub user: Option<u32>,
+    /// The command that it is to start.
+    pub command: Option<Arc<str>>,
+    /// When it began to wait.
+    pub since: Option<SystemTime>,
+}
+
+impl WaitingProcess {
+    /// Its number for people: `9001`, or `9001@lab2` where that is another host.
+    pub fn shown_pid(&self) -> Option<String> {
+        Some(shown_pid(self.pid?, self.host.as_deref()))
+    }
+}
+
+/// `9001`, or `9001@lab2` on another host.
+pub fn shown_pid(pid: i32, elsewhere: Option<&str>) -> String {
+    elsewhere.map_or_else(|| pid.to_string(), |host| format!("{pid}@{}", host.shown()))
 }
 
 impl Waiter {
-    /// How long it has waited, as far as that can be known: since its process started.
+    /// The process, where it is one of this host.
+    pub fn pid_here(&self) -> Option<i32> {
+        self.process.pid.filter(|_| self.process.host.is_none())
+    }
+
+    fn process_here(&self) -> Option<Process> {
+        Process::find(self.pid_here()?)
+    }
+
+    /// How long it has waited. Where the keeper does not know, since its process started.
     pub fn waited(&self) -> Option<Duration> {
-        Process::find(self.pid?)?.age()
+        match self.process.since {
+            Some(since) => Some(SystemTime::now().duration_since(since).unwrap_or_default()),
+            None => self.process_here()?.age(),
+        }
     }
 
     /// Its user.
     pub fn uid(&self) -> Option<u32> {
-        self.user.or_else(|| self.pid.and_then(process::owner))
+        self.process.user.or_else(|| self.pid_here().and_then(process::owner))
     }
 
     /// The command that it is to start: a waiter bears its name.
     pub fn command(&self) -> Option<String> {
-        self.pid.and_then(Process::find).map(|process| process.name)
+        let known = self.process.command.as_deref().map(str::to_owned);
+        known.or_else(|| self.process_here().map(|process| process.name))
     }
 
     /// Whether it can be seen that it is stopped.
     pub fn is_stopped(&self) -> bool {
-        self.pid.and_then(Process::find).is_some_and(|process| process.is_stopped())
+        self.process_here().is_some_and(|process| process.is_stopped())
     }
 }
 

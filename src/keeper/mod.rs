@@ -27,5 +27,5 @@ pub use file::{
     mutex::{LONGEST_PATIENCE, PATIENCE},
     scan::{Extent, Look, Means},
 };
-pub use line::{Class, Number, Pulse, Waiter, Woken};
+pub use line::{Class, Number, Pulse, Waiter, WaitingProcess, Woken};
 pub use signalling::Reach;

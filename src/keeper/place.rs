@@ -1,6 +1,11 @@
 //! A place in the line of a table, whoever keeps it.
 
-use super::{error::KeeperError, file::line, line::Class, memory};
+use super::{
+    error::KeeperError,
+    file::line,
+    line::{Class, WaitingProcess},
+    memory,
+};
 
 /// A place in a table, kept until dropped.
 #[must_use = "the place is given up when this is dropped"]
@@ -21,18 +26,11 @@ impl Place {
     }
 
     /// Says which process waits, where another one keeps the place for it.
-    pub fn belongs_to(&mut self, pid: i32, user: u32) {
+    pub fn belongs_to(&mut self, process: &WaitingProcess) {
         match self {
             // A lock says so itself.
             Self::File(_) => {}
-            Self::Memory(place) => place.belongs_to(pid, user),
-        }
-    }
-
-    /// Says which launch of an imagined world waits, and whose it is.
-    pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
-        if let Self::Memory(place) = self {
-            place.belongs_to_imagined(launch, uid);
+            Self::Memory(place) => place.belongs_to(process),
         }
     }
 
@@ -44,7 +42,7 @@ impl Place {
     }
 
     /// Says whether the launch is known to answer, where that is known.
-    pub fn set_away(&self, is_away: bool) {
+    pub fn set_away(&mut self, is_away: bool) {
         match self {
             Self::File(_) => {}
             Self::Memory(place) => place.set_away(is_away),

@@ -51,27 +51,11 @@ impl Table {
         }
     }
 
-    /// Whose launch waits, where that can be seen.
-    pub fn owner(&self, waiter: &Waiter) -> Option<u32> {
-        match self {
-            Self::File(_) => waiter.uid(),
-            Self::Memory(table) => table.owner(waiter.number).or_else(|| waiter.uid()),
-        }
-    }
-
     /// Whether it can be seen at once that a waiter would not take what it is given.
     pub fn is_stopped(&self, waiter: &Waiter) -> bool {
         match self {
             Self::File(_) => waiter.is_stopped(),
-            Self::Memory(table) => table.is_away(waiter.number),
-        }
-    }
-
-    /// Whether the keeper has found out that a waiter does not answer.
-    pub fn is_known_to_be_away(&self, number: Number) -> bool {
-        match self {
-            Self::File(_) => false,
-            Self::Memory(table) => table.is_away(number),
+            Self::Memory(_) => waiter.is_away,
         }
     }
 
@@ -83,11 +67,11 @@ impl Table {
         })
     }
 
-    /// The highest number of a place.
+    /// The highest number of a place; in memory also of those that have been given up.
     pub fn highest_place(&self) -> Result<Option<Number>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::highest_place(file)?,
-            Self::Memory(table) => table.highest_place(),
+            Self::Memory(table) => table.highest_number(),
         })
     }
 

@@ -14,8 +14,7 @@ use super::{
     waiting::is_over,
 };
 use crate::{
-    keeper::{Class, Number, error::KeeperError, held::Held, memory, place::Place, table::Table},
-    sys::process::own_pid,
+    keeper::{Number, WaitingProcess, error::KeeperError, held::Held, memory, place::Place, table::Table},
     terms::claim::Demand,
 };
 use std::time::{Duration, Instant, SystemTime};
@@ -123,13 +122,13 @@ impl PlaceInLine {
         self.come_as(number);
     }
 
-    /// The tables in memory in whose lines it stands, and as whom.
-    pub fn standing_in(&self) -> Vec<(String, Vec<Class>)> {
+    /// The places in memory under which it stands in line.
+    pub fn standing_in(&self) -> impl Iterator<Item = &memory::Place> {
         let in_memory = self.places.iter().filter_map(|place| match place {
-            Place::Memory(place) => Some((place.table().name().to_owned(), place.classes().to_vec())),
+            Place::Memory(place) => Some(place),
             Place::File(_) => None,
         });
-        in_memory.filter(|(_, classes)| !classes.is_empty()).collect()
+        in_memory.filter(|place| !place.classes().is_empty())
     }
 
     /// Its number, where it has one.
@@ -152,16 +151,9 @@ impl PlaceInLine {
         self.clocks.imagine(now);
     }
 
-    /// Says whose launch of an imagined world waits there, and which one it is.
-    pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
-        self.places.iter_mut().for_each(|place| place.belongs_to_imagined(launch, uid));
-    }
-
     /// Says which process waits there, where that is not this one.
-    pub fn belongs_to(&mut self, pid: i32, user: u32) {
-        if pid != own_pid() {
-            self.places.iter_mut().for_each(|place| place.belongs_to(pid, user));
-        }
+    pub fn belongs_to(&mut self, process: &WaitingProcess) {
+        self.places.iter_mut().for_each(|place| place.belongs_to(process));
     }
 
     /// Says in which conversation the launch is served, in all tables in memory.
@@ -170,8 +162,8 @@ impl PlaceInLine {
     }
 
     /// Says whether the launch answers: who does not is passed over, and keeps its place.
-    pub fn set_away(&self, is_away: bool) {
-        self.places.iter().for_each(|place| place.set_away(is_away));
+    pub fn set_away(&mut self, is_away: bool) {
+        self.places.iter_mut().for_each(|place| place.set_away(is_away));
     }
 }
 

@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// A launch that waits looks for an agent that has gone for so long.
+/// A launch that may wait looks so long for an agent that has gone, or does not answer.
 pub const LONGEST_ABSENCE: Duration = Duration::from_secs(30);
 
 /// How long it rests in between.
@@ -51,6 +51,19 @@ pub struct Patience {
     pub may_end: bool,
     /// Until when; for ever where there is none.
     pub deadline: Option<Instant>,
+    /// When the longest of its waits is over, whoever has set that.
+    pub over: Option<Instant>,
+}
+
+impl Patience {
+    /// How long it waits for an agent that does not answer. One that may wait for slots waits for their
+    /// keeper just as well, whether it stands in line already or could not even ask.
+    fn with_agent(self) -> Duration {
+        let left = self.over.map(|over| over.saturating_duration_since(Instant::now()));
+        let longest =
+            if self.may_wait { left.unwrap_or(LONGEST_ABSENCE).min(LONGEST_ABSENCE) } else { Duration::ZERO };
+        longest.max(client::PATIENCE)
+    }
 }
 
 /// What the agent is asked, and what its answers are about.
@@ -74,6 +87,18 @@ impl Conversation {
         if let Some(client) = self.client.take() {
             // An agent that has gone finds out by itself.
             let _ = client.borrow_mut().say(&Request::GiveBack(false));
+        }
+    }
+
+    /// Shows that the launch is alive while it asks nothing. What is answered is for no question of its.
+    pub fn beat(&mut self) {
+        if let Some(client) = &self.client {
+            let mut client = client.borrow_mut();
+            // An agent that has gone is looked for with the next question.
+            let _ = client.say(&Request::Beat);
+            while let Ok(Some(_)) = client.answer_until(Instant::now()) {
+                drop(client.take_descriptor());
+            }
         }
     }
 
@@ -111,12 +136,15 @@ impl Conversation {
                 }
                 Err(error) => error,
             };
-            self.client = None;
+            // The place in line goes with the connection.
+            if !matches!(error, AgentError::Faulty(_, true)) {
+                self.client = None;
+            }
             if !error.is_unreachable() {
                 return Err(error.into());
             }
             // A launch whose question got lost asks again, if there is soon somebody to ask.
-            let longest = if has_waited { LONGEST_ABSENCE } else { client::PATIENCE };
+            let longest = patience.with_agent();
             let absent = lost_at.get_or_insert_with(Instant::now).elapsed();
             let was_reached = is_again || has_waited || matches!(error, AgentError::HungUp);
             if !was_reached || absent >= longest || matches!(error, AgentError::Silent(_)) {
@@ -140,7 +168,7 @@ impl Conversation {
         let mut is_stale = self.client.is_some();
         let client = match &self.client {
             Some(client) => Rc::clone(client),
-            None => Rc::new(RefCell::new(Client::connect()?)),
+            None => Rc::new(RefCell::new(Client::connect_within(patience.with_agent())?)),
         };
         self.client = Some(Rc::clone(&client));
         let left = patience.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -152,7 +180,7 @@ impl Conversation {
         let may_end = patience.may_end;
         client.borrow_mut().say(&Request::Take(Take { wait, may_end, is_again, ..question.take.clone() }))?;
         let deadline = patience.deadline.filter(|_| patience.may_wait);
-        let mut listening = Listening::begin();
+        let mut listening = Listening::begin(patience);
         loop {
             let answer = client.borrow_mut().answer_until(listening.until);
             let answer = match answer {
@@ -206,7 +234,7 @@ impl Conversation {
                 },
                 Answer::Differs(why) => return Err(AgentError::Differs(why)),
                 Answer::Failed(why) => return Err(AgentError::Failed(why)),
-                Answer::Faulty(why) => return Err(AgentError::Faulty(why)),
+                Answer::Faulty((why, keeps)) => return Err(AgentError::Faulty(why, keeps)),
                 Answer::Tables(_)
                 | Answer::About(_)
                 | Answer::Ended(_)
@@ -229,7 +257,11 @@ enum Asked<'c> {
 
 /// What a launch that listens does next, and when.
 struct Listening {
+    patience: Patience,
+    /// When it says something, or has heard nothing for too long.
     until: Instant,
+    /// For how long it has heard nothing by then.
+    silence: Duration,
     /// How it stood last, where it waits or others are ended for it.
     stands: Option<Refused>,
     /// What became of those who were ended, each with its table.
@@ -239,9 +271,10 @@ struct Listening {
 }
 
 impl Listening {
-    fn begin() -> Self {
-        let until = Instant::now() + client::PATIENCE;
-        Self { until, stands: None, fates: Vec::new(), is_leaving: false }
+    fn begin(patience: Patience) -> Self {
+        let silence = patience.with_agent();
+        let until = Instant::now() + silence;
+        Self { patience, until, silence, stands: None, fates: Vec::new(), is_leaving: false }
     }
 
     /// It does not get its answer yet: after a second, or at the deadline, it says something itself.
@@ -285,10 +318,11 @@ impl Listening {
         let is_over = deadline.is_some_and(|deadline| deadline <= now);
         let is_silent = self.stands.is_none() || self.is_leaving || self.until > now;
         if is_silent {
-            return Err(AgentError::Silent(client::PATIENCE));
+            return Err(AgentError::Silent(self.silence));
         }
         self.is_leaving = is_over;
-        self.until = now + client::PATIENCE;
+        self.silence = if is_over { client::PATIENCE } else { self.patience.with_agent() };
+        self.until = now + self.silence;
         client.say(if is_over { &Request::Leave } else { &Request::Beat })
     }
 }

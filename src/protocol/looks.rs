@@ -219,7 +219,7 @@ impl Stopped {
         if table.in_memory().is_some() {
             return table.is_stopped(waiter);
         }
-        let Some(pid) = waiter.pid else { return false };
+        let Some(pid) = waiter.pid_here() else { return false };
         if let Some(known) = self.asked.get(&pid) {
             return *known;
         }

@@ -14,9 +14,16 @@ use super::{
     wants::Wants,
 };
 use crate::{
-    keeper::{Means, Waiter, error::KeeperError, occupancy::Occupancy, table::Table},
+    keeper::{
+        Means, Waiter,
+        agent::{self, about::UnreadableSlot},
+        error::KeeperError,
+        occupancy::Occupancy,
+        table::Table,
+    },
     terms::{
         claim::{Claim, Demand},
+        location::Location,
         merged::Terms,
     },
 };
@@ -36,6 +43,17 @@ pub struct Prospect<'c> {
     pub claim: &'c Claim<'c>,
     /// What is there; the error that a launch would meet where that cannot be seen.
     pub found: Result<Found, String>,
+}
+
+impl Prospect<'_> {
+    /// Slots of it whose holders are unknown because nobody can read what the site has of them.
+    pub fn unreadable_slots(&self) -> Vec<UnreadableSlot> {
+        let (Location::Agent(location), Ok(found)) = (&self.claim.location, &self.found) else {
+            return Vec::new();
+        };
+        let holders = found.table.holders(&found.occupancy).unwrap_or_default();
+        agent::unreadable_slots(&location.table, &holders)
+    }
 }
 
 /// A table as a claim finds it.

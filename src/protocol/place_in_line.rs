@@ -40,7 +40,7 @@ pub struct PlaceInLine {
     /// Whether it was given its number before it stood in any line.
     pub(super) is_ahead_of_time: bool,
     /// When it first stood in line.
-    since: Option<SystemTime>,
+    pub(super) since: Option<SystemTime>,
     /// One in each of the tables.
     pub(super) places: Vec<Place>,
     /// Open for as long as the launch waits: to close one would be to give up the place in it.

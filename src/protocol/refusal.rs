@@ -299,13 +299,13 @@ impl Full {
 
     /// How many others of a user wait.
     pub fn waiting_of(&self, uid: u32) -> usize {
-        self.others().iter().filter(|other| self.table.owner(other) == Some(uid)).count()
+        self.others().iter().filter(|other| other.uid() == Some(uid)).count()
     }
 
     /// Everybody who waits, oldest first, save this process.
     pub fn others(&self) -> Vec<Waiter> {
         let mut others = self.table.waiters().unwrap_or_default();
-        others.retain(|other| other.pid != Some(process::own_pid()));
+        others.retain(|other| other.pid_here() != Some(process::own_pid()));
         others
     }
 }

@@ -53,7 +53,7 @@ impl Waits<'_> {
         let queue = refused.claim.queue;
         let table = wants.table(refused.table);
         let mut waiters = table.all_waiters()?;
-        waiters.retain(|waiter| !table.is_known_to_be_away(waiter.number));
+        waiters.retain(|waiter| !waiter.is_away);
         // One launch may stand in a line as several classes.
         let count = |waiters: &mut dyn Iterator<Item = &Waiter>| {
             let mut numbers: Vec<_> = waiters.map(|waiter| waiter.number).collect();
@@ -61,7 +61,7 @@ impl Waits<'_> {
             numbers.len()
         };
         if let Some(most) = queue.per_user {
-            let waiting = count(&mut waiters.iter().filter(|waiter| table.owner(waiter) == Some(self.uid)));
+            let waiting = count(&mut waiters.iter().filter(|waiter| waiter.uid() == Some(self.uid)));
             if waiting >= most as usize {
                 return Ok(Some(Unwaited::OwnQueue { waiting, most }));
             }

@@ -173,7 +173,7 @@ impl Others {
         let table = store.table(table);
         let class = Class { generation: 0, reach: claim.amount.reach() };
         for _ in 0..launches {
-            let number = table.highest_place().unwrap_or(Number(0)).next();
+            let number = table.highest_number().unwrap_or(Number(0)).next();
             let Some(mut place) = table.take_place(number) else { continue };
             place.stand(&[class]);
             self.waiting.push(place);

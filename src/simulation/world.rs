@@ -17,7 +17,7 @@ use super::{
     traffic::{Draw, Traffic},
 };
 use crate::{
-    keeper::{Class, held::Held, memory, table::Keepers},
+    keeper::{Class, WaitingProcess, held::Held, memory, table::Keepers},
     policy::Hours,
     protocol::{
         asker::Asker,
@@ -186,7 +186,8 @@ impl<'p> World<'_, 'p, '_> {
                 None
             }
             Ok(AtOnce::Blocked(_)) => {
-                waiting.place.belongs_to_imagined(id, uid);
+                let (pid, user) = (Some(id), Some(uid));
+                waiting.place.belongs_to(&WaitingProcess { pid, user, ..WaitingProcess::default() });
                 let due = waiting.place.time_is_over_at().map(|over| self.moment(over));
                 if due != waiting.due
                     && let Some(due) = due
@@ -265,8 +266,10 @@ impl<'p> World<'_, 'p, '_> {
                 if blocked.iter().any(|older| !waiter.class.passes(*older)) {
                     continue;
                 }
-                let Some(waiting) = waiter.pid.and_then(|id| self.waiting.remove(&id)) else { continue };
-                let id = waiter.pid.unwrap_or_default();
+                let Some(waiting) = waiter.process.pid.and_then(|id| self.waiting.remove(&id)) else {
+                    continue;
+                };
+                let id = waiter.process.pid.unwrap_or_default();
                 let number = waiter.number;
                 let others = waiting.place.tables();
                 if self.look(id, waiting).is_some() {

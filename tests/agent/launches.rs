@@ -1,10 +1,11 @@
 //! Launches over the agent: limits, refusals, and an agent that is not there.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::{REFUSED, held, seats};
+use super::{REFUSED, held, seats, waiting};
 use crate::support::{Ending, Site, eventually, needs_root, set_mode};
 
 /// "The limit holds for everybody together", and a refusal says what one over lock files says.
@@ -81,6 +82,47 @@ fn an_agent_that_does_not_answer_refuses() {
         .user("games")
         .args(["run", "--", "matlab"])
         .stderr("rungate: matlab: not started: the agent at /run/rungate-agent/socket has not answered for 5 s\n...\n")
+        .status(74);
+}
+
+/// "A launch that may wait waits for the agent's answer too": one that stands in line, and one that could not even
+/// ask. Each of them starts in its turn.
+#[test]
+fn who_may_wait_waits_for_an_agent_that_does_not_answer() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let waits = |user: &str| {
+        let words = ["run", "-q", "--wait", "1m", "--", "matlab"];
+        let mut launch = site.test().user(user).args(words).background();
+        launch.write_line(user);
+        launch
+    };
+    let mut first = waits("games");
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    agent.signal(Signal::SIGSTOP);
+    let (begun, mut second) = (Instant::now(), waits("nobody"));
+    eventually("the agent was silent for longer than others are patient", || {
+        assert!(!first.is_zombie() && !second.is_zombie(), "{:?} {:?}", first.end(), second.end());
+        (begun.elapsed() > Duration::from_secs(8)).then_some(())
+    });
+    agent.signal(Signal::SIGCONT);
+    eventually("both wait", || (waiting(&site) == 2).then_some(()));
+    drop(holder);
+    assert_eq!(first.read_line(), "games\n");
+    drop(first);
+    assert_eq!(second.read_line(), "nobody\n");
+}
+
+/// Nobody waits for an agent for longer than for slots.
+#[test]
+fn who_waits_for_an_agent_in_vain_is_refused_when_the_wait_is_over() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    agent.signal(Signal::SIGSTOP);
+    site.test()
+        .args(["run", "--wait", "7s", "--", "matlab"])
+        .stderr("rungate: matlab: not started: the agent at /run/rungate-agent/socket has not answered for 7 s\n...\n")
         .status(74);
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rungate::{
@@ -14,7 +15,7 @@ use rungate::{
 
 use super::hostility::LONG;
 use super::{REFUSED, held, seats, waiter, waiting};
-use crate::support::{Ending, Running, eventually, needs_root};
+use crate::support::{Ending, Running, answered, eventually, needs_root};
 
 /// The slot goes to whoever came first, at once.
 #[test]
@@ -148,4 +149,68 @@ fn a_claim_of_the_agents_says_how_long_it_is_waited_for() {
     let (site, _agent) = seats(1, "max_wait = \"1s\"");
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
     site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).status(124);
+}
+
+/// "Who is passed keeps nothing for itself": what is free then is free for everybody.
+#[test]
+fn nothing_is_kept_for_a_head_of_the_queue_that_is_stopped() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let rule = "[[rule]]\nname = \"two\"\ncommands = [\"other\"]\nacquire = [{ repository = \"seats\", slots = 2 }]\n";
+    site.system_policy(&format!("{}\n{rule}", policy.replace("\"matlab\", \"other\"", "\"matlab\"")));
+    site.program("other");
+    let holders = [(); 2].map(|()| site.test().args(["run", "--", "matlab"]).spawn());
+    let head = site.test().args(["run", "-q", "--wait", "forever", "--", "other"]).background();
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    let [first, _second] = holders;
+    let seen = || {
+        let status = answered(&site.test().args(["status", "--json"]));
+        (status[0]["used"].clone(), status[0]["free"].clone(), status[0]["kept_for_queue"].clone())
+    };
+    let is = |used: u64, free: u64, kept: u64| (used.into(), free.into(), kept.into());
+    head.signal(Signal::SIGSTOP);
+    drop(first);
+    eventually("it is free for everybody", || (seen() == is(1, 1, 0)).then_some(()));
+    site.test().args(["run", "-n", "-q", "--", "matlab"]).status(0);
+    head.signal(Signal::SIGCONT);
+    eventually("it is kept", || (seen() == is(1, 0, 1)).then_some(()));
+}
+
+/// "Nobody loses their place over a policy that is being edited", nor to a slot that becomes free meanwhile: who
+/// comes when it is in order again starts last.
+#[test]
+fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let path = site.path("etc/rungate/policy.toml");
+    let policy = std::fs::read_to_string(&path).expect("the policy");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let launch = |user: &str| {
+        let words = ["run", "-q", "--wait", "forever", "--", "matlab"];
+        let mut launch = site.test().user(user).args(words).background();
+        launch.write_line(user);
+        launch
+    };
+    let mut first = launch("games");
+    eventually("one waits", || (waiting(&site) == 1).then_some(()));
+    let mut second = launch("backup");
+    eventually("two wait", || (waiting(&site) == 2).then_some(()));
+    site.system_policy(&format!("{policy}\n[repository.seats]\n"));
+    eventually("newcomers hear of the fault", || {
+        (site.test().args(["run", "--", "matlab"]).outcome().ending == Ending::Status(78)).then_some(())
+    });
+    // By now they would be judged again before they get anything; and then it is longer than an agent waits for a
+    // sign of life.
+    let begun = Instant::now();
+    eventually("the fault lasts", || (begun.elapsed() > Duration::from_secs(2)).then_some(()));
+    drop(holder);
+    eventually("the fault lasts", || (begun.elapsed() > Duration::from_secs(7)).then_some(()));
+    assert!(!first.is_zombie() && !second.is_zombie(), "{:?} {:?}", first.end(), second.end());
+    site.system_policy(&policy);
+    let mut third = launch("nobody");
+    for (launch, user) in [(&mut first, "games"), (&mut second, "backup"), (&mut third, "nobody")] {
+        assert_eq!(launch.read_line(), format!("{user}\n"));
+        launch.signal(Signal::SIGKILL);
+    }
 }

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::{MISSED, TTL, held, hosts, hosts_with, seats, status};
+use super::{MISSED, TTL, held, hosts, hosts_with, listed, seats, status};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
 
 /// The codes of what the doctor finds, with how it is, sorted.
@@ -204,6 +204,18 @@ fn a_slot_that_nobody_can_read_is_told() {
         format!("a slot has no readable holder: the value of {key} was not written by an agent")
     );
     assert_eq!(trouble["advice"], format!("if no program of the site runs for it: etcdctl del {key}"));
+    // Who meets it without looking at the site hears of it, too.
+    let told = format!(
+        "slot 1: {}; {}",
+        trouble["text"].as_str().expect("text"),
+        trouble["advice"].as_str().expect("text")
+    );
+    let list = one.test().args(["list"]).outcome().stdout;
+    assert!(list.replace('\n', " ").contains(&told), "{list}");
+    assert_eq!(listed(&one)[0]["holders"][0]["unreadable_key"], key.as_str());
+    let explained = one.test().user("nobody").args(["explain", "matlab"]).outcome().stdout;
+    assert!(explained.contains(&format!("note  seats, {told}")), "{explained}");
+    assert_eq!(status(&one)["site"]["unreadable"][0]["key"], key.as_str());
     etcd.control(&["del", &key]).expect("the key is deleted");
     eventually("all is well", || status(&one)["site"]["trouble"].is_null().then_some(()));
     one.test().args(["run", "-q", "-n", "--", "matlab"]).status(0);

@@ -163,7 +163,7 @@ fn decoded(text: &serde_json::Value) -> Vec<u8> {
     STANDARD.decode(text.as_str().expect("text")).expect("base64")
 }
 
-fn value(key: &serde_json::Value) -> serde_json::Value {
+pub(super) fn value(key: &serde_json::Value) -> serde_json::Value {
     serde_json::from_slice(&decoded(&key["value"])).expect("JSON")
 }
 

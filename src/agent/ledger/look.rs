@@ -2,13 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    time::{Duration, Instant, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use super::{
     Ledger,
     holding::{Holding, in_memory},
-    state::{SavedHolding, SavedNumber, SavedSlots},
+    state::{SavedHolding, SavedNumber, SavedSlots, in_millis},
 };
 use crate::{
     agent::{
@@ -17,7 +17,7 @@ use crate::{
         session::{Blocked, Session},
     },
     keeper::{
-        Overdue,
+        Overdue, WaitingProcess,
         agent::message::{Obstacle, Reason, Refused, Table},
         error::KeeperError,
         memory::VerifiedAncestry,
@@ -111,9 +111,15 @@ fn blocked(
     standing: &Standing<'_>,
 ) -> Result<Blocked, KeeperError> {
     let Standing { refusal, waits, next, .. } = standing;
-    let (pid, line) = (session.peer.pid, &mut session.place.line);
+    let (pid, user, line) = (session.peer.pid, session.peer.uid, &mut session.place.line);
     let ahead = if *waits {
-        line.belongs_to(pid, session.peer.uid);
+        line.belongs_to(&WaitingProcess {
+            pid: Some(pid),
+            host: None,
+            user: Some(user),
+            command: Some(request.command.as_str().into()),
+            since: line.since(),
+        });
         line.serve_in(number);
         u32::try_from(refusal.ahead(line.number())).unwrap_or(u32::MAX)
     } else {
@@ -187,7 +193,7 @@ fn holding(
         hold: request.hold,
         host: request.host.clone(),
         command: request.command.clone(),
-        since: started.duration_since(UNIX_EPOCH).map_or(0, millis),
+        since: in_millis(started),
         taken: process::since_boot().map(millis),
         is_started: false,
         served_as: numbered.map(|(number, take)| SavedNumber::of(number, take)),

@@ -11,17 +11,18 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
     rc::Rc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use self::{
     holding::{Holding, writer},
     recovery::RecoveredWaiter,
-    state::{SavedHolding, SavedStamps, State},
+    state::{SavedHolding, SavedStamps, State, at_millis},
 };
 use super::{FIFO, Fatal, KINDS, PROCESS};
 use crate::{
     keeper::{
+        Number,
         agent::message::{End, Table},
         memory::{self, Store, VerifiedAncestry},
     },
@@ -77,6 +78,9 @@ impl Ledger {
             let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
             match Holding::restore(&saved, fifo, &ledger.store_of(Some(saved.uid))).map_err(Fatal::Call)? {
                 Some(holding) => {
+                    if let Some(served) = saved.served_as {
+                        holding.held.iter().for_each(|held| held.table().has_had(Number(served.number)));
+                    }
                     ledger.watch(number, &holding).map_err(Fatal::Call)?;
                     ledger.holdings.insert(number, holding);
                 }
@@ -247,7 +251,7 @@ impl Ledger {
 
     /// A program ends now. Where there are too many, the user who has most of them loses the oldest.
     fn remember_end(&mut self, saved: &SavedHolding) {
-        let since = UNIX_EPOCH.checked_add(Duration::from_millis(saved.since)).unwrap_or(UNIX_EPOCH);
+        let since = at_millis(saved.since).unwrap_or(UNIX_EPOCH);
         let end = End { pid: saved.pid, since, until: SystemTime::now() };
         self.ends.entry(saved.uid).or_default().push_back(end);
         if self.ends.values().map(VecDeque::len).sum::<usize>() > MOST_ENDS

@@ -64,8 +64,8 @@ impl Ledger {
         };
         let store = self.store_of(Some(saved.uid));
         let stood: Vec<Stood> = saved.lines.iter().map(|line| line.stood(store.table(&line.table))).collect();
-        let mut line = PlaceInLine::again(Number(saved.number.number), &stood);
-        line.belongs_to(saved.pid, saved.uid);
+        let mut line = PlaceInLine::again(Number(saved.number.number), saved.since(), &stood);
+        line.belongs_to(&saved.process());
         self.poller.add(&process, number * KINDS + RECOVERED, Interest::Read).map_err(call("epoll_ctl"))?;
         let due = Instant::now() + AWAY;
         self.recovered.insert(number, RecoveredWaiter { saved, line, process, due, is_away: false });

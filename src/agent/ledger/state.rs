@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     agent::Fatal,
-    keeper::{Class, Holder, Number, agent::message::Take, memory},
+    keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
     output::json,
     protocol::returning::Stood,
     sys::{
@@ -275,6 +275,17 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Fatal> {
     serde_json::from_slice(&bytes).map_err(|_| failed(DAMAGED))
 }
 
+/// A moment in milliseconds since 1970.
+pub(in crate::agent) fn in_millis(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The same as a moment.
+pub(in crate::agent) fn at_millis(millis: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+}
+
 /// A process and the slots that it has.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(in crate::agent) struct SavedHolding {
@@ -314,7 +325,7 @@ impl SavedHolding {
             keeper: Some(self.pid),
             uid: Some(self.uid),
             host: Some(self.host.clone()),
-            since: UNIX_EPOCH.checked_add(Duration::from_millis(self.since)),
+            since: at_millis(self.since),
             taken: self.taken.map(Duration::from_millis),
             hold: Some(self.hold),
             command: Some(self.command.clone()),
@@ -368,6 +379,9 @@ pub(in crate::agent) struct SavedPlace {
     #[serde(default)]
     pub(in crate::agent) command: String,
     pub(in crate::agent) number: SavedNumber,
+    /// When it began to wait, in milliseconds since 1970.
+    #[serde(default)]
+    pub(in crate::agent) since: Option<u64>,
     pub(in crate::agent) lines: Vec<SavedLine>,
 }
 
@@ -379,6 +393,9 @@ pub(in crate::agent) struct SavedLine {
     pub(in crate::agent) classes: Vec<(u16, u64)>,
     /// Since when it stands there: milliseconds since boot.
     pub(in crate::agent) begun: u64,
+    /// How many slots it wants there.
+    #[serde(default)]
+    pub(in crate::agent) wants: Option<u64>,
 }
 
 /// When a table was last used.
@@ -426,6 +443,22 @@ impl SavedPlace {
         (self.pid, self.start, self.uid)
     }
 
+    /// When it began to wait.
+    pub(super) fn since(&self) -> Option<SystemTime> {
+        at_millis(self.since?)
+    }
+
+    /// Who waits there.
+    pub(super) fn process(&self) -> WaitingProcess {
+        WaitingProcess {
+            pid: Some(self.pid),
+            host: None,
+            user: Some(self.uid),
+            command: Some(self.command.as_str().into()),
+            since: self.since(),
+        }
+    }
+
     /// Whether both are the same place, whenever they were written down.
     pub(super) fn is_where(&self, other: &Self) -> bool {
         let lines = |place: &Self| -> Vec<_> {
@@ -442,6 +475,7 @@ impl SavedLine {
             table: stood.table.name().to_owned(),
             classes: stood.classes.iter().map(|class| (class.generation, class.reach)).collect(),
             begun: u64::try_from(begun.as_millis()).unwrap_or(u64::MAX),
+            wants: stood.wants,
         }
     }
 
@@ -449,7 +483,7 @@ impl SavedLine {
         let class = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
         let now = process::since_boot().unwrap_or_default();
         let longest = now.saturating_sub(Duration::from_millis(self.begun));
-        Stood { table, classes: self.classes.iter().map(class).collect(), longest }
+        Stood { table, classes: self.classes.iter().map(class).collect(), longest, wants: self.wants }
     }
 }
 

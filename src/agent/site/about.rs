@@ -7,10 +7,14 @@ use std::{
 
 use super::{Site, announcement::log, etcd::Condition, key::Key};
 use crate::{
-    escape::visible,
-    keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble},
+    escape::Show,
+    keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
     sys::process,
+    terms::location::{name_on_site, table_of_site},
 };
+
+/// So many slots that nobody can read are told one by one.
+const MOST_UNREADABLE: usize = 64;
 
 impl Site {
     /// How it stands.
@@ -35,6 +39,7 @@ impl Site {
                 uncompacted,
             }),
             hosts: self.about_hosts(now),
+            unreadable: self.unreadable_slots().collect(),
         }
     }
 
@@ -53,19 +58,16 @@ impl Site {
 
     /// A slot without a readable value is held for ever: no host knows that it is its own.
     fn about_unreadable_slots(&self) -> Option<AboutTrouble> {
-        let (since, keys) = &self.unreadable;
-        let first = keys.first()?;
-        let text = match keys.len() {
-            1 => format!(
-                "a slot has no readable holder: the value of {} was not written by an agent",
-                visible(first)
-            ),
+        let (since, slots) = &self.unreadable;
+        let first = self.unreadable_slots().next()?;
+        let text = match slots.len() {
+            1 => first.text(),
             count => format!(
                 "{count} slots have no readable holder: the values of {} and others were not written by an agent",
-                visible(first)
+                first.key.shown()
             ),
         };
-        let advice = format!("if no program of the site runs for it: etcdctl del {}", visible(first));
+        let advice = first.advice();
         Some(AboutTrouble { text, advice: Some(advice), lasts: since.elapsed() })
     }
 
@@ -73,19 +75,28 @@ impl Site {
     pub(super) fn look_for_unreadable_slots(&mut self) {
         let slots = self.mirror.tables().flat_map(|(table, of)| of.slots.iter().map(move |at| (table, at)));
         let unreadable = slots.filter(|(_, (_, at))| at.record.is_none());
-        let keys: BTreeSet<String> =
-            unreadable.map(|(table, (slot, _))| self.keys.name(&Key::Slot(table.clone(), *slot))).collect();
-        if self.unreadable.1.is_empty() {
-            self.unreadable.0 = Instant::now();
+        let slots: BTreeSet<(String, u64)> =
+            unreadable.map(|(table, (slot, _))| (table.clone(), *slot)).collect();
+        let (since, before) = std::mem::replace(&mut self.unreadable, (Instant::now(), slots));
+        if !before.is_empty() {
+            self.unreadable.0 = since;
         }
-        for key in keys.difference(&self.unreadable.1) {
-            log(&format!(
-                "the slot {} has no readable holder; if no program of the site runs for it: etcdctl del {}",
-                visible(key),
-                visible(key)
-            ));
+        for found in self.unreadable_slots() {
+            let of_site = name_on_site(&found.table).unwrap_or_default().to_owned();
+            if before.contains(&(of_site, found.slot)) {
+                continue;
+            }
+            log(&format!("{}; {}", found.text(), found.advice()));
         }
-        self.unreadable.1 = keys;
+    }
+
+    /// The first of them, with their keys.
+    fn unreadable_slots(&self) -> impl Iterator<Item = UnreadableSlot> {
+        self.unreadable.1.iter().take(MOST_UNREADABLE).map(|(table, slot)| UnreadableSlot {
+            table: table_of_site(table),
+            slot: *slot,
+            key: self.keys.name(&Key::Slot(table.clone(), *slot)),
+        })
     }
 
     fn about_hosts(&self, now: Duration) -> Vec<AboutHost> {

@@ -138,8 +138,8 @@ pub(super) struct Site {
     ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,
-    /// Keys of slots whose values nobody can read, and since when there are some.
-    unreadable: (Instant, BTreeSet<String>),
+    /// Slots whose values nobody can read, and since when there are some.
+    unreadable: (Instant, BTreeSet<(String, u64)>),
     /// Tables in which somebody has to look again.
     stirred: BTreeSet<String>,
 }

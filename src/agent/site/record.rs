@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use super::agent_id::AgentId;
 use crate::{
-    agent::ledger::state::SavedHolding,
-    keeper::{Doubt, Fate, Holder},
+    agent::{
+        judge::shortened,
+        ledger::state::{SavedHolding, at_millis},
+    },
+    keeper::{Doubt, Fate, Holder, WaitingProcess},
     sys::signal::Signal,
     terms::hold::Hold,
 };
@@ -16,6 +19,7 @@ use crate::{
 /// Who holds a slot.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct SlotRecord {
+    #[serde(deserialize_with = "short")]
     pub(super) host: String,
     pub(super) agent: AgentId,
     pub(super) pid: i32,
@@ -23,7 +27,9 @@ pub(super) struct SlotRecord {
     pub(super) start: u64,
     pub(super) uid: u32,
     pub(super) hold: Hold,
+    #[serde(deserialize_with = "short")]
     pub(super) command: String,
+    #[serde(deserialize_with = "short")]
     pub(super) rule: String,
     /// Which of the agent's admissions it was: nanoseconds since boot.
     pub(super) launch: u64,
@@ -34,14 +40,13 @@ pub(super) struct SlotRecord {
 impl SlotRecord {
     /// The same as who holds slots; its process is on another host.
     pub(super) fn holder(&self) -> Holder {
-        let since = std::time::Duration::from_millis(self.since);
         Holder {
             slots: (0, 0),
             pid: Some(self.pid),
             keeper: None,
             uid: Some(self.uid),
             host: Some(self.host.clone()),
-            since: std::time::UNIX_EPOCH.checked_add(since),
+            since: at_millis(self.since),
             taken: None,
             hold: Some(self.hold),
             command: Some(self.command.clone()),
@@ -81,15 +86,36 @@ impl SlotRecord {
 /// Who stands in line.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct TicketRecord {
+    #[serde(deserialize_with = "short")]
     pub(super) host: String,
     pub(super) agent: AgentId,
     pub(super) pid: i32,
     pub(super) uid: u32,
+    #[serde(deserialize_with = "short")]
     pub(super) command: String,
     /// As whom: which policy gave the limit, and how many slots there are for it.
     pub(super) classes: Vec<(u16, u64)>,
     /// Whether it does not answer its agent, and is passed over.
     pub(super) is_away: bool,
+    /// How many slots it wants.
+    #[serde(default)]
+    pub(super) wants: Option<u64>,
+    /// When it began to wait, in milliseconds since 1970.
+    #[serde(default)]
+    pub(super) since: Option<u64>,
+}
+
+impl TicketRecord {
+    /// The same as who waits; its process is on another host.
+    pub(super) fn process(&self) -> WaitingProcess {
+        WaitingProcess {
+            pid: Some(self.pid),
+            host: Some(self.host.as_str().into()),
+            user: Some(self.uid),
+            command: Some(self.command.as_str().into()),
+            since: self.since.and_then(at_millis),
+        }
+    }
 }
 
 /// Notice of an overdue holder on another host, which keeps a launch waiting.
@@ -176,6 +202,11 @@ pub(super) struct HostRecord {
 pub(super) struct ClusterRecord {
     /// Its cluster id; empty while it is in doubt whether the tables are complete.
     pub(super) cluster: String,
+}
+
+/// Text for people. Another host has written it, so no more of it is kept than of a name of one's own.
+fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(shortened(String::deserialize(deserializer)?.as_ref()))
 }
 
 /// A value as text.

@@ -69,7 +69,8 @@ impl Site {
             if let Some(mut place) = table.take_place(Number(*number)) {
                 place.stand(&classes(record.as_ref()));
                 if let Some(record) = record {
-                    place.belongs_to_user(record.uid);
+                    record.wants.into_iter().for_each(|wants| place.wants(wants));
+                    place.belongs_to(&record.process());
                 }
                 let is_away = is_away(record.as_ref());
                 place.set_away(is_away);

@@ -15,12 +15,11 @@ use super::{
 };
 use crate::{
     agent::{
-        ledger::recovery::RecoveredWaiter,
+        ledger::{recovery::RecoveredWaiter, state::in_millis},
         service::Service,
         session::{Begins, Session},
     },
     deliberate_fault::DeliberateFault,
-    protocol::place_in_line::PlaceInLine,
     terms::location::name_on_site,
 };
 
@@ -166,19 +165,38 @@ impl Service {
     /// The tickets of a launch that stands in line, or stood there when the agent died.
     fn wanted_tickets(&self, launch: u64) -> BTreeMap<Key, Value> {
         let Some(site) = &self.site else { return BTreeMap::new() };
-        let (host, agent, classes) = (site.host.clone(), site.agent.clone(), Vec::new());
-        if let Some(session) = self.sessions.get(&launch) {
-            let (pid, uid) = (session.peer.pid, session.peer.uid);
-            let (command, is_away) =
-                (session.command(), session.is_away(|| self.connections.is_unheard(launch)));
-            let ticket = TicketRecord { host, agent, pid, uid, command, classes, is_away };
-            return standing(&session.place.line, &ticket);
-        }
-        let Some(RecoveredWaiter { saved, line, is_away, .. }) = self.ledger.recovered().get(&launch) else {
+        let (line, pid, uid, command, is_away) = if let Some(session) = self.sessions.get(&launch) {
+            let is_away = session.is_away(|| self.connections.is_unheard(launch));
+            (&session.place.line, session.peer.pid, session.peer.uid, session.command(), is_away)
+        } else if let Some(waiter) = self.ledger.recovered().get(&launch) {
+            let RecoveredWaiter { saved, line, is_away, .. } = waiter;
+            (line, saved.pid, saved.uid, saved.command.clone(), *is_away)
+        } else {
             return BTreeMap::new();
         };
-        let (pid, uid, command, is_away) = (saved.pid, saved.uid, saved.command.clone(), *is_away);
-        standing(line, &TicketRecord { host, agent, pid, uid, command, classes, is_away })
+        let Some(number) = line.number() else { return BTreeMap::new() };
+        let since = line.since().map(in_millis);
+        let tickets = line.standing_in().filter_map(|place| {
+            let key = Key::Ticket(name_on_site(place.table().name())?.to_owned(), number.0);
+            let classes = place.classes().iter().map(|class| (class.generation, class.reach)).collect();
+            let (host, agent, command) = (site.host.clone(), site.agent.clone(), command.clone());
+            let wants = place.wanted();
+            Some((
+                key,
+                Value::Ticket(TicketRecord {
+                    host,
+                    agent,
+                    pid,
+                    uid,
+                    command,
+                    classes,
+                    is_away,
+                    wants,
+                    since,
+                }),
+            ))
+        });
+        tickets.collect()
     }
 
     /// Takes up the tickets of those who stood in line, and when the host was confirmed last.
@@ -228,15 +246,4 @@ impl Service {
 fn begins_in(session: Option<&Session>, wanted: &BTreeMap<Key, Value>) -> bool {
     let ends = |table: &String| session.is_some_and(|session| session.place.begins.lines.contains(table));
     wanted.keys().any(|key| matches!(key, Key::Ticket(table, _) if ends(table)))
-}
-
-/// Where a launch stands, as others see it.
-fn standing(line: &PlaceInLine, ticket: &TicketRecord) -> BTreeMap<Key, Value> {
-    let Some(number) = line.number() else { return BTreeMap::new() };
-    let standing = line.standing_in().into_iter().filter_map(|(table, classes)| {
-        let name = name_on_site(&table)?.to_owned();
-        let classes = classes.into_iter().map(|class| (class.generation, class.reach)).collect();
-        Some((Key::Ticket(name, number.0), Value::Ticket(TicketRecord { classes, ..ticket.clone() })))
-    });
-    standing.collect()
 }

@@ -212,6 +212,7 @@ mod tests {
             leases_lost: 0,
             trouble: None,
             hosts: vec![host("lab1"), host("lab2")],
+            unreadable: Vec::new(),
         }
     }
 

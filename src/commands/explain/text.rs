@@ -137,6 +137,13 @@ impl Explained<'_, '_> {
                 let _ = writeln!(text, "note  {unclear}");
             }
         }
+        for (_, prospect) in self.prospects() {
+            for slot in prospect.unreadable_slots() {
+                let title = title(prospect.claim);
+                let _ =
+                    writeln!(text, "note  {title}, slot {}: {}; {}", slot.slot, slot.text(), slot.advice());
+            }
+        }
         text + "Nothing was taken.\n"
     }
 

@@ -107,7 +107,7 @@ pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) ->
         Some(Room::Behind) => {
             let reach = prospect.claim.amount.reach();
             let ahead: Vec<_> = found.waiting.iter().filter(|waiter| waiter.class.reach >= reach).collect();
-            let first = ahead.iter().find_map(|waiter| waiter.pid);
+            let first = ahead.iter().find_map(|waiter| waiter.process.shown_pid());
             let first = first.map_or_else(String::new, |pid| format!(", the first is PID {pid}"));
             let holders = pids(found);
             let holders = if holders.is_empty() { holders } else { format!(", it waits for PID {holders}") };
@@ -152,10 +152,7 @@ fn pids(found: &Found) -> String {
     let mut pids: Vec<String> = Vec::new();
     let known = found.table.known_holders(&found.occupancy, usize::MAX).unwrap_or_default();
     for holder in known.holders {
-        let pid = holder.pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string());
-        // A number means nothing on another host.
-        let host = holder.host.as_ref().filter(|_| holder.pid.is_some() && holder.keeper.is_none());
-        let pid = host.map_or_else(|| pid.clone(), |host| format!("{pid}@{}", visible(host)));
+        let pid = holder.shown_pid().unwrap_or_else(|| "?".to_owned());
         if !pids.contains(&pid) {
             pids.push(pid);
         }

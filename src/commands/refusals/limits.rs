@@ -232,9 +232,12 @@ impl Message<'_> {
     /// `first in line: PID 9001 cid matlab, 2 slots wanted, since 13:40 (22m00s)`
     fn first_in_line(&mut self, full: &Full) {
         let others = full.others();
-        let Some((first, pid)) = others.first().and_then(|first| Some((first, first.pid?))) else { return };
-        let user =
-            full.table().owner(first).map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
+        let Some((first, pid)) = others.first().and_then(|first| Some((first, first.process.pid?))) else {
+            return;
+        };
+        let host =
+            first.process.host.as_deref().map_or_else(String::new, |host| format!(" on {}", visible(host)));
+        let user = first.uid().map_or_else(|| "?".to_owned(), |uid| visible(self.names.user(uid)));
         let command = first.command().map_or_else(|| "?".to_owned(), visible);
         let wants = full.table().wants(first).filter(|wants| *wants > 1);
         let wants = wants.map_or_else(String::new, |wants| format!(", {wants} slots wanted"));
@@ -243,7 +246,7 @@ impl Message<'_> {
             Some(format!(", since {} ({})", self.clock.short(since), age(waited)))
         });
         self.lines.push(format!(
-            "      first in line: PID {pid} {user} {command}{wants}{}",
+            "      first in line: PID {pid} {user} {command}{host}{wants}{}",
             since.unwrap_or_default()
         ));
     }
@@ -273,9 +276,7 @@ pub(in crate::commands) fn holder(holder: &Holder, slots: u64, clock: &Clock, na
         format!(", since {} ({})", clock.short(since), age(held))
     });
     let slots = if slots > 1 { format!(", {slots} slots") } else { String::new() };
-    // A process that has it open here can be seen here.
-    let host = holder.host.as_ref().filter(|_| holder.keeper.is_none());
-    let host = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
+    let host = holder.elsewhere().map_or_else(String::new, |host| format!(" on {}", visible(host)));
     format!("PID {pid} {user} {command}{host}{slots}{since}")
 }
 

@@ -176,6 +176,7 @@ impl<'a> Session<'a> {
             Err(error) if error.is_fault_of_policy() => {
                 let faults = Opened::open(&sources).and_then(Opened::faults);
                 return match self.unless_edited(faults, turn)? {
+                    Some(()) if !error.costs_the_place() && turn.pause() => Ok(Attempt::Again),
                     Some(()) => Err(refusals::cannot_take(typed, &error)),
                     None => Ok(Attempt::Again),
                 };

@@ -109,6 +109,7 @@ impl Turn {
             thread::sleep(left);
             // A file that cannot be written to any more is for the next attempt to complain of.
             let _ = self.place.beat();
+            self.conversation.beat();
         }
         may_wait
     }
@@ -178,7 +179,7 @@ impl Turn {
         };
         let mut outcome = if let Some(take) = watch.take {
             let question = Question { demands: of_agent, take };
-            let patience = Patience { may_wait, may_end: true, deadline };
+            let patience = Patience { may_wait, may_end: true, deadline, over: self.over };
             let (conversation, place) = (&mut self.conversation, &mut self.place);
             acquire_with_agent(&question, others, asker, conversation, place, patience, &mut look)
         } else {

@@ -13,7 +13,7 @@ use crate::{
     commands::shared::{owner::Terms, situation::Situation},
     escape::visible,
     keeper::{
-        agent::{self, client::Client},
+        agent::{self, about::UnreadableSlot, client::Client},
         error::KeeperError,
         file::{file::LockFile, lock_path::LockPath, reset::reset, survey::Survey},
         table::Table,
@@ -128,6 +128,11 @@ impl ListedFile {
             KeptAt::Named(path) => Ok(Survey::of_existing(&LockPath::named(path))?),
             KeptAt::Agent(table) => Ok(agent::survey(table)?),
         }
+    }
+
+    /// Slots whose holders are unknown because nobody can read what the site has of them.
+    pub(in crate::commands) fn unreadable_slots(&self, survey: &Survey) -> Vec<UnreadableSlot> {
+        self.table().map_or_else(Vec::new, |table| agent::unreadable_slots(table, &survey.holders))
     }
 
     /// How many slots every launch may have, and how many more only waiting launches: as a launch that

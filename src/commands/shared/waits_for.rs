@@ -3,7 +3,7 @@
 
 use crate::{
     escape::visible,
-    keeper::{Waiter, file::survey::Survey},
+    keeper::{Holder, Waiter, WaitingProcess, file::survey::Survey},
     sys::accounts::NameCache,
 };
 
@@ -11,9 +11,9 @@ use crate::{
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::commands) enum WaitsFor {
     /// The nearest waiter ahead that it may not pass.
-    Waiter { pid: Option<i32>, uid: Option<u32> },
+    Waiter(Waiter),
     /// The only process that holds slots.
-    Holder { pid: i32, uid: Option<u32> },
+    Holder(Holder),
     /// Fewer slots in use than its rule allows: its ceiling is below the limit.
     UseBelow(u64),
     /// As many free slots as it wants.
@@ -25,39 +25,39 @@ impl WaitsFor {
     pub(in crate::commands) fn of(survey: &Survey, place: usize, limit: Option<u64>) -> Self {
         let waiter = &survey.waiting[place];
         let ahead = survey.waiting[..place].iter().rev().find(|older| !waiter.class.passes(older.class));
-        if let Some(Waiter { pid, .. }) = ahead {
-            return Self::Waiter { pid: *pid, uid: ahead.and_then(Waiter::uid) };
+        if let Some(ahead) = ahead {
+            return Self::Waiter(ahead.clone());
         }
         let reach = waiter.class.reach;
         if limit.is_some_and(|limit| reach < limit) {
             return Self::UseBelow((reach + 1).saturating_sub(waiter.wants.unwrap_or(1)).max(1));
         }
-        let mut pids: Vec<Option<i32>> = survey.holders.iter().map(|holder| holder.pid).collect();
+        let mut pids: Vec<Option<String>> = survey.holders.iter().map(Holder::shown_pid).collect();
         pids.dedup();
         match (pids.as_slice(), survey.holders.first()) {
-            ([Some(pid)], Some(holder)) => Self::Holder { pid: *pid, uid: holder.uid },
+            ([Some(_)], Some(holder)) => Self::Holder(holder.clone()),
             _ => Self::Slots(waiter.wants.unwrap_or(1)),
         }
     }
 
-    /// The process ID of the waiter ahead, if it waits behind one that can be seen.
-    pub(in crate::commands) fn waiter(&self) -> Option<i32> {
+    /// The waiter ahead, if it waits behind one.
+    pub(in crate::commands) fn waiter(&self) -> Option<&WaitingProcess> {
         match self {
-            Self::Waiter { pid, .. } => *pid,
-            Self::Holder { .. } | Self::UseBelow(_) | Self::Slots(_) => None,
+            Self::Waiter(ahead) => Some(&ahead.process),
+            Self::Holder(_) | Self::UseBelow(_) | Self::Slots(_) => None,
         }
     }
 
     /// `PID 9001 cid`, `use below 30`, `2 free slots`
     pub(in crate::commands) fn show(&self, names: &NameCache) -> String {
-        let process = |pid: Option<i32>, uid: Option<u32>| {
-            let pid = pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+        let process = |pid: Option<String>, uid: Option<u32>| {
+            let pid = pid.unwrap_or_else(|| "?".to_owned());
             let user = uid.map_or_else(String::new, |uid| format!(" {}", visible(names.user(uid))));
             format!("PID {pid}{user}")
         };
-        match *self {
-            Self::Waiter { pid, uid } => process(pid, uid),
-            Self::Holder { pid, uid } => process(Some(pid), uid),
+        match self {
+            Self::Waiter(ahead) => process(ahead.process.shown_pid(), ahead.uid()),
+            Self::Holder(holder) => process(holder.shown_pid(), holder.uid),
             Self::UseBelow(most) => format!("use below {most}"),
             Self::Slots(1) => "a free slot".to_owned(),
             Self::Slots(slots) => format!("{slots} free slots"),

@@ -11,7 +11,7 @@ use crate::{
     exit_status::ExitStatus,
     keeper::agent::{
         self,
-        about::{About, AboutHost, AboutSite, AboutStore, AboutTrouble},
+        about::{About, AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
     },
     output::{age::brief, json, table::Table, wrapped::answer},
     terms::keeper::Keeper,
@@ -133,6 +133,7 @@ fn of_site(site: &AboutSite) -> Value {
         trouble,
         store,
         hosts,
+        unreadable,
     } = site;
     let of_trouble = |AboutTrouble { text, advice, lasts }: &AboutTrouble| json!({ "text": text, "advice": advice, "lasts": lasts.as_secs_f64() });
     json!({
@@ -148,6 +149,7 @@ fn of_site(site: &AboutSite) -> Value {
         "trouble": trouble.as_ref().map(of_trouble),
         "etcd": store.as_ref().map(of_store),
         "hosts": hosts.iter().map(of_host).collect::<Vec<Value>>(),
+        "unreadable": unreadable.iter().map(of_slot).collect::<Vec<Value>>(),
         "differences": Difference::all(hosts).iter().map(of_difference).collect::<Vec<Value>>(),
     })
 }
@@ -159,6 +161,10 @@ fn of_store(AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Va
 fn of_difference(Difference { repository, said }: &Difference) -> Value {
     let said = said.iter().map(|(keys, hosts)| json!({ "hosts": hosts, "keys": keys }));
     json!({ "repository": repository, "said": said.collect::<Vec<Value>>() })
+}
+
+fn of_slot(UnreadableSlot { table, slot, key }: &UnreadableSlot) -> Value {
+    json!({ "table": table, "slot": slot, "key": key })
 }
 
 fn of_host(host: &AboutHost) -> Value {

@@ -165,18 +165,24 @@ impl Observer {
         Process {
             place: number + &called,
             pid: holder.pid.map_or_else(unknown, |pid| pid.to_string()),
-            user: holder.uid.map_or_else(unknown, |uid| visible(self.names.user(uid))),
+            user: self.user(holder.uid, holder.elsewhere()),
             age: holder.age(self.clock.system_time()),
             command: holder.command.as_ref().map_or_else(|| "(unknown holder)".to_owned(), visible),
             note: holder.rule.as_ref().map_or_else(String::new, visible),
         }
     }
 
+    /// `ann`, or `ann@lab2` on another host.
+    fn user(&self, uid: Option<u32>, elsewhere: Option<&str>) -> String {
+        let user = uid.map_or_else(unknown, |uid| visible(self.names.user(uid)));
+        elsewhere.map_or_else(|| user.clone(), |host| format!("{user}@{}", visible(host)))
+    }
+
     fn waiter(&self, place: usize, waiter: &Waiter, note: String) -> Process {
         Process {
             place: place.to_string(),
-            pid: waiter.pid.map_or_else(unknown, |pid| pid.to_string()),
-            user: waiter.uid().map_or_else(unknown, |uid| visible(self.names.user(uid))),
+            pid: waiter.process.pid.map_or_else(unknown, |pid| pid.to_string()),
+            user: self.user(waiter.uid(), waiter.process.host.as_deref()),
             age: waiter.waited(),
             command: waiter.command().map_or_else(unknown, visible),
             note,

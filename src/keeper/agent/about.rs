@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::wire::{Wire, wire};
+use crate::escape::{Show, word};
 
 wire! {
     /// The agent.
@@ -41,6 +42,20 @@ wire! {
         store: Option<AboutStore>,
         /// Every host of which anything is known.
         hosts: Vec<AboutHost>,
+        /// The first of the slots whose values nobody can read: no host frees them.
+        unreadable: Vec<UnreadableSlot>,
+    }
+}
+
+wire! {
+    /// A slot that is held by a value which no agent wrote.
+    struct UnreadableSlot {
+        /// Its table, as its host calls it.
+        table: String,
+        /// Its number.
+        slot: u64,
+        /// Its key in etcd.
+        key: String,
     }
 }
 
@@ -87,5 +102,20 @@ wire! {
         held: Vec<(String, u64)>,
         /// What its policy says of each repository of the site, a line for each key.
         repositories: Vec<(String, String)>,
+    }
+}
+
+impl UnreadableSlot {
+    /// What is wrong with it.
+    pub fn text(&self) -> String {
+        format!(
+            "a slot has no readable holder: the value of {} was not written by an agent",
+            self.key.shown()
+        )
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> String {
+        format!("if no program of the site runs for it: etcdctl del {}", word(&self.key))
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     sys::{failure::Errno, local_socket::Connection},
 };
 
-/// How long the agent may take for an answer.
+/// How long the agent may take for an answer, unless whoever asks is more patient.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many signals an overdue holder gets at most.
@@ -36,14 +36,25 @@ pub struct Client {
     inbox: Inbox,
     /// The descriptor that came last.
     descriptor: Option<OwnedFd>,
+    /// How long it may take to hear what is said.
+    patience: Duration,
 }
 
 impl Client {
     /// Connects.
     pub fn connect() -> Result<Self, AgentError> {
-        let connection = Connection::to(Path::new(SOCKET), PATIENCE).map_err(AgentError::NotReached)?;
+        Self::connect_within(PATIENCE)
+    }
+
+    /// The same, to an agent that may take this long to hear it.
+    pub fn connect_within(patience: Duration) -> Result<Self, AgentError> {
+        let connected = Connection::to(Path::new(SOCKET), patience);
+        let connection = connected.map_err(|errno| match errno {
+            Errno::ETIMEDOUT => AgentError::Silent(patience),
+            errno => AgentError::NotReached(errno),
+        })?;
         match connection.listener_uid().map_err(AgentError::NotReached)? {
-            0 => Ok(Self { connection, inbox: Inbox::default(), descriptor: None }),
+            0 => Ok(Self { connection, inbox: Inbox::default(), descriptor: None, patience }),
             uid => Err(AgentError::NotRoot(uid)),
         }
     }
@@ -59,7 +70,7 @@ impl Client {
         frame: &[u8],
         send: impl Fn(&Connection, &[u8]) -> Result<usize, Errno>,
     ) -> Result<(), AgentError> {
-        let (mut left, until) = (frame, Instant::now() + PATIENCE);
+        let (mut left, until) = (frame, Instant::now() + self.patience);
         while !left.is_empty() {
             match send(&self.connection, left) {
                 Ok(count) => left = left.get(count..).unwrap_or_default(),
@@ -176,7 +187,7 @@ impl Client {
     fn rest(&self, to_write: bool, until: Instant) -> Result<(), AgentError> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(AgentError::Silent(PATIENCE));
+            return Err(AgentError::Silent(self.patience));
         }
         self.connection.wait(to_write, left).map(drop).map_err(AgentError::NotReached)
     }

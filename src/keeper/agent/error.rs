@@ -25,8 +25,8 @@ pub enum AgentError {
     Differs(String),
     /// It refuses, and says why.
     Failed(String),
-    /// The policy that it reads has faults.
-    Faulty(String),
+    /// The policy that it reads has faults; whether a launch that stands in line keeps its place meanwhile.
+    Faulty(String, bool),
 }
 
 impl AgentError {
@@ -39,7 +39,7 @@ impl AgentError {
             | Self::TooLong
             | Self::Differs(_)
             | Self::Failed(_)
-            | Self::Faulty(_) => false,
+            | Self::Faulty(..) => false,
         }
     }
 
@@ -57,7 +57,7 @@ impl AgentError {
             Self::Garbage(_) => "Both must be of one version: restart the agent after an upgrade.",
             Self::TooLong => "Put long lists of arguments into a file.",
             Self::Differs(_) => "Try again. If it stays so, tell your administrator: rungate policy check",
-            Self::Faulty(_) => "Tell your administrator: rungate policy check",
+            Self::Faulty(..) => "Tell your administrator: rungate policy check",
             Self::Failed(_) => return None,
         };
         Some(text.to_owned())
@@ -71,7 +71,8 @@ impl fmt::Display for AgentError {
                 write!(formatter, "the agent cannot be reached at {SOCKET}: {}", errno.desc())
             }
             Self::Silent(longest) => {
-                write!(formatter, "the agent at {SOCKET} has not answered for {} s", longest.as_secs())
+                let longest = longest.saturating_add(Duration::from_millis(500)).as_secs();
+                write!(formatter, "the agent at {SOCKET} has not answered for {longest} s")
             }
             Self::HungUp => write!(formatter, "the agent at {SOCKET} has hung up"),
             Self::NotRoot(uid) => write!(formatter, "{SOCKET} is not root's agent: user {uid} listens there"),
@@ -86,7 +87,7 @@ impl fmt::Display for AgentError {
                 write!(formatter, "the agent judges it by another policy: {}", visible_lines(why))
             }
             Self::Failed(why) => write!(formatter, "the agent refuses: {}", visible_lines(why)),
-            Self::Faulty(why) => {
+            Self::Faulty(why, _) => {
                 write!(formatter, "the policy that the agent reads has faults\n{}", visible_lines(why))
             }
         }

@@ -9,8 +9,9 @@ use std::{
 
 use super::{
     about::About,
-    wire::{Wire, wire},
+    wire::{Wire, fields, wire},
 };
+use crate::keeper::line::{Class, Waiter, WaitingProcess};
 use crate::terms::{hold::Hold, pace::ExpireKill, span_of_time::Wait};
 
 wire! {
@@ -101,8 +102,8 @@ wire! {
         Anew = 12,
         /// The ends that it has seen last, oldest first.
         Ended(Vec<End>) = 13,
-        /// The policy has these faults.
-        Faulty(String) = 14,
+        /// The policy has these faults; whether a launch that stands in line keeps its place meanwhile.
+        Faulty((String, bool)) = 14,
     }
 }
 
@@ -309,20 +310,6 @@ wire! {
     }
 }
 
-wire! {
-    /// Somebody in line.
-    struct Waiter {
-        /// Its number.
-        number: u64,
-        /// Which policy gave its limit.
-        generation: u16,
-        /// How many slots there are for it.
-        reach: u64,
-        /// The process.
-        pid: i32,
-        /// Its real user.
-        uid: u32,
-        /// How many slots it wants, where the agent knows.
-        wants: Option<u64>,
-    }
-}
+fields!(Waiter { number, class, wants, is_away, process });
+fields!(WaitingProcess { pid, host, user, command, since });
+fields!(Class { generation, reach });

@@ -14,12 +14,18 @@ pub mod picture;
 mod take;
 pub mod wire;
 
-use self::{about::About, client::Client, error::AgentError};
+use self::{
+    about::{About, UnreadableSlot},
+    client::Client,
+    error::AgentError,
+};
 use super::{
+    Holder,
     file::survey::Survey,
     memory::{self, Store},
     occupancy::Occupancy,
 };
+use crate::terms::location::name_on_site;
 
 /// The names of all tables.
 pub fn tables() -> Result<Vec<String>, AgentError> {
@@ -29,6 +35,18 @@ pub fn tables() -> Result<Vec<String>, AgentError> {
 /// What it says of itself.
 pub fn about() -> Result<About, AgentError> {
     Client::connect()?.about()
+}
+
+/// The slots of a table whose holders were seen to be unknown because no agent wrote their values, where it
+/// is one of the site.
+pub fn unreadable_slots(table: &str, holders: &[Holder]) -> Vec<UnreadableSlot> {
+    if name_on_site(table).is_none() || holders.iter().all(|holder| holder.pid.is_some()) {
+        return Vec::new();
+    }
+    let site = about().ok().and_then(|about| about.site);
+    let mut slots = site.map_or_else(Vec::new, |site| site.unreadable);
+    slots.retain(|slot| slot.table == table);
+    slots
 }
 
 /// A table at one moment, to be looked at in this process; none if it was never used.

@@ -1,13 +1,9 @@
 //! A table of the agent's on its way to a launch: there it is a table in memory again, so that everything
 //! that looks at tables looks at it in the same way.
 
-use super::message::{Holder, Table, Waiter};
+use super::message::{Holder, Table};
 use crate::{
-    keeper::{
-        self,
-        line::{Class, Number},
-        memory,
-    },
+    keeper::{self, memory},
     sys::host,
 };
 
@@ -26,7 +22,7 @@ impl Table {
             name: name.to_owned(),
             held: runs(occupancy.spans().iter().map(|span| span.slots.clone().into_inner())),
             holders,
-            waiting: table.first_waiters(most_waiting).iter().map(waiter).collect(),
+            waiting: table.first_waiters(most_waiting),
             last_start,
             last_end,
         }
@@ -47,13 +43,7 @@ impl Table {
             table.describe(&(first..=last).collect::<Vec<_>>(), shown(holder));
         }
         for waiter in &self.waiting {
-            table.show_waiter(keeper::Waiter {
-                number: Number(waiter.number),
-                class: Class { generation: waiter.generation, reach: waiter.reach },
-                pid: Some(waiter.pid).filter(|pid| *pid > 0),
-                user: Some(waiter.uid),
-                wants: waiter.wants,
-            });
+            table.show_waiter(waiter.clone());
         }
         table.set_stamps(self.last_start, self.last_end, None);
         table
@@ -106,16 +96,4 @@ pub(super) fn shown(holder: &Holder) -> keeper::Holder {
 
 fn is_this_host(host: &str) -> bool {
     host::name().is_ok_and(|name| name.to_string_lossy() == host)
-}
-
-fn waiter(waiter: &keeper::Waiter) -> Waiter {
-    let keeper::Waiter { number, class, pid, user, wants } = *waiter;
-    Waiter {
-        number: number.0,
-        generation: class.generation,
-        reach: class.reach,
-        pid: pid.unwrap_or_default(),
-        uid: user.unwrap_or_default(),
-        wants,
-    }
 }

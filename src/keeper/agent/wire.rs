@@ -7,9 +7,11 @@
 use std::{
     ffi::OsString,
     os::unix::ffi::{OsStrExt, OsStringExt},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use crate::keeper::line::Number;
 use crate::terms::{choice::Choice, hold::Hold, pace::ExpireKill, span_of_time::Wait};
 
 /// What can be sent.
@@ -82,6 +84,26 @@ impl Wire for OsString {
 
     fn take(left: &mut &[u8]) -> Option<Self> {
         take_bytes(left).map(OsString::from_vec)
+    }
+}
+
+impl Wire for Arc<str> {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        put_bytes(self.as_bytes(), bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        String::take(left).map(Into::into)
+    }
+}
+
+impl Wire for Number {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.0.put(bytes);
+    }
+
+    fn take(left: &mut &[u8]) -> Option<Self> {
+        u64::take(left).map(Self)
     }
 }
 
@@ -177,13 +199,9 @@ macro_rules! choices {
 }
 choices!(Hold, ExpireKill);
 
-/// Makes structures and enums that can be sent: field by field, an enum after the number of its variant.
-macro_rules! wire {
-    ($(#[$about:meta])* struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)+ }) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, Eq, PartialEq)]
-        pub struct $name { $($(#[$doc])* pub $field: $type,)+ }
-
+/// Has a structure sent field by field.
+macro_rules! fields {
+    ($name:ident { $($field:ident),+ }) => {
         impl Wire for $name {
             fn put(&self, bytes: &mut Vec<u8>) {
                 let Self { $($field),+ } = self;
@@ -194,6 +212,18 @@ macro_rules! wire {
                 Some(Self { $($field: Wire::take(left)?),+ })
             }
         }
+    };
+}
+pub(super) use fields;
+
+/// Makes structures and enums that can be sent: an enum after the number of its variant.
+macro_rules! wire {
+    ($(#[$about:meta])* struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Eq, PartialEq)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)+ }
+
+        $crate::keeper::agent::wire::fields!($name { $($field),+ });
     };
     ($(#[$about:meta])* enum $name:ident { $($(#[$doc:meta])* $variant:ident $(($type:ty))? = $number:literal,)+ }) => {
         $(#[$about])*

@@ -18,7 +18,10 @@ use crate::{
         layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
         record::{Record, short_boot_id},
     },
-    keeper::occupancy::{Occupancy, Span},
+    keeper::{
+        line::shown_pid,
+        occupancy::{Occupancy, Span},
+    },
     sys::{
         open_files,
         process::{self, Process},
@@ -75,6 +78,16 @@ impl Holder {
             command: Some(record.command),
             rule: Some(record.rule),
         }
+    }
+
+    /// Its host, where its process cannot be seen here: a number means nothing on another host.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.host.as_deref().filter(|_| self.pid.is_some() && self.keeper.is_none())
+    }
+
+    /// Its process for people: `9001`, or `9001@lab2` on another host.
+    pub fn shown_pid(&self) -> Option<String> {
+        Some(shown_pid(self.pid?, self.elsewhere()))
     }
 
     /// How long it has held the slot, however the clock was set meanwhile; for one that wrote down nothing

@@ -22,7 +22,7 @@ use crate::{
             },
             scan::{Extent, Look, Means},
         },
-        line::{Class, Number, Pulse, Waiter, Woken},
+        line::{Class, Number, Pulse, Waiter, WaitingProcess, Woken},
     },
     sys::{
         alarm::Alarm,
@@ -167,7 +167,7 @@ pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
 /// How many slots a waiter says that it wants.
 pub fn wants(file: &LockFile, waiter: &Waiter) -> Result<Option<u64>, RepositoryError> {
     let lock = file.conflict(&wants_bytes(waiter.number.0))?;
-    Ok(lock.filter(|lock| lock.pid == waiter.pid).and_then(|lock| wants_of(&lock.bytes)))
+    Ok(lock.filter(|lock| lock.pid == waiter.process.pid).and_then(|lock| wants_of(&lock.bytes)))
 }
 
 /// The same for whoever must not overlook anybody.
@@ -258,9 +258,9 @@ fn waiter(lock: &Conflict) -> Option<Waiter> {
     Some(Waiter {
         number: Number(number),
         class: Class { generation, reach },
-        pid: lock.pid,
-        user: None,
         wants: None,
+        is_away: false,
+        process: WaitingProcess { pid: lock.pid, ..WaitingProcess::default() },
     })
 }
 

@@ -1,7 +1,7 @@
 //! A place in the line of a table in memory, kept until dropped.
 
-use super::{Table, table::Whose};
-use crate::keeper::line::{Class, Number};
+use super::Table;
+use crate::keeper::line::{Class, Number, Waiter, WaitingProcess};
 
 /// A place.
 #[must_use = "the place is given up when this is dropped"]
@@ -10,13 +10,17 @@ pub struct Place {
     table: Table,
     number: Number,
     classes: Vec<Class>,
-    /// The process, its user, and how many slots it wants.
-    whose: Whose,
+    /// How many slots are wanted, and by whom.
+    wants: Option<u64>,
+    process: WaitingProcess,
+    /// Whether its launch is known not to answer now, so that nobody has to look any longer.
+    is_away: bool,
 }
 
 impl Place {
     pub(super) fn of(table: &Table, number: Number) -> Self {
-        Self { table: table.clone(), number, classes: Vec::new(), whose: (None, None, None) }
+        let (classes, wants, process) = (Vec::new(), None, WaitingProcess::default());
+        Self { table: table.clone(), number, classes, wants, process, is_away: false }
     }
 
     /// The table.
@@ -31,9 +35,16 @@ impl Place {
             state.leave_line(self.number, *class);
         }
         for class in classes {
-            state.join_line(self.number, *class, self.whose);
+            let Self { number, wants, is_away, .. } = *self;
+            let process = self.process.clone();
+            state.join_line(Waiter { number, class: *class, wants, is_away, process });
         }
         self.classes = classes.to_vec();
+    }
+
+    fn stand_as_before(&mut self) {
+        let classes = self.classes.clone();
+        self.stand(&classes);
     }
 
     /// Says in which conversation its launch is served.
@@ -45,34 +56,22 @@ impl Place {
 
     /// Says how many slots are wanted.
     pub fn wants(&mut self, slots: u64) {
-        if self.whose.2 != Some(slots) {
-            self.whose.2 = Some(slots);
-            let classes = self.classes.clone();
-            self.stand(&classes);
+        if self.wants != Some(slots) {
+            self.wants = Some(slots);
+            self.stand_as_before();
         }
     }
 
-    /// Says which process waits, and whose it is.
-    pub fn belongs_to(&mut self, pid: i32, user: u32) {
-        self.whose = (Some(pid), Some(user), self.whose.2);
-        let classes = self.classes.clone();
-        self.stand(&classes);
+    /// How many slots are wanted, where that is known.
+    pub fn wanted(&self) -> Option<u64> {
+        self.wants
     }
 
-    /// Says whose launch waits, whose process is not to be seen from here.
-    pub fn belongs_to_user(&mut self, user: u32) {
-        self.whose = (None, Some(user), self.whose.2);
-        let classes = self.classes.clone();
-        self.stand(&classes);
-    }
-
-    /// Says which launch of an imagined world waits, and whose it is.
-    pub fn belongs_to_imagined(&mut self, launch: i32, uid: u32) {
-        if (self.whose.0, self.whose.1) != (Some(launch), Some(uid)) {
-            self.belongs_to(launch, uid);
-            if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
-                life.uid = Some(uid);
-            }
+    /// Says which process waits.
+    pub fn belongs_to(&mut self, process: &WaitingProcess) {
+        if self.process != *process {
+            self.process = process.clone();
+            self.stand_as_before();
         }
     }
 
@@ -84,9 +83,10 @@ impl Place {
     }
 
     /// Says whether its launch answers.
-    pub fn set_away(&self, is_away: bool) {
-        if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
-            life.is_away = is_away;
+    pub fn set_away(&mut self, is_away: bool) {
+        if self.is_away != is_away {
+            self.is_away = is_away;
+            self.stand_as_before();
         }
     }
 

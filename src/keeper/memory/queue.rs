@@ -1,9 +1,6 @@
 //! The queue of a table in memory.
 
-use super::{
-    Table,
-    table::{Standing, Whose},
-};
+use super::Table;
 use crate::keeper::line::{Class, Number, Waiter};
 
 impl Table {
@@ -22,28 +19,29 @@ impl Table {
 
     /// The oldest waiters, up to this number.
     pub fn first_waiters(&self, most: usize) -> Vec<Waiter> {
-        self.state().borrow().line.iter().take(most).map(waiter).collect()
+        self.state().borrow().line.values().take(most).cloned().collect()
     }
 
     /// Everybody who waits, oldest first.
     pub fn waiters(&self) -> Vec<Waiter> {
-        self.state().borrow().line.iter().map(waiter).collect()
+        self.state().borrow().line.values().cloned().collect()
     }
 
     /// The youngest before a number, or at all.
     pub fn youngest(&self, before: Option<Number>) -> Option<Waiter> {
         let state = self.state().borrow();
-        match before {
-            Some(before) => state.line.range(..(before, Class::LOWEST)).next_back().map(waiter),
-            None => state.line.iter().next_back().map(waiter),
-        }
+        let found = match before {
+            Some(before) => state.line.range(..(before, Class::LOWEST)).next_back(),
+            None => state.line.iter().next_back(),
+        };
+        found.map(|(_, waiter)| waiter.clone())
     }
 
     /// The oldest from a number on and before another.
     pub fn oldest(&self, from: Number, before: Option<Number>) -> Option<Waiter> {
         let state = self.state().borrow();
-        let found = state.line.range((from, Class::LOWEST)..).next().map(waiter)?;
-        Some(found).filter(|found| before.is_none_or(|before| found.number < before))
+        let (_, found) = state.line.range((from, Class::LOWEST)..).next()?;
+        Some(found).filter(|found| before.is_none_or(|before| found.number < before)).cloned()
     }
 
     /// The first in line, behind whom this one leaves off, whom none of the blocked classes holds up and who
@@ -55,16 +53,15 @@ impl Table {
             return None;
         }
         let from = (after.map_or(Number(0), Number::next), Class::LOWEST);
-        let is_away = |number: &Number| state.places.get(number).is_some_and(|life| life.is_away);
-        let mut behind = state.line.range(from..).map(|(standing, _)| standing);
-        behind.find(|(number, class)| may_pass(class) && !is_away(number)).map(|(number, _)| *number)
+        let mut behind = state.line.range(from..).map(|(_, waiter)| waiter);
+        behind.find(|waiter| may_pass(&waiter.class) && !waiter.is_away).map(|waiter| waiter.number)
     }
 
     /// The conversations of the oldest that are known not to answer, up to this number.
     pub fn first_away(&self, most: usize) -> Vec<u64> {
         let state = self.state().borrow();
-        let lives = state.line.keys().filter_map(|(number, _)| state.places.get(number));
-        lives.filter(|life| life.is_away).filter_map(|life| life.session).take(most).collect()
+        let away = state.line.values().filter(|waiter| waiter.is_away);
+        away.filter_map(|waiter| state.places.get(&waiter.number)?.session).take(most).collect()
     }
 
     /// The conversation in which the launch with this number is served.
@@ -91,13 +88,9 @@ impl Table {
     }
 
     /// Adds a waiter of another process to the line: this is a picture of that table.
-    pub fn show_waiter(&self, Waiter { number, class, pid, user, wants }: Waiter) {
-        self.state().borrow_mut().join_line(number, class, (pid, user, wants));
+    pub fn show_waiter(&self, waiter: Waiter) {
+        self.state().borrow_mut().join_line(waiter);
     }
-}
-
-fn waiter(((number, class), (pid, user, wants)): (&Standing, &Whose)) -> Waiter {
-    Waiter { number: *number, class: *class, pid: *pid, user: *user, wants: *wants }
 }
 
 #[cfg(test)]
@@ -148,6 +141,14 @@ mod tests {
             let in_vain = looked.iter().filter(|index| !queue[**index].2).count();
             prop_assert!(in_vain <= 6, "one of each class: {}", in_vain);
         }
+    }
+
+    /// Who had a number and gave it up may come again under it, and comes before all who came later.
+    #[test]
+    fn numbers_do_not_begin_again_when_nobody_waits() {
+        let table = Store::default().table("seats");
+        drop(table.take_place(Number(7)).expect("nobody has it"));
+        assert_eq!((table.highest_place(), table.highest_number()), (None, Some(Number(7))));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     keeper::{
         Holder,
         hint::slots_to_join,
-        line::{Class, Number, Pulse},
+        line::{Class, Number, Pulse, Waiter},
         occupancy::{Occupancy, Span, Vacancy},
     },
     terms::{admit::Admit, claim::Claim, launch::Launch, merged::Terms},
@@ -30,9 +30,6 @@ pub struct Table {
 /// As what somebody stands in line.
 pub(super) type Standing = (Number, Class);
 
-/// A process and its user.
-pub(super) type Whose = (Option<i32>, Option<u32>, Option<u64>);
-
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Each slot that is held, with its holder where that is known.
@@ -48,17 +45,21 @@ pub(super) struct State {
     pub(super) longest_pause: Duration,
     /// Whose launch started last.
     pub(super) started_by: Option<u32>,
+    /// The highest number that anybody has had: who gives back what was got under a number comes again under
+    /// the same, and nobody who came later may have a lower one.
+    highest: Option<Number>,
     /// All places, and what is seen of whoever has them.
     pub(super) places: BTreeMap<Number, Life>,
-    /// Oldest first; each with its process and its user, where they are known.
-    pub(super) line: BTreeMap<Standing, Whose>,
+    /// Oldest first.
+    pub(super) line: BTreeMap<Standing, Waiter>,
     /// How many of them are of each class.
     pub(super) classes: BTreeMap<Class, usize>,
 }
 
 impl State {
-    pub(super) fn join_line(&mut self, number: Number, class: Class, whose: Whose) {
-        if self.line.insert((number, class), whose).is_none() {
+    pub(super) fn join_line(&mut self, waiter: Waiter) {
+        let (number, class) = (waiter.number, waiter.class);
+        if self.line.insert((number, class), waiter).is_none() {
             *self.classes.entry(class).or_default() += 1;
         }
     }
@@ -80,10 +81,6 @@ impl State {
 pub(super) struct Life {
     beats: u64,
     pub(super) is_silent: bool,
-    /// Whose it is, where no process can be asked.
-    pub(super) uid: Option<u32>,
-    /// Whether it is known not to answer now, so that nobody has to look any longer.
-    pub(super) is_away: bool,
     /// The conversation in which its launch is served, where this process serves it.
     pub(super) session: Option<u64>,
 }
@@ -239,9 +236,20 @@ impl Table {
         self.state.borrow_mut().cursor = slot;
     }
 
+    /// Somebody has had this number.
+    pub fn has_had(&self, number: Number) {
+        let mut state = self.state.borrow_mut();
+        state.highest = state.highest.max(Some(number));
+    }
+
     /// The highest number of a place.
     pub fn highest_place(&self) -> Option<Number> {
         self.state.borrow().places.keys().next_back().copied()
+    }
+
+    /// The highest number that anybody has had here.
+    pub fn highest_number(&self) -> Option<Number> {
+        self.state.borrow().highest
     }
 
     /// Takes a place until the answer is dropped; none where somebody has that number.
@@ -252,6 +260,7 @@ impl Table {
         }
         state.places.insert(number, Life::default());
         drop(state);
+        self.has_had(number);
         Some(Place::of(self, number))
     }
 
@@ -261,15 +270,5 @@ impl Table {
         let life = state.places.get_mut(&number)?;
         life.beats += u64::from(!life.is_silent);
         Some(Pulse { pid: None, beats: life.beats })
-    }
-
-    /// Whether a waiter is known not to answer.
-    pub fn is_away(&self, number: Number) -> bool {
-        self.state.borrow().places.get(&number).is_some_and(|life| life.is_away)
-    }
-
-    /// Whose a place is, where no process can be asked.
-    pub fn owner(&self, number: Number) -> Option<u32> {
-        self.state.borrow().places.get(&number)?.uid
     }
 }

@@ -199,11 +199,11 @@ fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let store = Store::default();
     let hour = Duration::from_secs(3600);
     let class = Class { generation: 0, reach: 1 };
-    let stood = |longest, classes| Stood { table: store.table("seats"), classes, longest };
+    let stood = |longest, classes| Stood { table: store.table("seats"), classes, longest, wants: None };
     let times = |place: &PlaceInLine| place.stood().iter().map(|stood| stood.longest).collect::<Vec<_>>();
-    let place = PlaceInLine::again(Number(1), &[stood(hour, vec![class])]);
+    let place = PlaceInLine::again(Number(1), None, &[stood(hour, vec![class])]);
     assert!(times(&place)[0] >= hour, "its time goes on");
-    let idle = PlaceInLine::again(Number(2), &[stood(hour, Vec::new())]);
+    let idle = PlaceInLine::again(Number(2), None, &[stood(hour, Vec::new())]);
     assert_eq!(times(&idle), [hour], "the time of a line in which it only keeps its number does not");
 }
 
