@@ -31,7 +31,7 @@ impl Service {
             }
         }
         self.go_on_with_evictions(number);
-        self.write_notices();
+        self.reconcile();
     }
 
     fn evict(&mut self, number: u64, eviction: &Eviction, overdue: &Overdue) {

@@ -1,6 +1,8 @@
 //! Hosts that have gone: after one of them was seen absent for a ttl without a break, its slots and tickets
 //! are deleted, in a transaction that holds only if it is absent still, and was ever since, and if they are
-//! still those that it left.
+//! still those that it left. These are no keys of this host, and so no part of the difference that the
+//! reconciler makes up: what is fenced by another host's absence must not fail, or wait for, what is fenced
+//! by this one's presence.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +12,8 @@ use std::{
 use super::{
     Site,
     agent_id::AgentId,
-    etcd::{Compare, Operation, Transaction},
+    difference::Change,
+    etcd::Compare,
     key::Key,
     proof::Taking,
     record::HostRecord,
@@ -122,23 +125,23 @@ impl Site {
         if self.is_busy_with(&of_host) {
             return;
         }
-        let keys = self.keys_of(|of, _| of == host).take(AT_ONCE);
-        let keys: Vec<(String, i64)> = keys.map(|(key, revision)| (self.keys.name(&key), revision)).collect();
-        let written = self.keys.name(&Key::Written(host.to_owned()));
-        let mut compares = vec![
+        let gone = |(key, at)| Change { key, at, value: None };
+        let written = Key::Written(host.to_owned());
+        let compares = vec![
             Compare::Absent(self.keys.name(&of_host)),
-            Compare::ChangedAt(written.clone(), absence.written),
+            Compare::ChangedAt(self.keys.name(&written), absence.written),
         ];
-        // Another host may have deleted them before, and a slot be somebody else's by now.
-        if !DeliberateFault::WhoeversSlot.is_on() {
-            compares.extend(keys.iter().map(|(key, revision)| Compare::ChangedAt(key.clone(), *revision)));
+        let fences = compares.len();
+        let mut changes: Vec<Change> = self.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
+        if changes.is_empty() {
+            changes.push(gone((written, absence.written)));
         }
-        let operations = if keys.is_empty() {
-            vec![Operation::Delete(written)]
-        } else {
-            keys.into_iter().map(|(key, _)| Operation::Delete(key)).collect()
-        };
-        self.send(Work::Aside(of_host), Transaction { compares, operations });
+        // Another host may have deleted them before, and a slot be somebody else's by now.
+        let mut transaction = self.transaction(compares, &changes);
+        if DeliberateFault::WhoeversSlot.is_on() {
+            transaction.compares.truncate(fences);
+        }
+        self.send(Work::Aside(of_host), transaction);
     }
 
     /// The slots, tickets and notices of these hosts and agents, each with its revision.

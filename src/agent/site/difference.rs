@@ -58,7 +58,7 @@ pub(super) fn diff<'a>(
         match (wanted(key), present(key)) {
             (Some(value), None) => difference.changes.push(put(0, value)),
             (Some(value), Some(there)) if value.is_said_by(&there) => {}
-            (Some(value), Some(there)) if there.is_own || matches!(value, Value::Stamps(_)) => {
+            (Some(value), Some(there)) if there.is_own || value.is_of_all() => {
                 difference.changes.push(put(there.revision, value));
             }
             (Some(_), Some(_)) => difference.taken.push(key.clone()),
@@ -73,6 +73,12 @@ pub(super) fn diff<'a>(
 }
 
 impl Value {
+    /// Whether a key of another host may be made to say this: when a table was last used, or a notice with
+    /// the reply of the host that it is for.
+    fn is_of_all(&self) -> bool {
+        matches!(self, Self::Stamps(_) | Self::Notice(_))
+    }
+
     /// Whether a key says this already: of a slot, that this process has it.
     fn is_said_by(&self, there: &Present) -> bool {
         match (self, &there.value) {
@@ -99,6 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::agent::site::{agent_id::AgentId, record::Reply};
 
     type Table = BTreeMap<Key, Present>;
 
@@ -180,6 +187,23 @@ mod tests {
         let table =
             BTreeMap::from([(slot(1), there(4, held_by(8), false)), (slot(2), there(5, held_by(9), false))]);
         assert_eq!(diff_of(&wanted, &table), Difference { changes: Vec::new(), taken: vec![slot(1)] });
+    }
+
+    /// The host of a holder writes its reply over the notice of another host, and never deletes that.
+    #[test]
+    fn a_notice_of_another_host_is_replied_to_and_left() {
+        let Value::Slot(holder) = held_by(7) else { panic!("a slot") };
+        let notice = |reply| {
+            let (host, agent) = ("other".to_owned(), AgentId::default());
+            Value::Notice(NoticeRecord { host, agent, holder: holder.clone(), reply })
+        };
+        let key = Key::Notice("a".to_owned(), 1);
+        let table = BTreeMap::from([(key.clone(), there(4, notice(None), false))]);
+        let replied = notice(Some(Reply::NotOverdue));
+        let wanted = BTreeMap::from([(key.clone(), replied.clone())]);
+        let change = Change { key, at: 4, value: Some(replied) };
+        assert_eq!(diff_of(&wanted, &table), Difference { changes: vec![change], taken: Vec::new() });
+        assert_eq!(diff_of(&BTreeMap::new(), &table), Difference::default());
     }
 
     fn value() -> impl Strategy<Value = (Key, Value)> {

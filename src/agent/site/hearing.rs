@@ -217,7 +217,6 @@ impl Service {
         self.is_complete();
         let to_look = self.see_notices();
         self.look_again_after(to_look);
-        self.write_notices();
         self.answer_notices();
         self.see_restored_tickets();
         if let Some(site) = &mut self.site {

@@ -102,8 +102,8 @@ impl Service {
     }
 
     /// Sends what has to change of this host's keys, if it is known what there is, and nothing is on its way.
-    pub(super) fn reconcile(&mut self) {
-        let given = self.given_notices();
+    pub(in crate::agent) fn reconcile(&mut self) {
+        let notices = self.wanted_notices();
         let Some(site) = &mut self.site else { return };
         let is_busy = site.works.values().any(|work| matches!(work, Work::Keep(_)));
         if is_busy || !site.has_settled() {
@@ -111,9 +111,10 @@ impl Service {
         }
         site.release();
         let proved = site.keys_in_proof();
+        site.own.are_dirty(notices.keys().cloned());
         let now = site.own.take_dirty(site.mirror.revision(), &proved);
         let wanted = |key: &Key| match key {
-            Key::Notice(..) if given.contains(key) => site.present(key)?.value,
+            Key::Notice(..) => notices.get(key).cloned(),
             key => site.own.wanted(key, self.ledger.store()),
         };
         let Difference { mut changes, taken } = diff(&now, wanted, |key| site.present(key));
@@ -200,7 +201,10 @@ impl Site {
     /// A key as it is known to be: as this host has written it, until the mirror has got there.
     pub(super) fn present(&self, key: &Key) -> Option<Present> {
         if let Some((revision, value)) = self.own.written_after(self.mirror.revision(), key) {
-            return Some(Present { revision: *revision, value: Some(value.clone()?), is_own: true });
+            let value = value.clone()?;
+            // What this host replies to a notice makes it no notice of its own.
+            let is_own = !matches!(&value, Value::Notice(of) if !self.is_own(&of.host, &of.agent));
+            return Some(Present { revision: *revision, value: Some(value), is_own });
         }
         let is_own = |host: &str, agent| self.is_own(host, agent);
         match key {
@@ -245,19 +249,29 @@ impl Site {
     /// Sends changes in one transaction, if each key is still as it was known to be.
     fn send_changes(&mut self, changes: Vec<Change>) {
         let Some(registration) = self.registration else { return };
-        let mut transaction = Transaction {
-            compares: vec![Compare::ChangedAt(self.key_of_host(), registration)],
-            operations: Vec::new(),
-        };
-        for Change { key, at, value } in &changes {
+        let mut compares = vec![Compare::ChangedAt(self.key_of_host(), registration)];
+        // A notice is of a holder that has the slot still.
+        compares.extend(changes.iter().filter(|change| change.value.is_some()).filter_map(|change| {
+            let Key::Notice(table, slot) = &change.key else { return None };
+            let held = self.mirror.table(table)?.slots.get(slot)?;
+            Some(Compare::ChangedAt(self.keys.name(&Key::Slot(table.clone(), *slot)), held.revision))
+        }));
+        let transaction = self.transaction(compares, &changes);
+        self.send(Work::Keep(changes), transaction);
+    }
+
+    /// Changes, if all of this holds and each key is still as it was known to be.
+    pub(super) fn transaction(&self, mut compares: Vec<Compare>, changes: &[Change]) -> Transaction {
+        let mut operations = Vec::new();
+        for Change { key, at, value } in changes {
             let name = self.keys.name(key);
-            transaction.compares.push(Compare::ChangedAt(name.clone(), *at));
-            transaction.operations.push(match value {
+            compares.push(Compare::ChangedAt(name.clone(), *at));
+            operations.push(match value {
                 Some(value) => Operation::Put(name, value.bytes()),
                 None => Operation::Delete(name),
             });
         }
-        self.send(Work::Keep(changes), transaction);
+        Transaction { compares, operations }
     }
 
     /// Lets go in memory of slots whose keys are gone. Those who wait for them look.

@@ -6,7 +6,8 @@
 //!
 //! `c/id` says of which etcd the tables are. A backup says it of another one than answers, unless it was
 //! restored under the same name (`--initial-cluster-token`): then agents that knew a later revision put it
-//! in doubt.
+//! in doubt. That key is of no host, and written before this one has a key of its own: so it is no part of
+//! the difference that the reconciler makes up.
 
 use std::time::Duration;
 

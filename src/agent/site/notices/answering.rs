@@ -15,7 +15,11 @@ use crate::{
         judge::Question,
         ledger::holding::Holding,
         service::Service,
-        site::{Site, announcement::log, record::Reply},
+        site::{
+            Site,
+            announcement::log,
+            record::{NoticeRecord, Reply},
+        },
     },
     escape::visible,
     keeper::{Fate, memory, table::Table},
@@ -91,9 +95,6 @@ impl Service {
                 of.reply = next;
             }
         }
-        if of.reply.is_some() && of.reply != said {
-            site.reply(table, of);
-        }
         if of.ending.is_none() && of.asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             of.asked = Some(Instant::now());
             // Where the judges are gone, nobody is ended.
@@ -161,11 +162,10 @@ impl Site {
         self.mirror.table(table)?.notices.get(&slot)?.record.as_ref()?.reply
     }
 
-    fn reply(&mut self, table: &str, of: &ReceivedNotice) {
-        let at = self.mirror.table(table).and_then(|table| table.notices.get(&of.slot));
-        let Some(mut record) = at.and_then(|at| at.record.clone()) else { return };
-        record.reply = of.reply;
-        let holder = record.holder.clone();
-        self.put_notice(table, of.slot, &holder, &record);
+    /// A notice with what this host replies to it, where that is not said yet.
+    pub(super) fn replied(&self, table: &str, of: &ReceivedNotice) -> Option<NoticeRecord> {
+        let record = self.mirror.table(table)?.notices.get(&of.slot)?.record.as_ref()?;
+        let reply = of.reply.filter(|_| of.withdrawn.is_none() && !record.reply.is_some_and(Reply::is_final));
+        Some(NoticeRecord { reply: Some(reply?), ..record.clone() })
     }
 }

@@ -24,8 +24,6 @@ pub(in crate::agent) struct GivenNotice {
     /// By the policy of this host.
     pub(super) grace: Duration,
     pub(super) since: Instant,
-    /// When it was sent last.
-    pub(super) sent: Option<Instant>,
     pub(super) reply: Option<Reply>,
 }
 

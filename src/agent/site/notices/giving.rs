@@ -2,10 +2,7 @@
 //! own host by a key, which goes with whoever wanted that. Nothing is ended here: what the other host says
 //! and does is seen in the mirror.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use super::given::GivenNotice;
 use crate::{
@@ -15,20 +12,15 @@ use crate::{
         session::Session,
         site::{
             Site,
-            etcd::{Compare, Operation, Transaction},
+            difference::Value,
             key::Key,
-            record::{NoticeRecord, Reply, SlotRecord, bytes},
-            table_of_site::At,
-            work::Work,
+            record::{NoticeRecord, Reply, SlotRecord},
         },
     },
     keeper::{Fate, Overdue, Reach},
     sys::signal::Signal,
     terms::location::{name_on_site, table_of_site},
 };
-
-/// Where one was sent and is not seen after this time, it is sent again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 impl Service {
     /// Has notice given of a holder for a launch.
@@ -48,33 +40,25 @@ impl Service {
             overdue: overdue.clone(),
             grace: to_end.expiry.grace,
             since: Instant::now(),
-            sent: None,
             reply: None,
         });
     }
 
-    /// The slots that launches of this host want to be given up, each by the key of its notice.
-    pub(in crate::agent::site) fn given_notices(&self) -> BTreeSet<Key> {
+    /// The notices that there should be, as far as this host has a say: those that its launches want given,
+    /// as somebody has given them already or as this host would, and what it replies to those of others.
+    /// Each only as long as the slot is still that holder's.
+    pub(in crate::agent::site) fn wanted_notices(&self) -> BTreeMap<Key, Value> {
+        let Some(site) = &self.site else { return BTreeMap::new() };
         let evicting = self.sessions.evicting();
-        let sessions = evicting.iter().filter_map(|number| self.sessions.get(number));
-        sessions
-            .flat_map(|session| &session.notices)
-            .map(|of| Key::Notice(of.table.clone(), of.slot))
-            .collect()
-    }
-
-    /// Writes the notices that are not there.
-    pub(in crate::agent) fn write_notices(&mut self) {
-        let Some(site) = &mut self.site else { return };
-        for number in self.sessions.evicting() {
-            let Some(session) = self.sessions.get_mut(&number) else { continue };
-            for notice in &mut session.notices {
-                let is_under_way = notice.sent.is_some_and(|sent| sent.elapsed() < AGAIN);
-                if !is_under_way && site.notice_on(notice).is_none() && site.write_notice(notice) {
-                    notice.sent = Some(Instant::now());
-                }
-            }
-        }
+        let given = evicting.iter().filter_map(|number| self.sessions.get(number));
+        let given = given.flat_map(|session| &session.notices);
+        let given = given.map(|notice| (&notice.table, notice.slot, Some(site.given(notice))));
+        let replies = site.received.iter().map(|((_, table), of)| (table, of.slot, site.replied(table, of)));
+        let all = given.chain(replies).filter_map(|(table, slot, record)| {
+            let record = record.filter(|record| site.is_held_by(table, slot, &record.holder))?;
+            Some((Key::Notice(table.clone(), slot), Value::Notice(record)))
+        });
+        all.collect()
     }
 
     /// Sees what became of the holders of which notice was given, and tells whoever wanted it. Says which
@@ -147,43 +131,14 @@ impl Site {
         host.is_some_and(|host| host.agent == notice.agent)
     }
 
-    fn write_notice(&mut self, notice: &GivenNotice) -> bool {
-        let record = NoticeRecord {
-            host: self.host.clone(),
-            agent: self.agent.clone(),
-            holder: notice.holder.clone(),
-            reply: None,
-        };
-        self.put_notice(&notice.table, notice.slot, &notice.holder, &record)
+    /// A notice as it is given already, or as this host would give it.
+    fn given(&self, notice: &GivenNotice) -> NoticeRecord {
+        let (host, agent, holder) = (self.host.clone(), self.agent.clone(), notice.holder.clone());
+        self.notice_on(notice).cloned().unwrap_or(NoticeRecord { host, agent, holder, reply: None })
     }
 
-    /// Writes a notice, if the slot is held by this holder and the notice is as it was. Says whether that was
-    /// begun.
-    pub(super) fn put_notice(
-        &mut self,
-        table: &str,
-        slot: u64,
-        holder: &SlotRecord,
-        record: &NoticeRecord,
-    ) -> bool {
-        let Some(registration) = self.registration else { return false };
-        let Some(of) = self.mirror.table(table) else { return false };
-        let held = of.slots.get(&slot).filter(|at| at.record.as_ref().is_some_and(|now| now.is_same(holder)));
-        let Some(At { revision, .. }) = held else { return false };
-        let notice = Key::Notice(table.to_owned(), slot);
-        if self.is_busy_with(&notice) {
-            return false;
-        }
-        let key = self.keys.name(&notice);
-        let transaction = Transaction {
-            compares: vec![
-                Compare::ChangedAt(self.key_of_host(), registration),
-                Compare::ChangedAt(self.keys.name(&Key::Slot(table.to_owned(), slot)), *revision),
-                Compare::ChangedAt(key.clone(), of.notices.get(&slot).map_or(0, |at| at.revision)),
-            ],
-            operations: vec![Operation::Put(key, bytes(record))],
-        };
-        self.send(Work::Aside(notice), transaction);
-        true
+    fn is_held_by(&self, table: &str, slot: u64, holder: &SlotRecord) -> bool {
+        let held = self.mirror.table(table).and_then(|of| of.slots.get(&slot)?.record.as_ref());
+        held.is_some_and(|held| held.is_same(holder))
     }
 }
