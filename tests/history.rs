@@ -357,8 +357,9 @@ fn events_are_followed_over_rotations() {
         acquire = [\"seats\"]
         ",
     );
-    let commands = ["before", "plain", "renamed", "after"];
-    commands.into_iter().for_each(|command| site.script(command, "#!/bin/sh\n"));
+    for command in ["before", "plain", "renamed", "after"] {
+        site.script(command, "#!/bin/sh\n");
+    }
     let start = |command: &str| site.test().args(["run", "--", command]).background();
     let log = site.path("work/log.jsonl");
     let rotate = |name: &str| fs::rename(&log, site.path(name)).expect("it is renamed");

@@ -8,7 +8,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Site, Test, ended, log_of, needs_root, set_mode, skip, started};
+use crate::support::{
+    Ending, Site, Terminal, Test, ended, log_of, needs_root, needs_tmux, set_mode, skip, started,
+};
 
 /// Two days of launches, of which each seventh is refused.
 fn log(site: &Site, command: &str) {
@@ -437,7 +439,25 @@ fn what_members_hold_together_is_not_the_use_of_one() {
     );
     let said = report(&site, &[]).outcome().stdout;
     assert!(said.lines().nth(3).is_some_and(|row| row.starts_with("each    2 each           2 ")), "{said}");
-    assert!(said.contains(" in all") && said.contains("| 2\n"), "{said}");
+    assert!(said.contains(" in all"), "{said}");
     let page = report(&site, &["--html", "-"]).outcome().stdout;
     assert!(page.contains("1.8 on average over all members, 2 of 2 at most of one member."), "{page}");
+}
+
+/// "On a terminal, use over time and the hours of the week are plots": a pipe gets plain text.
+#[test]
+fn a_pipe_gets_no_plots() {
+    let site = Site::new();
+    log(&site, "\"matlab\"");
+    let is_drawn = |text: &str| text.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']);
+    let piped = report(&site, &[]).outcome().stdout;
+    assert!(piped.contains("Refusals by weekday and hour: "), "{piped}");
+    assert!(!is_drawn(&piped) && !piped.contains("\nUSE\n"), "{piped}");
+    needs_tmux!();
+    site.rungate_in_bin();
+    let terminal = Terminal::open_for(site.test(), (80, 120));
+    terminal.enter("rungate report log.jsonl");
+    terminal.shows_when("both plots", |screen| {
+        screen.contains("\nUSE\n") && screen.contains("\nMon ") && is_drawn(screen)
+    });
 }

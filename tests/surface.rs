@@ -8,6 +8,8 @@ use std::path::Path;
 use clap::CommandFactory;
 use rungate::cli::CommandLine;
 
+use crate::support::tell;
+
 /// How many subcommands there are on the first level, options, each as often as a subcommand has it, options
 /// that mean different things, and JSON documents.
 const COUNTS: [usize; 4] = [16, 82, OPTIONS.len(), 11];
@@ -101,9 +103,9 @@ fn what_a_person_has_to_learn_is_counted() {
     let documents = json.lines().filter(|line| line.starts_with(".It Nm rungate ")).count();
     let counts = [command.get_subcommands().count(), options.len(), OPTIONS.len(), documents];
     let [subcommands, all, different, documents] = counts;
-    println!(
+    tell(&format!(
         "{subcommands} subcommands, {all} options ({different} different ones), {documents} JSON documents"
-    );
+    ));
     // What becomes fewer is written down here too, so that it does not come back unseen.
     assert_eq!(counts, COUNTS);
 }

@@ -57,7 +57,7 @@ pub enum Action {
     /// Check, compare, edit and install policies
     #[command(subcommand)]
     Policy(PolicyAction),
-    /// Forget when repositories were last used (if_elapsed)
+    /// Forget last uses of repositories, so that no launch is too soon
     Reset(ResetArguments),
     /// End holders that are overdue
     Expire(ExpireArguments),

@@ -1,4 +1,4 @@
-//! The report in a terminal: the answer, use over time as a line of characters, and the tables.
+//! The report as text: the answer and the tables; on a terminal also plots, as lines of characters.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ pub fn answer(subtitle: &str, table: &Figure, programs: &[Program<'_>], doubts: 
 }
 
 /// Use over time, a line for each program, in this number of columns.
-pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: Option<u16>) -> String {
+pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: u16) -> String {
     let drawn = programs.iter().filter(|program| program.of.cell.launches > 0).zip(figures);
     let rows: Vec<(String, &Use)> = drawn
         .filter_map(|(program, figure)| match &figure.drawing {
@@ -52,8 +52,7 @@ pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: Option<u16>) 
     let Some((_, first)) = rows.first() else { return String::new() };
     let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let (most, least) = WIDTHS;
-    let room = columns.map_or(most, |columns| usize::from(columns).saturating_sub(names + 16));
-    let room = room.clamp(least, most);
+    let room = usize::from(columns).saturating_sub(names + 16).clamp(least, most);
     let mut text = String::from("USE\n");
     for (name, of) in &rows {
         let highest = of.points.iter().map(|point| point.most).chain(of.seats).max().unwrap_or(1).max(1);
@@ -83,11 +82,12 @@ fn line(of: &Use, highest: u64, room: usize) -> String {
     of.points.chunks(each).map(step).collect()
 }
 
-/// A figure as text: drawings of a week as characters, all others as their table.
-pub fn figure(of: &Figure) -> String {
+/// A figure as text: its table; of a week what it says and, where somebody looks, a plot of characters.
+pub fn figure(of: &Figure, is_plotted: bool) -> String {
     let title = visible(&of.title);
     let body = match &of.drawing {
-        Some(Drawing::Week(counts)) => week(counts),
+        Some(Drawing::Week(counts)) if is_plotted => week(counts),
+        Some(Drawing::Week(_)) => String::new(),
         _ => rendered(of),
     };
     format!("{}{}{}\n{body}", title, if of.says.is_empty() { "" } else { ": " }, visible(&of.says))

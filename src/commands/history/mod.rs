@@ -98,15 +98,16 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
     let mut show = |events: &[Event]| {
         let clock = Clock::now();
         for event in events {
-            match arguments.json {
-                true => text.extend(json::line(event).ok().map(|line| line + "\n")),
-                false => text += &line(&row(event, &clock, &names)),
+            if arguments.json {
+                text.extend(json::line(event).ok().map(|line| line + "\n"));
+            } else {
+                text += &line(&row(event, &clock, &names));
             }
         }
         let shown = stream::print_part(&mem::take(&mut text));
         shown.map_err(|error| Error::new(ExitStatus::System, error.to_string()))
     };
-    logs::follow(situation, &arguments.files, arguments.policy.policy.clone(), filter, &mut show)?;
+    logs::follow(situation, &arguments.files, arguments.policy.policy.as_ref(), filter, &mut show)?;
     Ok(ExitStatus::Success as u8)
 }
 

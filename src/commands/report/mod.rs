@@ -93,8 +93,9 @@ pub(super) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
     let details = figures::details(&counts, &programs, &called);
     let Some(output) = &arguments.html else {
         let mut parts = vec![text::answer(&subtitle, &table, &programs, &doubts)];
-        parts.push(text::uses(&programs, &uses, terminal::columns()));
-        parts.extend(details.iter().map(text::figure));
+        let columns = terminal::columns();
+        parts.extend(columns.map(|columns| text::uses(&programs, &uses, columns)));
+        parts.extend(details.iter().map(|figure| text::figure(figure, columns.is_some())));
         parts.retain(|part| !part.is_empty());
         return print(&answer(&parts.join("\n")));
     };

@@ -28,11 +28,11 @@ type Show<'s> = dyn FnMut(&[Event]) -> Result<bool, Error> + 's;
 pub(in crate::commands) fn follow(
     situation: &Situation,
     files: &[PathBuf],
-    policy: Option<PathBuf>,
+    policy: Option<&PathBuf>,
     mut filter: Filter,
     show: &mut Show<'_>,
 ) -> Result<(), Error> {
-    let logs = || Logs::of(situation, files, policy.clone(), &filter);
+    let logs = || Logs::of(situation, files, policy.cloned(), &filter);
     let newest: Vec<Source> = logs()?.0.into_iter().filter_map(|mut sources| sources.pop_back()).collect();
     let is_from_now = filter.since().is_none();
     let mut tails = Vec::new();
