@@ -277,12 +277,13 @@ fn who_keeps_a_lock_or_a_lease_is_named(pasted: &Pasted) {
     let site = seats(FOR_ALL);
     run(&site, "games", &["--", "matlab"]).status(0);
     let lock = site.repository("seats.lock");
+    let path = lock.display().to_string();
     let keeps = |code: &str, user: &str| {
         let (lock_it, then) = code
             .split_once("\nos.kill")
             .map_or((code, String::new()), |(lock_it, then)| (lock_it, format!("os.kill{then}\n")));
         let text = format!(
-            "import fcntl, os, signal, struct, sys\nf = os.open({lock:?}, os.O_RDWR)\n{lock_it}\nprint('ready', flush=True)\n{then}sys.stdin.read()\n"
+            "import fcntl, os, signal, struct, sys\nf = os.open({path:?}, os.O_RDWR)\n{lock_it}\nprint('ready', flush=True)\n{then}sys.stdin.read()\n"
         );
         let mut running = site.test().program("/usr/bin/python3").user(user).args(["-c", &text]).background();
         assert_eq!(running.read_line(), "ready\n");

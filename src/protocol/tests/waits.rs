@@ -89,11 +89,12 @@ const HOUR: u64 = 3_600_000;
 fn is_over_in(place: &PlaceInLine, milliseconds: u64) {
     let left = place.time_is_over_at().map(|over| over.saturating_duration_since(Instant::now()));
     let most = Duration::from_millis(milliseconds);
-    assert!(left.is_some_and(|left| left <= most && left > most / 10 * 9), "{left:?} of {most:?}");
+    let is_near = |left: Duration| left <= most && left > most / 10 * 9;
+    assert!(left.is_some_and(is_near), "it is not over in {milliseconds} ms");
 }
 
-/// The time of a launch is over when it cannot start any more: with the first demand of several, with the last
-/// alternative of a demand, with the first claim of an alternative that is a list.
+/// The time of a launch is over when it cannot start any more: with the first demand of several, with the
+/// last alternative of a demand, with the first claim of an alternative that is a list.
 #[test]
 fn the_time_of_a_launch_ends_when_it_cannot_start_any_more() {
     let full = tables().held("a", 1..=1).held("b", 1..=1);
