@@ -93,8 +93,8 @@ pub(crate) struct Name {
     /// The characters of the text between its values, where a value that holds one could be taken for
     /// another.
     reserved: Vec<u8>,
-    /// Whether each value but the last is followed by a mark of its end: values stand side by side, or the text
-    /// between them could be part of one.
+    /// Whether each value but the last is followed by a mark of its end: values stand side by side, or the
+    /// text between them could be part of one.
     pub(super) is_ended: bool,
 }
 
