@@ -282,7 +282,7 @@ fn something_ends_overdue_holders() {
     site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 1\nexpire_after = \"2h\""));
     assert_eq!(codes(), ["expiry-off"]);
     fs::create_dir(site.path("etc/cron.d")).expect("a new directory");
-    site.write("etc/cron.d/rungate", "# */5 * * * * root rungate expire\n");
+    site.write("etc/cron.d/rungate", "# */5 * * * * root rungate end --overdue\n");
     mended(&site, "expiry", "expiry-off");
     fs::remove_file(site.path("etc/cron.d/rungate")).expect("the job");
 
@@ -293,8 +293,8 @@ fn something_ends_overdue_holders() {
             "systemctl",
             &format!(
                 "#!/bin/sh\ncase \"$1 $2\" in\n\
-                 'show rungate-expire.timer') printf '{timer}\\n' ;;\n\
-                 'show rungate-expire.service') printf '{service}\\n' ;;\n\
+                 'show rungate-overdue.timer') printf '{timer}\\n' ;;\n\
+                 'show rungate-overdue.service') printf '{service}\\n' ;;\n\
                  *) exit 1 ;;\nesac\n"
             ),
         );
@@ -316,10 +316,10 @@ fn something_ends_overdue_holders() {
         .stdout(
             "
             warning  expiry        seats after 2h
-              warning  rungate-expire.service failed (exit-code, status 78; last run today):
-                       overdue holders go on until a launch of root's, or of their own user,
-                       wants the slot
-                         journalctl -u rungate-expire.service
+              warning  rungate-overdue.service failed (exit-code, status 78; last run
+                       today): overdue holders go on until a launch of root's, or of their
+                       own user, wants the slot
+                         journalctl -u rungate-overdue.service
 
             1 warning.
             ",

@@ -267,7 +267,7 @@ fn a_forged_record_is_escaped() {
         &["metrics"],
         &["explain", "--", "matlab"],
         &["explain", "--json", "--", "matlab"],
-        &["expire", "--dry-run"],
+        &["end", "--overdue", "--dry-run"],
     ] {
         harmless(&site.test().args(words).outcome());
     }
@@ -419,7 +419,7 @@ fn what_was_typed_is_escaped() {
         &["list", HOSTILE],
         &["status", HOSTILE],
         &["reset", HOSTILE],
-        &["expire", HOSTILE],
+        &["end", "--overdue", HOSTILE],
         &["history", HOSTILE],
         &["metrics", "--output", HOSTILE, HOSTILE],
         &["policy", HOSTILE],

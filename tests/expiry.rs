@@ -221,7 +221,7 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     let site = site(2, &format!("expire_after = \"{seconds}s\"\nexpire_grace = \"3s\""));
     site.program("large");
     let mut old = stubborn(&site, &[]);
-    let dry = site.test().args(["expire", "--dry-run"]);
+    let dry = site.test().args(["end", "--overdue", "--dry-run"]);
     eventually("the first is overdue", || dry.outcome().stdout.contains("would end").then_some(()));
     let begun = Instant::now();
     let mut young = job(&site).spawn();
@@ -394,7 +394,7 @@ pub(crate) fn nobody_ends_his_own_ancestor() {
 /// The same if another holder is overdue as well, for a shorter time. A sweep spares the ancestor, too.
 #[test]
 pub(crate) fn another_holder_is_ended_instead_of_an_ancestor() {
-    for command in ["run -q -- job", "expire"] {
+    for command in ["run -q -- job", "end --overdue"] {
         let site = site(2, OVERDUE);
         let script = format!("read line; {} {command} </dev/null; echo $?; cat", site.rungate().display());
         let mut ancestor = site.test().args(["run", "--as", "job", "--", "bash", "-c", &script]).background();
@@ -448,7 +448,7 @@ fn an_overdue_holder_of_another_user_goes_on(grace: &str) {
         .args(["run", "--", "job"])
         .stderr(&format!(
             "
-            rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and goes on
+            rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and was not ended
             rungate: job: not started: the limit is reached
               seats  1 of 1 used
                   rule \"seats\", $DIR/policy.toml:[..]
@@ -457,21 +457,22 @@ fn an_overdue_holder_of_another_user_goes_on(grace: &str) {
             "
         ))
         .status(75);
-    let goes_on =
-        format!("rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and goes on\n");
-    site.test().user("backup").args(["expire"]).stderr(&goes_on).status(71);
+    let goes_on = format!(
+        "rungate: seats: PID {pid} (job), overdue by [age], belongs to another user and was not ended\n"
+    );
+    site.test().user("backup").args(["end", "--overdue"]).stderr(&goes_on).status(71);
     // A launch that waits looks each second, and tells it once.
     let waits = site.test().user("backup").args(["run", "--wait", "2500ms", "--", "job"]).outcome();
     assert_eq!(waits.ending, Ending::Status(124), "{waits:?}");
-    assert_eq!(waits.stderr.matches("belongs to another user and goes on").count(), 1, "{waits:?}");
+    assert_eq!(waits.stderr.matches("belongs to another user and was not ended").count(), 1, "{waits:?}");
     holder.wait_for_echo();
     // Root may, as from a timer.
     let ended = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n");
-    site.test().args(["expire"]).stderr(&ended).status(0);
+    site.test().args(["end", "--overdue"]).stderr(&ended).status(0);
     assert!(holder.end().stdout.ends_with("\nSIGTERM\n"), "it was asked");
 }
 
-/// "`rungate expire` does the same sweep for all repositories", `--dry-run` tells who would be ended, and one
+/// "`rungate end --overdue` does the same sweep for all repositories", `--dry-run` tells who would be ended, and one
 /// that was named is swept alone.
 #[test]
 pub(crate) fn expire_sweeps_all_repositories() {
@@ -514,7 +515,7 @@ pub(crate) fn expire_sweeps_all_repositories() {
     }
     let run = |name: &str| site.test().args(["run", "--", name]).through(["env", "--default-signal"]).spawn();
     let (mut one, mut each, mut patient) = (run("one"), run("each"), run("patient"));
-    let expire = |arguments: &[&str]| site.test().args(["expire"]).args(arguments);
+    let expire = |arguments: &[&str]| site.test().args(["end", "--overdue"]).args(arguments);
     let would = |name: &str, running: &Running| {
         format!(
             "{name}: would end PID {} ({}), overdue by [age]\n",
@@ -642,7 +643,7 @@ pub(crate) fn a_record_that_lies_ends_nobody() {
                 }
                 forge(&site, &lie);
                 assert_eq!(job(&site).outcome().ending, Ending::Status(75), "{hold} {owner}");
-                site.test().args(["expire"]).outcome();
+                site.test().args(["end", "--overdue"]).outcome();
             }
             for running in [&mut innocent, &mut other] {
                 running.wait_for_echo();
@@ -679,7 +680,7 @@ pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
             holder.pid()
         ))
         .status(75);
-    site.test().args(["expire"]).status(0);
+    site.test().args(["end", "--overdue"]).status(0);
     innocent.wait_for_echo();
     assert_eq!(signals(&site), [""; 0]);
 }
@@ -712,10 +713,10 @@ fn whoever_sees_their_program_end_sees_why() {
     terminal.enter(&format!("{} run -- job", site.rungate().display()));
     eventually("the job has its slot", || (site.held_numbers("seats.lock") == [1]).then_some(()));
     eventually("it is overdue", || {
-        let seen = site.test().args(["expire", "--dry-run"]).outcome().stdout;
+        let seen = site.test().args(["end", "--overdue", "--dry-run"]).outcome().stdout;
         seen.contains("would end").then_some(())
     });
-    site.test().args(["expire"]).outcome();
+    site.test().args(["end", "--overdue"]).outcome();
     terminal.shows("is ended: it has had a slot of");
     terminal.shows("(expire_after)");
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Ending, Site};
 
 /// Commands that show nothing of their own, or what is read by machines anyway.
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 15] = [
     "run",
     "reset",
     "metrics",
@@ -24,6 +24,7 @@ const OTHERS: [&str; 14] = [
     "policy edit",
     "policy install",
     "policy",
+    "end",
     "shim",
     "shim install",
 ];
@@ -109,34 +110,6 @@ fn policy_check_tells_every_test() {
     answer(&site, &["policy", "check", "--json", "policy.toml"], 0);
 }
 
-/// "An array of those who are overdue, with what becomes of them."
-#[test]
-fn expire_tells_what_becomes_of_whom() {
-    let site = Site::with_policy(
-        "
-        [repository.seats]
-        limit        = 1
-        expire_after = \"1ms\"
-        expire_grace = \"10m\"
-
-        [[rule]]
-        name     = \"seats\"
-        commands = [\"job\"]
-        acquire  = [\"seats\"]
-        ",
-    );
-    site.program("job");
-    assert_eq!(answer(&site, &["expire", "--json"], 0), json!([]));
-    let mut holder = site.test().args(["run", "--", "job"]).through(["env", "--default-signal"]).spawn();
-    let would = answer(&site, &["expire", "--dry-run", "--json"], 0);
-    assert_eq!((&would[0]["repository"], &would[0]["pid"]), (&json!("seats"), &json!(holder.pid())));
-    assert_eq!((&would[0]["fate"], &would[0]["signal"]), (&json!("would-end"), &Value::Null));
-    assert!(would[0]["overdue_seconds"].as_f64().is_some_and(|seconds| seconds >= 0.0), "{would}");
-    let ended = answer(&site, &["expire", "--json"], 0);
-    assert_eq!((&ended[0]["fate"], &ended[0]["signal"]), (&json!("ended"), &json!("SIGINT")));
-    assert_eq!(holder.end().ending, Ending::Signal(2));
-}
-
 /// Every key that is printed stands in the section on JSON, and every key of that section is printed by
 /// somebody: both are taken from the macros that build the values.
 #[test]
@@ -163,7 +136,6 @@ fn every_key_is_in_the_manual() {
         "policy/from_log",
         "policy/check",
         "policy/candidate/mod",
-        "expire",
         "shim/list",
     ] {
         let source =
@@ -186,6 +158,7 @@ fn every_key_is_in_the_manual() {
         "event",
         "seconds",
         "holder",
+        "holder_uid",
         "uid",
         "command",
         "pid",

@@ -62,6 +62,15 @@ over_the_agent! {
         too_soon_may_be_no_failure,
         reset_forgets_the_last_start,
     }
+    end {
+        a_holder_that_is_named_is_ended,
+        holders_are_named_by_user_and_by_slot,
+        a_holder_that_ignores_the_first_signals_is_killed,
+        nobody_is_ended_without_an_answer,
+        who_holds_nothing_is_not_ended,
+        only_root_ends_what_is_somebody_elses,
+        nobody_ends_the_job_that_started_them,
+    }
     expiry {
         an_overdue_holder_is_ended_in_order_by_the_next_launch,
         an_overdue_holder_may_end_by_itself,

@@ -324,7 +324,7 @@ fn who_was_overdue_is_logged_with_the_rule() {
     let mut next = run(&site, "matlab").spawn();
     assert_eq!(holder.end().ending, Ending::Signal(2));
     site.test()
-        .args(["expire", "seats"])
+        .args(["end", "--overdue", "seats"])
         .stderr("rungate: seats: ended PID [pid] (matlab), [..]\n")
         .status(0);
     assert_eq!(next.end().ending, Ending::Signal(2));
@@ -347,8 +347,8 @@ fn an_overdue_holder_that_goes_on_is_logged_and_not_counted() {
     let holder = run(&site, "matlab").spawn();
     site.policy(&overdue);
     site.test()
-        .args(["expire", "seats"])
-        .stderr("rungate: seats: PID [pid] (matlab), overdue by [age], goes on: [..]\n  [..]\n")
+        .args(["end", "--overdue", "seats"])
+        .stderr("rungate: seats: PID [pid] (matlab), overdue by [age], was not ended: [..]\n  [..]\n")
         .status(71);
     let logged = events(&site).pop().expect("an event");
     let what = (&logged["event"], &logged["holder"], &logged["status"]);

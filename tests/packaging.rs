@@ -1,4 +1,4 @@
-//! The files of `packaging/`: services and timers of systemd for `rungate expire` and `rungate metrics`.
+//! The files of `packaging/`: services and timers of systemd for `rungate end --overdue` and `rungate metrics`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn packaged(name: &str) -> String {
     fs::read_to_string(path).expect("a packaged file")
 }
 
-const SERVICE: &str = "rungate-expire.service";
+const SERVICE: &str = "rungate-overdue.service";
 const METRICS: &str = "rungate-metrics.service";
 
 /// systemd understands every line, and what it is to start is there.
@@ -23,7 +23,7 @@ fn systemd_understands_the_units() {
     let rungate = site.rungate().display().to_string();
     let units = [
         SERVICE,
-        "rungate-expire.timer",
+        "rungate-overdue.timer",
         METRICS,
         "rungate-metrics.timer",
         "rungate-agent.socket",
@@ -117,7 +117,7 @@ fn the_service_keeps_the_capabilities_that_it_needs() {
         site.program("job");
         let job = site.test().user("games").args(["run", "--", "job"]).through(["env", "--default-signal"]);
         let mut holder = job.spawn();
-        let expire = site.test().args(["expire"]);
+        let expire = site.test().args(["end", "--overdue"]);
         let with = |kept: &str| {
             let bounds = format!("--bounding-set=-all,{kept}");
             expire.clone().through(["setpriv", "--inh-caps=-all", &bounds])
@@ -312,9 +312,9 @@ fn by_hand_is_installed_what_the_package_has() {
     for policy in files_below(&root().join("policies")) {
         assert!(installed.contains(&format!("/usr/local/share/doc/rungate/policies{policy}")), "{policy}");
     }
-    let unit = site.path("root/usr/local/lib/systemd/system/rungate-expire.service");
+    let unit = site.path("root/usr/local/lib/systemd/system/rungate-overdue.service");
     let unit = fs::read_to_string(unit).expect("a unit");
-    assert!(unit.contains("ExecStart=/usr/local/bin/rungate expire\n"), "{unit}");
+    assert!(unit.contains("ExecStart=/usr/local/bin/rungate end --overdue\n"), "{unit}");
     let policy = fs::read_to_string(site.path("root/etc/rungate/policy.toml")).expect("the policy");
     let schema = policy.lines().find_map(|line| line.strip_prefix("#:schema ")).expect("a schema");
     assert!(installed.iter().any(|path| path == schema), "{schema}");

@@ -316,12 +316,12 @@ fn whoever_would_start_now_is_said() {
 }
 
 /// "When a program ended is known exactly where its parent saw it; otherwise it ended between two looks of
-/// `rungate expire`."
+/// `rungate end --overdue`."
 #[test]
 fn whoever_looks_writes_down_who_has_ended() {
     // Nobody else may write into the log of all.
     needs_root!();
-    let look = "expire";
+    let look = ["end", "--overdue"];
     let text = policy("[repository.seats]\nlimit = 1\n[[rule]]\nacquire = [\"seats\"]\n");
     let site = Site::with_policy(&text);
     site.program("matlab");
@@ -332,14 +332,14 @@ fn whoever_looks_writes_down_who_has_ended() {
     };
     let looked = || {
         let before = now();
-        assert_eq!(site.test().args([look]).outcome().ending, Ending::Status(0), "{look}");
+        assert_eq!(site.test().args(look).outcome().ending, Ending::Status(0), "{look:?}");
         before
     };
     // Here rungate becomes the program, so that nobody sees its end.
     let mut running = site.test().args(["run", "--", "matlab"]).spawn();
     let pid = running.pid();
     let first = looked();
-    assert_eq!(ends(), Vec::<Value>::new(), "{look}");
+    assert_eq!(ends(), Vec::<Value>::new(), "{look:?}");
     let not_before = now();
     running.close_stdin();
     running.end();
@@ -347,17 +347,17 @@ fn whoever_looks_writes_down_who_has_ended() {
     looked();
     looked();
     let ends = ends();
-    assert_eq!(ends.len(), 1, "{look}: {ends:?}");
-    assert_eq!((&ends[0]["pid"], &ends[0]["status"]), (&json!(pid), &json!("gone")), "{look}");
+    assert_eq!(ends.len(), 1, "{look:?}: {ends:?}");
+    assert_eq!((&ends[0]["pid"], &ends[0]["status"]), (&json!(pid), &json!("gone")), "{look:?}");
     let bound = |place: usize| ends[0]["between"][place].as_u64().expect("a bound");
     assert!(
         bound(0) >= first && bound(0) <= not_before && bound(1) >= not_after,
-        "{look}: {first} {not_before} {not_after} {ends:?}"
+        "{look:?}: {first} {not_before} {not_after} {ends:?}"
     );
     let simulated = as_json(&simulate(&site, &text, &["--json"]));
     let number = |what: &str| simulated["ends"][what].as_u64().expect("a number");
     // Bounds within a second are as good as exact.
-    assert_eq!((number("exact") + number("bounded"), number("missed")), (1, 0), "{look}: {simulated:#}");
+    assert_eq!((number("exact") + number("bounded"), number("missed")), (1, 0), "{look:?}: {simulated:#}");
 }
 
 /// In microseconds since 1970.

@@ -17,6 +17,7 @@ mod defaults;
 mod delegation;
 mod doctor;
 mod doctor_topics;
+mod end;
 mod escaping;
 mod exectimes_peer;
 mod exit_status;

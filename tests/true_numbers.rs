@@ -162,7 +162,11 @@ fn agree(site: &Site, policy: &str, counted: &Counted, case: &str) {
     let now = &simulated["now"];
     if now.is_null() {
         let unknown = simulated["unknown"].as_str().expect("a reason");
-        assert!(unknown.contains("rungate expire") && !is_replayed, "{case}: {}", simulated["undecided"]);
+        assert!(
+            unknown.contains("rungate end --overdue") && !is_replayed,
+            "{case}: {}",
+            simulated["undecided"]
+        );
         return;
     }
     // Without replay the log does not tell that somebody would have waited.
@@ -184,7 +188,7 @@ fn all_agree(keeper: &str) {
             assert_eq!(counted.most, 3, "{case}");
             agree(&site, &policy, &counted, &case);
             // One look afterwards writes down ends of long before, as far as they are known.
-            assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+            assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
             agree(&site, &policy, &counted, &format!("{case}, with late ends"));
         }
     }
@@ -217,7 +221,7 @@ fn launches_without_a_parent_are_counted() {
                     (started().matches("\"started\"").count() == number && held(&site) == 0).then_some(())
                 });
             }
-            assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+            assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
             let report = report(&site);
             let seats = &report["programs"]["seats"];
             assert_eq!(
@@ -281,7 +285,7 @@ fn ends_that_are_written_late_are_placed_by_their_time() {
         assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
         is_free(&site);
     }
-    assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+    assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
     let seats = &report(&site)["programs"]["seats"];
     assert_eq!(seats["most"], json!({ "at_least": 1, "at_most": 1 }), "{seats:#}");
     assert!(seats["average"]["at_most"].as_f64().is_some_and(|average| average <= 1.0), "{seats:#}");
@@ -299,7 +303,7 @@ fn what_cannot_be_known_is_called_unknown() {
     site.write("work/one.toml", &policy.replace("limit  = 10", "limit  = 1"));
     let said = site.test().args(["simulate", "$DIR/work/one.toml", "$DIR/work/log.jsonl"]).outcome().stdout;
     assert!(said.contains("\nunknown: whether "), "{said}");
-    assert!(said.contains("rungate-expire.timer") && !said.contains("\nnow "), "{said}");
+    assert!(said.contains("rungate-overdue.timer") && !said.contains("\nnow "), "{said}");
     let swept =
         site.test().args(["simulate", "$DIR/work/one.toml", "$DIR/work/log.jsonl", "--limit", "seats=1..2"]);
     let swept = swept.outcome().stdout;
@@ -337,15 +341,15 @@ fn metrics_writes_nothing() {
     assert_eq!(site.test().args(["metrics"]).outcome().ending, Ending::Status(0));
     assert_eq!(fs::read(site.path("work/log.jsonl")).expect("the log"), before);
     assert!(!site.path("work/log.jsonl.ends").exists());
-    // The writer is `expire`; it is the unit of that which may write to the log.
-    assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+    // The writer is `end --overdue`; it is the unit of that which may write to the log.
+    assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
     assert!(fs::read(site.path("work/log.jsonl")).expect("the log").len() > before.len());
     let unit = |name: &str| {
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name))
             .expect("a unit")
     };
     assert!(unit("rungate-metrics.service").contains("ProtectSystem=strict"));
-    assert!(unit("rungate-expire.service").contains("ProtectSystem=full"), "it keeps /var writable");
+    assert!(unit("rungate-overdue.service").contains("ProtectSystem=full"), "it keeps /var writable");
 }
 
 /// One line for each launch of `true`, so many milliseconds after another.
@@ -408,7 +412,7 @@ fn an_end_is_not_lost_in_a_rotation() {
     needs_root!();
     let (site, _) = site(&seats("process", "file", true, 3), "file");
     let launch = || assert_eq!(site.test().args(["run", "--", "true"]).outcome().ending, Ending::Status(0));
-    let look = || assert_eq!(site.test().args(["expire"]).outcome().ending, Ending::Status(0));
+    let look = || assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
     launch();
     look();
     launch();

@@ -1,6 +1,8 @@
-//! Overdue holders, which are ended for the launch that comes first, or because somebody swept for them. The
-//! thread that owns the tables never waits for a holder: it is woken when one has ended, and when a signal is
-//! due.
+//! Holders that are ended: overdue ones for the launch that comes first, and those that a user asks to end.
+//! The thread that owns the tables never waits for a holder: it is woken when one has ended, and when a
+//! signal is due.
+
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     eviction::{Eviction, RunningEviction},
@@ -9,8 +11,8 @@ use super::{
 };
 use crate::{
     keeper::{
-        Fate, Overdue,
-        agent::message::Sweep,
+        Fate, Holder, Overdue,
+        agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Which},
         memory,
         table::{Table, TableId},
     },
@@ -98,17 +100,39 @@ impl Service {
         }
     }
 
-    /// Ends all who are overdue in a table: for root everybody, for others what is their own.
-    pub(super) fn sweep(&mut self, number: u64, sweep: &Sweep) {
+    /// Ends holders of a table at somebody's request: any for root, their own for all other users.
+    pub(super) fn evict_for(&mut self, number: u64, evict: &Evict) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        session.on(Event::Sweeps);
-        let Sweep { table: name, after, grace, kill } = sweep;
-        let expiry = Expiry { after: *after, grace: *grace, kill: *kill };
+        let Evict { table: name, which, grace, kill } = evict;
+        if matches!(which, Which::These(chosen) if chosen.len() > MOST_CHOSEN) {
+            let why = format!("it ends at most {MOST_CHOSEN} holders at once");
+            return session.answer(Answer::Failed(why), None);
+        }
+        session.on(Event::Evicts);
+        let after = match which {
+            Which::Overdue(after) => *after,
+            Which::These(_) => Duration::ZERO,
+        };
+        let expiry = Expiry { after, grace: *grace, kill: *kill };
         if let Some(table) = self.ledger.store().known(name) {
-            let holders = table.holders(&table.occupancy());
-            // Each host sweeps its own.
-            let mut overdue = memory::overdue(&holders, &expiry);
-            overdue.retain(|overdue| overdue.elsewhere.is_none());
+            let mut holders = table.holders(&table.occupancy());
+            let overdue = match which {
+                Which::Overdue(_) => {
+                    // Each host sweeps its own.
+                    let mut overdue = memory::overdue(&holders, &expiry);
+                    overdue.retain(|overdue| overdue.elsewhere.is_none());
+                    overdue
+                }
+                Which::These(chosen) => {
+                    let chosen: BTreeMap<u64, &Chosen> = chosen.iter().map(|of| (of.slot, of)).collect();
+                    let is_chosen = |Holder { slots: (first, last), pid, since, .. }: &Holder| {
+                        let mut of_slots = chosen.range(first..=last);
+                        of_slots.any(|(_, of)| (Some(of.pid), Some(of.since)) == (*pid, *since))
+                    };
+                    holders.retain(is_chosen);
+                    memory::chosen(&holders)
+                }
+            };
             let overdue = session.may_end(name, overdue);
             let id: TableId = Table::Memory(table).id();
             self.begin_evictions(number, &[Eviction { table: name.clone(), id, expiry, overdue }]);
@@ -118,10 +142,12 @@ impl Service {
 }
 
 impl Session {
-    /// Of those who are overdue the ones that may be ended on its behalf; it hears of the others.
+    /// Of those who are to be ended the ones that may be ended on its behalf; it hears of the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
         let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
-        let others = overdue.into_iter().filter(|overdue| !lineage.contains(&overdue.process()));
+        let is_above =
+            |overdue: &Overdue| overdue.elsewhere.is_none() && lineage.contains(&overdue.process());
+        let others = overdue.into_iter().filter(|overdue| !is_above(overdue));
         let uid = self.peer.uid;
         let (own, strange): (Vec<_>, Vec<_>) =
             others.partition(|overdue| uid == 0 || overdue.holder.uid == Some(uid));

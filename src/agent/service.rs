@@ -269,7 +269,7 @@ impl Service {
                 let why = "only root may have it forget when a repository was last used";
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
-            Request::Expire(sweep) => self.sweep(number, &sweep),
+            Request::Evict(evict) => self.evict_for(number, &evict),
             Request::Ends if is_root => session.answer(Answer::Ended(self.ledger.ends()), None),
             Request::Ends => {
                 let why = "only root is told which programs have ended";

@@ -80,8 +80,8 @@ enum Stage {
     Proving,
     /// It does not stand in line for this: others are ended for it.
     Ending(AcquireRequest),
-    /// Overdue holders are to be ended, whoever wants their slots; whether all of them have gone so far.
-    Sweeping(bool),
+    /// Holders are ended at its request; whether all of them have gone so far.
+    Evicting(bool),
     /// It has slots, by the number of the holding.
     Running(u64),
 }
@@ -126,8 +126,8 @@ pub(super) enum Event {
     Leaves,
     /// It gives back what it has; whether a program had that.
     GivesBack(bool),
-    /// It wants overdue holders to be ended.
-    Sweeps,
+    /// It wants holders to be ended.
+    Evicts,
     /// It has hung up.
     Gone,
 }
@@ -255,7 +255,9 @@ impl Session {
                 self.place.next = None;
                 self.decide(request, false)
             }
-            (Event::Freed, Stage::Sweeping(are_all_gone)) if self.evictions.is_empty() => {
+            (Event::Freed, Stage::Evicting(are_all_gone))
+                if self.evictions.is_empty() && self.notices.is_empty() =>
+            {
                 self.answer(Answer::Done(are_all_gone), None);
                 Stage::Idle
             }
@@ -301,11 +303,13 @@ impl Session {
             }
             // What it waits for it does not want either.
             (Event::GivesBack(_), _) => self.refused(Answer::Done(false)),
-            (Event::Sweeps, _) => {
+            (Event::Evicts, _) => {
                 // Whatever it asked before, it asks something else now.
                 self.leave_line();
                 self.tried.clear();
-                Stage::Sweeping(true)
+                self.notices.clear();
+                self.noticed.clear();
+                Stage::Evicting(true)
             }
             (Event::Gone, _) => {
                 self.evictions.clear();
@@ -434,7 +438,7 @@ impl Session {
 
     /// Tells what has become of somebody who was to be ended.
     pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: Fate) {
-        if let Stage::Sweeping(are_all_gone) = &mut self.stage {
+        if let Stage::Evicting(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
         }
         if let Some(expired) = Expired::of(table, overdue, fate) {
@@ -479,7 +483,13 @@ impl Session {
 
     /// Whether others are ended for it, and it stands in no line.
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self.stage, Stage::Ending(_))
+        matches!(self.stage, Stage::Ending(_) | Stage::Evicting(_))
+    }
+
+    /// The user at whose request holders are ended, however old they are; none for a launch and for overdue
+    /// holders.
+    pub(super) fn asks_for_end_of(&self, overdue: &Overdue) -> Option<u32> {
+        (matches!(self.stage, Stage::Evicting(_)) && overdue.by.is_none()).then_some(self.peer.uid)
     }
 
     /// Whether signals are being sent for it.
@@ -490,7 +500,7 @@ impl Session {
     /// Whether somebody is being ended for it.
     fn has_evictions(&self) -> bool {
         let is_empty = self.evictions.is_empty() && self.notices.is_empty();
-        !is_empty || matches!(self.stage, Stage::Ending(_) | Stage::Sweeping(_))
+        !is_empty || matches!(self.stage, Stage::Ending(_) | Stage::Evicting(_))
     }
 
     /// Whether the time of one of its claims is over.
@@ -511,7 +521,7 @@ impl Session {
             question: self.take.as_ref().map_or(0, |take| take.size()),
             is_busy: matches!(
                 self.stage,
-                Stage::Judging | Stage::Deciding | Stage::Proving | Stage::Sweeping(_)
+                Stage::Judging | Stage::Deciding | Stage::Proving | Stage::Evicting(_)
             ),
         }
     }

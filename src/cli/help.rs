@@ -13,7 +13,7 @@ type Group = (&'static str, &'static [&'static str], &'static str);
 const GROUPS: [Group; 6] = [
     ("Start programs", &["run", "explain", "exectimes"], "rungate run --wait 30m -- matlab -batch sim"),
     ("Look", &["status", "list", "history", "metrics"], "rungate status --watch"),
-    ("Act", &["expire", "reset"], "rungate expire --dry-run"),
+    ("Act", &["end", "reset"], "rungate end --yes matlab ann"),
     (
         "Policy",
         &["policy check", "policy edit", "policy install", "policy diff", "policy show", "policy schema"],
@@ -38,7 +38,7 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
         ["rungate history --since yesterday --user ann", "rungate history --follow --repository matlab"],
     ),
     ("metrics", ["rungate metrics", "rungate metrics --output rungate.prom"]),
-    ("expire", ["rungate expire --dry-run", "rungate expire matlab"]),
+    ("end", ["rungate end --yes matlab ann", "rungate end --overdue --dry-run"]),
     ("reset", ["rungate reset matlab", "rungate reset /run/rungate/matlab.lock"]),
     ("policy", ["rungate policy check --strict policy.toml", "rungate policy edit"]),
     (

@@ -59,8 +59,8 @@ pub enum Action {
     Policy(PolicyAction),
     /// Forget last uses of repositories, so that no launch is too soon
     Reset(ResetArguments),
-    /// End holders that are overdue
-    Expire(ExpireArguments),
+    /// End programs that hold slots: named ones, or overdue ones
+    End(EndArguments),
     /// Show the events of the log
     History(HistoryArguments),
     /// Report use, refusals and waits of a log, and suggest limits
@@ -254,20 +254,28 @@ pub struct ResetArguments {
     pub policy: PolicyOption,
 }
 
-/// `rungate expire`.
+/// `rungate end`.
 #[derive(Args, Debug)]
-pub struct ExpireArguments {
-    /// Repositories by name; default: all in the policy
+pub struct EndArguments {
+    /// Repository by name, or lock file by path (with a slash); with --overdue default: all in the policy
     #[arg(value_name = "REPOSITORY")]
-    pub repositories: Vec<OsString>,
+    pub repository: Option<OsString>,
 
-    /// Only show who would be ended
+    /// Which holders: by process id, by user, or by slot (slot:3); default: all that you may end
+    #[arg(value_name = "PID|USER|slot:N")]
+    pub holders: Vec<OsString>,
+
+    /// End holders that are overdue; all operands are repositories
+    #[arg(long)]
+    pub overdue: bool,
+
+    /// Show which holders would be ended, and end none
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Do not prompt
+    #[arg(short, long)]
+    pub yes: bool,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]

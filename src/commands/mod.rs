@@ -4,8 +4,8 @@
 mod agent;
 mod completions;
 mod doctor;
+mod end;
 mod exectimes;
-mod expire;
 mod explain;
 mod history;
 mod init;

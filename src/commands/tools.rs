@@ -11,8 +11,8 @@ use clap::{
 use crate::{
     cli::{self, Action, CommandLine},
     commands::{
-        completions, completions::completer, doctor, exectimes, expire, explain, history, init, list,
-        metrics, policy, refusals, report, reset, run, shared::print, shim, simulate, status,
+        completions, completions::completer, doctor, end, exectimes, explain, history, init, list, metrics,
+        policy, refusals, report, reset, run, shared::print, shim, simulate, status,
     },
     error::Error,
     escape::{visible, visible_lines, word},
@@ -94,7 +94,7 @@ fn act(action: &Action) -> Result<u8, Error> {
         Action::List(arguments) => list::run(arguments),
         Action::Policy(arguments) => policy::run(arguments),
         Action::Reset(arguments) => reset::run(arguments),
-        Action::Expire(arguments) => expire::run(arguments),
+        Action::End(arguments) => end::run(arguments),
         Action::History(arguments) => history::run(arguments),
         Action::Report(arguments) => report::run(arguments),
         Action::Simulate(arguments) => simulate::run(arguments),

@@ -32,6 +32,7 @@ use crate::{
     sys::{descriptor::Inherited, file_id::FileId, process},
     terms::{
         claim::Claim,
+        hold::Hold,
         launch::Launch,
         location::{AgentLocation, Location},
         pace::Expiry,
@@ -167,7 +168,8 @@ impl Table {
     }
 
     /// Holds slots that were proved to be free; none when somebody has taken one of them all the same. Where
-    /// their holder can become overdue, it is to be proved from now on that this process is the one.
+    /// their holder can become overdue, or a supervisor keeps them, it is to be proved from now on that this
+    /// process is the one.
     pub fn take(
         &self,
         slots: &[u64],
@@ -180,7 +182,8 @@ impl Table {
                 if !held.take(slots)? {
                     return Ok(None);
                 }
-                if can_expire {
+                // A supervisor holds its slots by a description, which proves nothing.
+                if can_expire || launch.hold >= Hold::Supervisor {
                     held.guard()?;
                 }
                 Some(Held::File(held))

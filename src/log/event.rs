@@ -31,6 +31,8 @@ pub enum Kind {
     Ended,
     /// A holder was overdue and was to be ended; [`Event::has_left`] tells whether it was.
     Expired,
+    /// A holder was to be ended because a user asked for that; [`Event::has_left`] tells whether it was.
+    Evicted,
     /// It was refused because the last start was too recent.
     TooSoon,
 }
@@ -45,6 +47,7 @@ impl Kind {
             Self::Waited => "waited",
             Self::Ended => "ended",
             Self::Expired => "expired",
+            Self::Evicted => "evicted",
             Self::TooSoon => "too-soon",
         }
     }
@@ -89,6 +92,9 @@ pub struct Event {
     /// The other process: the holder that was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<i32>,
+    /// The real user id of that one, where somebody asked for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_uid: Option<u32>,
     /// When it was decided, in microseconds since 1970: while the tables were locked, so that no two
     /// decisions on one table have the same. Like all that follows, only in a log that is to be replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +113,7 @@ pub struct Event {
     pub tables: Vec<TableSeen>,
 }
 
-/// The status of a holder that was overdue, and had left before any signal was sent.
+/// The status of a holder that had left before any signal was sent.
 pub const HAD_LEFT: &str = "had left";
 
 /// No file has a longer name. `--as` can give one that no daemon would take, and the event would be lost.
@@ -132,6 +138,7 @@ impl Event {
             seconds: None,
             status: None,
             holder: None,
+            holder_uid: None,
             decided: None,
             arrived: None,
             between: None,
@@ -143,7 +150,7 @@ impl Event {
     /// The same without what only a replay needs.
     #[must_use]
     pub fn brief(&self) -> Self {
-        let Self { time, event, uid, pid, cut, seconds, holder, .. } = *self;
+        let Self { time, event, uid, pid, cut, seconds, holder, holder_uid, .. } = *self;
         Self {
             time,
             event,
@@ -157,6 +164,7 @@ impl Event {
             seconds,
             status: self.status.clone(),
             holder,
+            holder_uid,
             decided: None,
             arrived: None,
             between: None,
@@ -187,8 +195,8 @@ impl Event {
         (duration <= LONGEST).then_some(duration)
     }
 
-    /// Whether the holder that was overdue has given its slot back: the status is then the signal that ended
-    /// it, or says that it had left before. What else it says is why the slot is still held.
+    /// Whether the holder that was to be ended has given its slot back: the status is then the signal that
+    /// ended it, or says that it had left before. What else it says is why the slot is still held.
     pub fn has_left(&self) -> bool {
         let is_signal = |status: &str| status.starts_with("SIG") && !status.contains(',');
         self.status.as_deref().is_none_or(|status| status == HAD_LEFT || is_signal(status))
@@ -224,6 +232,7 @@ impl Event {
         fields.extend(self.seconds.map(|seconds| ("SECONDS", format!("{seconds:.3}"))));
         fields.extend(self.status.clone().map(|status| ("STATUS", status)));
         fields.extend(self.holder.map(|holder| ("HOLDER", holder.to_string())));
+        fields.extend(self.holder_uid.map(|uid| ("HOLDER_UID", uid.to_string())));
         fields.extend(self.cut.map(|length| ("CUT", length.to_string())));
         fields.extend(self.decided.map(|moment| ("DECIDED", moment.to_string())));
         fields.extend(self.arrived.map(|moment| ("ARRIVED", moment.to_string())));

@@ -90,7 +90,8 @@ fn of_message(message: &str, time: u64) -> Option<Event> {
     let (mut event, mut command, mut uid, mut pid) = (None, None, None, None);
     let mut host = String::new();
     let (mut repositories, mut rules) = (Vec::new(), Vec::new());
-    let (mut seconds, mut status, mut holder, mut cut) = (None, None, None, None);
+    let (mut seconds, mut status, mut cut) = (None, None, None);
+    let (mut holder, mut holder_uid) = (None, None);
     let (mut decided, mut arrived, mut between) = (None, None, None);
     let (mut launch, mut tables) = (None, Vec::new());
     while let Some((name, value)) = words.next_word()? {
@@ -105,6 +106,7 @@ fn of_message(message: &str, time: u64) -> Option<Event> {
             "seconds" => seconds = value.parse().ok(),
             "status" => status = Some(value),
             "holder" => holder = value.parse().ok(),
+            "holder_uid" => holder_uid = value.parse().ok(),
             "cut" => cut = value.parse().ok(),
             "decided" => decided = value.parse().ok(),
             "arrived" => arrived = value.parse().ok(),
@@ -127,6 +129,7 @@ fn of_message(message: &str, time: u64) -> Option<Event> {
         seconds,
         status,
         holder,
+        holder_uid,
         decided,
         arrived,
         between,

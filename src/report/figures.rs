@@ -108,7 +108,7 @@ pub fn doubts(counts: &Counts) -> Vec<String> {
     if ends.missed > 0 {
         doubts.push(format!(
             "The log does not tell when {} of {} programs ended, so that use has bounds: \"1–3\" is at least 1 and at most 3. To \
-             have ends logged, set replay = true in [log] and run \"rungate expire\" every few minutes, or set hold = \
+             have ends logged, set replay = true in [log] and run \"rungate end --overdue\" every few minutes, or set hold = \
              \"supervisor\".",
             count(ends.missed),
             count(ends.exact + ends.bounded + ends.missed + ends.running)

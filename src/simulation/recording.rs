@@ -19,7 +19,8 @@ use crate::{
     },
 };
 
-/// Bounds of an end that are no wider than this are good enough: `rungate expire` looks every five minutes.
+/// Bounds of an end that are no wider than this are good enough: `rungate end --overdue` looks every five
+/// minutes.
 const NARROW: u64 = 600_000_000;
 
 /// How a log is to be read.

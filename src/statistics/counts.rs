@@ -334,7 +334,13 @@ impl Sink for Counts {
                     self.repositories.entry(without_member(name)).expired += 1;
                 }
             }
-            Kind::Expired | Kind::Started | Kind::Refused | Kind::Waited | Kind::Ended | Kind::TooSoon => {}
+            Kind::Expired
+            | Kind::Evicted
+            | Kind::Started
+            | Kind::Refused
+            | Kind::Waited
+            | Kind::Ended
+            | Kind::TooSoon => {}
         }
     }
 }

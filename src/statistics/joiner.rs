@@ -294,7 +294,7 @@ impl Joiner {
                 let told = event.duration().map(|_| micros_of(event));
                 self.end(process, (from, to), told, now, sink);
             }
-            Kind::Expired => {
+            Kind::Expired | Kind::Evicted => {
                 if event.has_left()
                     && let Some(holder) = event.holder
                 {

@@ -79,6 +79,15 @@ pub struct Expiry {
     pub kill: ExpireKill,
 }
 
+impl Expiry {
+    /// The time between the signals, where the policy says nothing.
+    pub const GRACE: Duration = Duration::from_secs(5);
+
+    /// For a holder that is ended at a user's request, where the policy says nothing: it may have any age.
+    pub const AT_REQUEST: Self =
+        Self { after: Duration::ZERO, grace: Self::GRACE, kill: ExpireKill::Process };
+}
+
 /// Both, where a repository has them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Pace {

@@ -80,7 +80,7 @@ fn a_set_id_program_is_named_and_goes_on() {
     if !users.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0")) {
         return crate::support::skip("set-id programs do not work on this file system");
     }
-    let goes_on = "rungate: seats: PID [pid] (matlab), overdue by [age], goes on: it runs a set-user-id program\n\
+    let goes_on = "rungate: seats: PID [pid] (matlab), overdue by [age], was not ended: it runs a set-user-id program\n\
                    rungate: matlab: not started: the limit is reached\n...\n";
     matlab(&site, "backup").stderr(goes_on).status(75);
     holder.wait_for_echo();
@@ -139,29 +139,30 @@ fn of_a_group_only_the_holders_own_processes_are_ended() {
     assert_eq!(alive.as_deref(), Some("sleep\n"));
 }
 
-/// "`expire` of what is not one's own needs root."
+/// "`end --overdue` of what is not one's own needs root."
 #[test]
 fn everybody_may_sweep_what_is_their_own_and_root_everything() {
     needs_root!();
     let (site, _agent) = seats(2, OVERDUE);
     let mut of_games = matlab(&site, "games").spawn();
     let mut of_backup = matlab(&site, "backup").spawn();
-    let expire = |user: &str, options: &[&str]| site.test().user(user).args(["expire"]).args(options);
+    let expire =
+        |user: &str, options: &[&str]| site.test().user(user).args(["end", "--overdue"]).args(options);
     let goes_on = format!(
-        "rungate: seats: PID {} (matlab), overdue by [age], belongs to another user and goes on\n",
+        "rungate: seats: PID {} (matlab), overdue by [age], belongs to another user and was not ended\n",
         of_games.pid()
     );
     let would =
         |running: &Running| format!("seats: would end PID {} (matlab), overdue by [age]\n", running.pid());
-    let outcome = site.test().args(["expire", "--dry-run"]);
+    let outcome = site.test().args(["end", "--overdue", "--dry-run"]);
     outcome.stdout(&(would(&of_games) + &would(&of_backup))).status(0);
     expire("backup", &[]).stderr(&(goes_on + &ended(of_backup.pid().into(), "SIGINT"))).status(71);
     assert_eq!(of_backup.end().ending, Ending::Signal(2));
     of_games.wait_for_echo();
-    site.test().args(["expire"]).stderr(&ended(of_games.pid().into(), "SIGINT")).status(0);
+    site.test().args(["end", "--overdue"]).stderr(&ended(of_games.pid().into(), "SIGINT")).status(0);
     assert_eq!(of_games.end().ending, Ending::Signal(2));
     eventually("both slots are free", || held(&site).is_empty().then_some(()));
-    site.test().args(["expire"]).status(0);
+    site.test().args(["end", "--overdue"]).status(0);
 }
 
 /// A launch that is gone ends nobody any more, and the agent serves the next.

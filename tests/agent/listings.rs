@@ -104,12 +104,12 @@ fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
         let (site, _agent) = seats(1, &more);
         let running = site.test().user("root").args(["run", "--", "matlab"]).spawn();
         let pid = running.pid();
-        site.test().args(["expire"]).status(0);
+        site.test().args(["end", "--overdue"]).status(0);
         drop(running);
         eventually("the slot is free", || held(&site).is_empty().then_some(()));
         let not_after = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros();
-        for look in ["metrics", "expire"] {
-            assert_eq!(site.test().args([look]).outcome().ending, Ending::Status(0), "{look}");
+        for look in [&["metrics"][..], &["end", "--overdue"]] {
+            assert_eq!(site.test().args(look).outcome().ending, Ending::Status(0), "{look:?}");
         }
         let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
         let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));

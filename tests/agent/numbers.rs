@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use nix::sys::signal::Signal;
 use rungate::keeper::agent::{
     frame::Inbox,
-    message::{Answer, Request, Sweep, Take},
+    message::{Answer, Evict, Request, Take, Which},
 };
 use rungate::terms::pace::ExpireKill;
 
@@ -153,8 +153,9 @@ fn what_is_asked_for_again_is_not_used() {
 #[test]
 fn who_does_something_else_than_to_wait_keeps_no_place() {
     needs_root!();
-    let sweep = Sweep { table: "seats".to_owned(), after: LONG, grace: LONG, kill: ExpireKill::Process };
-    for instead in [Request::GiveBack(false), Request::Expire(sweep)] {
+    let which = Which::Overdue(LONG);
+    let evict = Evict { table: "seats".to_owned(), which, grace: LONG, kill: ExpireKill::Process };
+    for instead in [Request::GiveBack(false), Request::Evict(evict)] {
         let (site, _agent) = seats(1, "");
         let holder = site.test().args(["run", "--", "matlab"]).spawn();
         let mut caller = Caller::new(&site);

@@ -43,7 +43,12 @@ fn job(site: &Site) -> Test {
 }
 
 fn expire(site: &Site) -> Test {
-    site.test().args(["expire"])
+    site.test().args(["end", "--overdue"])
+}
+
+/// Root names a holder that a listing shows.
+fn end(site: &Site, pid: i32) -> Test {
+    site.test().args(["end", "--yes", "seats", &pid.to_string()])
 }
 
 /// Writes into the record of slot 1, which anybody can who may open the file.
@@ -107,7 +112,15 @@ fn a_donated_descriptor_ends_no_daemon() {
         expire(&site)
             .stderr(&format!(
                 "
-                rungate: seats: PID {pid} (job), overdue by [age], goes on: nothing proves that it is the job that holds the slot
+                rungate: seats: PID {pid} (job), overdue by [age], was not ended: nothing proves that it is the job that holds the slot
+                  To see who has its file open (as root): fuser -v $DIR/repositories/seats.lock
+                "
+            ))
+            .status(71);
+        end(&site, pid)
+            .stderr(&format!(
+                "
+                rungate: seats: PID {pid} (job) was not ended: nothing proves that it is the job that holds the slot
                   To see who has its file open (as root): fuser -v $DIR/repositories/seats.lock
                 "
             ))
@@ -149,20 +162,20 @@ fn a_lock_that_names_a_number_which_was_given_out_again_ends_nobody() {
         record["taken"] = json!(1);
     });
     expire(&site)
-        .stderr("rungate: seats: PID [pid] (job), overdue by [age], goes on: [..]\n...\n")
+        .stderr("rungate: seats: PID [pid] (job), overdue by [age], was not ended: [..]\n...\n")
         .status(71);
+    end(&site, named).stderr("rungate: seats: PID [pid] (job) was not ended: [..]\n...\n").status(71);
     heir.write_line("still here");
     assert_eq!(heir.read_line(), "still here\n");
 }
 
-/// What `expire --dry-run` says of the one who is overdue.
+/// What `end --overdue --dry-run` says of the one who is overdue.
 #[track_caller]
 fn overdue_seconds(site: &Site) -> f64 {
-    let seen: Value =
-        serde_json::from_str(&site.test().args(["expire", "--dry-run", "--json"]).outcome().stdout)
-            .expect("an array");
-    assert_eq!(seen[0]["fate"], "would-end", "{seen}");
-    seen[0]["overdue_seconds"].as_f64().expect("a number")
+    let seen = site.test().args(["end", "--overdue", "--dry-run"]).outcome().stdout;
+    let (who, by) = seen.trim_end().split_once(", overdue by ").expect("somebody is overdue");
+    assert!(who.starts_with("seats: would end PID "), "{seen}");
+    by.strip_suffix('s').and_then(|seconds| seconds.parse().ok()).expect("less than a minute")
 }
 
 /// "Process age is not slot age: an antedated record made root end a program that had its slot for 1 s of 6."
@@ -255,7 +268,7 @@ fn a_set_user_id_program_goes_on() {
     expire(&site)
         .stderr(&format!(
             "
-            rungate: seats: PID {pid} (job), overdue by [age], goes on: it runs a set-user-id program
+            rungate: seats: PID {pid} (job), overdue by [age], was not ended: it runs a set-user-id program
               To see who has its file open (as root): fuser -v $DIR/repositories/seats.lock
             "
         ))
@@ -280,7 +293,7 @@ fn a_service_that_a_job_started_as_root_goes_on() {
         let mut holder = launch.spawn();
         expire(&site)
             .stderr(
-                "rungate: seats: PID [pid] (job), overdue by [age], belongs to another user and goes on\n",
+                "rungate: seats: PID [pid] (job), overdue by [age], belongs to another user and was not ended\n",
             )
             .status(71);
         holder.wait_for_echo();
@@ -300,8 +313,8 @@ fn a_group_that_the_holder_does_not_lead_is_not_signalled() {
         "
         setsid sleep 1000 & bystander=$!
         env --default-signal {rungate} run --as job -- sleep 1000 &
-        until {rungate} expire --dry-run | grep -q 'would end'; do :; done
-        {rungate} expire
+        until {rungate} end --overdue --dry-run | grep -q 'would end'; do :; done
+        {rungate} end --overdue
         kill -0 $bystander && echo goes on
         "
     );
@@ -320,7 +333,7 @@ fn a_group_that_the_holder_does_not_lead_is_not_signalled() {
     let enter = ["nsenter", "--pid", "--mount", "--target", &first];
     let _holder =
         site.test().args(["run", "--", "job"]).through(enter).through(["env", "--default-signal"]).spawn();
-    let script = format!("{rungate} expire; echo goes on");
+    let script = format!("{rungate} end --overdue; echo goes on");
     site.test()
         .program("/usr/bin/env")
         .args(enter)
@@ -340,7 +353,7 @@ fn a_newcomer_in_the_group_of_the_holder_is_spared() {
     let script = format!(
         "
         env --default-signal {rungate} run --as job -- sleep 1000 &
-        until {rungate} expire --dry-run | grep -q 'would end'; do :; done
+        until {rungate} end --overdue --dry-run | grep -q 'would end'; do :; done
         {rungate} run --as job -- echo started
         "
     );
@@ -355,7 +368,7 @@ fn a_newcomer_in_the_group_of_the_holder_is_spared() {
         .status(0);
 }
 
-/// "`expire` after an upgrade (another inode of rungate) reports \"had-left\" and status 0 for a holder that
+/// "`end --overdue` after an upgrade (another inode of rungate) reports \"had-left\" and status 0 for a holder that
 /// stays."
 #[test]
 fn a_holder_of_another_copy_of_rungate_is_ended() {
@@ -401,7 +414,7 @@ fn a_holder_without_a_guardian_is_named_and_goes_on() {
     let pid = holder.pid();
     expire(&site)
         .stderr(&format!(
-            "rungate: seats: PID {pid} (job), overdue by [age], goes on: nothing proves [..]\n...\n"
+            "rungate: seats: PID {pid} (job), overdue by [age], was not ended: nothing proves [..]\n...\n"
         ))
         .status(71);
     holder.wait_for_echo();

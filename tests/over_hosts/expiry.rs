@@ -184,7 +184,7 @@ fn is_told_to_go_on(host: &Host) {
         assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
         outcome
             .stderr
-            .contains("goes on: by the policy and the clock of its host it is not overdue")
+            .contains("was not ended: by the policy and the clock of its host it is not overdue")
             .then_some(())
     });
 }
@@ -243,7 +243,7 @@ fn an_agent_that_was_away_heeds_the_notice_when_it_is_back() {
     let mut overdue = holder(&one, &two);
     one.agent.signal(Signal::SIGKILL);
     let goes_on = format!(
-        "rungate: seats: PID {} (matlab) on lab1, overdue by [age], goes on as yet: its host was given notice of it\n{REFUSED}",
+        "rungate: seats: PID {} (matlab) on lab1, overdue by [age], is still running: its host was asked to end it\n{REFUSED}",
         overdue.pid()
     );
     matlab(&two, "backup").stderr(&goes_on).status(75);
@@ -275,12 +275,12 @@ fn a_set_id_program_of_another_host_is_named_and_goes_on() {
     eventually("that is told", || {
         let outcome = matlab(&two, "backup").outcome();
         assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
-        outcome.stderr.contains(", goes on: it runs a set-user-id program\n").then_some(())
+        outcome.stderr.contains(", was not ended: it runs a set-user-id program\n").then_some(())
     });
     running.wait_for_echo();
 }
 
-/// "`rungate expire` sweeps the holders of its own host."
+/// "`rungate end --overdue` sweeps the holders of its own host."
 #[test]
 fn each_host_sweeps_its_own() {
     needs_etcd!();
@@ -290,10 +290,10 @@ fn each_host_sweeps_its_own() {
     let mut of_two = matlab(&two, "games").spawn();
     eventually("both hosts see both", || (held(&one) == 2 && held(&two) == 2).then_some(()));
     let would = format!("seats: would end PID {} (matlab), overdue by [age]\n", of_two.pid());
-    two.test().args(["expire", "--dry-run"]).stdout(&would).status(0);
+    two.test().args(["end", "--overdue", "--dry-run"]).stdout(&would).status(0);
     let ended =
         format!("rungate: seats: ended PID {} (matlab), overdue by [age], with SIGINT\n", of_two.pid());
-    two.test().args(["expire"]).stderr(&ended).status(0);
+    two.test().args(["end", "--overdue"]).stderr(&ended).status(0);
     assert_eq!(of_two.end().ending, Ending::Signal(2));
     of_one.wait_for_echo();
     eventually("one is seen", || (held(&one) == 1 && held(&two) == 1).then_some(()));

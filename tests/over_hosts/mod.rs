@@ -7,6 +7,7 @@ mod crowd;
 mod death;
 #[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
+mod end;
 mod events;
 mod expiry;
 mod instruments;

@@ -101,7 +101,7 @@ impl Hostility {
         self.forged += usize::from(forge(site, slot, daemon.pid(), dice));
         // Nobody is ended who is younger than the holders of the policy may get.
         eventually("the daemon is old enough", || (born.elapsed() > LONGEST).then_some(()));
-        let swept = self.test(site).args(["expire"]).outcome();
+        let swept = self.test(site).args(["end", "--overdue"]).outcome();
         self.sweeps += 1;
         if swept.stderr.contains("panicked") || !matches!(swept.ending, Ending::Status(0 | 71 | 74)) {
             self.harm.push(format!("a sweep ended with {:?}: {}", swept.ending, swept.stderr));

@@ -195,7 +195,7 @@ mod tests {
         let Value::Slot(holder) = held_by(7) else { panic!("a slot") };
         let notice = |reply| {
             let (host, agent) = ("other".to_owned(), AgentId::default());
-            Value::Notice(NoticeRecord { host, agent, holder: holder.clone(), reply })
+            Value::Notice(NoticeRecord { host, agent, by: None, holder: holder.clone(), reply })
         };
         let key = Key::Notice("a".to_owned(), 1);
         let table = BTreeMap::from([(key.clone(), there(4, notice(None), false))]);

@@ -118,12 +118,15 @@ impl TicketRecord {
     }
 }
 
-/// Notice of an overdue holder on another host, which keeps a launch waiting.
+/// Notice of a holder on another host: it is overdue and keeps a launch waiting, or a user asks for its end.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct NoticeRecord {
-    /// Whose launch it is.
+    /// Whose launch it is, or whose user.
     pub(super) host: String,
     pub(super) agent: AgentId,
+    /// The user who asks for its end, for whom that host's agent vouches; none of an overdue holder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<u32>,
     /// The holder, as the slot's record has it.
     pub(super) holder: SlotRecord,
     /// What the holder's host says to that; nothing yet where there is none.
@@ -131,7 +134,14 @@ pub(super) struct NoticeRecord {
     pub(super) reply: Option<Reply>,
 }
 
-/// What a host says of an overdue holder of its own.
+impl NoticeRecord {
+    /// Whether the holder is ended however old it is: at the request of root, or of the user whose it is.
+    pub(super) fn ends_at_request(&self) -> bool {
+        self.by.is_some_and(|uid| uid == 0 || uid == self.holder.uid)
+    }
+}
+
+/// What a host says of a holder of its own of which there is notice.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum Reply {
     /// It is about to get this signal.

@@ -101,7 +101,7 @@ fn operands(definition: Command, names: &Names) -> Command {
                 argument.add(ArgValueCompleter::new(move |word: &OsStr| names.repositories(word)))
             }
             Some("COMMAND") => argument.add(ArgValueCompleter::new(move |word: &OsStr| names.programs(word))),
-            Some("USER") => argument.add(ArgValueCompleter::new(users)),
+            Some("USER" | "PID|USER|slot:N") => argument.add(ArgValueCompleter::new(users)),
             Some("NAME") if argument.is_positional() => {
                 argument.add(ArgValueCompleter::new(move |word: &OsStr| names.commands(word)))
             }

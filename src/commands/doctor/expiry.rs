@@ -17,11 +17,11 @@ use crate::{
     terms::{keeper::Keeper, span_of_time::show_duration},
 };
 
-const TIMER: &str = "rungate-expire.timer";
-const SERVICE: &str = "rungate-expire.service";
+const TIMER: &str = "rungate-overdue.timer";
+const SERVICE: &str = "rungate-overdue.service";
 
 /// What has to be said from time to time.
-const EXPIRE: &str = "rungate expire";
+const END_OVERDUE: &str = "rungate end --overdue";
 
 /// What becomes of overdue holders where nothing ends them.
 const OTHERWISE: &str =
@@ -35,12 +35,11 @@ pub(super) fn look(examination: &Examination) -> Section {
     if limited.is_empty() {
         return Section::new(Topic::Expiry, "not needed: nothing in lock files is ever overdue", Vec::new());
     }
-    let finding = match jobs::saying(EXPIRE) {
-        Some(job) => Finding::fine("expiry", format!("{}: {EXPIRE}", job.shown())),
+    let finding = match jobs::saying(END_OVERDUE) {
+        Some(job) => Finding::fine("expiry", format!("{}: {END_OVERDUE}", job.shown())),
         None if services::is_systemd() => of_timer(),
-        None => {
-            Finding::warning("expiry-off", format!("nothing runs \"{EXPIRE}\": {OTHERWISE}")).mend(cron())
-        }
+        None => Finding::warning("expiry-off", format!("nothing runs \"{END_OVERDUE}\": {OTHERWISE}"))
+            .mend(cron()),
     };
     Section::new(Topic::Expiry, limited.join(", "), vec![finding])
 }
@@ -97,5 +96,5 @@ fn of_last_run(last: &str) -> Finding {
 /// A job that does what the timer does.
 fn cron() -> String {
     let rungate = executable::own_path().map_or_else(|| "rungate".to_owned(), word);
-    format!("echo '*/5 * * * * root {rungate} expire' >/etc/cron.d/rungate")
+    format!("echo '*/5 * * * * root {rungate} end --overdue' >/etc/cron.d/rungate")
 }

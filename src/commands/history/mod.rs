@@ -75,7 +75,10 @@ fn row(event: &Event, clock: &Clock, names: &NameCache) -> [String; 7] {
     let details: Vec<String> = [members::repositories(event, names)]
         .into_iter()
         .chain(event.status.clone())
-        .chain(event.holder.map(|holder| format!("PID {holder}")))
+        .chain(event.holder.map(|holder| match event.holder_uid {
+            Some(uid) => format!("PID {holder} of {}", names.user(uid)),
+            None => format!("PID {holder}"),
+        }))
         .chain(event.cut.map(|length| format!("a command of {length} bytes, cut")))
         .filter(|detail| !detail.is_empty())
         .collect();

@@ -95,7 +95,7 @@ impl FromLog {
         if self.undecided > 0 {
             text = format!(
                 "{} launches of the log: unknown for {}, because the log does not tell when programs ended before them\n\
-                 To have ends logged, set replay = true in [log] and run \"rungate expire\" every few minutes, or set hold \
+                 To have ends logged, set replay = true in [log] and run \"rungate end --overdue\" every few minutes, or set hold \
                  = \"supervisor\".\n",
                 count(self.launches),
                 count(self.undecided)

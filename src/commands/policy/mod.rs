@@ -11,7 +11,7 @@ mod from_log;
 mod install;
 mod location;
 mod order;
-mod question;
+pub(super) mod question;
 mod removal;
 mod show;
 mod step;

@@ -7,15 +7,15 @@ pub(super) const NOT_BY_YES: &str =
     "slots are held that would not be counted; --yes --allow-uncounted accepts that";
 
 /// An answer that can be given: the letter, and what it does.
-pub(super) type Answer<T> = (char, T);
+pub(in crate::commands) type Answer<T> = (char, T);
 
 /// Whether there is somebody to be asked.
-pub(super) fn is_there_anybody() -> bool {
+pub(in crate::commands) fn is_there_anybody() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks until one of the answers is given; none where the terminal has no more to say.
-pub(super) fn ask<T: Copy>(question: &str, answers: &[Answer<T>]) -> Option<T> {
+pub(in crate::commands) fn ask<T: Copy>(question: &str, answers: &[Answer<T>]) -> Option<T> {
     loop {
         // The answer stands behind the question, on one line.
         let _ = io::stderr().write_all(question.as_bytes());

@@ -1,4 +1,4 @@
-//! What is said of a holder that was overdue.
+//! What is said of a holder that was to be ended.
 
 use std::path::Path;
 
@@ -16,10 +16,9 @@ pub(in crate::commands) fn describe(
     fate: Fate,
 ) -> String {
     let name = visible(repository);
-    let who = who(overdue);
-    let by_hand = path.map_or_else(String::new, |path| {
-        format!("\n  To see who has its file open (as root): fuser -v {}", path.shown())
-    });
+    let by_hand = by_hand(path);
+    let comma = if overdue.by.is_some() { "," } else { "" };
+    let (who, subject) = (who(overdue), format!("{}{comma}", who(overdue)));
     match fate {
         Fate::Ended(signal, Reach::Full | Reach::Partly) => {
             format!("rungate: {name}: ended {who}, with {}", signal.as_str())
@@ -32,26 +31,38 @@ pub(in crate::commands) fn describe(
             "rungate: {name}: ended {who}, with {}, but a process that it left behind keeps the slot{by_hand}",
             signal.as_str(),
         ),
-        Fate::HadLeft => format!("rungate: {name}: {who}, had already exited"),
-        Fate::NotPermitted => format!("rungate: {name}: {who}, belongs to another user and goes on"),
-        Fate::NotProved(doubt) => {
-            format!("rungate: {name}: {who}, goes on: {}{by_hand}", why_not(doubt))
+        Fate::HadLeft => format!("rungate: {name}: {subject} had already exited"),
+        Fate::NotPermitted => {
+            format!("rungate: {name}: {subject} belongs to another user and was not ended")
         }
-        Fate::Survived => format!("rungate: {name}: {who}, survived SIGKILL: it hangs in the kernel"),
-        Fate::Noticed => format!("rungate: {name}: {who}, goes on as yet: its host was given notice of it"),
+        Fate::NotProved(doubt) => {
+            format!("rungate: {name}: {subject} was not ended: {}{by_hand}", why_not(doubt))
+        }
+        Fate::Survived => format!("rungate: {name}: {subject} survived SIGKILL: it hangs in the kernel"),
+        Fate::Noticed => {
+            format!("rungate: {name}: {subject} is still running: its host was asked to end it")
+        }
         Fate::NotOverdueThere => {
             format!(
-                "rungate: {name}: {who}, goes on: by the policy and the clock of its host it is not overdue"
+                "rungate: {name}: {subject} was not ended: by the policy and the clock of its host it is not overdue"
             )
         }
     }
+}
+
+/// What an administrator can look at where nothing proves who holds a slot.
+pub(in crate::commands) fn by_hand(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| {
+        format!("\n  To see who has its file open (as root): fuser -v {}", path.shown())
+    })
 }
 
 /// The holder, and by how much it is overdue.
 pub(in crate::commands) fn who(overdue: &Overdue) -> String {
     let command = overdue.holder.command.as_ref().map_or_else(|| "?".to_owned(), visible);
     let host = overdue.elsewhere.as_ref().map_or_else(String::new, |host| format!(" on {}", visible(host)));
-    format!("PID {} ({command}){host}, overdue by {}", overdue.pid, age(overdue.by))
+    let by = overdue.by.map_or_else(String::new, |by| format!(", overdue by {}", age(by)));
+    format!("PID {} ({command}){host}{by}", overdue.pid)
 }
 
 /// Why it is not signalled.

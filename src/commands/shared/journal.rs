@@ -209,7 +209,8 @@ impl<'a> Journal<'a> {
         if self.is_replayed() {
             event.written_now();
             event.decided = event.decided.or_else(|| Some(micros(SystemTime::now())));
-            let is_decision = !matches!(event.event, Kind::Waited | Kind::Ended | Kind::Expired);
+            let is_decision =
+                !matches!(event.event, Kind::Waited | Kind::Ended | Kind::Expired | Kind::Evicted);
             event.launch = self.launch.get().filter(|_| is_decision).cloned();
         }
         for sink in &self.sinks {
@@ -224,12 +225,12 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// Fills in the event of an overdue holder.
+/// Fills in the event of a holder that was to be ended.
 pub(in crate::commands) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: Fate) -> Event {
     Event {
         repositories: vec![repository.to_owned()],
         rules: overdue.holder.rule.clone().into_iter().collect(),
-        seconds: Some(overdue.by.as_secs_f64()),
+        seconds: overdue.by.map(|by| by.as_secs_f64()),
         holder: Some(overdue.pid),
         status: Some(match fate {
             Fate::Ended(signal, _) => signal.as_str().to_owned(),

@@ -1,5 +1,5 @@
 //! Ends that nobody saw: where rungate became the program, no process of ours is left to write that it has
-//! ended. So the command that looks regularly (`rungate expire`) writes it for them, with the
+//! ended. So the command that looks regularly (`rungate end --overdue`) writes it for them, with the
 //! bounds that it knows: it had not ended at the look before, and has by now. Where the agent has seen it, it
 //! knows the moment. What is still open is kept beside the log, so that each look reads only what is new.
 

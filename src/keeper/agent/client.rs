@@ -12,7 +12,7 @@ use super::{
     about::About,
     error::AgentError,
     frame::Inbox,
-    message::{Answer, End, Request, Sweep, Table},
+    message::{Answer, End, Evict, Request, Table},
 };
 use crate::{
     keeper::{Fate, Overdue, signalling::SIGNALS},
@@ -158,12 +158,11 @@ impl Client {
         }
     }
 
-    /// Has holders ended that are overdue; `told` hears what became of each. Says whether all of them have
-    /// gone.
-    pub fn expire(&mut self, sweep: Sweep, told: &mut dyn FnMut(&Overdue, Fate)) -> Result<bool, AgentError> {
+    /// Has holders ended; `told` hears what became of each. Says whether all of them have gone.
+    pub fn evict(&mut self, evict: Evict, told: &mut dyn FnMut(&Overdue, Fate)) -> Result<bool, AgentError> {
         // A signal after each grace, and the agent's own time.
-        let longest = sweep.grace.saturating_mul(SIGNAL_COUNT).saturating_add(PATIENCE);
-        self.say(&Request::Expire(sweep))?;
+        let longest = evict.grace.saturating_mul(SIGNAL_COUNT).saturating_add(PATIENCE);
+        self.say(&Request::Evict(evict))?;
         loop {
             match self.answer_until(Instant::now() + longest)? {
                 Some(Answer::Done(are_all_gone)) => return Ok(are_all_gone),

@@ -31,8 +31,8 @@ wire! {
         Look(Vec<String>) = 6,
         /// That these tables forget when they were last used.
         Reset(Vec<String>) = 7,
-        /// That overdue holders are ended: all for root, one's own for everybody else.
-        Expire(Sweep) = 8,
+        /// That holders are ended: any for root, their own for all other users.
+        Evict(Evict) = 8,
         /// What the agent says of itself.
         About = 9,
         /// The number of a challenge, sent with the credentials of this process.
@@ -120,7 +120,7 @@ wire! {
 }
 
 wire! {
-    /// What became of a holder that was overdue.
+    /// What became of a holder that was to be ended.
     struct Expired {
         /// Its table.
         table: String,
@@ -128,8 +128,8 @@ wire! {
         holder: Holder,
         /// How many slots it had there.
         slots: u64,
-        /// By how much it was overdue.
-        by: Duration,
+        /// By how much it was overdue, if that was why.
+        by: Option<Duration>,
         /// Whether it runs on another host.
         is_elsewhere: bool,
         /// What became of it.
@@ -176,16 +176,41 @@ wire! {
 }
 
 wire! {
-    /// Which holders are to be ended: those of one table that have had their slots for longer than this.
-    struct Sweep {
+    /// Which holders of one table are to be ended, and how.
+    struct Evict {
         /// The table.
         table: String,
-        /// After so long they are overdue.
-        after: Duration,
+        /// Which of them.
+        which: Which,
         /// The time between two signals.
         grace: Duration,
         /// What is ended.
         kill: ExpireKill,
+    }
+}
+
+/// How many holders are ended by one request, at most.
+pub const MOST_CHOSEN: usize = 1024;
+
+wire! {
+    /// Which holders are meant.
+    enum Which {
+        /// Those of this host that have had their slots for longer than this.
+        Overdue(Duration) = 1,
+        /// These, also on other hosts: at most [`MOST_CHOSEN`].
+        These(Vec<Chosen>) = 2,
+    }
+}
+
+wire! {
+    /// A holder as a listing showed it: nobody else is meant who has the same slot or number by now.
+    struct Chosen {
+        /// One of its slots.
+        slot: u64,
+        /// The process.
+        pid: i32,
+        /// Since when it had the slot.
+        since: SystemTime,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Too late: a holder that keeps a slot longer than it may is ended when somebody else wants the slot
-//! (`ExpireAfter` of adaptive locks). The kernel must vouch for the holder: see
-//! [`guardian`](crate::keeper::file::guardian). What a record says, or the number that the kernel keeps with
-//! a lock, tells where to look and what to call a holder, and ends nobody. Who cannot be proved to be the job
-//! is named, and goes on.
+//! (`ExpireAfter` of adaptive locks). `rungate end` ends a holder in the same way, however old it is. The
+//! kernel must vouch for the holder: by its [`guardian`](crate::keeper::file::guardian) or, where its age
+//! does not matter, by a slot that is a lock of its own. What a record says, or the number that the kernel
+//! keeps with a lock, tells where to look and what to call a holder, and ends nobody. A holder that cannot be
+//! proved to be the job is named, and is not signalled.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -24,6 +25,7 @@ use crate::{
         signalling::{Reach, SIGNALS},
     },
     sys::{
+        accounts, credentials,
         failure::Errno,
         pidfd::{self, PidFd},
         process::{self, Process},
@@ -31,10 +33,10 @@ use crate::{
         signal::Signal,
         terminal,
     },
-    terms::{pace::Expiry, span_of_time::show_duration},
+    terms::{hold::Hold, pace::Expiry, span_of_time::show_duration},
 };
 
-/// A holder that is overdue.
+/// A holder that is to be ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Overdue {
     /// The holder of the first of its slots, for people.
@@ -43,8 +45,8 @@ pub struct Overdue {
     pub pid: i32,
     /// The host that it runs on, where that is another one.
     pub elsewhere: Option<String>,
-    /// By how much.
-    pub by: Duration,
+    /// By how much it is overdue; none where a user asks for its end, however old it is.
+    pub by: Option<Duration>,
     /// How many slots it holds.
     pub slots: u64,
     /// The process that is proved to be the job, or why none is.
@@ -54,7 +56,7 @@ pub struct Overdue {
 }
 
 impl Overdue {
-    fn of_job(job: &Job, holder: &Holder, by: Duration, slots: u64) -> Self {
+    fn of_job(job: &Job, holder: &Holder, by: Option<Duration>, slots: u64) -> Self {
         let process = job.process();
         let holder = shown(holder, process.pid());
         Self {
@@ -91,6 +93,20 @@ pub fn overdue(
     expiry: &Expiry,
     now: SystemTime,
 ) -> Result<Vec<Overdue>, RepositoryError> {
+    to_end(file, holders, Some((expiry, now)))
+}
+
+/// These holders, each process once, however old they are.
+pub fn chosen(file: &LockFile, holders: &[Holder]) -> Result<Vec<Overdue>, RepositoryError> {
+    to_end(file, holders, None)
+}
+
+/// The holders that are to be ended: the overdue ones where it is said when they are, otherwise all.
+fn to_end(
+    file: &LockFile,
+    holders: &[Holder],
+    overdue_by: Option<(&Expiry, SystemTime)>,
+) -> Result<Vec<Overdue>, RepositoryError> {
     let lineage: Vec<i32> = process::own_lineage().collect();
     let guardians: Vec<(Guardian, i32)> = locks_within(file, &guardians())?
         .into_iter()
@@ -100,7 +116,7 @@ pub fn overdue(
     let mut jobs: Vec<Job> = Vec::new();
     for holder in holders {
         let candidates = candidates(holder, &guardians);
-        if candidates.iter().all(|pid| is_young(*pid, expiry)) {
+        if overdue_by.is_some_and(|(expiry, _)| candidates.iter().all(|pid| is_young(*pid, expiry))) {
             continue;
         }
         let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
@@ -112,14 +128,18 @@ pub fn overdue(
         if let Some(same) = overdue.iter_mut().find(is_same) {
             same.slots = same.slots.saturating_add(slots);
         } else if job.is_none() {
-            match proved(file, holder, &candidates) {
+            match proved(file, holder, &candidates, overdue_by.is_some()) {
                 Ok(job) => {
+                    let by = match overdue_by {
+                        Some((expiry, _)) => time_overdue(&job, expiry).map(Some),
+                        None => Some(None),
+                    };
                     // Nobody ends the job that started them.
-                    let by = overdue_by(&job, expiry).filter(|_| !lineage.contains(&job.process().pid()));
+                    let by = by.filter(|_| !lineage.contains(&job.process().pid()));
                     overdue.extend(by.map(|by| Overdue::of_job(&job, holder, by, slots)));
                     jobs.push(job);
                 }
-                Err(doubt) => overdue.extend(unproved(holder, doubt, slots, expiry, now)),
+                Err(doubt) => overdue.extend(unproved(holder, doubt, slots, overdue_by)),
             }
         }
     }
@@ -149,10 +169,10 @@ fn is_young(pid: i32, expiry: &Expiry) -> bool {
 }
 
 /// The job behind a slot.
-fn proved(file: &LockFile, holder: &Holder, candidates: &[i32]) -> Result<Job, Doubt> {
+fn proved(file: &LockFile, holder: &Holder, candidates: &[i32], since_when: bool) -> Result<Job, Doubt> {
     let mut doubt = Doubt::NoGuardian;
     for pid in candidates {
-        match Job::prove(*pid, file.id(), holder.slots.0) {
+        match Job::prove(*pid, file.id(), holder.slots.0, since_when) {
             Ok(job) => return Ok(job),
             // What stands first is the likeliest, and is told.
             Err(other) if doubt == Doubt::NoGuardian && other != Doubt::Gone => doubt = other,
@@ -164,9 +184,9 @@ fn proved(file: &LockFile, holder: &Holder, candidates: &[i32]) -> Result<Job, D
 
 /// By how much a job is overdue, if it is. It never had its slot for longer than it has lived, whatever its
 /// guardian says.
-fn overdue_by(job: &Job, expiry: &Expiry) -> Option<Duration> {
+fn time_overdue(job: &Job, expiry: &Expiry) -> Option<Duration> {
     let lived = Process::find(job.process().pid())?.age()?;
-    job.guardian().age()?.min(lived).checked_sub(expiry.after)
+    job.guardian()?.age()?.min(lived).checked_sub(expiry.after)
 }
 
 /// A holder as people are told of it: what a record says is told only where it goes with the process that was
@@ -181,38 +201,61 @@ fn shown(holder: &Holder, pid: i32) -> Holder {
     Holder { pid: Some(pid), keeper: Some(pid), uid: process::owner(pid), command, ..holder.clone() }
 }
 
-/// One that is not proved to hold its slot, and is overdue by what it wrote down. Of those without a record
-/// nobody knows since when they hold it.
-fn unproved(holder: &Holder, doubt: Doubt, slots: u64, expiry: &Expiry, now: SystemTime) -> Option<Overdue> {
+/// One that is not proved to hold its slot; if overdue holders are meant, one that is overdue by what it
+/// wrote down. Of those without a record nobody knows since when they hold it.
+fn unproved(
+    holder: &Holder,
+    doubt: Doubt,
+    slots: u64,
+    overdue_by: Option<(&Expiry, SystemTime)>,
+) -> Option<Overdue> {
     let lives = |pid| Process::find(pid).filter(|process| !process.is_zombie());
-    let pid = holder.pid.filter(|_| holder.hold.is_some())?;
+    let pid = holder.pid.filter(|_| holder.hold.is_some() || overdue_by.is_none())?;
     // Of a tree whose command has ended the supervisor is left.
     let process = lives(pid).or_else(|| lives(holder.keeper?))?;
-    let by = holder.age(now)?.min(process.age()?).checked_sub(expiry.after)?;
+    let by = match overdue_by {
+        Some((expiry, now)) => Some(holder.age(now)?.min(process.age()?).checked_sub(expiry.after)?),
+        None => None,
+    };
     let may_be_signalled = PidFd::open(process.pid).is_ok_and(|process| process.may_be_signalled());
     let (holder, elsewhere, job) = (holder.clone(), None, Err(doubt));
     Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled })
 }
 
-/// Ends an overdue holder carefully. Never to be called under the mutex: it takes up to three times the
-/// grace.
-pub fn end(file: &LockFile, overdue: &Overdue, expiry: &Expiry) -> Result<Fate, RepositoryError> {
-    let mut ending = match Ending::begin(file, overdue, *expiry) {
-        Ok(ending) => ending,
-        Err(fate) => return Ok(fate),
-    };
-    loop {
-        if let Some(fate) = ending.go_on(file)? {
-            return Ok(fate);
+/// Ends holders carefully, all at the same time; `told` hears what became of each. Never to be called under
+/// the mutex: it takes up to three times the grace.
+pub fn end_all(
+    file: &LockFile,
+    all: Vec<Overdue>,
+    expiry: &Expiry,
+    mut told: impl FnMut(&Overdue, Fate),
+) -> Result<(), RepositoryError> {
+    let mut running = Vec::new();
+    for overdue in all {
+        match Ending::begin(file, &overdue, *expiry) {
+            Ok(ending) => running.push((overdue, ending)),
+            Err(fate) => told(&overdue, fate),
         }
-        let _ = pidfd::wait_for_any([ending.process()], ending.left());
     }
+    while !running.is_empty() {
+        for (overdue, mut ending) in std::mem::take(&mut running) {
+            match ending.go_on(file)? {
+                Some(fate) => told(&overdue, fate),
+                None => running.push((overdue, ending)),
+            }
+        }
+        if let Some(left) = running.iter().map(|(_, ending)| ending.left()).min() {
+            let _ = pidfd::wait_for_any(running.iter().map(|(_, ending)| ending.process()), left);
+        }
+    }
+    Ok(())
 }
 
-/// The end of an overdue holder, signal by signal: for whoever has other things to wait for meanwhile.
+/// The end of a holder, signal by signal: for whoever has other things to wait for meanwhile.
 pub struct Ending {
     job: Job,
     slot: u64,
+    is_overdue: bool,
     expiry: Expiry,
     sent: Option<(Signal, Reach)>,
     next: usize,
@@ -223,18 +266,19 @@ pub struct Ending {
 impl Ending {
     /// Begins, if the holder is still proved to be the job, and this user may signal it.
     pub fn begin(file: &LockFile, overdue: &Overdue, expiry: Expiry) -> Result<Self, Fate> {
-        let slot = overdue.holder.slots.0;
-        let job =
-            overdue.job.and_then(|pid| Job::prove(pid, file.id(), slot)).map_err(|doubt| match doubt {
-                Doubt::Gone => Fate::HadLeft,
-                _ if !overdue.may_be_signalled => Fate::NotPermitted,
-                doubt => Fate::NotProved(doubt),
-            })?;
+        let (slot, is_overdue) = (overdue.holder.slots.0, overdue.by.is_some());
+        let proved = overdue.job.and_then(|pid| Job::prove(pid, file.id(), slot, is_overdue));
+        let job = proved.map_err(|doubt| match doubt {
+            Doubt::Gone => Fate::HadLeft,
+            _ if !overdue.may_be_signalled => Fate::NotPermitted,
+            doubt => Fate::NotProved(doubt),
+        })?;
         // Asked before, because anybody in the same session may be continued.
         if !job.process().may_be_signalled() {
             return Err(Fate::NotPermitted);
         }
-        Ok(Self { job, slot, expiry, sent: None, next: 0, due: Instant::now(), was_out_of_sight: false })
+        let due = Instant::now();
+        Ok(Self { job, slot, is_overdue, expiry, sent: None, next: 0, due, was_out_of_sight: false })
     }
 
     /// The process whose end ends the job. A supervisor gives the slot back before it ends.
@@ -254,7 +298,7 @@ impl Ending {
             if self.job.process().has_ended() {
                 return self.left_behind(file).map(Some);
             }
-            match Job::prove(self.job.process().pid(), file.id(), self.slot) {
+            match Job::prove(self.job.process().pid(), file.id(), self.slot, self.is_overdue) {
                 Ok(job) => self.job = job,
                 Err(Doubt::Gone) => return self.left_behind(file).map(Some),
                 // It has given up its memory, and is about to end.
@@ -298,12 +342,14 @@ impl Ending {
         let pid = self.job.process().pid();
         let name = Process::find(pid).map_or_else(String::new, |process| process.name);
         let (name, path, after) = (name.shown(), file.path().shown(), show_duration(self.expiry.after));
-        terminal::tell(
-            pid,
-            &format!(
-                "rungate: {name} (PID {pid}) is ended: it has had a slot of {path} for more than {after} (expire_after)"
-            ),
-        );
+        let why = if self.is_overdue {
+            format!("it has had a slot of {path} for more than {after} (expire_after)")
+        } else {
+            let uid = credentials::own_uid();
+            let user = accounts::user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string());
+            format!("{} ended the holder of a slot of {path} (rungate end)", user.shown())
+        };
+        terminal::tell(pid, &format!("rungate: {name} (PID {pid}) is ended: {why}"));
     }
 
     /// What became of it, if it has let its slot go: a process that ends gives its locks up a moment before
@@ -327,7 +373,9 @@ impl Ending {
     fn left_behind(&self, file: &LockFile) -> Result<Fate, RepositoryError> {
         let Some((signal, reach)) = self.sent else { return Ok(Fate::HadLeft) };
         let bytes = slot_bytes(self.slot, self.slot);
-        let is_orphaned = file.conflict(&bytes)?.is_some_and(|lock| lock.pid.is_none())
+        // A lock of the process itself is left to nobody.
+        let is_orphaned = self.job.hold() != Hold::Process
+            && file.conflict(&bytes)?.is_some_and(|lock| lock.pid.is_none())
             && !locks_within(file, &guardians())?
                 .iter()
                 .any(|lock| Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot));

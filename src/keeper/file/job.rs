@@ -19,16 +19,36 @@ use crate::{
         record_lock::{Bytes, Ownership},
         signal::Signal,
     },
-    terms::pace::ExpireKill,
+    terms::{hold::Hold, pace::ExpireKill},
 };
 
 /// A process that is the job which holds a slot.
 #[derive(Debug)]
 pub struct Job {
     process: PidFd,
-    guardian: Guardian,
+    proof: Proof,
     user: u32,
     shown: Vec<(Ownership, Bytes)>,
+}
+
+/// What proves that a process is the job which holds a slot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Proof {
+    /// Its guardian, which also says since when.
+    Guardian(Guardian),
+    /// The slot itself is a lock of the process, which nobody can take for another one. It does not say since
+    /// when.
+    Slot,
+}
+
+impl Proof {
+    /// What keeps the slot.
+    fn hold(self) -> Hold {
+        match self {
+            Self::Guardian(guardian) => guardian.hold,
+            Self::Slot => Hold::Process,
+        }
+    }
 }
 
 /// Why a process is not proved to be the job that holds a slot.
@@ -36,8 +56,8 @@ pub struct Job {
 pub enum Doubt {
     /// It has ended, or does not hold the slot.
     Gone,
-    /// It has no guardian: nobody launched it under `expire_after`, it closed a descriptor of the file, or
-    /// the job left it behind.
+    /// It has no guardian: nobody launched it under `expire_after` or with a supervisor, it closed a
+    /// descriptor of the file, or the job left it behind.
     NoGuardian,
     /// It runs a set-id program, which others may rely on.
     Privileged,
@@ -48,8 +68,8 @@ pub enum Doubt {
 }
 
 impl Job {
-    /// Proves that this process is the job which holds the slot.
-    pub(super) fn prove(pid: i32, file: FileId, slot: u64) -> Result<Self, Doubt> {
+    /// Proves that this process is the job which holds the slot; with `since_when` by its guardian alone.
+    pub(super) fn prove(pid: i32, file: FileId, slot: u64, since_when: bool) -> Result<Self, Doubt> {
         let process = PidFd::open(pid).map_err(|_| Doubt::Gone)?;
         if !process.is_in_proc() {
             return Err(Doubt::OutOfSight);
@@ -63,11 +83,14 @@ impl Job {
         let (Ok(shown), Some(privileged), Some([user, _])) = (shown, privileged, users) else {
             return Err(Doubt::OutOfSight);
         };
-        let guardian = guardian_of(&shown, slot)?;
+        let proof = proof_of(&shown, slot)?;
+        if since_when && proof == Proof::Slot {
+            return Err(Doubt::NoGuardian);
+        }
         if privileged {
             return Err(Doubt::Privileged);
         }
-        Ok(Self { process, guardian, user, shown })
+        Ok(Self { process, proof, user, shown })
     }
 
     /// Its process: the supervisor, where there is one.
@@ -75,14 +98,22 @@ impl Job {
         &self.process
     }
 
-    /// What proves it.
-    pub(super) fn guardian(&self) -> Guardian {
-        self.guardian
+    /// Its guardian, if it has one.
+    pub(super) fn guardian(&self) -> Option<Guardian> {
+        match self.proof {
+            Proof::Guardian(guardian) => Some(guardian),
+            Proof::Slot => None,
+        }
     }
 
-    /// Whether the same guardian proves that it holds this slot too.
+    /// What keeps the slot.
+    pub(super) fn hold(&self) -> Hold {
+        self.proof.hold()
+    }
+
+    /// Whether the same proves that it holds this slot too.
     pub(super) fn holds(&self, slot: u64) -> bool {
-        guardian_of(&self.shown, slot) == Ok(self.guardian)
+        proof_of(&self.shown, slot) == Ok(self.proof)
     }
 
     /// Sends a signal to whatever has to end. Root spares what the user of the job could not signal either: a
@@ -91,9 +122,21 @@ impl Job {
         let spares_others = credentials::is_root() && self.user != 0;
         let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
         let own_group = Process::this().map(|process| process.group);
-        let hold = self.guardian.hold;
+        let hold = self.hold();
         let whom = Whom { hold, kill, spares_others, own_group, may_signal: &may_signal };
         whom.signal(&self.process, signal)
+    }
+}
+
+/// What proves that the process which shows these locks holds a slot.
+fn proof_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Proof, Doubt> {
+    let is_own = |(ownership, bytes): &(Ownership, Bytes)| {
+        *ownership == Ownership::Process && bytes.contains(&slot_byte(slot))
+    };
+    match guardian_of(shown, slot) {
+        Ok(guardian) => Ok(Proof::Guardian(guardian)),
+        Err(Doubt::NoGuardian) if shown.iter().any(is_own) => Ok(Proof::Slot),
+        Err(doubt) => Err(doubt),
     }
 }
 

@@ -1,8 +1,11 @@
-//! Who is overdue in a table in memory. Whoever keeps it knows its holders, so that nothing has to be proved
-//! here. Of holders on other hosts, which keep that table too, it knows what they wrote down, by a clock of
-//! theirs: that is enough to give notice of them, and their own host decides.
+//! Which holders of a table in memory are to be ended. Whoever keeps it knows its holders, so that nothing
+//! has to be proved here. Of holders on other hosts, which keep that table too, it knows what they wrote
+//! down, by a clock of theirs: that is enough to give notice of them, and their own host decides.
 
-use std::{cmp::Reverse, time::SystemTime};
+use std::{
+    cmp::Reverse,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     keeper::{Holder, Overdue},
@@ -12,6 +15,19 @@ use crate::{
 
 /// The overdue among holders, each process once, the longest overdue first.
 pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {
+    let mut overdue = to_end(holders, |age| age.checked_sub(expiry.after).map(Some));
+    overdue.sort_by_key(|overdue| Reverse(overdue.by));
+    overdue
+}
+
+/// These holders, each process once, however old they are.
+pub fn chosen(holders: &[Holder]) -> Vec<Overdue> {
+    to_end(holders, |_| Some(None))
+}
+
+/// The holders that are to be ended, each process once: by their age, which gives by how much they are
+/// overdue.
+fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>) -> Vec<Overdue> {
     let Some(now) = process::since_boot() else { return Vec::new() };
     let mut overdue: Vec<Overdue> = Vec::new();
     for holder in holders {
@@ -22,7 +38,7 @@ pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {
             }
             (None, ..) => continue,
         };
-        let (Some(shown), Some(by)) = (holder.pid, age.checked_sub(expiry.after)) else { continue };
+        let (Some(shown), Some(by)) = (holder.pid, by(age)) else { continue };
         let process = holder.keeper.unwrap_or(shown);
         let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
         let is_same = |other: &&mut Overdue| {
@@ -38,13 +54,12 @@ pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {
             }
         }
     }
-    overdue.sort_by_key(|overdue| Reverse(overdue.by));
     overdue
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
     use crate::terms::pace::ExpireKill;

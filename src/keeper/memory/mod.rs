@@ -17,7 +17,12 @@ use std::{
 
 use crate::sys::process;
 
-pub use self::{expiry::overdue, held::Held, place::Place, table::Table};
+pub use self::{
+    expiry::{chosen, overdue},
+    held::Held,
+    place::Place,
+    table::Table,
+};
 
 /// All tables, by name. Whoever has a clone sees the same tables.
 #[derive(Clone, Debug, Default)]

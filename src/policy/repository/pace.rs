@@ -33,9 +33,6 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key("expire_kill", Shape::OneOf(ExpireKill::words), "Whether the process or its group is ended."),
 ];
 
-/// The time between the signals that end an overdue holder, where the policy says nothing.
-const EXPIRE_GRACE: Duration = Duration::from_secs(5);
-
 /// The keys as written.
 pub(in crate::policy) struct WrittenPace {
     if_elapsed: Option<Written<Duration>>,
@@ -89,7 +86,7 @@ impl WrittenPace {
             }),
             expiry: expire_after.map(|after| Expiry {
                 after: after.value,
-                grace: expire_grace.map_or(EXPIRE_GRACE, |grace| grace.value),
+                grace: expire_grace.map_or(Expiry::GRACE, |grace| grace.value),
                 kill: expire_kill.map(|kill| kill.value).unwrap_or_default(),
             }),
         }
@@ -107,7 +104,7 @@ pub(in crate::policy) fn print(pace: &Pace, text: &mut Table) {
     }
     if let Some(Expiry { after, grace, kill }) = expiry {
         text.set("expire_after", duration(after));
-        text.set_some("expire_grace", (grace != EXPIRE_GRACE).then(|| duration(grace)));
+        text.set_some("expire_grace", (grace != Expiry::GRACE).then(|| duration(grace)));
         text.set_some("expire_kill", kill.unless_default().map(string));
     }
 }

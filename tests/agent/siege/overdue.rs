@@ -70,7 +70,7 @@ fn who_takes_a_slot_and_has_no_child_is_ended_itself() {
                 let more = format!("hold = \"{hold}\"\nexpire_after = \"1ms\"\nexpire_grace = \"1s\"");
                 let (site, _agent) = seats(1, &more);
                 let mut keeper = keeper(&site, how);
-                let test = if sweep { site.test().args(["expire"]) } else { matlab(&site) };
+                let test = if sweep { site.test().args(["end", "--overdue"]) } else { matlab(&site) };
                 let outcome = test.outcome();
                 let case = format!("{hold}, {how}: {outcome:?}");
                 assert_eq!(outcome.ending, Ending::Status(0), "{case}");
@@ -88,7 +88,7 @@ fn of_a_slot_that_nobody_is_seen_to_keep_nothing_is_said_that_is_not_true() {
     let (site, _agent) = seats(1, "hold = \"descriptor\"\nexpire_after = \"1ms\"\nexpire_grace = \"1ms\"");
     let _keeper = keeper(&site, "leave");
     for user in ["root", "bin"] {
-        let outcome = site.test().user(user).args(["expire"]).outcome();
+        let outcome = site.test().user(user).args(["end", "--overdue"]).outcome();
         assert_eq!(outcome.ending, Ending::Status(71), "{outcome:?}");
         assert!(!outcome.stderr.contains("another user"), "{}", outcome.stderr);
     }

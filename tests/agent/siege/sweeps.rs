@@ -4,12 +4,15 @@
 use std::{fs, thread::sleep, time::Duration};
 
 use rungate::{
-    keeper::agent::message::{Answer, Request, Sweep, Take},
+    keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
     terms::{hold::Hold, pace::ExpireKill},
 };
 
-use super::{Call, Mob, question, site, used_by};
-use crate::support::{Running, Site, needs_root, set_mode};
+use super::{Call, DONE, FAILED, Mob, question, site, used_by};
+use crate::support::{Ending, Running, Site, needs_root, set_mode};
+
+/// The number of an answer on the wire: what became of a holder.
+const EXPIRED: u8 = 9;
 
 /// A user may have as many launches as this ten times over.
 const HOLDERS: usize = 300;
@@ -66,9 +69,9 @@ fn who_sweeps_for_hundreds_of_holders_keeps_nobody_waiting() {
     mob.calls(1);
     let mut other = Call::to(&site);
     let begun = used_by(&agent);
-    mob.says(&Request::Expire(Sweep {
+    mob.says(&Request::Evict(Evict {
         table: "free".to_owned(),
-        after: Duration::ZERO,
+        which: Which::Overdue(Duration::ZERO),
         grace: Duration::from_secs(600),
         kill: ExpireKill::Process,
     }));
@@ -83,4 +86,44 @@ fn who_sweeps_for_hundreds_of_holders_keeps_nobody_waiting() {
     let used = used_by(&agent).saturating_sub(begun);
     assert!(longest < Duration::from_millis(500), "{longest:?} of a processor until others are answered");
     assert!(used < Duration::from_millis(1200), "{used:?} of a processor");
+}
+
+/// "Everybody may have their own holders ended": the agent looks whose they are, whatever a program says that is
+/// not rungate. A holder that is another by now than a listing showed is not meant.
+#[test]
+fn a_request_for_an_end_is_judged_by_the_agent() {
+    needs_root!();
+    let (site, _agent) = site();
+    let launch = site.test().user("games").args(["run", "--", "matlab"]);
+    let mut holder = launch.through(["env", "--default-signal"]).spawn();
+    let mut root = Call::to(&site);
+    root.says(&Request::Look(vec!["seats".to_owned()]));
+    let Answer::Tables(tables) = root.hears() else { panic!("it shows tables") };
+    let shown = &tables[0].holders[0];
+    let chosen = Chosen { slot: 1, pid: shown.pid, since: shown.since };
+    let evict = |chosen: Vec<Chosen>| {
+        let (table, grace, kill) = ("seats".to_owned(), Duration::from_secs(600), ExpireKill::Process);
+        Request::Evict(Evict { table, which: Which::These(chosen), grace, kill })
+    };
+    let mut stranger = Mob::of(&site, "backup");
+    stranger.calls(1);
+    stranger.says(&evict(vec![chosen.clone()]));
+    assert_eq!(stranger.hears(), [(EXPIRED, 1)].into(), "it is told that it may not");
+    assert_eq!(stranger.hears(), [(DONE, 1)].into());
+    stranger.says(&evict(vec![chosen.clone(); MOST_CHOSEN + 1]));
+    assert_eq!(stranger.hears(), [(FAILED, 1)].into());
+    let others = [
+        Chosen { slot: 2, ..chosen.clone() },
+        Chosen { pid: chosen.pid + 1, ..chosen.clone() },
+        Chosen { since: chosen.since + Duration::from_nanos(1), ..chosen.clone() },
+    ];
+    for other in others {
+        root.says(&evict(vec![other]));
+        assert_eq!(root.hears(), Answer::Done(true), "nobody is meant");
+    }
+    holder.wait_for_echo();
+    root.says(&evict(vec![chosen]));
+    assert!(matches!(root.hears(), Answer::Expired(_)));
+    assert_eq!(root.hears(), Answer::Done(true));
+    assert_eq!(holder.end().ending, Ending::Signal(2));
 }

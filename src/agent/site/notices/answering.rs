@@ -1,7 +1,9 @@
-//! Overdue holders of this host, of which another host has given notice. What others write proves nothing:
-//! a holder is ended only if it is overdue by the policy of this host and by its clock since boot, with the
-//! grace and the reach that this policy says, and with the care of every other end. Before each signal the
-//! reply is written that says it, and seen: so the notice still stands, and whoever gave it can tell.
+//! Holders of this host, of which another host has given notice. That they are overdue is not believed: such
+//! a holder is ended only if it is overdue by the policy of this host and by its clock since boot. That a
+//! user asks for an end is believed, because the agents of a site trust each other: root may end every
+//! holder, and a user only holders that are theirs here. Both are ended with the grace and the reach that the
+//! policy of this host says, and with the care of every other end. Before each signal the reply is written
+//! that says it, and seen: so the notice still stands, and whoever gave it can tell.
 
 use std::{
     collections::BTreeMap,
@@ -29,6 +31,17 @@ use crate::{
 /// How often it is asked what the policy says by now.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// A notice of a holder of this host.
+struct Standing {
+    holding: u64,
+    table: String,
+    slot: u64,
+    /// Who gave it.
+    host: String,
+    /// The user who asks for the end of the holder, and may.
+    by: Option<u32>,
+}
+
 impl Service {
     /// Looks at the notices of holders of this host.
     pub(in crate::agent::site) fn answer_notices(&mut self) {
@@ -41,11 +54,20 @@ impl Service {
             of.ending.is_some() && of.withdrawn.get_or_insert_with(Instant::now).elapsed() < ttl
         };
         received.retain(|(holding, table), of| {
-            standing.iter().any(|(number, of, ..)| number == holding && of == table) || is_remembered(of)
+            standing.iter().any(|at| at.holding == *holding && at.table == *table) || is_remembered(of)
         });
-        for (number, table, slot, host) in standing {
+        for Standing { holding: number, table, slot, host, by } in standing {
             let of = received.entry((number, table.clone())).or_default();
-            (of.slot, of.host, of.withdrawn) = (slot, host, None);
+            let has_changed = match &of.ending {
+                // The request was withdrawn, and whoever else gives notice says only that it is overdue.
+                Some(ending) => by.is_none() && ending.overdue.by.is_none(),
+                // It was asked whether it is overdue, which does not matter any more.
+                None => by.is_some() && of.by.is_none(),
+            };
+            if has_changed {
+                (of.ending, of.asked, of.reply) = (None, None, None);
+            }
+            (of.slot, of.host, of.by, of.withdrawn) = (slot, host, by, None);
             self.answer_notice(number, &table, of);
         }
         if let Some(site) = &mut self.site {
@@ -53,9 +75,8 @@ impl Service {
         }
     }
 
-    /// Each notice that says of a holder of this host what its slot's record says: the holding, the table,
-    /// the slot, and the host that gave notice.
-    fn standing_notices(&self) -> Vec<(u64, String, u64, String)> {
+    /// Each notice that says of a holder of this host what its slot's record says.
+    fn standing_notices(&self) -> Vec<Standing> {
         let Some(site) = &self.site else { return Vec::new() };
         let mut standing = Vec::new();
         for (table, of) in site.mirror.tables_with_notices() {
@@ -69,8 +90,15 @@ impl Service {
                 let is_theirs =
                     |holding: &Holding| held.is_of(&site.agent, &holding.saved) && holding.has(&local, *slot);
                 let mut holdings = self.ledger.holdings().iter();
-                if let Some((number, _)) = holdings.find(|(_, holding)| is_theirs(holding)) {
-                    standing.push((*number, table.clone(), *slot, notice.host.clone()));
+                if let Some((number, holding)) = holdings.find(|(_, holding)| is_theirs(holding)) {
+                    let may_ask = |uid: &u32| *uid == 0 || *uid == holding.saved.uid;
+                    standing.push(Standing {
+                        holding: *number,
+                        table: table.clone(),
+                        slot: *slot,
+                        host: notice.host.clone(),
+                        by: notice.by.filter(may_ask),
+                    });
                 }
             }
         }
@@ -116,10 +144,17 @@ impl Service {
         let (None, Some(table)) = (&of.ending, self.ledger.store().known(&local)) else { return };
         let mut holder = holding.saved.holder(holding.rule_on(name));
         holder.slots = (of.slot, of.slot);
-        let overdue = expiry.and_then(|expiry| {
-            let overdue = memory::overdue(&[holder], &expiry).pop()?;
-            overdue.elsewhere.is_none().then_some((expiry, overdue))
-        });
+        let found = match (of.by, expiry) {
+            (Some(_), expiry) => {
+                let chosen = memory::chosen(&[holder]).pop();
+                chosen.map(|chosen| (expiry.unwrap_or(Expiry::AT_REQUEST), chosen))
+            }
+            (None, Some(expiry)) => {
+                memory::overdue(&[holder], &expiry).pop().map(|overdue| (expiry, overdue))
+            }
+            (None, None) => None,
+        };
+        let overdue = found.filter(|(_, overdue)| overdue.elsewhere.is_none());
         match overdue {
             Some(_) if is_ending.is_some() => of.reply = is_ending,
             Some((expiry, overdue)) => {
@@ -140,17 +175,20 @@ impl Service {
         site.received = others;
         let of_holding: BTreeMap<(u64, String), ReceivedNotice> = of_holding;
         let endings = of_holding.into_iter().filter(|(_, of)| of.is_ending());
-        let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.ending?)));
-        let Some((table, host, mut ending)) = endings.next() else { return };
+        let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.by, of.ending?)));
+        let Some((table, host, by, mut ending)) = endings.next() else { return };
         if let Fate::Ended(signal, _) = ending.when_free() {
+            let why = match by {
+                Some(uid) => format!("at the request of user {uid} on {}", visible(host)),
+                None => format!("which was overdue, for {}", visible(host)),
+            };
             log(&format!(
-                "{}: ended PID {} ({}) of user {}, which was overdue, with {}, for {}",
+                "{}: ended PID {} ({}) of user {}, with {}, {why}",
                 visible(table),
                 holding.saved.pid,
                 visible(&holding.saved.command),
                 holding.saved.uid,
                 signal.as_str(),
-                visible(host)
             ));
         }
     }

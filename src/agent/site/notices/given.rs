@@ -1,4 +1,4 @@
-//! An overdue holder on another host, of which a launch of this one has notice given.
+//! A holder on another host, of which a launch or a user of this one has notice given.
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ pub(in crate::agent) struct GivenNotice {
     pub(super) slot: u64,
     pub(super) holder: SlotRecord,
     pub(super) overdue: Overdue,
+    /// The user who asks for its end; none where it is overdue.
+    pub(super) by: Option<u32>,
     /// By the policy of this host.
     pub(super) grace: Duration,
     pub(super) since: Instant,

@@ -27,6 +27,7 @@ impl Service {
     pub(in crate::agent) fn give_notice(&mut self, session: u64, to_end: &Eviction, overdue: &Overdue) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         session.noticed.push(overdue.clone());
+        let by = session.asks_for_end_of(overdue);
         let (Some(site), Some(name)) = (&self.site, name_on_site(&to_end.table)) else { return };
         let slot = overdue.holder.slots.0;
         let record = site.mirror.table(name).and_then(|of| of.slots.get(&slot)?.record.clone());
@@ -38,6 +39,7 @@ impl Service {
             slot,
             holder,
             overdue: overdue.clone(),
+            by,
             grace: to_end.expiry.grace,
             since: Instant::now(),
             reply: None,
@@ -51,7 +53,10 @@ impl Service {
         let Some(site) = &self.site else { return BTreeMap::new() };
         let evicting = self.sessions.evicting();
         let given = evicting.iter().filter_map(|number| self.sessions.get(number));
-        let given = given.flat_map(|session| &session.notices);
+        let mut given: Vec<&GivenNotice> = given.flat_map(|session| &session.notices).collect();
+        // Where a user asks for the end of a holder, that is what the notice says.
+        given.sort_by_key(|notice| notice.by.is_some());
+        let given = given.into_iter();
         let given = given.map(|notice| (&notice.table, notice.slot, Some(site.given(notice))));
         let replies = site.received.iter().map(|((_, table), of)| (table, of.slot, site.replied(table, of)));
         let all = given.chain(replies).filter_map(|(table, slot, record)| {
@@ -119,10 +124,12 @@ impl Site {
         }
     }
 
-    /// The same notice as others see it, whoever gave it. One of a host that is gone does not count.
+    /// The same notice as others see it, whoever gave it. One of a host that is gone does not count, nor one
+    /// that says only that the holder is overdue where a user asks for its end.
     fn notice_on(&self, notice: &GivenNotice) -> Option<&NoticeRecord> {
         let record = self.mirror.table(&notice.table)?.notices.get(&notice.slot)?.record.as_ref()?;
-        (record.holder.is_same(&notice.holder) && self.is_there(record)).then_some(record)
+        let is_enough = record.ends_at_request() || notice.by.is_none();
+        (record.holder.is_same(&notice.holder) && is_enough && self.is_there(record)).then_some(record)
     }
 
     /// Whether the host that gave a notice is there.
@@ -134,7 +141,12 @@ impl Site {
     /// A notice as it is given already, or as this host would give it.
     fn given(&self, notice: &GivenNotice) -> NoticeRecord {
         let (host, agent, holder) = (self.host.clone(), self.agent.clone(), notice.holder.clone());
-        self.notice_on(notice).cloned().unwrap_or(NoticeRecord { host, agent, holder, reply: None })
+        // A request ends with the user's command, also where a launch needs the notice as well.
+        let is_withdrawn =
+            |record: &&NoticeRecord| record.agent == self.agent && record.by.is_some() && notice.by.is_none();
+        let there = self.notice_on(notice).filter(|record| !is_withdrawn(record));
+        let own = NoticeRecord { host, agent, by: notice.by, holder, reply: None };
+        there.cloned().unwrap_or(own)
     }
 
     fn is_held_by(&self, table: &str, slot: u64, holder: &SlotRecord) -> bool {

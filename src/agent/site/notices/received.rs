@@ -10,6 +10,8 @@ pub(in crate::agent::site) struct ReceivedNotice {
     pub(super) slot: u64,
     /// Who gave notice.
     pub(super) host: String,
+    /// The user at whose request it is ended, however old it is.
+    pub(super) by: Option<u32>,
     /// When it was asked last whether it is overdue.
     pub(super) asked: Option<Instant>,
     pub(super) ending: Option<RunningEviction>,

@@ -1,0 +1,363 @@
+//! "`rungate end` ends the holders that are named: by process id, by user or by slot. Users end their own, root
+//! ends any. A holder is signalled only if the kernel proves that it holds the slot."
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Account, Ending, Running, Site, Terminal, Test, eventually, given_time, is_over_the_agent, listing,
+    needs_root, needs_tmux,
+};
+
+/// Nothing is ever overdue here.
+fn site(keys: &str) -> Site {
+    let site = Site::with_policy(&format!(
+        r#"
+        [repository.seats]
+        {keys}
+
+        [[rule]]
+        name     = "seats"
+        commands = ["job"]
+        acquire  = ["seats"]
+        "#
+    ));
+    site.program("job");
+    site
+}
+
+fn job(site: &Site) -> Test {
+    site.test().args(["run", "--", "job"]).through(["env", "--default-signal"])
+}
+
+fn end(site: &Site, words: &[&str]) -> Test {
+    site.test().args(["end"]).args(words)
+}
+
+/// The process that `list` shows at a slot.
+#[track_caller]
+fn listed(site: &Site, slot: u64) -> Option<String> {
+    let listed = listing(&site.test());
+    let holders = listed[0]["holders"].as_array().expect("holders");
+    let holder = holders.iter().find(|holder| holder["slot"] == json!(slot))?;
+    holder["pid"].as_i64().map(|pid| pid.to_string())
+}
+
+/// The same, once a supervisor has said which process is its program.
+#[track_caller]
+fn program(site: &Site, launch: &Running, hold: &str) -> String {
+    let is_a_child = matches!(hold, "supervisor" | "tree");
+    eventually("the program is listed", || {
+        listed(site, 1).filter(|pid| is_a_child == (*pid != launch.pid().to_string()))
+    })
+}
+
+fn ended(pid: &str) -> String {
+    format!("rungate: seats: ended PID {pid} (job), with SIGINT\n")
+}
+
+/// Also where nothing is ever overdue. By a lock file nobody can tell who holds a slot that is kept by a
+/// descriptor.
+#[test]
+pub(crate) fn a_holder_that_is_named_is_ended() {
+    for hold in ["process", "descriptor", "supervisor", "tree"] {
+        let site = site("limit = 1");
+        let holder = site.test().args(["run", "--hold", hold, "--", "job"]);
+        let mut holder = holder.through(["env", "--default-signal"]).spawn();
+        let pid = program(&site, &holder, hold);
+        let end = end(&site, &["--yes", "seats", &pid]);
+        if hold == "descriptor" && !is_over_the_agent() {
+            end.stderr(&format!(
+                "
+                rungate: seats: PID {pid} (job) was not ended: nothing proves that it is the job that holds the slot
+                  To see who has its file open (as root): fuser -v $DIR/repositories/seats.lock
+                "
+            ))
+            .status(71);
+            holder.wait_for_echo();
+        } else {
+            end.stderr(&ended(&pid)).status(0);
+            assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
+            assert_eq!(site.held("seats.lock"), []);
+        }
+    }
+}
+
+/// By user, by slot, by the name of a slot; and all of a repository.
+#[test]
+pub(crate) fn holders_are_named_by_user_and_by_slot() {
+    let user = Account::own().name;
+    for words in [&["slot:2"][..], &["slot:blue"], &[&user], &[]] {
+        let site = site("names = [\"red\", \"blue\"]");
+        let (mut first, mut second) = (job(&site).spawn(), job(&site).spawn());
+        let (red, blue) = (ended(&first.pid().to_string()), ended(&second.pid().to_string()));
+        let only_second = words.first().is_some_and(|word| word.starts_with("slot:"));
+        let outcome = end(&site, &["--yes", "seats"]).args(words).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+        assert_eq!(second.end().ending, Ending::Signal(2), "{words:?}");
+        assert!(outcome.stderr.contains(&blue), "{outcome:?}");
+        assert_eq!(outcome.stderr.contains(&red), !only_second, "{outcome:?}");
+        if only_second {
+            first.wait_for_echo();
+        } else {
+            assert_eq!(first.end().ending, Ending::Signal(2), "{words:?}");
+        }
+        let nobody = ["nobody holds a slot of it", "you hold no slot of it"][usize::from(user != "root")];
+        if words.is_empty() {
+            end(&site, &["seats"]).stderr(&format!("rungate: seats: {nobody}\n")).status(0);
+        }
+    }
+}
+
+/// "A holder that does not end is killed": SIGINT, SIGTERM and SIGKILL, with the time of the policy in between.
+#[test]
+pub(crate) fn a_holder_that_ignores_the_first_signals_is_killed() {
+    given_time(&["150ms", "3s", "20s"], |grace| {
+        let site = site(&format!("limit = 1\nexpire_after = \"1h\"\nexpire_grace = \"{grace}\""));
+        let witness = site.helper("witness");
+        let run = site.test().args(["run", "--as", "job", "--"]).args([&witness]).args(["$DIR/work/signals"]);
+        let mut holder = run.through(["env", "--default-signal"]).spawn();
+        let said = format!("rungate: seats: ended PID {} (job), with SIGKILL\n", holder.pid());
+        end(&site, &["-y", "seats", "slot:1"]).stderr(&said).status(0);
+        assert_eq!(holder.end().ending, Ending::Signal(9));
+        let seen = fs::read_to_string(site.path("work/signals")).expect("it wrote them down");
+        assert!(seen.ends_with("SIGTERM\n"), "{seen}");
+    });
+}
+
+/// "Without a terminal and without `--yes` nothing is ended", nor with `--dry-run`.
+#[test]
+pub(crate) fn nobody_is_ended_without_an_answer() {
+    let site = site("limit = 2");
+    let (mut first, mut second) = (job(&site).spawn(), job(&site).spawn());
+    end(&site, &["seats"])
+        .stderr(
+            "
+            rungate: seats: 2 holders would end, and there is no terminal to confirm that
+            To see them: rungate end --dry-run seats
+            To end them: rungate end --yes seats
+            ",
+        )
+        .status(64);
+    let would = |pid: i32| format!("seats: would end PID {pid} (job)\n");
+    let both = would(first.pid()) + &would(second.pid());
+    end(&site, &["--dry-run", "seats"]).stdout(&both).status(0);
+    end(&site, &["--dry-run", "--yes", "seats", "slot:2"]).stdout(&would(second.pid())).status(0);
+    first.wait_for_echo();
+    second.wait_for_echo();
+}
+
+/// What is no holder is said, and nobody else is ended then. A program that has ended leaves its record behind,
+/// which means nothing.
+#[test]
+pub(crate) fn who_holds_nothing_is_not_ended() {
+    let site = site("limit = 2");
+    let mut holder = job(&site).spawn();
+    let gone = job(&site).spawn();
+    let before = gone.pid().to_string();
+    gone.kill();
+    let own = std::process::id().to_string();
+    let list = "To see who holds its slots: rungate list seats\n";
+    let pid = holder.pid().to_string();
+    for stranger in [&own, &before] {
+        end(&site, &["--yes", "seats", &pid, stranger])
+            .stderr(&format!("rungate: seats: PID {stranger} holds no slot of it\n{list}"))
+            .status(64);
+    }
+    end(&site, &["--yes", "seats", &pid, "slot:2"])
+        .stderr(&format!("rungate: seats: nobody holds slot 2\n{list}"))
+        .status(64);
+    for word in ["nonsense", "slot:", "99999999999999999999"] {
+        end(&site, &["--yes", "seats", &pid, word])
+            .stderr(&format!(
+                "rungate: \"{word}\" is no PID, no user and no slot\n\
+                 Name a holder by its PID, its user or its slot (slot:3).\n{list}"
+            ))
+            .status(64);
+    }
+    end(&site, &["--yes"])
+        .stderr(
+            "
+            rungate: the repository whose holders are to end is missing
+            To end one holder: rungate end REPOSITORY PID
+            To end all overdue holders: rungate end --overdue
+            ",
+        )
+        .status(64);
+    holder.wait_for_echo();
+}
+
+/// "Users end their own": nobody is ended where one of those that are named is somebody else's.
+#[test]
+pub(crate) fn only_root_ends_what_is_somebody_elses() {
+    needs_root!();
+    let site = site("limit = 3");
+    let run = |user: &str| job(&site).user(user).spawn();
+    let (mut theirs, mut own) = (run("games"), run("backup"));
+    let (of_games, of_backup) = (theirs.pid().to_string(), own.pid().to_string());
+    let end = |user: &str, words: &[&str]| site.test().user(user).args(["end", "--yes", "seats"]).args(words);
+    for words in [&[of_games.as_str()][..], &["games"], &["slot:1"], &[&of_backup, &of_games]] {
+        let typed = words.join(" ");
+        end("backup", words)
+            .stderr(&format!(
+                "
+                rungate: seats: PID {of_games} (job) belongs to games
+                Only root and games may end it. Ask one of them: rungate end seats {typed}
+                "
+            ))
+            .status(77);
+    }
+    theirs.wait_for_echo();
+    own.wait_for_echo();
+    // All of a repository are all of one's own.
+    end("backup", &[]).stderr(&ended(&of_backup)).status(0);
+    assert_eq!(own.end().ending, Ending::Signal(2));
+    end("backup", &[]).stderr("rungate: seats: you hold no slot of it\n").status(0);
+    theirs.wait_for_echo();
+    end("root", &["games"]).stderr(&ended(&of_games)).status(0);
+    assert_eq!(theirs.end().ending, Ending::Signal(2));
+}
+
+/// The job that started it is not ended: the command would end with it.
+#[test]
+pub(crate) fn nobody_ends_the_job_that_started_them() {
+    let site = site("limit = 2\nnested = \"take\"");
+    let rungate = site.rungate().display();
+    let script = format!(
+        "read line; {rungate} end -y seats slot:1 2>&1; echo $?; {rungate} end -y seats 2>&1; echo $?; exec cat"
+    );
+    let mut above = site.test().args(["run", "--as", "job", "--", "bash", "-c", &script]).background();
+    eventually("it has a slot", || (site.held("seats.lock").len() == 1).then_some(()));
+    let mut other = job(&site).spawn();
+    above.write_line("now");
+    assert_eq!(
+        above.read_line(),
+        format!("rungate: seats: PID {} (job) has started this command\n", above.pid())
+    );
+    assert_eq!(above.read_line(), "Start rungate end from another terminal.\n");
+    assert_eq!(above.read_line(), "77\n");
+    assert_eq!(above.read_line(), ended(&other.pid().to_string()));
+    assert_eq!(above.read_line(), "0\n");
+    assert_eq!(other.end().ending, Ending::Signal(2));
+    above.wait_for_echo();
+}
+
+/// "On a terminal it lists the holders and asks."
+#[test]
+fn on_a_terminal_it_asks() {
+    needs_tmux!();
+    let site = site("limit = 2");
+    let mut holder = job(&site).spawn();
+    let terminal = Terminal::open(&site);
+    let rungate = site.rungate().display().to_string();
+    terminal.command(&format!("{rungate} end seats"));
+    let screen = terminal.shows("End 1 holder of seats? [y/n]");
+    assert!(screen.contains(&format!(" {} ", holder.pid())), "{screen}");
+    terminal.enter("n");
+    terminal.shows("rungate: seats: no holder was ended");
+    terminal.command("echo status $?");
+    terminal.shows("\nstatus 1\n");
+    holder.wait_for_echo();
+    let terminal = Terminal::open(&site);
+    terminal.command(&format!("{rungate} end seats"));
+    terminal.shows("End 1 holder of seats? [y/n]");
+    terminal.enter("y");
+    terminal.shows(ended(&holder.pid().to_string()).trim_end());
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
+/// "A program that is ended tells its user why": on the terminal that it has.
+#[test]
+fn who_sees_their_program_end_sees_who_ended_it() {
+    needs_tmux!();
+    let site = site("limit = 1");
+    let terminal = Terminal::open(&site);
+    terminal.enter(&format!("{} run -- job", site.rungate().display()));
+    eventually("the job has its slot", || (site.held_numbers("seats.lock") == [1]).then_some(()));
+    eventually("its program runs", || listed(&site, 1));
+    assert_eq!(end(&site, &["--yes", "seats"]).outcome().ending, Ending::Status(0));
+    terminal.shows(&format!("is ended: {} ended the holder of a slot of", Account::own().name));
+}
+
+/// "The log says who ended whom", and no such end counts as an overdue holder.
+#[test]
+fn the_log_says_who_ended_whom() {
+    needs_root!();
+    let site = Site::with_policy(
+        "
+        [log]
+        to     = \"$DIR/work/log.jsonl\"
+        events = \"all\"
+
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"job\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    site.program("job");
+    let mut holder = job(&site).spawn();
+    let pid = holder.pid();
+    end(&site, &["--yes", "seats", &pid.to_string()]).stderr(&ended(&pid.to_string())).status(0);
+    holder.end();
+    let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+    let evicted: Vec<Value> = events.filter(|event| event["event"] == "evicted").collect();
+    let [event] = evicted.as_slice() else { panic!("{log}") };
+    assert_eq!((&event["command"], &event["uid"]), (&json!("job"), &json!(0)), "{event}");
+    assert_eq!((&event["holder"], &event["holder_uid"]), (&json!(pid), &json!(0)), "{event}");
+    assert_eq!((&event["status"], &event["seconds"]), (&json!("SIGINT"), &Value::Null), "{event}");
+    assert_eq!((&event["repositories"], &event["rules"]), (&json!(["seats"]), &json!(["seats"])), "{event}");
+    let history = site.test().args(["history"]).outcome().stdout;
+    assert!(history.contains(&format!("seats, SIGINT, PID {pid} of root\n")), "{history}");
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    let mut expired = metrics.lines().filter(|line| line.starts_with("rungate_expired_holders_total"));
+    assert!(expired.all(|line| line.ends_with(" 0")), "{metrics}");
+}
+
+/// "A record proves nothing": it names somebody else's process, and the slot is kept by a description that
+/// anybody may have.
+#[test]
+fn a_forged_record_has_no_innocent_ended() {
+    needs_root!();
+    for hold in ["descriptor", "supervisor", "tree"] {
+        let site = site("limit = 1");
+        job(&site).status(0);
+        let mut innocent = site.test().program("/bin/cat").background();
+        innocent.wait_for_echo();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", innocent.pid())).expect("it runs");
+        let start: u64 = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(19)?.parse().ok())
+            .expect("a start");
+        let _holder = site.holder("seats.lock", ["ofd", "read", "8:1"]);
+        let file =
+            OpenOptions::new().read(true).write(true).open(site.repository("seats.lock")).expect("the file");
+        let mut bytes = [0; 256];
+        file.read_exact_at(&mut bytes, 8192).expect("a record");
+        let mut record: Value = serde_json::from_slice(&bytes).expect("a record");
+        record["hold"] = json!(hold);
+        record["pid"] = json!(innocent.pid());
+        record["start"] = json!(start);
+        file.write_all_at(format!("{:<255}\n", record.to_string()).as_bytes(), 8192).expect("it is ours");
+        let pid = innocent.pid();
+        assert_eq!(listed(&site, 1), Some(pid.to_string()), "the lie is believed for people");
+        for words in [&[][..], &["slot:1"], &[&pid.to_string()]] {
+            end(&site, &["--yes", "seats"])
+                .args(words)
+                .stderr(&format!(
+                    "
+                    rungate: seats: PID {pid} (job) was not ended: nothing proves that it is the job that holds the slot
+                      To see who has its file open (as root): fuser -v $DIR/repositories/seats.lock
+                    "
+                ))
+                .status(71);
+        }
+        innocent.wait_for_echo();
+    }
+}
