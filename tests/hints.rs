@@ -75,6 +75,8 @@ impl Pasted {
             let path = format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", site.path("bin").display());
             // A launch that would wait is to wait no longer than the test has to.
             let line = command.replace("--wait 30m", "--wait 10ms").replace("--wait 1h", "--wait 10ms");
+            // Who is to be ended is seen without a question.
+            let line = line.replace("rungate end ", "rungate end --dry-run ");
             let pasted = shell.program("/bin/sh").args(["-c", &line]).env("PATH", &path).outcome();
             let status = match pasted.ending {
                 Ending::Status(status) => status,
@@ -83,6 +85,7 @@ impl Pasted {
             // A check says what is wrong, which is why it was suggested.
             let checks =
                 ["rungate doctor", "rungate policy check"].iter().any(|check| command.starts_with(check));
+            assert!(!line.contains("--dry-run") || pasted.stdout.contains(": would end PID "), "{pasted:?}");
             assert!(RIGHT.contains(&status) || checks && [1, 78].contains(&status), "{command}\n{pasted:?}");
             self.notes(command);
         }
@@ -129,24 +132,23 @@ fn hints_of_full_repositories_work_when_pasted(pasted: &Pasted) {
     let told =
         "Close one of yours, or stand in line: rungate run --wait 30m -- matlab 'a b' '$HOME' 'it'\\''s'\n";
     assert!(refused.stderr.contains(told), "{}", refused.stderr);
-    pasted.all_of(&refused, &site, &of("games"), 3);
+    pasted.all_of(&refused, &site, &of("games"), 4);
     let _sixth = run(&site, "nobody", &["--", "odd name"]).spawn();
     let refused = run(&site, "nobody", &["-n", "--", "odd name"]).outcome();
-    pasted.all_of(&refused, &site, &of("nobody"), 3);
+    pasted.all_of(&refused, &site, &of("nobody"), 4);
     drop(mine);
     // A file that no policy names is named by its path.
     let file = site.path("work/of mine.lock");
     let limit = ["--limit", "1", "--slots", "1", "--repository", file.to_str().expect("a path"), "--"];
-    let refused = {
-        let _held: Vec<Running> = vec![run(&site, "games", &[&limit[..], &["cat"]].concat()).spawn()];
-        run(&site, "games", &[&limit[..], &["cat"]].concat()).outcome()
-    };
-    pasted.all_of(&refused, &site, &of("games"), 1);
+    let held = run(&site, "games", &[&limit[..], &["cat"]].concat()).spawn();
+    let refused = run(&site, "games", &[&limit[..], &["cat"]].concat()).outcome();
+    pasted.all_of(&refused, &site, &of("games"), 2);
+    drop(held);
     let five = ["--limit", "5", "--repository", file.to_str().expect("a path"), "--", "cat"];
     let _held: Vec<Running> = (0..5).map(|_| run(&site, "games", &five).spawn()).collect();
     let refused = run(&site, "games", &five).outcome();
     assert!(refused.stderr.contains(&format!("rungate list '{}'", file.display())), "{}", refused.stderr);
-    pasted.all_of(&refused, &site, &of("games"), 2);
+    pasted.all_of(&refused, &site, &of("games"), 3);
 }
 
 /// "7 of 6 used": to close one would not help, and that is not said.
@@ -427,7 +429,7 @@ fn hints_under_the_agent_work_when_pasted(pasted: &Pasted) {
     site.rungate_in_bin();
     let reader = || site.test().user("games");
     let mine: Vec<Running> = (0..5).map(|_| run(&site, "games", &["--", "matlab"]).spawn()).collect();
-    pasted.all_of(&run(&site, "games", &["--", "matlab"]).outcome(), &site, &reader, 3);
+    pasted.all_of(&run(&site, "games", &["--", "matlab"]).outcome(), &site, &reader, 4);
     drop(mine);
     run(&site, "games", &["--", "true"]).status(0);
     let refused = run(&site, "games", &["--", "true"]).outcome();
@@ -463,7 +465,7 @@ const SCENES: [Scene; 10] = [
 ];
 
 /// What begins like a hint in the sources and no scene pastes: how it begins, and why not.
-const ELSEWHERE: [(&str, &str); 22] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("rungate is ", "prose"),
     ("rungate finds ", "prose"),
     ("rungate itself ", "prose"),
@@ -480,7 +482,8 @@ const ELSEWHERE: [(&str, &str); 22] = [
     ("rungate policy edit", "policy_edit executes it"),
     ("rungate init --repositories", "a comment in a file, and init executes it"),
     ("rungate simulate /etc/rungate/policy.toml ", "simulate executes it"),
-    ("rungate expire", "an advice of a report, and expiry executes it"),
+    ("rungate end --", "end and expiry execute them"),
+    ("rungate end REPOSITORY ", "a word has to be filled in"),
     ("rungate status", "two advices in one line: watch executes both"),
     ("journalctl -t ", "for a machine with a journal"),
     ("mkdir -p /etc/rungate/shims && ", "for the machine's own shims; ways_in compares it"),

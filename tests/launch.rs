@@ -98,6 +98,7 @@ pub(crate) fn a_limit_alone_needs_no_policy() {
                   --limit 1, {file}
                   PID {} {} matlab, since [time] ([age])
             Close one of yours, or stand in line: rungate run --wait 30m --limit 1 -- matlab
+            To end the oldest of yours: rungate end {file} [pid]
             ",
             running.pid(),
             Account::own().name
@@ -153,6 +154,7 @@ pub(crate) fn a_named_repository_needs_no_policy() {
                   --limit 3, $DIR/repositories/seats
                   PID {} {} matlab, 2 slots, since [time] ([age])
             Close one of yours, or stand in line: [..] run --wait 30m --repository $DIR/repositories/seats [..]
+            To end the oldest of yours: rungate end $DIR/repositories/seats [pid]
             ",
             running.pid(),
             Account::own().name

@@ -130,6 +130,7 @@ fn quick_start() {
                   PID {} {} sleep, since [time] ([age])
             Close one of yours, or stand in line: rungate run --wait 30m --policy {} -- sleep 0
             To see why: rungate explain --policy {} -- sleep 0
+            To end the oldest of yours: rungate end --policy [..] sleepers [pid]
             ",
             policy.display(),
             running.pid(),

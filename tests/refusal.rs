@@ -86,6 +86,7 @@ pub(crate) fn every_full_repository_is_named_with_its_rule_and_its_holders() {
             Two for each of us, please.
             Close one of yours, or stand in line: rungate run --wait 30m -- matlab
             To see why: rungate explain -- matlab
+            To end the oldest of yours: rungate end matlab [pid]
             ",
             holder(0, "games"),
             holder(1, "backup"),
@@ -224,6 +225,7 @@ pub(crate) fn a_ceiling_is_explained() {
                   PID [pid] [..] batch, since [time] ([age])
             Close one of yours, or stand in line: rungate run --wait 30m -- batch
             To see why: rungate explain -- batch
+            To end the oldest of yours: rungate end seats [pid]
             ",
         )
         .status(75);
@@ -260,6 +262,7 @@ pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
                   PID [pid] [..] nightly-sync, since [time] ([age])
             Close one of yours, or stand in line: rungate run --wait 30m --as nightly-sync -- python
             To see why: rungate explain --as nightly-sync -- python
+            To end the oldest of yours: rungate end sync [pid]
             ",
         )
         .status(75);

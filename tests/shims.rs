@@ -53,6 +53,7 @@ fn a_shim_is_run_with_its_name() {
               PID {} [..] matlab, since [time] ([age])
         Close one of yours, [..]rungate run --wait 30m -- matlab --version
         To see why: rungate explain -- matlab --version
+        To end the oldest of yours: rungate end seats [pid]
         ",
         running.pid()
     );

@@ -610,6 +610,7 @@ pub(crate) fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
                   PID [pid] [..] common, since [time] ([age])
             Close one of yours, or stand in line: rungate run --wait 30m -- either
             To see why: rungate explain -- either
+            To end the oldest of yours: rungate end common [pid]
             ",
         )
         .status(75);

@@ -28,6 +28,7 @@ fn the_limit_holds_between_users() {
                   PID [..] nobody matlab, since [..]
             Close one of yours, or stand in line: rungate run --wait 30m -- matlab
             To see why: rungate explain -- matlab
+            To end the oldest of yours: rungate end seats [pid]
             "#,
         )
         .status(75);

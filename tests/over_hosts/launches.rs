@@ -25,6 +25,7 @@ fn a_limit_holds_over_hosts() {
                   PID [..] nobody matlab on lab2, since [..]
             Close one of yours, or stand in line: rungate run --wait 30m -- matlab
             To see why: rungate explain -- matlab
+            To end the oldest of yours: rungate end seats [pid]
             "#,
         )
         .status(75);

@@ -8,11 +8,11 @@ use crate::{
         refusals::{ancestors::among_ancestors, hints::Hints, waits},
         run::wanted::rules,
     },
-    keeper::occupancy::Occupancy,
+    keeper::{Holder, occupancy::Occupancy},
     policy::Wait,
     protocol::refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
     sys::credentials::own_uid,
-    terms::{amount::Amount, claim::Claim, location::Location},
+    terms::{amount::Amount, claim::Claim, hold::Hold, location::Location},
 };
 
 /// The wait that is suggested to those who did not ask for one.
@@ -68,7 +68,31 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
     } else {
         String::new()
     };
-    format!("{first}{next}{why}")
+    let end = if is_mine { end_of_own(hints, &full) } else { None };
+    let end = end.map_or_else(String::new, |end| format!("\nTo end the oldest of yours: {end}"));
+    format!("{first}{next}{why}{end}")
+}
+
+/// Ends the program of the caller's that has held its slots for longest, if its end alone makes room.
+fn end_of_own(hints: &Hints, full: &[(&Claim<'_>, &Full)]) -> Option<String> {
+    let (first, others) = full.split_first()?;
+    let frees = |pid: i32, (claim, full): &(&Claim<'_>, &Full)| {
+        let zones = &claim.amount.zones;
+        let slots = |holder: &Holder| within(zones, &(holder.slots.0..=holder.slots.1));
+        let all: u64 = own(full).filter(|holder| holder.pid == Some(pid)).map(slots).sum();
+        to_free(claim, full).into_iter().all(|missing| all >= missing)
+    };
+    // A lock file does not prove who holds a slot that is kept by a descriptor.
+    let is_proved = |holder: &&Holder| {
+        let (claim, _) = first;
+        let is_of_file = matches!(claim.location, Location::File(_));
+        !is_of_file || holder.hold != Some(Hold::Descriptor) || claim.pace.expiry.is_some()
+    };
+    let mut holders: Vec<&Holder> = own(first.1).filter(is_proved).collect();
+    holders.sort_by_key(|holder| holder.since);
+    let pids = holders.into_iter().filter_map(|holder| holder.pid);
+    let pid = pids.into_iter().find(|pid| [first].into_iter().chain(others).all(|of| frees(*pid, of)))?;
+    Some(hints.end(first.0, pid))
 }
 
 /// A longer wait than the one that was not long enough, in whole minutes.
@@ -119,9 +143,11 @@ pub(super) fn slots_of_caller(claim: &Claim<'_>, full: &Full) -> u64 {
 }
 
 fn own_slots(full: &Full) -> impl Iterator<Item = RangeInclusive<u64>> {
-    let holders = full.known_holders().holders.iter();
-    let own = holders.filter(|holder| holder.uid == Some(own_uid()));
-    own.map(|holder| holder.slots.0..=holder.slots.1)
+    own(full).map(|holder| holder.slots.0..=holder.slots.1)
+}
+
+fn own(full: &Full) -> impl Iterator<Item = &Holder> {
+    full.known_holders().holders.iter().filter(|holder| holder.uid == Some(own_uid()))
 }
 
 /// What the reader can do besides waiting, and whether it is to close something of their own: that is shown

@@ -69,11 +69,22 @@ impl Hints {
         format!("rungate explain -v{} -- {}", self.named, self.words)
     }
 
-    /// Who holds the slots of a claim: a file that the policy does not name is named by its path.
+    /// Who holds the slots of a claim.
     pub(super) fn list(&self, claim: &Claim<'_>, title: &str) -> String {
+        format!("rungate list{}", self.repository(claim, title))
+    }
+
+    /// Ends a holder of a claim's repository.
+    pub(super) fn end(&self, claim: &Claim<'_>, pid: i32) -> String {
+        format!("rungate end{} {pid}", self.repository(claim, claim.repository.as_ref()))
+    }
+
+    /// A repository with `--policy`, a blank in front: a file that the policy does not name is named by its
+    /// path.
+    fn repository(&self, claim: &Claim<'_>, title: &str) -> String {
         match (&claim.location, claim.origins.iter().any(|origin| origin.place.is_some())) {
-            (Location::File(file), false) => format!("rungate list {}", word(&file.path)),
-            _ => format!("rungate list{} {}", self.policy, word(title)),
+            (Location::File(file), false) => format!(" {}", word(&file.path)),
+            _ => format!("{} {}", self.policy, word(title)),
         }
     }
 
