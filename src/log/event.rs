@@ -221,6 +221,7 @@ impl Event {
         if !self.rules.is_empty() {
             fields.push(("RULES", self.rules.join("; ")));
         }
+        fields.push(("FORMAT", json::FORMAT.to_string()));
         fields.extend(self.seconds.map(|seconds| ("SECONDS", format!("{seconds:.3}"))));
         fields.extend(self.status.clone().map(|status| ("STATUS", status)));
         fields.extend(self.holder.map(|holder| ("HOLDER", holder.to_string())));

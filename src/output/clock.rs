@@ -117,10 +117,10 @@ impl Clock {
         self.dated(moment, ["%H:%M:%S", "%-d %b %H:%M:%S", "%Y-%m-%d %H:%M:%S"])
     }
 
-    /// RFC 3339 in UTC, to the second, for scripts.
+    /// RFC 3339 in UTC with milliseconds, for scripts.
     pub(crate) fn stamp(moment: SystemTime) -> Option<String> {
         let moment = Timestamp::try_from(moment).ok()?;
-        Some(moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+        Some(moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
     }
     pub(crate) fn system_time(&self) -> SystemTime {
         system_time(self.now)

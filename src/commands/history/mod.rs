@@ -15,7 +15,13 @@ use crate::{
     escape::visible,
     exit_status::ExitStatus,
     log::event::Event,
-    output::{clock::Clock, columns::width, json, stream, table::Table},
+    output::{
+        clock::Clock,
+        columns::width,
+        json::{self, Numbered},
+        stream,
+        table::Table,
+    },
     sys::accounts::NameCache,
 };
 
@@ -132,7 +138,7 @@ fn print_lines(logs: Logs, filter: Filter) -> Result<u8, Error> {
     let mut first: Option<u64> = None;
     let covered = logs.each(filter, |event| {
         first = Some(first.map_or(event.time, |first| first.min(event.time)));
-        piece.extend(json::line(&event).ok().map(|line| line + "\n"));
+        piece.extend(json::line(&Numbered::of(&event)).ok().map(|line| line + "\n"));
         if piece.len() >= PIECE {
             print(&piece)?;
             piece.clear();
