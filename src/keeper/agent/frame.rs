@@ -30,7 +30,7 @@ const LENGTH: usize = 4;
 pub enum Garbage {
     /// A message is longer than it may be.
     TooLong,
-    /// The other end speaks a version that is more than one away.
+    /// The other end speaks a version that is more than one away, or says what only its newer version knows.
     OtherVersion(u8),
     /// It is no message.
     Senseless,
@@ -110,13 +110,18 @@ impl Inbox {
             return Err(Garbage::Senseless);
         }
         // Another version is told at once: the rest of its message may never come.
-        match self.0.get(LENGTH) {
-            Some(version) if version.abs_diff(VERSION) <= 1 => {}
+        let version = match self.0.get(LENGTH) {
+            Some(&version) if version.abs_diff(VERSION) <= 1 => version,
             Some(&version) => return Err(Garbage::OtherVersion(version)),
             None => return Ok(None),
-        }
+        };
         let Some(mut left) = self.0.get(LENGTH.saturating_add(1)..end) else { return Ok(None) };
-        let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or(Garbage::Senseless)?;
+        // What a newer version alone can say is no nonsense.
+        let unknown = || match version {
+            newer if newer > VERSION => Garbage::OtherVersion(newer),
+            _ => Garbage::Senseless,
+        };
+        let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or_else(unknown)?;
         self.0.drain(..end);
         // A conversation that rests keeps no room.
         self.0.shrink_to_fit();
