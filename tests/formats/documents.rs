@@ -21,10 +21,14 @@ fn shape(path: &str, value: &Value, found: &mut BTreeMap<String, Vec<&'static st
     found.entry(path.to_owned()).or_default().push(kind);
     match value {
         Value::Array(elements) => {
-            elements.iter().for_each(|element| shape(&format!("{path}[]"), element, found))
+            for element in elements {
+                shape(&format!("{path}[]"), element, found);
+            }
         }
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, field)| shape(&format!("{path}.{name}"), field, found));
+            for (name, field) in fields {
+                shape(&format!("{path}.{name}"), field, found);
+            }
         }
         _ => {}
     }
@@ -47,8 +51,16 @@ fn missing(sample: &Value, document: &Value) -> Vec<String> {
 /// A moment is RFC 3339 in UTC with milliseconds.
 fn check_moments(name: &str, value: &Value) {
     match value {
-        Value::Array(elements) => elements.iter().for_each(|element| check_moments(name, element)),
-        Value::Object(fields) => fields.values().for_each(|field| check_moments(name, field)),
+        Value::Array(elements) => {
+            for element in elements {
+                check_moments(name, element);
+            }
+        }
+        Value::Object(fields) => {
+            for field in fields.values() {
+                check_moments(name, field);
+            }
+        }
         Value::String(text) if text.len() > 15 && text.ends_with('Z') && text.as_bytes()[10] == b'T' => {
             let point = text.len() - 5;
             assert_eq!((text.len(), &text[point..=point]), (24, "."), "{name}: {text}");

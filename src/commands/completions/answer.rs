@@ -195,7 +195,7 @@ impl<'a> Place<'a> {
             let known = possible.iter().filter(|value| goes_on(value.get_name(), word));
             return known.map(|value| Candidate::plain(value.get_name())).collect();
         }
-        let name = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
+        let name = argument.get_value_names().and_then(|names| names.first()).map(clap::builder::Str::as_str);
         match name {
             Some("REPOSITORY" | "COMMAND") if word.as_bytes().contains(&b'/') => paths(word),
             Some("REPOSITORY") if argument.is_positional() => self.repositories(word),
