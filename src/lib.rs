@@ -9,8 +9,8 @@
 //! [`commands`], in [`rehearsal`] and in [`simulation`]. [`screen`] is for `status --watch` alone. The rest
 //! are leaves that everybody may use.
 //!
-//! The features `tools` and `agent` add what only `rungate-tools` and `rungate-agent` need. The launcher alone
-//! is built with neither.
+//! The features `tools` and `agent` add what only `rungate-tools` and `rungate-agent` need. The launcher
+//! alone is built with neither.
 #![cfg_attr(
     not(all(feature = "tools", feature = "agent")),
     allow(

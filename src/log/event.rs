@@ -294,7 +294,7 @@ mod tests {
         event.repositories = vec!["seats".to_owned(), "per-user".to_owned()];
         let line = event.line();
         assert!(line.starts_with("event=refused command=\"mat\\nlab=\\\"x\\\"\" uid=7 pid="), "{line}");
-        assert!(line.ends_with(" host=ws17 repositories=\"seats per-user\""), "{line}");
+        assert!(line.ends_with(" host=ws17 repositories=\"seats per-user\" format=1"), "{line}");
     }
 
     #[test]
