@@ -42,8 +42,8 @@ pub(super) fn run(arguments: &CompletionsArguments) -> Result<u8, Error> {
     printed(stream::pass_on(&lines))
 }
 
-/// tcsh has the line up to the cursor as one text. Only blanks divide it: there is no quoted word that rungate
-/// could complete.
+/// tcsh has the line up to the cursor as one text. Only blanks divide it: there is no quoted word that
+/// rungate could complete.
 fn split(line: &OsString) -> Vec<OsString> {
     let words = line.to_string_lossy();
     let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
