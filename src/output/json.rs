@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::escape::is_unsafe;
 
-/// The format of all JSON that rungate writes: `--json`, lines of the log, records in etcd, files of the agent.
-/// It changes when a reader of the version before would misread something; a new field is no reason, because
-/// every reader passes over fields that it does not know.
+/// The format of all JSON that rungate writes: `--json`, lines of the log, records in etcd, files of the
+/// agent. It changes when a reader of the version before would misread something. A new field is no reason,
+/// because every reader passes over fields that it does not know.
 pub(crate) const FORMAT: u8 = 1;
 
 /// Whether this version may read what has this format: its own, older ones, and the next one.
