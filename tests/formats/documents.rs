@@ -100,14 +100,12 @@ fn documents_keep_the_keys_of_their_samples() {
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
     let _waits = site.test().args(["run", "-q", "--", "matlab"]).background();
     eventually("one waits", || listing(&site.test())[0]["waiting"][0].is_object().then_some(()));
-    let documents: [(&str, &[&str], i32); 10] = [
+    let documents: [(&str, &[&str], i32); 8] = [
         ("status", &["status", "--json"], 0),
         ("list", &["list", "--json"], 0),
         ("explain", &["explain", "--json", "--", "matlab"], 0),
         ("policy-check", &["policy", "check", "--json", "faulty.toml"], 1),
         ("policy-check-tests", &["policy", "check", "--json", "failing.toml"], 1),
-        ("policy-show", &["policy", "show", "--json"], 0),
-        ("policy-diff", &["policy", "diff", "--json", "given.toml", "other.toml"], 1),
         ("doctor", &["doctor", "--json", "policy"], 0),
         ("simulate", &["simulate", "--json", "given.toml", "log.jsonl"], 0),
         ("shim-list", &["shim", "list", "--json", "$DIR/shims"], 0),

@@ -11,10 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap::{Arg, Command, ValueHint};
 
 use crate::{
-    cli::CommandLine,
+    cli,
     commands::shared::situation::Situation,
     policy::Policy,
     sys::{accounts, executable, host},
@@ -36,7 +36,7 @@ impl Candidate {
 /// What the last word may become. The first word is the program's name.
 pub(super) fn answer(words: &[OsString]) -> Vec<Candidate> {
     let Some((word, before)) = words.split_last() else { return Vec::new() };
-    let mut definition = CommandLine::command();
+    let mut definition = cli::command();
     definition.build();
     let place = Place::after(&definition, before.get(1..).unwrap_or_default());
     place.candidates(word)

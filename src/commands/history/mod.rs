@@ -105,7 +105,7 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
         let clock = Clock::now();
         for event in events {
             if arguments.json {
-                text.extend(json::line(event).ok().map(|line| line + "\n"));
+                text.extend(json::line(&Numbered::of(event)).ok().map(|line| line + "\n"));
             } else {
                 text += &line(&row(event, &clock, &names));
             }
