@@ -8,8 +8,21 @@
 //! to slots and an exec. They speak of claims in the same words, those of [`terms`], and meet in
 //! [`commands`], in [`rehearsal`] and in [`simulation`]. [`screen`] is for `status --watch` alone. The rest
 //! are leaves that everybody may use.
+//!
+//! The features `tools` and `agent` add what only `rungate-tools` and `rungate-agent` need. The launcher
+//! alone is built with neither.
+#![cfg_attr(
+    not(all(feature = "tools", feature = "agent")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the modules that all three programs share are whole in each of them"
+    )
+)]
 
+#[cfg(feature = "agent")]
 pub mod agent;
+#[cfg(any(feature = "tools", feature = "agent"))]
 pub mod cli;
 pub mod commands;
 pub mod decision;
@@ -24,10 +37,15 @@ pub mod log;
 pub mod output;
 pub mod policy;
 pub mod protocol;
+#[cfg(feature = "tools")]
 pub mod rehearsal;
+#[cfg(feature = "tools")]
 pub mod report;
+#[cfg(feature = "tools")]
 pub mod screen;
+#[cfg(feature = "tools")]
 pub mod simulation;
+#[cfg(feature = "tools")]
 pub mod statistics;
 pub mod sys;
 pub mod terms;

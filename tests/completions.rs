@@ -34,10 +34,12 @@ fn site() -> Site {
 /// What bash offers for the last word of a command line; `...` stands for more.
 #[track_caller]
 fn in_bash(site: &Site, line: &str, offered: &str) {
+    // As readline divides the words.
     let script = r#"
         source <(rungate completions bash)
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-        _clap_complete_rungate rungate "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        word=${COMP_WORDS[COMP_CWORD]}
+        _rungate rungate "${word#=}" "${COMP_WORDS[COMP_CWORD - 1]}"
         echo "${COMPREPLY[*]}"
     "#;
     let words = line.split(' ');
@@ -58,22 +60,32 @@ fn names_come_from_the_policy() {
     let site = site();
     in_bash(&site, "rungate sta", "status");
     in_bash(&site, "rungate status ma", "matlab-seats");
-    in_bash(&site, "rungate list -", "--policy --json -h");
+    in_bash(&site, "rungate list --", "--policy --json ...");
     in_bash(&site, "rungate list matlab-seats s", "spectre-tokens");
     in_bash(&site, "rungate run --hold su", "supervisor");
     in_bash(&site, "rungate run ", "matlab matlab-batch spectre ...");
     in_bash(&site, "rungate run -w 5m -- spectr", "spectre spectrogram");
     in_bash(&site, "rungate explain --user ann spectr", "spectre spectrogram");
+    in_bash(&site, "rungate explain --user = ann spectr", "spectre spectrogram");
+    in_bash(&site, "rungate explain --user daemo", "daemon");
+    in_bash(&site, "rungate explain --user = daemo", "daemon");
+    in_bash(&site, "rungate explain --user=daemo", "--user=daemon");
+    in_bash(&site, "rungate run -qw 5m spectr", "spectre spectrogram");
     in_bash(&site, "rungate run matlab --he", "");
     site.write("work/model.m", "");
     in_bash(&site, "rungate run matlab -r mod", "model.m");
     in_bash(&site, "rungate shim install shims matlab-", "matlab-batch");
     in_bash(&site, "rungate status ./mod", "./model.m");
+    in_bash(&site, "rungate status --policy mod", "model.m");
+    in_bash(&site, "rungate status --policy ../b", "../bin/");
+    in_bash(&site, "rungate completions tc", "tcsh");
     site.write(
         "work/other.toml",
         "version = 1\n[repository.elsewhere]\nlimit = 1\n[[rule]]\nname = \"x\"\nacquire = [\"elsewhere\"]\n",
     );
     in_bash(&site, "rungate status --policy other.toml el", "elsewhere");
+    in_bash(&site, "rungate status --policy = other.toml el", "elsewhere");
+    in_bash(&site, "rungate metrics --output =", "model.m other.toml");
 }
 
 /// "Nobody asked rungate for anything": where the policy has faults the names are missing, and nothing is
@@ -84,17 +96,6 @@ fn a_faulty_policy_is_no_matter() {
     site.policy("[repository.matlab]\nlimit = \"many\"\n");
     in_bash(&site, "rungate sta", "status");
     in_bash(&site, "rungate status mat", "");
-}
-
-/// "A launch never looks at the variable."
-#[test]
-fn a_variable_completes_no_launch() {
-    let site = site();
-    site.program("spectre");
-    let test = site.test().env("RUNGATE_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "1");
-    test.clone().args(["run", "--", "spectre"]).stdin("it runs\n").stdout("it runs\n").status(0);
-    test.clone().args(["status", "matlab-seats"]).stdout("REPOSITORY[..]\nmatlab-seats[..]\n").status(0);
-    test.env("RUNGATE_COMPLETE", "").args(["--", "spectre"]).stderr("rungate: [..]\n...\n").status(64);
 }
 
 #[test]
@@ -152,6 +153,35 @@ fn fish_completes() {
     ask("rungate sta", "status\tShow use and limit of every repository\n");
     ask("rungate status ma", "matlab-seats\tlimit 50\n");
     ask("rungate run -- spectr", "spectre\nspectrogram\n");
+    ask("rungate explain --user=daemo", "--user=daemon\n");
+}
+
+/// The shell of many hosts for chip design. A package has the same line for every interactive tcsh.
+#[test]
+fn tcsh_completes_at_the_terminal() {
+    needs_tmux!();
+    if !Path::new("/usr/bin/tcsh").exists() {
+        return skip("tcsh(1) is not installed");
+    }
+    let site = site();
+    let ways_in = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging/ways-in/cshrc");
+    for setup in [
+        "rungate completions tcsh > it; source it".to_owned(),
+        format!("set path_before = ($path); source {}; set path = ($path_before)", ways_in.display()),
+    ] {
+        let terminal = Terminal::open(&site);
+        terminal.enter("exec tcsh -f");
+        terminal.enter(&format!("set prompt = '$ '; {setup}; clear; echo ready"));
+        terminal.shows_when("tcsh is ready", |screen| screen.starts_with("ready\n"));
+        terminal.type_text("rungate sta");
+        terminal.press("Tab");
+        terminal.shows("$ rungate status");
+        terminal.type_text("spec");
+        terminal.press("Tab");
+        terminal.shows("$ rungate status spectre-tokens");
+        terminal.press("Enter");
+        terminal.shows("\nspectre-tokens ");
+    }
 }
 
 fn packaged(name: &str) -> String {
@@ -159,16 +189,32 @@ fn packaged(name: &str) -> String {
     fs::read_to_string(path).expect("a packaged file")
 }
 
-/// What the package installs is what the command prints.
+/// The script of each shell is a file that the packages install. tcsh reads no directory of completions: its
+/// line is in the file that an interactive tcsh reads.
 #[test]
-fn the_packaged_lines_are_those_that_are_printed() {
+fn the_packaged_scripts_are_those_that_are_printed() {
     let site = site();
-    for (shell, name) in [("bash", "rungate.bash"), ("zsh", "_rungate"), ("fish", "rungate.fish")] {
-        let printed = site.test().args(["completions", shell]).outcome().stdout;
-        assert_eq!(printed, packaged(name), "rungate completions {shell} > packaging/completions/{name}");
+    for (shell, name) in
+        [("bash", "rungate.bash"), ("zsh", "_rungate"), ("fish", "rungate.fish"), ("tcsh", "rungate.tcsh")]
+    {
+        site.test().args(["completions", shell]).stdout(&packaged(name)).status(0);
     }
-    for shell in ["elvish", "powershell"] {
-        let printed = site.test().args(["completions", shell]).outcome().stdout;
-        assert!(printed.contains("RUNGATE_COMPLETE") && printed.contains("rungate"), "{printed}");
+    let lines = packaged("rungate.tcsh");
+    let line = lines.lines().find(|line| line.starts_with("complete ")).expect("a line");
+    assert!(packaged("../ways-in/cshrc").contains(&format!("if ( $?tcsh && $?prompt ) {line}\n")), "{line}");
+}
+
+/// A name with a newline would be two words to the shell.
+#[test]
+fn a_name_with_a_control_character_is_left_out() {
+    let site = site();
+    site.write("work/sound", "");
+    site.write("work/so\nrun", "");
+    for shell in ["bash", "zsh", "fish", "tcsh"] {
+        let test = site.test().args(["completions", shell, "--"]);
+        let words: &[&str] =
+            if shell == "tcsh" { &["rungate status ./s"] } else { &["rungate", "status", "./s"] };
+        let test = test.args(words);
+        test.stdout("./sound\n").status(0);
     }
 }

@@ -227,7 +227,8 @@ fn too_soon_names_the_day_and_who_can_let_it_start(pasted: &Pasted) {
     for (command, status) in [("true", 0), ("false", 1)] {
         run(&site, "games", &["--", command]).status(status);
         let refused = run(&site, "games", &["--", command]).outcome();
-        let day = jiff::Zoned::now().checked_add(jiff::SignedDuration::from_hours(48)).expect("a day");
+        let day =
+            jiff::ZonedDateTime::now().checked_add(jiff::SignedDuration::from_hours(48)).expect("a day");
         let day = day.strftime("next allowed at %-d %b ").to_string();
         let year = "next allowed at 20";
         let told = refused.stderr.lines().next().unwrap_or_default();

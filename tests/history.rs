@@ -373,6 +373,7 @@ fn events_are_followed_over_rotations() {
     let mut comes = |command: &str| {
         let event: Value = serde_json::from_str(&all.read_line()).expect("JSON");
         assert_eq!((&event["event"], &event["command"]), (&json!("started"), &json!(command)), "{event}");
+        assert_eq!(event["format"], 1);
         if command != "before" {
             let row = new.read_line();
             assert!(

@@ -52,7 +52,15 @@ fn everything_that_shows_something_can_show_json() {
 fn answer(site: &Site, arguments: &[&str], status: i32) -> Value {
     let outcome = site.test().args(arguments).outcome();
     assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(status), ""), "{}", outcome.stdout);
-    serde_json::from_str(&outcome.stdout).expect("JSON")
+    let mut document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let objects = match &mut document {
+        Value::Array(objects) => objects.as_mut_slice(),
+        one => std::slice::from_mut(one),
+    };
+    for object in objects.iter_mut().filter_map(Value::as_object_mut) {
+        assert_eq!(object.remove("format"), Some(json!(1)), "{arguments:?}");
+    }
+    document
 }
 
 /// "An object with faults, warnings and failed tests; nothing on standard error, and the same status."
@@ -152,8 +160,9 @@ fn every_key_is_in_the_manual() {
         let indexed = source.match_indices("value[\"").map(|(at, found)| &source[at + found.len()..]);
         printed.extend(indexed.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
     }
-    // Those of an event, which its type names.
+    // Those of an event, which its type names, and what every document has.
     let events = [
+        "format",
         "time",
         "event",
         "seconds",

@@ -110,6 +110,7 @@ fn without_time(mut event: Value) -> Value {
     assert!(time <= now && now - time < 3_600_000, "{event}");
     let event_fields = event.as_object_mut().expect("an object");
     event_fields.remove("time");
+    assert_eq!(event_fields.remove("format"), Some(json!(1)));
     assert_eq!(event_fields.remove("host"), Some(json!(host_name())));
     event
 }
@@ -525,7 +526,7 @@ fn syslog_gets_one_line() {
     let started = daemon.next();
     assert!(started.starts_with("<30>rungate["), "{started}");
     assert!(started.contains("]: event=started command=nightly uid=0 pid="), "{started}");
-    assert!(started.ends_with(" repositories=\"nightly=1\" rules=nightly"), "{started}");
+    assert!(started.ends_with(" repositories=\"nightly=1\" rules=nightly format=1"), "{started}");
     nightly.status(69);
     let refused = daemon.next();
     assert!(refused.starts_with("<28>rungate[") && refused.contains("event=too-soon"), "{refused}");

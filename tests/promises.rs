@@ -1,5 +1,5 @@
-//! `docs/guarantees.md` and `docs/security.md` name a test for each of their promises: all of these are
-//! there.
+//! `docs/guarantees.md`, `docs/security.md` and `docs/stability.md` name a test for each of their promises: all
+//! of these are there.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn is_there(module: &str, test: &str) -> bool {
 fn every_test_that_a_promise_names_is_there() {
     let mut missing = Vec::new();
     let mut named = 0;
-    for page in ["docs/guarantees.md", "docs/security.md"] {
+    for page in ["docs/guarantees.md", "docs/security.md", "docs/stability.md"] {
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect(page);
         let tests = tests_of(&text);
         named += tests.len();

@@ -691,6 +691,7 @@ fn list() {
             r#"
             [
               {
+                "format": 1,
                 "in_path": false,
                 "name": "matlab",
                 "note": "its directory is not in PATH",

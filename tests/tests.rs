@@ -23,6 +23,7 @@ mod exectimes_peer;
 mod exit_status;
 mod expiry;
 mod faults;
+mod formats;
 mod hand_over;
 mod help;
 mod hints;

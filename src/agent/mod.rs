@@ -27,6 +27,7 @@ use std::{
 
 use crate::{
     escape::visible,
+    output::json::FORMAT,
     policy::Faults,
     sys::{
         credentials,
@@ -76,6 +77,8 @@ pub enum Fatal {
     State(PathBuf, Failure),
     /// The socket is in the state directory, which is for root alone.
     SocketInState(PathBuf, PathBuf),
+    /// The state directory has this format, of an agent that is newer by more than one version.
+    NewerState(PathBuf, u8),
     /// What is wrong with its settings.
     Settings(Faults),
     /// Its settings cannot be read, or must not be believed.
@@ -104,6 +107,12 @@ impl fmt::Display for Fatal {
                 "the socket {} is in the state directory {}, which only root may enter: no user could connect. Name another path with --socket or --state",
                 visible(socket),
                 visible(state)
+            ),
+            Self::NewerState(path, format) => write!(
+                formatter,
+                "the state directory {} was written by a newer agent (format {format}; this one reads up to {}): launches that it knows hold slots. Start that agent again, or reboot this host",
+                visible(path),
+                FORMAT.saturating_add(1)
             ),
             Self::Settings(faults) => faults.fmt(formatter),
             Self::Distrust(distrust) => distrust.fmt(formatter),

@@ -325,8 +325,12 @@ pub struct MetricsArguments {
 #[derive(Args, Debug)]
 pub struct CompletionsArguments {
     /// The shell
-    #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+    #[arg(value_parser = ["bash", "zsh", "fish", "tcsh"])]
     pub shell: String,
+
+    /// Print what may complete the last of these words, as the script asks
+    #[arg(last = true, value_name = "WORD")]
+    pub words: Vec<OsString>,
 }
 
 /// `rungate exectimes`.

@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[cfg(feature = "tools")]
+use crate::{cli::ExectimesArguments, error::Error};
 use crate::{
-    cli::ExectimesArguments,
     commands::refusals::exectimes::{
         USAGE, cannot_execute, cannot_lock, cannot_open, cannot_start, cannot_write, no_number,
     },
-    error::Error,
     exit_status::ExitStatus,
     keeper::file::lock_path::LockPath,
     keeper::{
@@ -42,6 +42,7 @@ use crate::{
 };
 
 /// Does what exectimes does.
+#[cfg(feature = "tools")]
 #[expect(clippy::unnecessary_wraps, reason = "every subcommand is entered in one way")]
 pub(super) fn run(arguments: &ExectimesArguments) -> Result<u8, Error> {
     Ok(main(&arguments.arguments))

@@ -1,27 +1,44 @@
 //! What each subcommand does: composition only. Here, and nowhere else, the two wings meet: judgement says
 //! what a launch wants, this module turns that into claims on lock files, and mechanism takes them.
 
+#[cfg(feature = "agent")]
 mod agent;
+#[cfg(feature = "tools")]
 mod completions;
+#[cfg(feature = "tools")]
 mod doctor;
+#[cfg(feature = "tools")]
 mod end;
 mod exectimes;
+#[cfg(feature = "tools")]
 mod explain;
+#[cfg(feature = "tools")]
 mod history;
+#[cfg(feature = "tools")]
 mod init;
+#[cfg(feature = "tools")]
 mod list;
+#[cfg(feature = "tools")]
 mod metrics;
+#[cfg(feature = "tools")]
 mod policy;
 mod refusals;
+#[cfg(feature = "tools")]
 mod report;
+#[cfg(feature = "tools")]
 mod reset;
 mod role;
 mod run;
 mod shared;
+#[cfg(feature = "tools")]
 mod shim;
+#[cfg(feature = "tools")]
 mod simulate;
+#[cfg(feature = "tools")]
 mod status;
+#[cfg(feature = "tools")]
 mod tools;
+#[cfg(feature = "tools")]
 mod watch;
 
 use std::{env, ffi::OsString};
@@ -40,11 +57,13 @@ pub fn launch() -> u8 {
 }
 
 /// The second program: everything else.
+#[cfg(feature = "tools")]
 pub fn tools() -> u8 {
     end(|arguments| tools::main(&arguments))
 }
 
 /// The agent. It comes back when it cannot serve.
+#[cfg(feature = "agent")]
 pub fn agent() -> u8 {
     end(|arguments| agent::main(&arguments))
 }

@@ -11,8 +11,8 @@ use clap::{
 use crate::{
     cli::{self, Action, CommandLine},
     commands::{
-        completions, completions::completer, doctor, end, exectimes, explain, history, init, list, metrics,
-        policy, refusals, report, reset, run, shared::print, shim, simulate, status,
+        completions, doctor, end, exectimes, explain, history, init, list, metrics, policy, refusals, report,
+        reset, run, shared::print, shim, simulate, status,
     },
     error::Error,
     escape::{visible, visible_lines, word},
@@ -30,11 +30,6 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     let called = arguments.first().map_or(Path::new(TOOLS), Path::new);
     if let Some(launcher) = installation::launcher(called) {
         executable::stand_for(launcher);
-    }
-    if let ([_, dashes, words @ ..], Some(shell)) = (arguments, completer::asking_shell())
-        && dashes == "--"
-    {
-        return completer::complete(&shell, words.to_vec());
     }
     let read = cli::command().try_get_matches_from(arguments);
     match read.and_then(|matches| CommandLine::from_arg_matches(&matches)) {

@@ -229,6 +229,7 @@ impl Event {
         if !self.rules.is_empty() {
             fields.push(("RULES", self.rules.join("; ")));
         }
+        fields.push(("FORMAT", json::FORMAT.to_string()));
         fields.extend(self.seconds.map(|seconds| ("SECONDS", format!("{seconds:.3}"))));
         fields.extend(self.status.clone().map(|status| ("STATUS", status)));
         fields.extend(self.holder.map(|holder| ("HOLDER", holder.to_string())));
@@ -302,7 +303,7 @@ mod tests {
         event.repositories = vec!["seats".to_owned(), "per-user".to_owned()];
         let line = event.line();
         assert!(line.starts_with("event=refused command=\"mat\\nlab=\\\"x\\\"\" uid=7 pid="), "{line}");
-        assert!(line.ends_with(" host=ws17 repositories=\"seats per-user\""), "{line}");
+        assert!(line.ends_with(" host=ws17 repositories=\"seats per-user\" format=1"), "{line}");
     }
 
     #[test]

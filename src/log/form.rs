@@ -14,21 +14,29 @@ use serde::{
 
 use crate::{
     log::event::{Event, Kind},
-    output::clock::Clock,
+    output::{
+        clock::Clock,
+        json::{self, FORMAT},
+    },
 };
 
 /// What a line of a log is.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
     Event(Event),
-    /// Of another program, as most lines of syslog's file are.
+    /// Of another program, as most lines of syslog's file are; or an event that only a newer version knows.
     Foreign,
     Unknown,
 }
 
-impl From<Option<Event>> for Line {
-    fn from(event: Option<Event>) -> Self {
-        event.map_or(Self::Unknown, Self::Event)
+impl Line {
+    /// What it is, where it could be read; else its format says whose it is.
+    fn of(event: Option<Event>, format: impl FnOnce() -> Option<u8>) -> Self {
+        match event {
+            Some(event) => Self::Event(event),
+            None if format().is_some_and(|format| format > FORMAT) => Self::Foreign,
+            None => Self::Unknown,
+        }
     }
 }
 
@@ -43,11 +51,14 @@ pub(super) fn read(line: &[u8], clock: &Clock) -> Line {
 /// The same of what is known to be text.
 pub(super) fn read_text(line: &str, clock: &Clock) -> Line {
     if line.starts_with('{') {
-        return serde_json::from_str(line).ok().or_else(|| of_journal(line)).into();
+        return match serde_json::from_str(line) {
+            Ok(event) => Line::Event(event),
+            Err(_) => of_journal(line).unwrap_or_else(|| Line::of(None, || json::format_of(line.as_bytes()))),
+        };
     }
     let Some(time) = time_of_syslog(line, clock) else { return Line::Unknown };
     let Some((_, ours)) = line.split_once(TAG) else { return Line::Foreign };
-    ours.split_once("]: ").and_then(|(_, message)| of_message(message, time)).into()
+    ours.split_once("]: ").map_or(Line::Unknown, |(_, message)| of_message(message, time))
 }
 
 /// An entry of the journal.
@@ -64,11 +75,12 @@ struct Entry {
 }
 
 /// Nobody but root can write of others.
-fn of_journal(line: &str) -> Option<Event> {
+fn of_journal(line: &str) -> Option<Line> {
     let entry: Entry = serde_json::from_str(line).ok()?;
-    let event = of_message(&entry.message, entry.moment.parse::<u64>().ok()? / 1000)?;
+    let line = of_message(&entry.message, entry.moment.parse::<u64>().ok()? / 1000);
+    let Line::Event(event) = &line else { return Some(line) };
     let is_theirs = entry.sender.is_none_or(|uid| uid == "0" || uid == event.uid.to_string());
-    is_theirs.then_some(event)
+    Some(if is_theirs { line } else { Line::Unknown })
 }
 
 /// The moment at the start of a line, in milliseconds since 1970: RFC 3339, or the older form without a year.
@@ -85,7 +97,13 @@ fn time_of_syslog(line: &str, clock: &Clock) -> Option<u64> {
 }
 
 /// The event of a line as [`Event::line`] makes it.
-fn of_message(message: &str, time: u64) -> Option<Event> {
+fn of_message(message: &str, time: u64) -> Line {
+    let mut format = None;
+    let event = read_message(message, time, &mut format);
+    Line::of(event, || format)
+}
+
+fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Event> {
     let mut words = Words(message);
     let (mut event, mut command, mut uid, mut pid) = (None, None, None, None);
     let mut host = String::new();
@@ -96,6 +114,7 @@ fn of_message(message: &str, time: u64) -> Option<Event> {
     let (mut launch, mut tables) = (None, Vec::new());
     while let Some((name, value)) = words.next_word()? {
         match name {
+            "format" => *format = value.parse().ok(),
             "event" => event = kind(&value),
             "command" => command = Some(value),
             "uid" => uid = value.parse().ok(),
@@ -255,6 +274,18 @@ mod tests {
         ours("event=started command=\"sync");
         ours("event=started command=sync");
         ours("event=burnt command=sync uid=0 pid=7");
+        ours("event=burnt command=sync uid=0 pid=7 format=1");
         ours("event=started command=\"\\u{110000}\" uid=0 pid=7");
+    }
+    /// A log may be of a newer version: on a host that was upgraded before, or before this one was set back.
+    #[test]
+    fn an_event_that_only_a_newer_version_knows_is_passed_over() {
+        let case = |line: &str| assert_eq!(read(line.as_bytes(), &Clock::now()), Line::Foreign, "{line}");
+        case(r#"{"format":2,"time":1790000000000,"event":"burnt","command":"sync","uid":0,"pid":7}"#);
+        case(r#"{"format":2,"when":"2026-09-21T14:13:20.000Z"}"#);
+        case("2026-09-21T14:13:20Z ws17 rungate[9]: event=burnt command=sync uid=0 pid=7 format=2");
+        case(
+            r#"{"MESSAGE":"event=burnt command=sync uid=0 pid=7 format=2","__REALTIME_TIMESTAMP":"1790000000000123"}"#,
+        );
     }
 }

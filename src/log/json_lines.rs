@@ -8,13 +8,16 @@ use std::{
     path::Path,
 };
 
-use crate::{log::event::Event, output::json};
+use crate::{
+    log::event::Event,
+    output::json::{self, Numbered},
+};
 
 /// Against a link or a FIFO that somebody put where the log should be: `O_NOFOLLOW` and `O_NONBLOCK`.
 const GUARDS: i32 = crate::sys::regular_file::LOG_GUARDS;
 
 pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {
-    let line = json::line(event)? + "\n";
+    let line = json::line(&Numbered::of(event))? + "\n";
     let mut file =
         OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(GUARDS).open(path)?;
     if !file.metadata()?.is_file() {

@@ -31,6 +31,9 @@ mod tests {
     fn a_datagram_has_facility_and_severity_in_one_number() {
         let mut event = Event::now(Kind::Started, "sync", 0, OsStr::new("ws17"));
         event.pid = 12;
-        assert_eq!(datagram(&event), "<30>rungate[12]: event=started command=sync uid=0 pid=12 host=ws17");
+        assert_eq!(
+            datagram(&event),
+            "<30>rungate[12]: event=started command=sync uid=0 pid=12 host=ws17 format=1"
+        );
     }
 }

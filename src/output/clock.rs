@@ -1,10 +1,13 @@
 //! Moments, in the local time of this system. The zone is the system's (`/etc/localtime`), never that of the
 //! environment: listings of two users who look at one repository agree.
 
-use std::{fs, time::SystemTime};
+use std::{
+    fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use jiff::{
-    SignedDuration, Timestamp, Zoned,
+    SignedDuration, Timestamp, ZonedDateTime,
     civil::{DateTime, Time},
     tz::TimeZone,
 };
@@ -14,6 +17,11 @@ use jiff::{
 pub(crate) struct Clock {
     zone: TimeZone,
     now: Timestamp,
+}
+
+/// The same moment as the standard library has it. On Linux that type holds every moment that jiff's does.
+pub(crate) fn system_time(moment: Timestamp) -> SystemTime {
+    SystemTime::try_from(moment).unwrap_or(UNIX_EPOCH)
 }
 
 impl Clock {
@@ -44,32 +52,32 @@ impl Clock {
         let local = match text.parse::<DateTime>() {
             Ok(local) => local,
             Err(_) => {
-                let today = self.now.to_zoned(self.zone.clone()).date();
+                let today = self.now.to_zoned_datetime(self.zone.clone()).date();
                 today.to_datetime(text.parse::<Time>().ok()?)
             }
         };
-        Some(local.to_zoned(self.zone.clone()).ok()?.timestamp())
+        Some(local.to_zoned_datetime(self.zone.clone()).ok()?.timestamp())
     }
 
     /// The beginning of `today`, of `yesterday`, or of a date such as `2026-11-20`.
     pub(crate) fn day(&self, text: &str) -> Option<Timestamp> {
-        let today = self.now.to_zoned(self.zone.clone()).date();
+        let today = self.now.to_zoned_datetime(self.zone.clone()).date();
         let day = match text {
             "today" => today,
             "yesterday" => today.yesterday().ok()?,
             date => date.parse().ok()?,
         };
-        Some(day.to_zoned(self.zone.clone()).ok()?.timestamp())
+        Some(day.to_zoned_datetime(self.zone.clone()).ok()?.timestamp())
     }
 
     /// Reads a moment of the last twelve months as syslog writes it: `Nov`, `2`, `14:02:05`.
     pub(crate) fn read_without_year(&self, month: &str, day: &str, time: &str) -> Option<Timestamp> {
         let tomorrow = self.now.checked_add(SignedDuration::from_hours(24)).ok()?;
-        let year = self.now.to_zoned(self.zone.clone()).year();
+        let year = self.now.to_zoned_datetime(self.zone.clone()).year();
         [year.checked_add(1)?, year, year.checked_sub(1)?].into_iter().find_map(|year| {
             let local =
                 DateTime::strptime("%Y %b %d %H:%M:%S", format!("{year} {month} {day} {time}")).ok()?;
-            let moment = local.to_zoned(self.zone.clone()).ok()?.timestamp();
+            let moment = local.to_zoned_datetime(self.zone.clone()).ok()?.timestamp();
             (moment <= tomorrow).then_some(moment)
         })
     }
@@ -82,7 +90,7 @@ impl Clock {
     /// In the first format for today, in the second for other days of this year, else in the third.
     fn dated(&self, moment: SystemTime, [today, this_year, other]: [&str; 3]) -> String {
         let Some(moment) = self.local(moment) else { return "?".to_owned() };
-        let now = self.now.to_zoned(self.zone.clone());
+        let now = self.now.to_zoned_datetime(self.zone.clone());
         let format = match () {
             () if moment.date() == now.date() => today,
             () if moment.year() == now.year() => this_year,
@@ -109,16 +117,16 @@ impl Clock {
         self.dated(moment, ["%H:%M:%S", "%-d %b %H:%M:%S", "%Y-%m-%d %H:%M:%S"])
     }
 
-    /// RFC 3339 in UTC, to the second, for scripts.
+    /// RFC 3339 in UTC with milliseconds, for scripts.
     pub(crate) fn stamp(moment: SystemTime) -> Option<String> {
         let moment = Timestamp::try_from(moment).ok()?;
-        Some(moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+        Some(moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
     }
     pub(crate) fn system_time(&self) -> SystemTime {
-        self.now.into()
+        system_time(self.now)
     }
 
-    fn local(&self, moment: SystemTime) -> Option<Zoned> {
-        Some(Timestamp::try_from(moment).ok()?.to_zoned(self.zone.clone()))
+    fn local(&self, moment: SystemTime) -> Option<ZonedDateTime> {
+        Some(Timestamp::try_from(moment).ok()?.to_zoned_datetime(self.zone.clone()))
     }
 }

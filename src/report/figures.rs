@@ -279,7 +279,7 @@ fn labels(begin: u64, end: u64, called: &Called<'_>) -> Vec<String> {
 
 fn local(micros: u64, called: &Called<'_>, form: &str) -> String {
     let moment = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
-    moment.unwrap_or_default().to_zoned(called.zone.clone()).strftime(form).to_string()
+    moment.unwrap_or_default().to_zoned_datetime(called.zone.clone()).strftime(form).to_string()
 }
 
 fn suggested(programs: &[Program<'_>]) -> Figure {

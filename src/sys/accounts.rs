@@ -4,6 +4,8 @@
 //! one could not be asked.
 
 use std::{
+    cell::RefCell,
+    collections::HashMap,
     error::Error,
     ffi::{CString, OsString},
     fmt,
@@ -13,7 +15,6 @@ use nix::{
     errno::Errno,
     unistd::{Gid, Group, Uid, User, getgrouplist},
 };
-use users::{Groups, Users, UsersCache};
 
 use crate::{
     escape::Show,
@@ -123,6 +124,7 @@ pub(crate) fn is_private_group(uid: u32, gid: u32) -> bool {
 }
 
 /// The names of all users that the databases list, as getpwent(3) does; many directories list none.
+#[cfg(feature = "tools")]
 pub(crate) fn user_names() -> Vec<OsString> {
     unsafe_calls::all_users().into_iter().map(|user| user.name().to_owned()).collect()
 }
@@ -139,7 +141,8 @@ pub(crate) fn shown(uid: u32) -> String {
 /// instead.
 #[derive(Default)]
 pub(crate) struct NameCache {
-    cache: UsersCache,
+    users: RefCell<HashMap<u32, String>>,
+    groups: RefCell<HashMap<u32, String>>,
 }
 
 impl NameCache {
@@ -149,14 +152,14 @@ impl NameCache {
 
     /// The user's name, or the number where there is none.
     pub(crate) fn user(&self, uid: u32) -> String {
-        let user = self.cache.get_user_by_uid(uid);
-        user.map_or_else(|| uid.to_string(), |user| user.name().to_string_lossy().into_owned())
+        let name = || user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string());
+        self.users.borrow_mut().entry(uid).or_insert_with(name).clone()
     }
 
     /// The same of a group.
     pub(crate) fn group(&self, gid: u32) -> String {
-        let group = self.cache.get_group_by_gid(gid);
-        group.map_or_else(|| gid.to_string(), |group| group.name().to_string_lossy().into_owned())
+        let name = || group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
+        self.groups.borrow_mut().entry(gid).or_insert_with(name).clone()
     }
 }
 

@@ -157,6 +157,7 @@ pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
 }
 
 /// All users that the databases list.
+#[cfg(feature = "tools")]
 pub(super) fn all_users() -> Vec<users::User> {
     // SAFETY: nobody else goes through the database meanwhile: this process has one thread.
     unsafe { users::all_users() }.collect()

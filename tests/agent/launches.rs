@@ -175,7 +175,7 @@ fn a_listener_that_is_not_roots_is_asked_nothing() {
         .status(74);
 }
 
-/// An agent of another version is there: nothing is started without it, and both ends say what is wrong.
+/// An agent that is two versions newer is there: nothing is started without it, and both ends say what is wrong.
 #[test]
 fn a_launcher_and_an_agent_of_different_versions_say_so() {
     needs_root!();
@@ -189,12 +189,12 @@ fn a_launcher_and_an_agent_of_different_versions_say_so() {
          l.bind('/run/rungate-agent/socket')\nl.listen()\nprint('ready', flush=True)\n\
          why = b'{why}'\nwhile True:\n    \
          c = l.accept()[0]\n    c.recv(65536)\n    \
-         c.sendall(struct.pack('<IBBI', len(why) + 6, 2, 7, len(why)) + why)\n    c.close()\n"
+         c.sendall(struct.pack('<IBBI', len(why) + 6, 3, 7, len(why)) + why)\n    c.close()\n"
     );
     let mut newer = site.test().program("/usr/bin/python3").args(["-c", &newer]).background();
     assert_eq!(newer.read_line(), "ready\n");
-    let said = "the agent at /run/rungate-agent/socket speaks version 2 of its language\n";
-    let advice = "Both must be of one version: restart the agent after an upgrade.\n";
+    let said = "the agent at /run/rungate-agent/socket speaks version 3 of its language\n";
+    let advice = "Their versions may differ by one: restart the agent after an upgrade.\n";
     site.test()
         .args(["run", "--", "matlab"])
         .stderr(&format!("rungate: matlab: not started: {said}{advice}"))

@@ -364,17 +364,8 @@ fn text_of_others_is_escaped_in_one_way() {
 }
 
 /// Crates that no launch needs.
-const NOT_FOR_LAUNCHES: [&str; 9] = [
-    "clap_builder",
-    "clap_complete",
-    "comfy_table",
-    "crossterm",
-    "flate2",
-    "ratatui",
-    "ring",
-    "rustls",
-    "ureq",
-];
+const NOT_FOR_LAUNCHES: [&str; 9] =
+    ["clap_builder", "comfy_table", "crossterm", "flate2", "ratatui", "ring", "rustls", "ureq", "uzers"];
 
 /// The crates whose code is in a program, by the names of its symbols.
 fn crates_in(program: &Path) -> BTreeSet<String> {

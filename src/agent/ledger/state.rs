@@ -1,7 +1,7 @@
 //! The state directory: what is written down, so that the agent's own death loses nothing. A file for each
 //! holding, for each place in line, and for each table whose last use counts. It belongs to one boot; what
 //! another boot left is thrown away. It should be in memory (`/run`): a launch is told of its slots after
-//! they were written down.
+//! they were written down. One number, in a file of its own, is the format of all other files.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     agent::Fatal,
     keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
-    output::json,
+    output::json::{self, FORMAT},
     protocol::returning::Stood,
     sys::{
         failure::{Errno, Failure, errno_of},
@@ -100,11 +100,24 @@ impl State {
             }
             let written = replaced_file::replace(&file, boot.as_bytes(), MODE);
             written.map_err(|failure| Fatal::State(directory.to_owned(), failure))?;
+        } else if let Some(format) = state.format().filter(|format| !json::is_readable(*format)) {
+            return Err(Fatal::NewerState(directory.to_owned(), format));
         }
+        let written = replaced_file::replace(&state.format_file(), format!("{FORMAT}\n").as_bytes(), MODE);
+        written.map_err(|failure| Fatal::State(directory.to_owned(), failure))?;
         for name in FOLDERS {
             fs::create_dir_all(directory.join(name)).map_err(failed("mkdir"))?;
         }
         Ok(state)
+    }
+
+    fn format_file(&self) -> PathBuf {
+        self.directory.join("format")
+    }
+
+    /// The format of the agent that used it last; none where it said none.
+    fn format(&self) -> Option<u8> {
+        fs::read_to_string(self.format_file()).ok()?.trim_end().parse().ok()
     }
 
     fn has_holdings(&self) -> bool {

@@ -239,7 +239,9 @@ impl Connections {
                 "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
                 self.quotas.limits().message
             ),
-            Over::Garbage(Garbage::OtherVersion(version)) => format!("it does not speak version {version}"),
+            Over::Garbage(Garbage::OtherVersion(version)) => format!(
+                "it does not speak version {version} of the language of launches: restart it after an upgrade"
+            ),
             Over::Garbage(Garbage::Senseless) => "what is asked makes no sense".to_owned(),
         };
         self.answer(number, &Answer::Failed(why), None);

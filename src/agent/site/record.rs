@@ -12,6 +12,7 @@ use crate::{
         ledger::state::{SavedHolding, at_millis},
     },
     keeper::{Doubt, Fate, Holder, WaitingProcess},
+    output::json::{self, Numbered},
     sys::signal::Signal,
     terms::hold::Hold,
 };
@@ -219,13 +220,13 @@ fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
     Ok(shortened(String::deserialize(deserializer)?.as_ref()))
 }
 
-/// A value as text.
+/// A value as text, with the number of its format.
 pub(super) fn bytes(record: &impl Serialize) -> Vec<u8> {
     // Nothing in a record can fail to be written.
-    serde_json::to_vec(record).unwrap_or_default()
+    serde_json::to_vec(&Numbered::of(record)).unwrap_or_default()
 }
 
 /// A record, if a value is one.
 pub(super) fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
-    serde_json::from_slice(value).ok()
+    json::read(value)
 }

@@ -1,40 +1,95 @@
-//! `rungate completions`: the lines that teach a shell to ask rungate itself how a command line goes on. What
-//! it is then told comes from the definition of the command line and from the policy (`completer`), so that
-//! the lines never change.
+//! `rungate completions SHELL`: the script by which a shell completes command lines of rungate; and, with
+//! words after `--`, the answer to such a script. A script is a few fixed lines for each shell, because all
+//! knowledge is in the answer (`answer`).
 
-pub(super) mod completer;
+mod answer;
 
-use clap_complete::env::Shells;
+use std::{ffi::OsString, os::unix::ffi::OsStrExt};
 
+use self::answer::{Candidate, answer};
 use crate::{
     cli::CompletionsArguments,
-    commands::{completions::completer::VARIABLE, shared::print},
+    commands::shared::{print, printed},
     error::Error,
-    exit_status::ExitStatus,
+    output::stream,
 };
 
-/// The name that is completed, and that answers.
-const NAME: &str = "rungate";
+/// A shell whose command lines can be completed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Tcsh,
+}
 
-/// A function of zsh's own kind completes when it is called; the lines alone would only define it, the first
-/// time.
-const AUTOLOADED: &str = "\
-if [[ \"${funcstack[1]}\" == _rungate ]]; then
-    _clap_dynamic_completer_rungate \"$@\"
-fi
-";
-
-/// Prints the lines for a shell, whose name is one of those of the command line.
+/// Prints the script of a shell, or what may follow the words.
 pub(super) fn run(arguments: &CompletionsArguments) -> Result<u8, Error> {
-    let shell = arguments.shell.as_str();
-    let shells = Shells::builtins();
-    let mut script = Vec::new();
-    let written = shells
-        .completer(shell)
-        .map(|completer| completer.write_registration(VARIABLE, NAME, NAME, NAME, &mut script));
-    let (Some(Ok(())), Ok(text)) = (written, String::from_utf8(script)) else {
-        return Err(Error::new(ExitStatus::System, format!("nothing is known of the shell {shell}")));
+    let shell = match arguments.shell.as_str() {
+        "zsh" => Shell::Zsh,
+        "fish" => Shell::Fish,
+        "tcsh" => Shell::Tcsh,
+        _ => Shell::Bash,
     };
-    let text = text.trim().to_owned() + "\n";
-    print(&if shell == "zsh" { text + AUTOLOADED } else { text })
+    if arguments.words.is_empty() {
+        return print(shell.script());
+    }
+    let words = match shell {
+        Shell::Tcsh => split(&arguments.words[0]),
+        _ => arguments.words.clone(),
+    };
+    let lines: Vec<u8> = answer(&words).iter().filter_map(|found| shell.line(found)).flatten().collect();
+    printed(stream::pass_on(&lines))
+}
+
+/// tcsh has the line up to the cursor as one text. Only blanks divide it: there is no quoted word that
+/// rungate could complete.
+fn split(line: &OsString) -> Vec<OsString> {
+    let words = line.to_string_lossy();
+    let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+    if line.as_bytes().last().is_none_or(u8::is_ascii_whitespace) {
+        words.push(OsString::new());
+    }
+    words
+}
+
+impl Shell {
+    fn script(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("../../../packaging/completions/rungate.bash"),
+            Self::Zsh => include_str!("../../../packaging/completions/_rungate"),
+            Self::Fish => include_str!("../../../packaging/completions/rungate.fish"),
+            Self::Tcsh => include_str!("../../../packaging/completions/rungate.tcsh"),
+        }
+    }
+
+    /// A candidate in the form that the script reads: a line, with the description where the shell shows one.
+    /// A name with a control character cannot be a line.
+    fn line(self, Candidate { word, help }: &Candidate) -> Option<Vec<u8>> {
+        let bytes = word.as_bytes();
+        if bytes.iter().any(u8::is_ascii_control) {
+            return None;
+        }
+        let described = |mut line: Vec<u8>, separator: u8| {
+            if !help.is_empty() {
+                line.push(separator);
+                line.extend(help.bytes());
+            }
+            line
+        };
+        let mut line = match self {
+            Self::Bash | Self::Tcsh => bytes.to_vec(),
+            Self::Fish => described(bytes.to_vec(), b'\t'),
+            // A colon would begin the description.
+            Self::Zsh => {
+                let escaped = |byte: &u8| match byte {
+                    b':' | b'\\' => vec![b'\\', *byte],
+                    byte => vec![*byte],
+                };
+                described(bytes.iter().flat_map(escaped).collect(), b':')
+            }
+        };
+        line.push(b'\n');
+        Some(line)
+    }
 }

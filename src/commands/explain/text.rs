@@ -18,6 +18,7 @@ use crate::{
     decision::{Outcome, Verdict},
     escape::visible,
     exit_status::ExitStatus,
+    output::clock::system_time,
     output::table::Table,
     policy::{Selector, Wait},
     sys::accounts,
@@ -63,7 +64,7 @@ impl Explained<'_, '_> {
             visible(user),
             visible(groups.join(" ")),
             visible(host),
-            self.clock.day_and_time(self.now.into()),
+            self.clock.day_and_time(system_time(self.now)),
             visible(zone)
         );
         let files: Vec<String> = self.policy.files().map(|file| visible(file.path())).collect();

@@ -15,7 +15,13 @@ use crate::{
     escape::visible,
     exit_status::ExitStatus,
     log::event::Event,
-    output::{clock::Clock, columns::width, json, stream, table::Table},
+    output::{
+        clock::Clock,
+        columns::width,
+        json::{self, Numbered},
+        stream,
+        table::Table,
+    },
     sys::accounts::NameCache,
 };
 
@@ -102,7 +108,7 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
         let clock = Clock::now();
         for event in events {
             if arguments.json {
-                text.extend(json::line(event).ok().map(|line| line + "\n"));
+                text.extend(json::line(&Numbered::of(event)).ok().map(|line| line + "\n"));
             } else {
                 text += &line(&row(event, &clock, &names));
             }
@@ -135,7 +141,7 @@ fn print_lines(logs: Logs, filter: Filter) -> Result<u8, Error> {
     let mut first: Option<u64> = None;
     let covered = logs.each(filter, |event| {
         first = Some(first.map_or(event.time, |first| first.min(event.time)));
-        piece.extend(json::line(&event).ok().map(|line| line + "\n"));
+        piece.extend(json::line(&Numbered::of(&event)).ok().map(|line| line + "\n"));
         if piece.len() >= PIECE {
             print(&piece)?;
             piece.clear();

@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &PolicyAction) -> Result<u8, Error> {
         PolicyAction::Diff(arguments) => diff::run(arguments),
         PolicyAction::Edit(arguments) => edit::run(arguments),
         PolicyAction::Install(arguments) => install::run(arguments),
-        PolicyAction::Schema => print(&json::render(&policy::schema())),
+        PolicyAction::Schema => print(&json::plain(&policy::schema())),
         PolicyAction::Show(arguments) => show::run(arguments),
     }
 }

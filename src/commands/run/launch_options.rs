@@ -3,10 +3,9 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use crate::{
-    cli::RunArguments, error::Error, escape::visible, exit_status::ExitStatus, launch::shim::Shim,
-    policy::Wait, terms::hold::Hold,
-};
+#[cfg(feature = "tools")]
+use crate::{cli::RunArguments, error::Error, escape::visible, exit_status::ExitStatus};
+use crate::{launch::shim::Shim, policy::Wait, terms::hold::Hold};
 
 /// One command to start, and how.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -65,6 +64,7 @@ impl LaunchOptions {
     }
 
     /// Those of a command line.
+    #[cfg(feature = "tools")]
     pub(in crate::commands) fn typed(arguments: &RunArguments) -> Result<Self, Error> {
         let Some((command, words)) = arguments.command.split_first() else {
             return Err(Error::new(ExitStatus::Usage, "no command"));

@@ -19,8 +19,9 @@ use self::{
     turn::{Turn, Watch},
     wanted::Wanted,
 };
+#[cfg(feature = "tools")]
+use crate::cli::RunArguments;
 use crate::{
-    cli::RunArguments,
     commands::{
         refusals::{self, hints::Hints, limits::describe},
         run::launch_options::{LaunchOptions, Voice},
@@ -48,6 +49,7 @@ use crate::{
 };
 
 /// Starts a command, or says why not.
+#[cfg(feature = "tools")]
 pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
     launch(&LaunchOptions::typed(arguments)?)
 }

@@ -1,19 +1,29 @@
 //! What subcommands share: who asks and from where, the files of repositories, names, the journal, and how
 //! answers are printed.
 
+#[cfg(feature = "tools")]
 pub(super) mod brought_accounts;
+#[cfg(feature = "tools")]
 pub(super) mod differences;
 pub(super) mod expired;
 pub(super) mod journal;
+#[cfg(feature = "tools")]
 pub(super) mod listed_file;
+#[cfg(feature = "tools")]
 pub(super) mod listing;
+#[cfg(feature = "tools")]
 pub(super) mod logs;
 pub(super) mod names;
+#[cfg(feature = "tools")]
 mod owner;
+#[cfg(feature = "tools")]
 pub(super) mod repositories;
 pub(super) mod situation;
+#[cfg(feature = "tools")]
 pub(super) mod unseen_ends;
+#[cfg(feature = "tools")]
 pub(super) mod waits_for;
+#[cfg(feature = "tools")]
 pub(super) mod ways_in;
 
 use std::io;

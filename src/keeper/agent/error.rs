@@ -54,7 +54,7 @@ impl AgentError {
                 "In a container, start it outside: from here root cannot be told from others."
             }
             Self::NotRoot(_) => "Tell your administrator: somebody else listens where the agent should.",
-            Self::Garbage(_) => "Both must be of one version: restart the agent after an upgrade.",
+            Self::Garbage(_) => "Their versions may differ by one: restart the agent after an upgrade.",
             Self::TooLong => "Put long lists of arguments into a file.",
             Self::Differs(_) => "Try again. If it stays so, tell your administrator: rungate policy check",
             Self::Faulty(..) => "Tell your administrator: rungate policy check",

@@ -1,6 +1,10 @@
-//! Messages on the wire: how many bytes follow, the version of this language, the message. A stream of bytes
-//! becomes messages here, and nothing else is ever made of it: what is too long, of another version or no
-//! message is an end of the conversation.
+//! Messages on the wire: how many bytes follow, the version of who wrote it, the message. A stream of bytes
+//! becomes messages here, and nothing else is ever made of it: what is too long, of a version too far away or
+//! no message is an end of the conversation.
+//!
+//! Versions that differ by one understand each other. The newer one may add fields at the end of structures,
+//! which the older one passes over, and questions, which the older one refuses; where it reads an older
+//! structure, the fields that it has added are absent (`wire`).
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -9,7 +13,7 @@ use super::{
     wire::Wire,
 };
 
-/// The one version.
+/// The version of this program.
 const VERSION: u8 = 1;
 
 /// The longest request that is ever sent. Most agents take shorter ones only.
@@ -26,7 +30,7 @@ const LENGTH: usize = 4;
 pub enum Garbage {
     /// A message is longer than it may be.
     TooLong,
-    /// The other end speaks another version.
+    /// The other end speaks a version that is more than one away, or says what only its newer version knows.
     OtherVersion(u8),
     /// It is no message.
     Senseless,
@@ -106,13 +110,18 @@ impl Inbox {
             return Err(Garbage::Senseless);
         }
         // Another version is told at once: the rest of its message may never come.
-        match self.0.get(LENGTH) {
-            Some(&VERSION) => {}
+        let version = match self.0.get(LENGTH) {
+            Some(&version) if version.abs_diff(VERSION) <= 1 => version,
             Some(&version) => return Err(Garbage::OtherVersion(version)),
             None => return Ok(None),
-        }
+        };
         let Some(mut left) = self.0.get(LENGTH.saturating_add(1)..end) else { return Ok(None) };
-        let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or(Garbage::Senseless)?;
+        // What a newer version alone can say is no nonsense.
+        let unknown = || match version {
+            newer if newer > VERSION => Garbage::OtherVersion(newer),
+            _ => Garbage::Senseless,
+        };
+        let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or_else(unknown)?;
         self.0.drain(..end);
         // A conversation that rests keeps no room.
         self.0.shrink_to_fit();
@@ -172,7 +181,7 @@ mod tests {
         for (bytes, garbage) in [
             (&[0, 0, 0, 0][..], Garbage::Senseless),
             (&[0, 0, 0, 0, 7], Garbage::Senseless),
-            (&[9, 0, 0, 0, 2], Garbage::OtherVersion(2)),
+            (&[9, 0, 0, 0, 3], Garbage::OtherVersion(3)),
             (&[2, 0, 0, 0, 1, 99], Garbage::Senseless),
             (&[3, 0, 0, 0, 1, 2, 0], Garbage::Senseless),
             (&[6, 0, 0, 0, 1, 6, 255, 255, 255, 255], Garbage::Senseless),

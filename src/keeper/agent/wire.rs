@@ -1,6 +1,7 @@
-//! Values as bytes. Numbers have their size, least byte first; texts, paths and lists say how long they are
-//! in four bytes. Whoever reads takes from what has come and from nothing else: no room is made for what is
-//! only announced.
+//! Values as bytes. Numbers have their size, least byte first; texts, paths, lists and structures say how
+//! long they are in four bytes. A reader takes from what has come and from nothing else: no room is made for
+//! what is only announced. A newer version adds fields at the end of a structure, as `Option`: an older
+//! reader passes over them, and to a newer one they are absent in an older structure.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -24,7 +25,7 @@ pub(super) trait Wire: Sized {
 }
 
 /// Takes so many bytes.
-fn split<'b>(left: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+pub(super) fn split<'b>(left: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
     let (first, rest) = left.split_at_checked(count)?;
     *left = rest;
     Some(first)
@@ -116,6 +117,9 @@ impl<T: Wire> Wire for Option<T> {
     }
 
     fn take(left: &mut &[u8]) -> Option<Self> {
+        if left.is_empty() {
+            return Some(None);
+        }
         if bool::take(left)? { T::take(left).map(Some) } else { Some(None) }
     }
 }
@@ -199,17 +203,29 @@ macro_rules! choices {
 }
 choices!(Hold, ExpireKill);
 
-/// Has a structure sent field by field.
+/// Writes how many bytes have come since the four that are kept for it.
+pub(super) fn close(bytes: &mut [u8], start: usize) {
+    if let Some((length, since)) = bytes.get_mut(start..).and_then(<[u8]>::split_first_chunk_mut::<4>) {
+        *length = u32::try_from(since.len()).unwrap_or(u32::MAX).to_le_bytes();
+    }
+}
+
+/// Has a structure sent field by field, after its length.
 macro_rules! fields {
     ($name:ident { $($field:ident),+ }) => {
         impl Wire for $name {
             fn put(&self, bytes: &mut Vec<u8>) {
                 let Self { $($field),+ } = self;
+                let start = bytes.len();
+                0_u32.put(bytes);
                 $($field.put(bytes);)+
+                crate::keeper::agent::wire::close(bytes, start);
             }
 
             fn take(left: &mut &[u8]) -> Option<Self> {
-                Some(Self { $($field: Wire::take(left)?),+ })
+                let count = usize::try_from(u32::take(left)?).ok()?;
+                let mut fields = crate::keeper::agent::wire::split(left, count)?;
+                Some(Self { $($field: Wire::take(&mut fields)?),+ })
             }
         }
     };

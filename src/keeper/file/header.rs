@@ -12,6 +12,7 @@ use crate::keeper::file::{
     layout::{HEADER_AT, LAST_SLOT, slot_at, slot_byte},
 };
 
+/// The layout of the whole file, records included. In the next one, fields that are here stay where they are.
 const VERSION: u64 = 1;
 
 /// Where the last field stands.
@@ -49,7 +50,7 @@ impl Header {
         let Some(own) = content.get(HEADER_INDEX..TELLING) else { return header };
         let (fields, _) = own.as_chunks::<8>();
         let field = |index: usize| fields.get(index).map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        if own.starts_with(&MAGIC) && field(1) == VERSION {
+        if own.starts_with(&MAGIC) && field(1).abs_diff(VERSION) <= 1 {
             header.is_there = true;
             header.cursor = field(2);
             header.last_start = moment(field(3));

@@ -12,7 +12,7 @@ use crate::{
     escape::Show,
     exit_status::ExitStatus,
     log::event::{Event, Kind},
-    output::clock::Clock,
+    output::clock::{Clock, system_time},
     policy::{Pattern, Subject, parse_duration},
     sys::accounts,
 };
@@ -127,7 +127,7 @@ impl About {
 fn moment(option: &str, text: &str) -> Result<u64, Error> {
     let clock = Clock::now();
     let ago = || SystemTime::now().checked_sub(parse_duration(text.trim_end_matches(" ago"))?);
-    let read = clock.read(text).or_else(|| clock.day(text)).map(SystemTime::from).or_else(ago);
+    let read = clock.read(text).or_else(|| clock.day(text)).map(system_time).or_else(ago);
     let since_1970 = read.and_then(|moment| moment.duration_since(UNIX_EPOCH).ok());
     since_1970.and_then(|time| u64::try_from(time.as_millis()).ok()).ok_or_else(|| {
         usage(format!(
