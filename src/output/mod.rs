@@ -10,5 +10,6 @@ pub(crate) mod figures;
 pub(crate) mod json;
 pub(crate) mod living_line;
 pub(crate) mod stream;
+pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod wrapped;
