@@ -58,7 +58,7 @@ fn names_come_from_the_policy() {
     let site = site();
     in_bash(&site, "rungate sta", "status");
     in_bash(&site, "rungate status ma", "matlab-seats");
-    in_bash(&site, "rungate list -", "--policy --json -h");
+    in_bash(&site, "rungate list -", "--policy --json --user -h");
     in_bash(&site, "rungate list matlab-seats s", "spectre-tokens");
     in_bash(&site, "rungate run --hold su", "supervisor");
     in_bash(&site, "rungate run ", "matlab matlab-batch spectre ...");
