@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::exit_status::ExitStatus;
+use crate::{escape::Show, exit_status::ExitStatus};
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug)]
@@ -34,14 +34,35 @@ impl Error {
         self
     }
 
+    /// The same, with whom to contact, as the policy says.
+    #[must_use]
+    pub(crate) fn contact(mut self, contact: Option<&str>) -> Self {
+        if let Some(contact) = contact {
+            let line = contact_line(contact);
+            self.advice =
+                Some(self.advice.map_or_else(|| line.clone(), |advice| format!("{advice}\n{line}")));
+        }
+        self
+    }
+
     #[must_use]
     pub(crate) fn not_started(mut self, command: &str) -> Self {
         self.text = format!("{command}: not started: {}", self.text);
         self
     }
+    /// What happened, without advice.
+    pub(crate) fn what(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn status(&self) -> ExitStatus {
         self.status
     }
+}
+
+/// The last line of a refusal.
+pub(crate) fn contact_line(contact: &str) -> String {
+    format!("Contact: {}", contact.shown())
 }
 
 impl fmt::Display for Error {

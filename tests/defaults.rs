@@ -255,6 +255,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "decision::tests::claims::the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the_defaults",
     ),
     ("hold", "holds::the_strongest_hold_counts"),
+    ("contact", "looking::the_last_line_of_a_refusal_says_whom_to_contact"),
     ("time_zone", "hours::without_a_zone_in_the_policy_the_systems_counts"),
     ("to", "log::without_a_target_the_systems_policy_logs_to_the_journal"),
 ];

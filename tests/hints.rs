@@ -466,7 +466,7 @@ const SCENES: [Scene; 10] = [
 ];
 
 /// What begins like a hint in the sources and no scene pastes: how it begins, and why not.
-const ELSEWHERE: [(&str, &str); 23] = [
+const ELSEWHERE: [(&str, &str); 24] = [
     ("rungate is ", "prose"),
     ("rungate finds ", "prose"),
     ("rungate itself ", "prose"),
@@ -476,6 +476,7 @@ const ELSEWHERE: [(&str, &str); 23] = [
     ("chown root", "the end of a sentence, which names the file"),
     ("chown ", "the end of a sentence, which names the file"),
     ("rungate init COMMAND", "a word has to be filled in"),
+    ("rungate explain -- COMMAND", "a word has to be filled in"),
     ("rungate history FILE", "a word has to be filled in"),
     ("rungate simulate POLICY LOG", "a word has to be filled in"),
     ("rungate shim install ", "a word has to be filled in"),

@@ -137,6 +137,7 @@ fn every_key_is_in_the_manual() {
         "status/site",
         "list",
         "explain/json",
+        "explain/mine/json",
         "doctor/json",
         "simulate/sweep",
         "simulate/to_json",

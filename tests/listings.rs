@@ -242,7 +242,7 @@ fn a_directory_is_shown_by_its_path() {
     let refused = site.test().args(["run", "--", "make"]).outcome().stderr;
     let explained = site.test().args(["explain", "--", "make"]).outcome().stdout;
     let shown = |used| {
-        let listed = site.test().args(["list"]).directory("/").outcome().stdout;
+        let listed = site.test().args(["list", "tree", "first", "last"]).directory("/").outcome().stdout;
         let status = site.test().args(["status"]).directory("/").outcome().stdout;
         for title in &titles {
             assert!(listed.contains(&format!("{title}: {used} of 1 used")), "{listed}");
@@ -298,7 +298,7 @@ fn every_directory_is_shown_by_its_path() {
         let path = site.path(&directory).canonicalize().expect("where the command started");
         titles.push(format!("tree [{}, {own}]: 0 of 1 used", path.display()));
     }
-    let listed = site.test().args(["list"]).directory("/").outcome().stdout;
+    let listed = site.test().args(["list", "tree"]).directory("/").outcome().stdout;
     for title in &titles {
         assert!(listed.contains(title.as_str()), "{title} in {listed}");
     }
@@ -360,7 +360,9 @@ fn a_policy_that_limits_nothing_says_so() {
         acquire  = ["seats"]
         "#,
     );
-    site.test().args(["list"]).stdout("Nobody has used any of them yet.\n").status(0);
+    let idle = "Nobody holds a slot or waits for one. All repositories: rungate status\n";
+    site.test().args(["list"]).stdout(idle).status(0);
+    site.test().args(["list", "seats"]).stdout("Nobody has used any of them yet.\n").status(0);
     let others =
         "...\n\nNo rule for it; 1 for other commands (-v)\n\nnow   starts, [..]\nNothing was taken.\n";
     explain.stdout(others).status(0);
@@ -621,4 +623,99 @@ fn only_a_waiter_itself_says_how_many_slots_it_wants() {
     eventually("it says how many", || is_locked(5).then_some(()));
     assert!(is_locked(3));
     assert_ne!(listing(&site.test())[0]["waiting"][0]["wants"], 3, "another process says so");
+}
+
+/// "Without names it shows only lock files and tables of the agent that are held or waited for, also with
+/// `--json`. `rungate status` shows all repositories."
+#[test]
+fn list_without_names_leaves_out_what_is_idle() {
+    let site = site();
+    let names = |test: &Test| -> Vec<String> {
+        let listed = json(test);
+        let listed = listed.as_array().expect("a list").iter();
+        listed.map(|one| one["repository"].as_str().expect("a name").to_owned()).collect()
+    };
+    let list = site.test().args(["list", "--json"]);
+    assert_eq!(names(&list), [""; 0]);
+    assert_eq!(names(&list.clone().args(["matlab"])), ["matlab"]);
+    let idle = "Nobody holds a slot or waits for one. All repositories: rungate status\n";
+    site.test().args(["list"]).stdout(idle).status(0);
+    site.script("other", "#!/bin/sh\nexec cat\n");
+    let running = site.test().args(["run", "--", "other"]).spawn();
+    assert_eq!(names(&list), ["matlab"]);
+    site.test().args(["list"]).stdout("matlab: 1 of 5 used\nSLOT[..]\n[..]other[..]\n").status(0);
+    assert_eq!(names(&site.test().args(["status", "--json"])), ["matlab"]);
+    drop(running);
+    assert_eq!(names(&list), [""; 0]);
+}
+
+/// "Show only the slots and the places in queues of this user, by name or number. A place is still counted
+/// among all who wait."
+#[test]
+fn list_shows_what_one_user_holds_and_waits_for() {
+    needs_root!();
+    let site = Site::with_policy("[repository.seats]\nlimit = 2\n[[rule]]\nacquire = [\"seats\"]\n");
+    site.program("matlab");
+    let matlab = |user: &str| site.test().user(user).args(["run", "-w", "forever", "--", "matlab"]);
+    let (_ann, bob) = (matlab("games").spawn(), matlab("nobody").spawn());
+    let first = matlab("nobody").background();
+    site.stands_in_line("seats.lock", &first);
+    let second = matlab("games").background();
+    site.stands_in_line("seats.lock", &second);
+    let of = |user: &str| {
+        let listed = json(&site.test().user("nobody").args(["list", "--json", "--user", user]));
+        let pids = |key: &str| -> Vec<i64> {
+            let all = listed[0][key].as_array().expect("a list").iter();
+            all.map(|one| one["pid"].as_i64().expect("a number")).collect()
+        };
+        let place = listed[0]["waiting"][0]["place"].clone();
+        (listed[0]["used"].clone(), pids("holders"), pids("waiting"), place)
+    };
+    let uid = Account::own().uid;
+    assert_eq!(of("nobody"), (2.into(), vec![bob.pid().into()], vec![first.pid().into()], 1.into()));
+    assert_eq!(of("games").3, 2);
+    let by_number = site.user("nobody").uid.to_string();
+    assert_eq!(of(&by_number), of("nobody"));
+    let text = site.test().args(["list", "--user", "games"]).outcome().stdout;
+    assert!(text.starts_with("seats: 2 of 2 used, 2 waiting\n"), "{text}");
+    assert!(!text.contains("nobody  "), "{text}");
+    let line: Vec<&str> = text.lines().last().expect("a line").split_whitespace().take(3).collect();
+    assert_eq!(line, ["2", second.pid().to_string().as_str(), "games"]);
+    let none = "daemon holds no slot and waits for none. All repositories: rungate status\n";
+    site.test().args(["list", "--user", "daemon"]).stdout(none).status(0);
+    site.test()
+        .args(["list", "--user", "no-such-user"])
+        .stderr("rungate: there is no user \"no-such-user\"\n")
+        .status(64);
+    assert_eq!(uid, 0);
+}
+
+/// "Each holder and each waiting launch has one line: on a narrow terminal the rule is cut, then other text."
+#[test]
+fn on_a_terminal_each_slot_has_one_line() {
+    needs_tmux!();
+    let rule = "seats for everybody in the departments of physics, chemistry and biology";
+    let site = Site::with_policy(&format!(
+        "[repository.seats]\nlimit = 1\n[repository.missing]\nlimit = 1\npath = \"/nosuch/{}/x.lock\"\n\
+         [[rule]]\nname = \"{rule}\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n",
+        "long".repeat(20)
+    ));
+    site.program("matlab");
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    let rungate = site.rungate().display().to_string();
+    for columns in [80, 120, 200] {
+        let terminal = Terminal::open_for(site.test(), (columns, 20));
+        terminal.command(&format!("clear; {rungate} list; {rungate} status; echo the end"));
+        let screen = terminal.shows("\nthe end\n");
+        let of_slot = |line: &&str| line.trim_start().starts_with(&format!("1 {}", running.pid()));
+        let lines: Vec<&str> = screen.lines().collect();
+        let at = lines.iter().position(of_slot).expect("the slot");
+        assert!(lines[at].contains("matlab"), "{screen}");
+        assert!(lines[at].ends_with(if columns == 80 { "~" } else { rule }), "{screen}");
+        assert!(lines[at + 1].starts_with("REPOSITORY"), "{screen}");
+        assert!(lines[at + 2].starts_with("seats  ") && lines[at + 3].starts_with("missing"), "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= columns), "{screen}");
+    }
+    let piped = site.test().args(["list"]).outcome().stdout;
+    assert!(piped.contains(rule), "{piped}");
 }

@@ -353,3 +353,50 @@ fn the_pages_are_well_formed() {
     let output = Command::new("mandoc").args(["-T", "lint"]).args(&pages).output().expect("mandoc runs");
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
 }
+
+/// The table at the head of "How many": each of its policies does what its line says, and the next launch
+/// does not start.
+#[test]
+fn the_table_of_limits_is_played() {
+    let page = fs::read_to_string(package().join("man/rungate-policy.5")).expect("a page");
+    let blocks: Vec<&str> = page
+        .split("\n.Bd -unfilled\n")
+        .skip(1)
+        .map(|block| block.split("\n.Ed").next().expect("an end"))
+        .collect();
+    let names = ["for-each-user", "for-each-project", "more-for-power", "kept-for-cad"];
+    assert_eq!(blocks.len(), names.len() + 1);
+    let test = |more: &str, used: &str, expect: &str| {
+        format!(
+            "[[test]]\nname = '{used} {expect}'\ncommand = \"matlab\"\n{more}\nuse = {{ {used} }}\nexpect = \"{expect}\"\n"
+        )
+    };
+    let rule = |name: &str, more: &str| {
+        format!("[[rule]]\ncommands = [\"matlab\"]\n{more}\nacquire = [\"{name}\"]\n")
+    };
+    let both = |more: &str, used: &dyn Fn(u32) -> String, most: u32| {
+        test(more, &used(most - 1), "start") + &test(more, &used(most), "refuse")
+    };
+    let (ann, cad, power) = ("user = \"ann\"", "groups = [\"cad\"]", "user = \"ann\"\ngroups = [\"power\"]");
+    let each = |name: &'static str| move |slots| format!("\"{name} [ann]\" = {slots}");
+    let by = |group: &'static str| {
+        move |slots| format!("kept-for-cad = [{{ user = \"bob\", groups = [\"{group}\"], slots = {slots} }}]")
+    };
+    let kept = both("user = \"eve\"", &by("sim"), 40) + &both(cad, &by("cad"), 50);
+    let project = "arguments = [\"-project=x\"]";
+    let of_project = |slots| format!("\"for-each-project [x]\" = {slots}");
+    for (block, policy) in blocks.iter().zip([
+        rule(names[0], "") + &both(ann, &each("for-each-user"), 4),
+        rule(names[1], "arguments = [\"-project={project}\"]") + &both(project, &of_project, 2),
+        rule(names[2], "")
+            + &both(ann, &each("more-for-power"), 4)
+            + &both(power, &each("more-for-power"), 8),
+        rule(names[3], "") + &kept,
+        blocks[3].to_owned() + "\n" + &both("groups = [\"students\"]", &by("students"), 30),
+    ]) {
+        let site = Site::new();
+        site.write("policy.toml", &format!("{block}\n{policy}"));
+        let played = site.test().args(["policy", "check", "$DIR/policy.toml"]).outcome();
+        assert!(played.stdout.ends_with(" tests passed\n"), "{played:?}");
+    }
+}

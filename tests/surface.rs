@@ -12,10 +12,10 @@ use crate::support::tell;
 
 /// How many subcommands there are on the first level, options, each as often as a subcommand has it, options
 /// that mean different things, and JSON documents.
-const COUNTS: [usize; 4] = [16, 82, OPTIONS.len(), 11];
+const COUNTS: [usize; 4] = [16, 83, OPTIONS.len(), 11];
 
 /// An option that means the same wherever it is, or one of a subcommand; and who needs it when.
-const OPTIONS: [(&str, &str); 54] = [
+const OPTIONS: [(&str, &str); 55] = [
     ("--policy", "a user without a system policy, or an author who tries a file before root installs it"),
     ("--json", "a script, which must not read tables for people"),
     ("--since", "an administrator who asks about last week, in a log of years"),
@@ -46,6 +46,7 @@ const OPTIONS: [(&str, &str); 54] = [
     ("explain --verbose", "an author who wonders why a rule for a similar command does not match"),
     ("status --watch", "somebody who waits for a seat, or looks after many"),
     ("status --site", "an administrator whose hosts share limits, when one host does not get slots"),
+    ("list --user", "support, or a user, who looks for one person's slots and places among many"),
     ("history --user", "support, about one user's complaint"),
     ("history --command", "support, about one program"),
     (

@@ -40,6 +40,7 @@ mod layers;
 mod limits;
 mod listings;
 mod log;
+mod looking;
 mod manual;
 mod member_limits;
 mod metrics;

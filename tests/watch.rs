@@ -281,7 +281,7 @@ fn it_can_be_stopped_and_continued() {
 #[test]
 #[ignore = "the next test starts it, on a terminal"]
 fn a_panic_on_the_whole_screen() {
-    let Ok(screen) = Screen::enter() else { return };
+    let Ok(screen) = Screen::enter(true) else { return };
     // As where a panic ends the program at once: nothing is dropped.
     std::mem::forget(screen);
     panic!("it has drawn nothing yet");
@@ -321,6 +321,11 @@ fn no_color_means_none() {
     let terminal = watch(&site, (80, 24));
     let painted = terminal.painted_screen();
     assert!(is_coloured(&painted), "{painted:?}");
+    drop(terminal);
+    let terminal = Terminal::open_for(site.test().env("CLICOLOR", "0"), (80, 24));
+    terminal.enter(&format!("{} status --watch", site.rungate().display()));
+    terminal.shows("q quit");
+    assert!(!is_coloured(&terminal.painted_screen()), "{:?}", terminal.painted_screen());
     drop(terminal);
     let terminal = Terminal::open_for(site.test().env("NO_COLOR", "1"), (80, 24));
     terminal.enter(&format!("{} status --watch", site.rungate().display()));

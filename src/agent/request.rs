@@ -240,7 +240,7 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
     Claim {
         repository: repository.as_str().into(),
         member: Vec::new(),
-        origins: vec![Origin { rule, place: place.as_ref(), message: None }],
+        origins: vec![Origin { rule, place: place.as_ref(), message: None, contact: None }],
         location: Location::Memory(table.clone()),
         amount: amount.clone(),
         pace: *pace,

@@ -26,13 +26,13 @@ const GROUPS: [Group; 6] = [
 /// Two examples for each subcommand.
 const EXAMPLES: [(&str, [&str; 2]); 25] = [
     ("run", ["rungate run --wait 30m -- matlab -batch sim", "rungate run --limit 2 -- make all"]),
-    ("explain", ["rungate explain -- matlab", "rungate explain --user ann --at 14:02 -- matlab"]),
+    ("explain", ["rungate explain", "rungate explain --user ann --at 14:02 -- matlab"]),
     (
         "exectimes",
         ["rungate exectimes /run/lock/matlab 4 matlab -batch sim", "rungate exectimes /run/lock/matlab list"],
     ),
     ("status", ["rungate status --watch", "rungate status --json matlab"]),
-    ("list", ["rungate list", "rungate list --json matlab"]),
+    ("list", ["rungate list --user ann", "rungate list --json matlab"]),
     (
         "history",
         ["rungate history --since yesterday --user ann", "rungate history --follow --repository matlab"],

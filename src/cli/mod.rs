@@ -48,12 +48,12 @@ pub struct CommandLine {
 pub enum Action {
     /// Acquire the slots the policy requires, then execute the command
     Run(RunArguments),
-    /// Explain how the policy applies to a command; take no slot
+    /// Explain how the policy applies to a command or to you
     Explain(ExplainArguments),
     /// Show use and limit of every repository
     Status(StatusArguments),
-    /// Show who holds the slots
-    List(ListingArguments),
+    /// Show who holds the slots, and who waits for them
+    List(ListArguments),
     /// Check, compare, edit and install policies
     #[command(subcommand)]
     Policy(PolicyAction),
@@ -126,7 +126,7 @@ pub struct RunArguments {
     #[arg(short = 'E', long, value_name = "N")]
     pub conflict_exit_code: Option<u8>,
 
-    /// Start the command only while fewer than N of it run, without a policy or beside it
+    /// Limit a command that no policy limits: start it only while fewer than N of it run; rules still apply
     #[arg(
         long,
         value_name = "N",
@@ -174,23 +174,23 @@ pub struct ExplainArguments {
     pub user: Option<String>,
 
     /// Ask for another time: 14:02, "2026-11-20 14:02", or with a zone as in RFC 3339
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", requires = "command")]
     pub at: Option<String>,
 
     /// Ask for another host
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "command")]
     pub host: Option<OsString>,
 
     /// Ask for another working directory
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", requires = "command")]
     pub directory: Option<PathBuf>,
 
     /// Ask for another environment: a variable that is set, or without = one that is not (may be repeated)
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
     pub environment: Vec<OsString>,
 
     /// Let rules see this as the command's name
-    #[arg(long = "as", value_name = "NAME")]
+    #[arg(long = "as", value_name = "NAME", requires = "command")]
     pub typed_as: Option<OsString>,
 
     #[command(flatten)]
@@ -202,11 +202,11 @@ pub struct ExplainArguments {
     pub json: bool,
 
     /// Also show rules whose commands do not match
-    #[arg(short, long)]
+    #[arg(short, long, requires = "command")]
     pub verbose: bool,
 
-    /// The command and its arguments
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    /// The command and its arguments; default: show your limits, your slots and your places in queues
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -226,10 +226,23 @@ pub struct StatusArguments {
     pub site: bool,
 }
 
+/// `rungate list`.
+#[derive(Args, Debug)]
+pub struct ListArguments {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub listing: ListingArguments,
+
+    /// Show only the slots and the places in queues of this user, by name or number
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+}
+
 /// `rungate status` and `rungate list`.
 #[derive(Args, Debug)]
 pub struct ListingArguments {
-    /// Repositories by name, or lock files by path (with a slash); default: all in the policy
+    /// Repositories by name, or lock files by path (with a slash); default: all in the policy, and for list
+    /// those in use
     #[arg(value_name = "REPOSITORY")]
     pub repositories: Vec<OsString>,
 

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     policy::{
-        Acquisition, Captured, Charge, ClaimTerms, Facts, FileOf, GroupEntry, Policy, Repository, Rule,
+        Acquisition, Captured, Charge, ClaimTerms, Facts, FileOf, GroupEntry, Placeholder, Policy,
+        Repository, Rule,
     },
     terms::{
         admit::Admit,
@@ -104,6 +105,35 @@ impl<'p, 'm> Demands<'p, 'm> {
         }
         self.rules.push(rule);
         Ok(())
+    }
+
+    /// The claims of a rule on tables that do not depend on what is started, and the repositories of which
+    /// that decides.
+    pub(super) fn for_person(
+        &mut self,
+        rule: &'p Rule,
+        exempt: impl Fn(usize) -> bool,
+    ) -> Result<(Vec<Claim<'p>>, Vec<&'p Repository>), LookupError> {
+        let mut gids = Vec::new();
+        if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
+            gids = GroupEntry::gids_of_any(groups, self.facts)?;
+        }
+        let (mut claims, mut open) = (Vec::new(), Vec::new());
+        let terms = rule.acquire.iter().flat_map(Acquisition::terms);
+        for terms in terms.filter(|terms| !exempt(terms.repository)) {
+            let repository = &self.policy.repositories()[terms.repository];
+            let is_personal = |placeholder: &Placeholder| {
+                use Placeholder::{Gid, Group, Host, Uid, User};
+                matches!(placeholder, User | Uid | Group | Gid | Host)
+            };
+            if repository.placeholders().all(is_personal) {
+                let drafts = self.claims(rule, terms, &gids, rule.is_always_admitted())?;
+                claims.extend(drafts.into_iter().map(|draft| draft.claim));
+            } else {
+                open.push(repository);
+            }
+        }
+        Ok((claims, open))
     }
 
     /// The repositories of a layer's rules that are claimed.

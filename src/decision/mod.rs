@@ -9,6 +9,7 @@ mod evaluation;
 mod listed;
 mod locations;
 mod matching;
+mod personal;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -18,6 +19,7 @@ mod zones;
 
 pub use evaluation::{decide, decide_within};
 pub use listed::{Listed, limit_of_most, listed};
+pub use personal::{Personal, personal};
 pub use trace::{Outcome, TraceEntry};
 pub use verdict::{Decision, Start, Unclear, Unenforced, Verdict};
 

@@ -3,6 +3,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::output::style;
+
 /// The marks after which a word may go on in the next line.
 const BREAKABLE: [char; 8] = ['-', '.', '_', '/', ':', ',', '=', '@'];
 
@@ -16,6 +18,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
+    let (text, in_style) = style::split(text);
     let mut left = columns.saturating_sub(1);
     let fits = |character: &char| {
         let rest = left.checked_sub(character.width().unwrap_or(0));
@@ -24,7 +27,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     };
     let mut cut: String = text.chars().take_while(fits).collect();
     cut.extend((columns > 0).then_some('~'));
-    cut
+    in_style(&cut)
 }
 
 /// A word in pieces that fit: broken after the last mark that still has room, and anywhere where there is

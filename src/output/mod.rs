@@ -10,6 +10,7 @@ pub(crate) mod figures;
 pub(crate) mod json;
 pub(crate) mod living_line;
 pub(crate) mod stream;
+pub(crate) mod style;
 #[cfg(feature = "tools")]
 pub(crate) mod table;
 pub(crate) mod wrapped;

@@ -4,12 +4,15 @@
 
 use std::io::{self, Write};
 
-use crate::{escape::is_unsafe, output::wrapped::fitted};
+use crate::{
+    escape::is_unsafe,
+    output::{style, wrapped::fitted},
+};
 
 /// Writes what was asked for to standard output, and sees to it that it got there.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
-    pass_on(text.as_bytes())
+    pass_on(style::rendered(text).as_bytes())
 }
 
 /// The same for what a program reads, and no person: any bytes.
@@ -35,10 +38,11 @@ fn write(bytes: &[u8]) -> io::Result<bool> {
 /// broken between words. There is nobody to tell when that fails.
 pub(crate) fn complain(message: &str) {
     debug_assert!(is_safe(message), "not escaped where it was made: {message:?}");
-    let _ = io::stderr().lock().write_all(format!("{}\n", fitted(message)).as_bytes());
+    let message = format!("{}\n", fitted(message));
+    let _ = io::stderr().lock().write_all(style::rendered(&message).as_bytes());
 }
 
 /// Text is escaped where it is made. Here builds for tests see to it that it was.
 pub(super) fn is_safe(text: &str) -> bool {
-    text.chars().all(|character| character == '\n' || !is_unsafe(character))
+    style::without(text).chars().all(|character| character == '\n' || !is_unsafe(character))
 }

@@ -1,17 +1,24 @@
 //! Tables of plain columns: no lines, a blank between columns, numbers to the right. On a terminal that is
 //! too narrow, what is long goes on below within its column, and only a word that has no room is broken,
 //! after one of its hyphens, dots or slashes where it has one; what somebody else reads has a line for each
-//! row.
+//! row. A table whose rows are things to count, such as slots, has a line for each row also there: what is
+//! long is cut.
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
 
 use crate::{
-    output::columns::{broken, width},
+    output::{
+        columns::{broken, cut, width},
+        style::{self, Style},
+    },
     sys::terminal,
 };
 
 /// A column is not narrower than this, or than its longest word.
 const NARROWEST: usize = 12;
+
+/// No column of text is cut to less than this.
+const SHORTEST: usize = 6;
 
 /// Rows under titles.
 pub(crate) struct Table {
@@ -20,6 +27,8 @@ pub(crate) struct Table {
     right: Vec<bool>,
     /// How long the longest word of each column is.
     longest: Vec<usize>,
+    /// Whether each row is one line.
+    is_cut: bool,
 }
 
 impl Table {
@@ -27,9 +36,16 @@ impl Table {
     pub(crate) fn new(titles: &[&str]) -> Self {
         let right: Vec<bool> = titles.iter().map(|title| title.starts_with('>')).collect();
         let longest = vec![0; right.len()];
-        let mut table = Self { rows: Vec::new(), right, longest };
-        table.row(titles.iter().map(|title| title.trim_start_matches('>').to_owned()));
+        let mut table = Self { rows: Vec::new(), right, longest, is_cut: false };
+        table.row(titles.iter().map(|title| Style::Dim.paint(title.trim_start_matches('>'))));
         table
+    }
+
+    /// The same with one line for each row: where there is no room, the last column is cut first, then the
+    /// widest of those that hold text.
+    #[must_use]
+    pub(crate) fn in_one_line(self) -> Self {
+        Self { is_cut: true, ..self }
     }
 
     /// Adds a row; it has a cell for each title.
@@ -47,6 +63,48 @@ impl Table {
     }
 
     fn render_within(&self, columns: Option<u16>) -> String {
+        match columns {
+            Some(columns) if self.is_cut => self.render_cut(usize::from(columns)),
+            columns => self.render_wrapped(columns),
+        }
+    }
+
+    fn render_cut(&self, columns: usize) -> String {
+        let widths = self.cut_widths(columns);
+        let line = |row: &Vec<String>| {
+            let (mut line, mut room) = (String::new(), columns);
+            for (index, (cell, column)) in row.iter().zip(&widths).enumerate() {
+                let cell = cut(cell, (*column).min(room));
+                let gap = " ".repeat(column.saturating_sub(width(&cell)));
+                line += &if self.right[index] { gap + &cell } else { cell + &gap };
+                line.push(' ');
+                room = room.saturating_sub(column + 1);
+            }
+            format!("{}\n", line.trim_end())
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    /// How wide each column is where every row has one line.
+    fn cut_widths(&self, columns: usize) -> Vec<usize> {
+        let widest = |index: usize| self.rows.iter().map(|row| width(&row[index])).max().unwrap_or(0);
+        let mut widths: Vec<usize> = (0..self.right.len()).map(widest).collect();
+        let least: Vec<usize> = self.rows[0].iter().map(|title| width(title).max(SHORTEST)).collect();
+        let Some(last) = widths.len().checked_sub(1) else { return widths };
+        let mut missing = (widths.iter().sum::<usize>() + last).saturating_sub(columns);
+        let gained = missing.min(widths[last].saturating_sub(least[last]));
+        widths[last] -= gained;
+        missing -= gained;
+        while missing > 0 {
+            let others = (0..last).filter(|index| !self.right[*index] && widths[*index] > least[*index]);
+            let Some(widest) = others.max_by_key(|index| widths[*index]) else { break };
+            widths[widest] -= 1;
+            missing -= 1;
+        }
+        widths
+    }
+
+    fn render_wrapped(&self, columns: Option<u16>) -> String {
         let mut grid = Grid::new();
         grid.load_style(presets::NOTHING);
         let widths = columns.map(|columns| self.least_widths(usize::from(columns)));
@@ -96,7 +154,10 @@ impl Table {
 
 /// A cell whose words all have room in so many columns.
 fn fitting(cell: &str, columns: usize) -> String {
-    let words = cell.split(' ').map(|word| broken(word, columns).join("\n"));
+    let words = cell.split(' ').map(|word| {
+        let (plain, in_style) = style::split(word);
+        broken(&plain, columns).into_iter().map(in_style).collect::<Vec<String>>().join("\n")
+    });
     words.collect::<Vec<String>>().join(" ")
 }
 
@@ -142,6 +203,32 @@ SHIM                      STARTS                 RULES     NOTE
         let narrow = names.render_within(Some(30));
         assert!(narrow.lines().all(|line| width(line) <= 30), "{narrow}");
         assert!(narrow.contains(" used\n") && narrow.contains(" before\n"), "{narrow}");
+    }
+
+    #[test]
+    fn a_row_stays_one_line_and_the_last_column_is_cut_first() {
+        let mut slots = Table::new(&[">SLOT", "USER", "COMMAND", "RULE"]).in_one_line();
+        slots.row(["1", "ann", "matlab", "seats for everybody"].map(str::to_owned));
+        slots.row(["12", "a-long-name", "simulation", "seats"].map(str::to_owned));
+        let expected = "
+SLOT USER        COMMAND    RULE
+   1 ann         matlab     seats for~
+  12 a-long-name simulation seats
+";
+        assert_eq!(format!("\n{}", slots.render_within(Some(38))), expected);
+        let expected = "
+SLOT USER   COMMAND RULE
+   1 ann    matlab  seats~
+  12 a-lon~ simula~ seats
+";
+        assert_eq!(format!("\n{}", slots.render_within(Some(26))), expected);
+        let expected = "
+SLOT USER   COMMA~
+   1 ann    matlab
+  12 a-lon~ simul~
+";
+        assert_eq!(format!("\n{}", slots.render_within(Some(18))), expected);
+        assert!(slots.render_within(None).contains("seats for everybody\n"));
     }
 
     #[test]

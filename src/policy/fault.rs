@@ -30,6 +30,7 @@ coded! {
         BadEndpoint { text: String } = "bad-endpoint",
         TooManyForSite { most: u32 } = "too-many-for-site",
         BadMode { text: String } = "bad-mode",
+        BadContact { text: String } = "bad-contact",
         BadShare { key: String, text: String } = "bad-share",
         BadLimit { text: String } = "bad-limit",
         EmptyList { key: String, instead: &'static str } = "empty-list",

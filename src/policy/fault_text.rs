@@ -75,6 +75,11 @@ impl fmt::Display for Fault {
                     quoted(key)
                 )
             }
+            Fault::BadContact { text } => write!(
+                f,
+                "{} is not a contact; write one line of at most 200 characters, such as \"help@example.org\"",
+                quoted(text)
+            ),
             Fault::BadMode { text } => write!(f, "{} is not a file mode; write \"0666\"", quoted(text)),
             Fault::BadShare { key, text } => write!(
                 f,

@@ -40,6 +40,7 @@ pub struct Layer {
     pub(crate) hold: Option<Hold>,
     pub(crate) create_mode: Option<u32>,
     pub(crate) keeper: Keeper,
+    pub(crate) contact: Option<Arc<str>>,
     /// The zone of `when`; only there where a rule of the layer asks for the time.
     pub(crate) zone: Option<TimeZone>,
     pub(super) zone_name: Option<String>,

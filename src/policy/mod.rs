@@ -8,6 +8,7 @@ mod aliases;
 mod candidates;
 mod capture;
 mod coded;
+mod contact;
 mod definitions;
 mod delegation;
 mod difference;
@@ -144,6 +145,11 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whom to contact about what no rule says.
+    pub fn contact(&self) -> Option<&str> {
+        self.layers.iter().find_map(|layer| layer.contact.as_deref())
+    }
+
     /// Reads and validates every file. Where there is none the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, None, None)

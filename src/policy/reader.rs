@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     choice::Choice,
+    contact::is_contact,
     fault::Fault,
     findings::Findings,
     key::{Keys, table_of, tables_of},
@@ -70,6 +71,14 @@ impl<'a> Section<'a> {
 
     pub(super) fn text(&self, key: &'static str) -> Option<Written<&'a str>> {
         self.get(key)?.text()
+    }
+
+    pub(super) fn contact(&self, key: &'static str) -> Option<Written<&'a str>> {
+        let written = self.text(key)?;
+        if !is_contact(written.value) {
+            self.findings.fault(written.at, Fault::BadContact { text: written.value.to_owned() });
+        }
+        Some(written)
     }
 
     pub(super) fn flag(&self, key: &'static str) -> Option<Written<bool>> {

@@ -1,6 +1,8 @@
 //! A rule as it was validated: what it selects, what it does, and what it wants of repositories. It holds
 //! nothing that depends on the request; whether it counts is for the evaluator to say.
 
+use std::sync::Arc;
+
 use super::{
     acquisition::Acquisition,
     choice::Choice,
@@ -63,6 +65,10 @@ pub struct Rule {
     pub(crate) enabled: bool,
     pub(super) action: Action,
     pub(super) message: Option<String>,
+    /// Whom to contact, where it says.
+    pub(super) contact: Option<String>,
+    /// The same of its layer.
+    pub(super) default_contact: Option<Arc<str>>,
     pub(crate) acquire: Vec<Acquisition>,
     pub(super) admit: Admission,
     /// The repositories that an exempt rule exempts from, by index; `None` is from everything.
@@ -97,7 +103,12 @@ impl Rule {
 
     /// The rule as the reason for a claim.
     pub fn origin(&self) -> Origin<'_> {
-        Origin { rule: &self.shown_name, place: Some(&self.place), message: self.message.as_deref() }
+        Origin {
+            rule: &self.shown_name,
+            place: Some(&self.place),
+            message: self.message.as_deref(),
+            contact: self.contact(),
+        }
     }
 
     /// Whether it counts at all.
@@ -113,6 +124,11 @@ impl Rule {
     /// What its author wants to say to whoever it refuses.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
+    }
+
+    /// Whom to contact about its refusals: what it says itself, else what the defaults say.
+    pub fn contact(&self) -> Option<&str> {
+        self.contact.as_deref().or(self.default_contact.as_deref())
     }
 
     /// How long its launches may wait, where it says.

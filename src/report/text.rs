@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     escape::visible,
-    output::{columns::width, table::Table},
+    output::{columns::width, style::Style, table::Table},
 };
 
 /// From nothing to all.
@@ -28,7 +28,8 @@ pub fn answer(subtitle: &str, table: &Figure, programs: &[Program<'_>], doubts: 
     }
     for program in programs.iter().take(SENTENCES) {
         let (sentence, command) = program.answer();
-        let _ = writeln!(text, "{}: {}", visible(program.name), visible(&sentence));
+        let name = Style::Name.paint(&visible(program.name));
+        let _ = writeln!(text, "{name}: {}", visible(&sentence));
         if let Some(command) = command {
             let _ = writeln!(text, "  {}", visible(&command));
         }
@@ -53,7 +54,7 @@ pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: u16) -> Strin
     let names = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let (most, least) = WIDTHS;
     let room = usize::from(columns).saturating_sub(names + 16).clamp(least, most);
-    let mut text = String::from("USE\n");
+    let mut text = Style::Dim.paint("USE") + "\n";
     for (name, of) in &rows {
         let highest = of.points.iter().map(|point| point.most).chain(of.seats).max().unwrap_or(1).max(1);
         let gap = names - width(name);
@@ -84,7 +85,7 @@ fn line(of: &Use, highest: u64, room: usize) -> String {
 
 /// A figure as text: its table; of a week what it says and, where somebody looks, a plot of characters.
 pub fn figure(of: &Figure, is_plotted: bool) -> String {
-    let title = visible(&of.title);
+    let title = Style::Name.paint(&visible(&of.title));
     let body = match &of.drawing {
         Some(Drawing::Week(counts)) if is_plotted => week(counts),
         Some(Drawing::Week(_)) => String::new(),

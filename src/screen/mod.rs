@@ -44,8 +44,8 @@ impl Screen {
         io::stdin().is_terminal() && stdout().is_terminal() && is_able
     }
 
-    /// Takes the terminal.
-    pub fn enter() -> io::Result<Self> {
+    /// Takes the terminal, with or without colours.
+    pub fn enter(colours: bool) -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let usual = panic::take_hook();
@@ -54,7 +54,6 @@ impl Screen {
                 usual(panicked);
             }));
         });
-        let colours = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         take().and_then(|()| blank()).map(|terminal| Self { terminal, colours }).inspect_err(|_| leave())
     }
 

@@ -42,6 +42,16 @@ fn write_to(path: &str, user: u32, line: &str) -> io::Result<()> {
     terminal.write_all(format!("\r\n{line}\r\n").as_bytes())
 }
 
+/// Whether standard output is a terminal.
+pub(crate) fn is_output() -> bool {
+    isatty(io::stdout())
+}
+
+/// Whether standard error is a terminal.
+pub(crate) fn is_error() -> bool {
+    isatty(io::stderr())
+}
+
 /// How many columns the one behind standard error has; 80 where it does not say.
 pub(crate) fn width() -> usize {
     match tcgetwinsize(io::stderr()) {

@@ -12,12 +12,14 @@ pub struct Origin<'p> {
     pub place: Option<&'p Place>,
     /// What its author wants to say to whoever it refuses.
     pub message: Option<&'p str>,
+    /// Whom to contact about its refusals.
+    pub contact: Option<&'p str>,
 }
 
 impl<'p> Origin<'p> {
     /// Something that is no rule of a policy.
     pub fn outside_the_policy(name: &'p str) -> Self {
-        Self { rule: name, place: None, message: None }
+        Self { rule: name, place: None, message: None, contact: None }
     }
 }
 

@@ -734,6 +734,30 @@ create_mode = "0888"
 "#,
     },
     Case {
+        about: "a contact of two lines, and one of none",
+        files: &[(
+            "/etc/rungate/policy.toml",
+            r#"
+[defaults]
+contact = "ann\nbob"
+[[rule]]
+contact = " "
+action = "deny"
+"#,
+        )],
+        shown: r#"
+/etc/rungate/policy.toml:2:11: "ann\nbob" is not a contact; write one line of at most 200 characters, such as "help@example.org" [bad-contact]
+  |
+2 | contact = "ann\nbob"
+  |           ^^^^^^^^^^
+
+/etc/rungate/policy.toml:4:11: " " is not a contact; write one line of at most 200 characters, such as "help@example.org" [bad-contact]
+  |
+4 | contact = " "
+  |           ^^^
+"#,
+    },
+    Case {
         about: "a limit that is none",
         files: &[(
             "/etc/rungate/policy.toml",

@@ -22,6 +22,7 @@ hold = "process"
 unmatched = "refuse"
 enforce = true
 create_mode = "0666"
+contact = "lab-help@example.org"
 time_zone = "UTC"
 [alias]
 matlab = ["matlab", "mex"]

@@ -261,6 +261,7 @@ fn defaults() -> impl Strategy<Value = String> {
         any_line(&["hold = \"descriptor\""]),
         any_line(&["directory = \"/srv\"", "directory = \"{runtime}/x\""]),
         any_line(&["create_mode = \"0600\""]),
+        any_line(&["contact = \"help@example.org\""]),
         any_line(&["time_zone = \"UTC\""]),
     ]);
     keys.prop_map(|keys| {

@@ -1,6 +1,8 @@
 //! One thing that was looked at: how it is, and what mends it. Findings are values; the page and the JSON are
 //! made of them.
 
+use crate::output::style::Style;
+
 /// How something is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Health {
@@ -22,6 +24,16 @@ impl Health {
             Self::Note => "note",
             Self::Warning => "warning",
             Self::Fault => "fault",
+        }
+    }
+
+    /// How that word is shown.
+    pub(super) fn style(self) -> Style {
+        match self {
+            Self::Fine => Style::Good,
+            Self::Note => Style::Dim,
+            Self::Warning => Style::Warning,
+            Self::Fault => Style::Fault,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The page for people: a line for each topic, and below it what is wrong, with what mends it. What is right,
-//! and notes, are only counted, unless somebody asks for them.
+//! The page for people: one line if all is well; otherwise a line for each topic, and below it what is wrong,
+//! with what mends it. What is right, and notes, are only counted, unless somebody asks for them.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::{
         finding::{Finding, Health},
         section::Section,
     },
-    output::columns::width,
+    output::{columns::width, style::Style},
 };
 
 /// Where the text of a topic's line begins.
@@ -19,13 +19,22 @@ const TEXT: usize = 11;
 
 /// The page, with lines of so many columns; commands stay in one piece, to be copied.
 pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, columns: usize) -> String {
+    if !is_verbose && sections.iter().all(Section::is_well) {
+        return all_is_well(sections);
+    }
     let mut text = String::new();
     for section in sections {
-        let head = format!("{:<9}{:<14}", section.word(), section.topic.word());
+        let word = padded(section.style(), section.word());
+        let head = format!("{word}{:<14}", section.topic.word());
         text += &wrapped(&head, &section.summary, SUMMARY, columns);
         let shown = |finding: &&Finding| is_verbose || finding.is_wrong();
         for finding in section.findings.iter().filter(shown) {
-            text += &wrapped(&format!("  {:<9}", finding.health.word()), &finding.text, TEXT, columns);
+            text += &wrapped(
+                &format!("  {}", padded(finding.health.style(), finding.health.word())),
+                &finding.text,
+                TEXT,
+                columns,
+            );
             for how in &finding.mend {
                 let _ = writeln!(text, "{:TEXT$}  {how}", "");
             }
@@ -38,12 +47,35 @@ pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, column
     text
 }
 
+/// How many topics the line names; of more it says how many they are.
+const NAMED: usize = 3;
+
+/// `Nothing to fix: 12 topics checked, 2 notes (details: rungate doctor -v)`
+fn all_is_well(sections: &[Section]) -> String {
+    let checked = if sections.len() > NAMED {
+        format!("{} topics", sections.len())
+    } else {
+        sections.iter().map(|section| section.topic.word()).collect::<Vec<_>>().join(", ")
+    };
+    let notes = match sections.iter().map(|section| section.count(Health::Note)).sum() {
+        0 => String::new(),
+        notes => format!(", {}", counted(notes, "note")),
+    };
+    let well = Style::Good.paint("Nothing to fix");
+    format!("{well}: {checked} checked{notes} (details: rungate doctor -v)\n")
+}
+
+/// A word in nine columns.
+fn padded(style: Style, word: &str) -> String {
+    format!("{}{:2$}", style.paint(word), "", 9_usize.saturating_sub(width(word)))
+}
+
 fn end(sections: &[Section], is_verbose: bool) -> String {
     let count = |health| sections.iter().map(|section| section.count(health)).sum();
     let (faults, warnings, notes): (usize, usize, usize) =
         (count(Health::Fault), count(Health::Warning), count(Health::Note));
     let found = match (faults, warnings) {
-        (0, 0) => "Nothing to mend".to_owned(),
+        (0, 0) => "Nothing to fix".to_owned(),
         (0, warnings) => counted(warnings, "warning"),
         (faults, 0) => counted(faults, "fault"),
         (faults, warnings) => format!("{}, {}", counted(faults, "fault"), counted(warnings, "warning")),
@@ -107,8 +139,14 @@ ok       site          none
 1 fault; 1 note with -v.
 ";
         assert_eq!(format!("\n{}", page(&sections(), false, true, 30)), shown);
+        let well = [Section::new(Topic::Site, "none", vec![Finding::fine("site", "none")])];
+        assert_eq!(
+            page(&well, false, true, 80),
+            "Nothing to fix: site checked (details: rungate doctor -v)\n"
+        );
+        assert!(page(&well, true, true, 80).starts_with("ok       site          none\n"));
         let all = page(&sections(), true, true, 80);
         assert!(all.contains("\n  note     it is long\n") && all.ends_with("\n1 fault.\n"), "{all}");
-        assert_eq!(end(&[], false), "\nNothing to mend.\n");
+        assert_eq!(end(&[], false), "\nNothing to fix.\n");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         finding::Finding,
         page::counted,
         readers::{Want, barrier},
-        section::Section,
+        section::{NO_POLICY, Section},
     },
     diagnostic::Diagnostic,
     escape::Show,
@@ -43,7 +43,7 @@ pub(super) fn look(examination: &Examination) -> Section {
 }
 
 fn none() -> Finding {
-    Finding::note("no-policy", format!("{SYSTEM_POLICY} is not there")).mend("rungate init COMMAND")
+    Finding::note(NO_POLICY, format!("{SYSTEM_POLICY} is not there")).mend("rungate init COMMAND")
 }
 
 /// `/etc/rungate/policy.toml and 2 more files: 5 rules, 3 repositories`

@@ -3,7 +3,11 @@
 use crate::{
     cli::Topic,
     commands::doctor::finding::{Finding, Health},
+    output::style::Style,
 };
+
+/// The code of the note that nothing is limited, because there is no policy.
+pub(super) const NO_POLICY: &str = "no-policy";
 
 /// What was found about one topic.
 pub(super) struct Section {
@@ -31,6 +35,17 @@ impl Section {
     /// The word for how it is.
     pub(super) fn word(&self) -> &'static str {
         if self.is_unknown { "unknown" } else { self.health().word() }
+    }
+
+    /// Whether it was looked at, and nothing is wrong: there is a policy, and it holds.
+    pub(super) fn is_well(&self) -> bool {
+        let has_policy = self.findings.iter().all(|finding| finding.code != NO_POLICY);
+        has_policy && !self.is_unknown && self.health() < Health::Warning
+    }
+
+    /// How the word is shown.
+    pub(super) fn style(&self) -> Style {
+        if self.is_unknown { Style::Warning } else { self.health().style() }
     }
 
     /// How the worst of it is.

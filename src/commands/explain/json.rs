@@ -64,6 +64,7 @@ impl Explained<'_, '_> {
             "in_the_way": in_the_way,
             "waits": refusal.and_then(Refusal::wait).map(|wait| wait.to_string()),
             "verdict": verdict,
+            "contacts": self.contacts(),
         });
         json::render(&value)
     }

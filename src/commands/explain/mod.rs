@@ -2,6 +2,7 @@
 //! taken.
 
 mod json;
+mod mine;
 mod session;
 mod supposed;
 mod text;
@@ -14,13 +15,16 @@ use crate::{
     cli::ExplainArguments,
     commands::{
         explain::supposed::Supposed,
-        refusals::foretold,
+        refusals::{foretold, limits::contacts},
         run::{ancestors, stages::find},
-        shared::{names::failed, print, situation::Situation},
+        shared::{
+            names::{account, failed},
+            print,
+            situation::Situation,
+        },
     },
     decision::{Decision, Request, Verdict, decide},
     error::Error,
-    escape::visible,
     exit_status::ExitStatus,
     keeper::table::Keepers,
     launch::program::Program,
@@ -35,16 +39,16 @@ use crate::{
     terms::{hold::Hold, launch::Launch},
 };
 
-/// Explains.
+/// Explains a command; without one, what the policy allows the caller.
 pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
+    let Some((command, words)) = arguments.command.split_first() else {
+        return mine::run(arguments);
+    };
     let mut situation = Situation::of_this_process()?;
     if let Some(user) = &arguments.user {
         become_user(&mut situation, user)?;
     }
     let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let Some((command, words)) = arguments.command.split_first() else {
-        return Err(Error::new(ExitStatus::Usage, "no command"));
-    };
     let found = find(|name| policy.executable(name), command, None, &situation.directory);
     let missing = found.as_ref().err().map(Error::status);
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
@@ -96,14 +100,8 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
 
 /// Another user's groups are those of the database: there is no process of theirs to ask.
 fn become_user(situation: &mut Situation, user: &str) -> Result<(), Error> {
-    let account = match user.parse() {
-        Ok(uid) => accounts::account_of_uid(uid),
-        Err(_) => accounts::account_of_name(user),
-    };
+    let account = account(user)?;
     let lookup = |error| Error::new(ExitStatus::System, failed(error).to_string());
-    let Some(account) = account.map_err(lookup)? else {
-        return Err(Error::new(ExitStatus::Usage, format!("there is no user \"{}\"", visible(user))));
-    };
     situation.credentials.groups = accounts::groups_of(&account).map_err(lookup)?;
     situation.credentials.gid = account.gid;
     if situation.credentials.uid != account.uid {
@@ -150,6 +148,21 @@ impl Explained<'_, '_> {
             })
         });
         standings.zip(&self.outlook.prospects)
+    }
+
+    /// Whom a refusal would name to contact.
+    fn contacts(&self) -> Vec<&str> {
+        match &self.decision.verdict {
+            Verdict::Denied { rule, .. } | Verdict::LookupFailed { rule, .. } => {
+                rule.contact().into_iter().collect()
+            }
+            Verdict::Unmatched => self.policy.contact().into_iter().collect(),
+            Verdict::Start(_) => match &self.outlook.refusal {
+                Ok(Some(refusal)) => contacts(refusal),
+                Ok(None) => Vec::new(),
+                Err(_) => self.policy.contact().into_iter().collect(),
+            },
+        }
     }
 
     /// What would happen now, and the status of a refusal.

@@ -4,6 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     fmt::Write as _,
     path::Path,
+    time::SystemTime,
 };
 
 use crate::{
@@ -16,11 +17,12 @@ use crate::{
         shared::situation::Situation,
     },
     decision::{Outcome, Verdict},
+    error::contact_line,
     escape::visible,
     exit_status::ExitStatus,
-    output::clock::system_time,
-    output::table::Table,
-    policy::{Selector, Wait},
+    output::clock::{Clock, system_time},
+    output::{style::Style, table::Table},
+    policy::{Policy, Selector, Wait},
     sys::accounts,
 };
 
@@ -39,17 +41,6 @@ impl Explained<'_, '_> {
     }
 
     fn request(&self, command: &OsString) -> String {
-        let Situation { credentials, host, .. } = self.situation;
-        let user = accounts::user_name(credentials.uid)
-            .ok()
-            .flatten()
-            .map_or_else(|| credentials.uid.to_string(), |name| format!("{name} ({})", credentials.uid));
-        let groups: Vec<String> = credentials
-            .groups
-            .iter()
-            .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
-            .collect();
-        let zone = self.policy.time_zone_name().map_or_else(String::new, |name| format!(" {name}"));
         let program = if self.missing.is_some() {
             "not found here, judged by its name".to_owned()
         } else {
@@ -57,23 +48,9 @@ impl Explained<'_, '_> {
         };
         let shim =
             self.program.shim.as_ref().map_or_else(String::new, |shim| format!(" (shim {})", visible(shim)));
-        let mut text = format!("request  {} -> {program}{shim}\n", visible(command));
-        let _ = writeln!(
-            text,
-            "         {}, groups {}, host {}, {}{}",
-            visible(user),
-            visible(groups.join(" ")),
-            visible(host),
-            self.clock.day_and_time(system_time(self.now)),
-            visible(zone)
-        );
-        let files: Vec<String> = self.policy.files().map(|file| visible(file.path())).collect();
-        let _ = match files.as_slice() {
-            [] => writeln!(text, "policy   none"),
-            [only] => writeln!(text, "policy   {only}"),
-            [first, more @ ..] => writeln!(text, "policy   {first} and {} more", more.len()),
-        };
-        text + &self.session()
+        let request = format!("request  {} -> {program}{shim}\n         ", visible(command));
+        let person = person(self.situation, self.policy, &self.clock, system_time(self.now));
+        request + &person + &self.session()
     }
 
     fn rules(&self) -> String {
@@ -114,7 +91,7 @@ impl Explained<'_, '_> {
                 prospect.claim.amount.effective_limit().to_string(),
                 found.map_or_else(|_| unknown(), |found| prospect.claim.queue.show(found.waiting.len())),
                 prospect.claim.wait.resolve().to_string(),
-                verdict_on(prospect, &self.clock),
+                in_colour(&verdict_on(prospect, &self.clock)),
             ]);
         }
         table.render()
@@ -124,11 +101,17 @@ impl Explained<'_, '_> {
         let (verdict, status) = self.verdict();
         let mut text = match (status, self.missing) {
             (None, Some(missing)) => {
-                format!("now   not found here, status {}; where it is found: {verdict}\n", missing as u8)
+                let missing = Style::Warning.paint(&format!("not found here, status {}", missing as u8));
+                format!("now   {missing}; where it is found: {verdict}\n")
             }
-            (None, None) => format!("now   {verdict}\n"),
-            (Some(ExitStatus::Success), _) => format!("now   not started, status 0: {verdict}\n"),
-            (Some(status), _) => format!("now   refused, status {}: {verdict}\n", status as u8),
+            (None, None) => format!("now   {}\n", first_word(Style::Good, &verdict)),
+            (Some(ExitStatus::Success), _) => {
+                format!("now   {}: {verdict}\n", Style::Warning.paint("not started, status 0"))
+            }
+            (Some(status), _) => {
+                let refused = Style::Fault.paint(&format!("refused, status {}", status as u8));
+                format!("now   {refused}: {verdict}\n")
+            }
         };
         if let Verdict::Start(terms) = &self.decision.verdict
             && !terms.demands.is_empty()
@@ -144,6 +127,9 @@ impl Explained<'_, '_> {
                 let _ =
                     writeln!(text, "note  {title}, slot {}: {}; {}", slot.slot, slot.text(), slot.advice());
             }
+        }
+        for contact in self.contacts() {
+            let _ = writeln!(text, "{}", contact_line(contact));
         }
         text + "Nothing was taken.\n"
     }
@@ -163,6 +149,36 @@ impl Explained<'_, '_> {
     }
 }
 
+/// `ann (4711), groups users cad, host ws17, Fri 20 Nov 14:02`, and below it the files of the policy.
+pub(super) fn person(situation: &Situation, policy: &Policy, clock: &Clock, now: SystemTime) -> String {
+    let Situation { credentials, host, .. } = situation;
+    let user = accounts::user_name(credentials.uid)
+        .ok()
+        .flatten()
+        .map_or_else(|| credentials.uid.to_string(), |name| format!("{name} ({})", credentials.uid));
+    let groups: Vec<String> = credentials
+        .groups
+        .iter()
+        .map(|gid| accounts::group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()))
+        .collect();
+    let zone = policy.time_zone_name().map_or_else(String::new, |name| format!(" {name}"));
+    let mut text = format!(
+        "{}, groups {}, host {}, {}{}\n",
+        visible(user),
+        visible(groups.join(" ")),
+        visible(host),
+        clock.day_and_time(now),
+        visible(zone)
+    );
+    let files: Vec<String> = policy.files().map(|file| visible(file.path())).collect();
+    let _ = match files.as_slice() {
+        [] => writeln!(text, "policy   none"),
+        [only] => writeln!(text, "policy   {only}"),
+        [first, more @ ..] => writeln!(text, "policy   {first} and {} more", more.len()),
+    };
+    text
+}
+
 impl Standing {
     /// What ties a claim to the one before it.
     fn joint(self) -> &'static str {
@@ -172,6 +188,22 @@ impl Standing {
             _ => "+ ",
         }
     }
+}
+
+/// `ok` and `FULL` are seen at a glance.
+fn in_colour(verdict: &str) -> String {
+    let is_loud = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+    let first = verdict.split([' ', ':']).next().unwrap_or_default();
+    match first {
+        "ok" => first_word(Style::Good, verdict),
+        first if is_loud(first) => first_word(Style::Fault, verdict),
+        _ => verdict.to_owned(),
+    }
+}
+
+fn first_word(style: Style, text: &str) -> String {
+    let (first, rest) = text.split_at(text.find([' ', ':', ',']).unwrap_or(text.len()));
+    format!("{}{rest}", style.paint(first))
 }
 
 /// The last name of a path, and the one before it for a drop-in, are enough to tell policy files apart.

@@ -16,11 +16,11 @@ use crate::{
         },
         shared::{brought_accounts::KnownAccounts, print, situation::Situation},
     },
-    diagnostic::Diagnostic,
+    diagnostic::{Diagnostic, Severity},
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    output::{json, stream},
+    output::{json, stream, style::Style},
     policy::{Policy, Proposal},
 };
 
@@ -82,10 +82,10 @@ fn in_place(files: &[PathBuf], name: &OsStr, situation: Situation) -> Result<Exa
 }
 
 fn show(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> Result<(), Error> {
-    let of_policy = candidate.warnings().iter().map(with_lines);
+    let of_policy = candidate.warnings().iter().map(in_colour);
     let of_host = host.iter().filter(|_| candidate.policy().is_ok()).map(of_host);
     let warnings: Vec<String> = of_policy.chain(of_host).collect();
-    complain(&candidate.faults().map(with_lines).collect::<Vec<_>>(), "fault");
+    complain(&candidate.faults().map(in_colour).collect::<Vec<_>>(), "fault");
     complain(&warnings, "warning");
     let (tests, failed) = (candidate.tests().len(), candidate.failed_tests().collect::<Vec<_>>());
     if !failed.is_empty() {
@@ -106,8 +106,27 @@ fn show(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> 
 /// Says what is wrong, and how much of it there is.
 fn complain(parts: &[String], what: &str) {
     if !parts.is_empty() {
-        stream::complain(&format!("{}\nrungate: {}", parts.join("\n\n"), counted(parts.len(), what)));
+        let style = if what == "warning" { Style::Warning } else { Style::Fault };
+        let count = style.paint_message(&counted(parts.len(), what));
+        stream::complain(&format!("{}\nrungate: {count}", parts.join("\n\n")));
     }
+}
+
+/// A fault or a warning with its lines, for people who look.
+fn in_colour(diagnostic: &Diagnostic) -> String {
+    let text = with_lines(diagnostic);
+    let (headline, excerpt) = text.split_once('\n').unwrap_or((text.as_str(), ""));
+    let headline = match (diagnostic.severity, headline.split_once(": ")) {
+        (Severity::Fault, Some((place, what))) => {
+            format!("{}: {}", Style::Name.paint_message(place), Style::Fault.paint_message(what))
+        }
+        (Severity::Warning, Some((place, what))) => {
+            let what = what.replacen("warning:", &Style::Warning.paint_message("warning:"), 1);
+            format!("{}: {what}", Style::Name.paint_message(place))
+        }
+        (_, None) => headline.to_owned(),
+    };
+    if excerpt.is_empty() { headline } else { format!("{headline}\n{excerpt}") }
 }
 
 fn to_json(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> String {

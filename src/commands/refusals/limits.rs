@@ -18,6 +18,7 @@ use crate::{
         run::wanted::{Wanted, rules},
         shared::names::SystemNames,
     },
+    error::contact_line,
     escape::{visible, visible_lines},
     exit_status::ExitStatus,
     keeper::{Holder, Known},
@@ -72,7 +73,19 @@ pub(in crate::commands) fn describe(
     }
     message.words_of_rules(refusal);
     message.lines.push(advice(hints, refusal));
+    message.lines.extend(contacts(refusal).into_iter().map(contact_line));
     message.lines.join("\n")
+}
+
+/// Whom the rules that refuse name, each once.
+pub(in crate::commands) fn contacts<'c>(refusal: &Refusal<'c>) -> Vec<&'c str> {
+    let mut contacts = Vec::new();
+    for contact in refusal.claims().flat_map(|refused| &refused.claim.origins).filter_map(|o| o.contact) {
+        if !contacts.contains(&contact) {
+            contacts.push(contact);
+        }
+    }
+    contacts
 }
 
 fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {

@@ -25,7 +25,7 @@ use crate::{
         start::StartError,
     },
     output::clock::Clock,
-    policy::{Delegation, Faults, Rule, SYSTEM_POLICY},
+    policy::{Delegation, Faults, Policy, Rule, SYSTEM_POLICY},
     sys::{accounts, executable},
     terms::names::LookupError,
 };
@@ -173,18 +173,22 @@ pub(super) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
         rule.place(),
         visible(matches)
     );
-    Error::new(ExitStatus::Denied, text).advise(
-        rule.message()
-            .map(visible_lines)
-            .or_else(|| Some("If that is wrong, ask your administrator.".to_owned())),
-    )
+    Error::new(ExitStatus::Denied, text)
+        .advise(
+            rule.message()
+                .map(visible_lines)
+                .or_else(|| Some("If that is wrong, ask your administrator.".to_owned())),
+        )
+        .contact(rule.contact())
 }
 
 /// What is said where `unmatched = "refuse"` does.
-pub(super) fn unmatched(command: &OsStr, hints: &Hints) -> Error {
+pub(super) fn unmatched(command: &OsStr, policy: &Policy, hints: &Hints) -> Error {
     let command = visible(command);
     let text = format!("{command}: refused: no rule of the policy allows it (unmatched = \"refuse\")");
-    Error::new(ExitStatus::Denied, text).advise(format!("To see each rule: {}", hints.explain_all()))
+    Error::new(ExitStatus::Denied, text)
+        .advise(format!("To see each rule: {}", hints.explain_all()))
+        .contact(policy.contact())
 }
 
 /// Groups that could not be looked up.
@@ -197,6 +201,7 @@ pub(super) fn lookup_failed(command: &OsStr, rule: &Rule, failure: &LookupError)
     );
     Error::new(ExitStatus::System, text)
         .advise("A limit that cannot be checked is not skipped. Tell your administrator.".to_owned())
+        .contact(rule.contact())
 }
 
 /// A program could not be started.

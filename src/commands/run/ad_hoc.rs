@@ -1,4 +1,4 @@
-//! `rungate run --limit`: a cap without a policy, or beside it.
+//! `rungate run --limit`: a limit of the launch itself. Rules of a policy that match it apply as well.
 
 use std::path::Path;
 

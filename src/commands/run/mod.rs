@@ -186,9 +186,11 @@ impl<'a> Session<'a> {
             // It could not even look whether there is room; but so long it was to wait, and no longer.
             Err(error) if error.is_busy() => match turn.ran_out_after() {
                 Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time)))),
-                None => return Err(refusals::cannot_take(typed, &error)),
+                None => return Err(refusals::cannot_take(typed, &error).contact(policy.contact())),
             },
-            outcome => outcome.map_err(|error| refusals::cannot_take(typed, &error))?,
+            outcome => {
+                outcome.map_err(|error| refusals::cannot_take(typed, &error).contact(policy.contact()))?
+            }
         };
         match outcome {
             Outcome::Interrupted => Ok(Attempt::Again),

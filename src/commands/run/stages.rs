@@ -86,7 +86,7 @@ pub(super) fn judge<'p>(
         }
         Verdict::Unmatched => {
             journal.denied(None);
-            refusals::unmatched(command, hints)
+            refusals::unmatched(command, policy, hints)
         }
         Verdict::LookupFailed { rule, failure } => refusals::lookup_failed(command, rule, &failure),
     })

@@ -1,7 +1,10 @@
 //! What judgement asks about users and groups, answered from the name service of this system.
 
 use crate::{
-    sys::accounts::{self, LookupFailure},
+    error::Error,
+    escape::visible,
+    exit_status::ExitStatus,
+    sys::accounts::{self, Account, LookupFailure},
     terms::names::{LookupError, Names},
 };
 
@@ -33,4 +36,19 @@ impl Names for SystemNames {
 /// What failed, in the words of judgement.
 pub(in crate::commands) fn failed(failure: LookupFailure) -> LookupError {
     LookupError { call: failure.call, error: failure.errno.desc().to_owned() }
+}
+
+/// The account of a user that the command line names, or numbers.
+pub(in crate::commands) fn account(user: &str) -> Result<Account, Error> {
+    let account = match user.parse() {
+        Ok(uid) => accounts::account_of_uid(uid),
+        Err(_) => accounts::account_of_name(user),
+    };
+    let account = account.map_err(|error| Error::new(ExitStatus::System, failed(error).to_string()))?;
+    account.ok_or_else(|| Error::new(ExitStatus::Usage, format!("there is no user \"{}\"", visible(user))))
+}
+
+/// The number of such a user: that of an account which is gone may still hold slots.
+pub(in crate::commands) fn uid_of(user: &str) -> Result<u32, Error> {
+    user.parse().or_else(|_| account(user).map(|account| account.uid))
 }

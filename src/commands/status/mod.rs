@@ -18,7 +18,8 @@ use crate::{
     error::Error,
     escape::visible,
     keeper::{error::KeeperError, file::survey::Survey},
-    output::{age::age, clock::Clock, json, table::Table},
+    output::{age::age, clock::Clock, json, style::Style, table::Table, wrapped::answer},
+    sys::terminal,
 };
 
 /// Shows the repositories that were asked for.
@@ -88,7 +89,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
         row.into_iter().enumerate().filter(|(column, _)| shown(column)).map(|(_, cell)| cell).collect()
     };
     let head: Vec<&str> = (0..titles.len()).filter(shown).map(|column| titles[column]).collect();
-    let mut table = Table::new(&head);
+    let mut table = Table::new(&head).in_one_line();
     for repository in repositories {
         if repository.of_members {
             table.row(only_shown(summary(repository)));
@@ -97,12 +98,25 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
             let title = match &seen.file.member {
                 Some(member) => format!("  {}", visible(member)),
                 None if repository.of_members => "  ?".to_owned(),
-                None => visible(&repository.name),
+                None => Style::Name.paint(&visible(&repository.name)),
             };
             table.row(only_shown(line(title, seen, clock)));
         }
     }
-    table.render()
+    let is_cut = terminal::columns().is_some();
+    let failures = repositories.iter().flat_map(|repository| &repository.files).filter(|_| is_cut);
+    let failures = failures.filter_map(|seen| {
+        let failure = seen.survey.as_ref().err().map(ToString::to_string);
+        let failure = failure.or_else(|| seen.file.failure().map(ToString::to_string))?;
+        Some(format!(
+            "\n{}: {}",
+            Style::Name.paint(&visible(seen.file.title())),
+            Style::Fault.paint(&failure)
+        ))
+    });
+    // In the table they are cut.
+    let failures: String = failures.collect();
+    table.render() + &if failures.is_empty() { failures } else { answer(&format!("{failures}\n")) }
 }
 
 /// The line above those of the members.
@@ -125,13 +139,13 @@ fn summary(repository: &Surveyed) -> [String; 8] {
     let notes: Vec<String> =
         notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let note = match (repository.files.is_empty(), notes.is_empty()) {
-        (true, _) => "never used".to_owned(),
-        (false, true) => "none in use".to_owned(),
+        (true, _) => Style::Dim.paint("never used"),
+        (false, true) => Style::Dim.paint("none in use"),
         (false, false) => notes.join(", "),
     };
     let dash = || "-".to_owned();
     let limit = repository.limit.map_or_else(dash, |limit| limit.to_string());
-    [visible(&repository.name), dash(), limit, dash(), dash(), dash(), dash(), note]
+    [Style::Name.paint(&visible(&repository.name)), dash(), limit, dash(), dash(), dash(), dash(), note]
 }
 
 /// Whether somebody has a slot, or had one: who only waits has neither, and no more has who was refused.
@@ -150,7 +164,7 @@ fn line(title: String, seen: &Seen, clock: &Clock) -> [String; 8] {
                 title,
                 survey.used.to_string(),
                 limit_text,
-                free.map_or_else(|| "-".to_owned(), |free| free.now.to_string()),
+                free.map_or_else(|| "-".to_owned(), shown_free),
                 (file.kept_idle(survey) + free.map_or(0, |free| free.for_queue)).to_string(),
                 file.queue.show(survey.waiting.len()),
                 oldest.map_or_else(|| "-".to_owned(), age),
@@ -159,15 +173,19 @@ fn line(title: String, seen: &Seen, clock: &Clock) -> [String; 8] {
         }
         Err(error) => {
             let unknown = || "?".to_owned();
-            let error = error.to_string();
+            let error = Style::Fault.paint(&error.to_string());
             [title, unknown(), limit_text, unknown(), unknown(), unknown(), unknown(), error]
         }
     }
 }
 
+fn shown_free(free: Free) -> String {
+    if free.now == 0 { Style::Warning.paint("0") } else { free.now.to_string() }
+}
+
 fn note(file: &ListedFile, survey: &Survey, free: Option<Free>, clock: &Clock) -> String {
     if let Some(failure) = file.failure() {
-        return failure.to_string();
+        return Style::Fault.paint(&failure.to_string());
     }
     let use_of_it = note_of_use(file, survey, clock);
     let for_queue = free.and_then(Free::note).unwrap_or_default();
@@ -178,8 +196,10 @@ fn note(file: &ListedFile, survey: &Survey, free: Option<Free>, clock: &Clock) -
 /// Use is above the limit where that was lowered, or where somebody is always admitted.
 fn note_of_use(file: &ListedFile, survey: &Survey, clock: &Clock) -> String {
     match file.limit() {
-        Some(0) => "closed: its limit is 0".to_owned(),
-        Some(limit) if survey.used > limit => format!("{} over the limit", survey.used - limit),
+        Some(0) => Style::Warning.paint("closed: its limit is 0"),
+        Some(limit) if survey.used > limit => {
+            Style::Warning.paint(&format!("{} over the limit", survey.used - limit))
+        }
         _ if survey.used > 0 && file.keeps() => file.kept_note(survey).unwrap_or_default(),
         _ if survey.used == 0 => {
             survey.last_start.map_or_else(String::new, |last| format!("last start {}", clock.short(last)))

@@ -30,6 +30,7 @@ use crate::{
     },
     error::Error,
     exit_status::ExitStatus,
+    output::style,
     screen::{Event, Events, Screen},
     sys::{child, failure::errno_of, signal::Signal, supervised_signals},
 };
@@ -69,7 +70,7 @@ fn show(observer: &mut Observer) -> io::Result<End> {
     let mut view = View::default();
     let mut snapshot = observer.snapshot();
     let mut looked = Instant::now();
-    let mut screen = Screen::enter()?;
+    let mut screen = Screen::enter(style::is_on())?;
     loop {
         screen.draw(|frame| drawing::draw(frame, &snapshot, &mut view, glyphs))?;
         match events.next(looked + INTERVAL) {

@@ -112,6 +112,7 @@ impl<'p> Printing<'p, '_> {
         text.set_some("wait", rule.wait.map(|wait| string(&wait.to_string())));
         text.set_some("hold", rule.hold.map(|hold| string(hold.word())));
         text.set_some("message", rule.message.as_deref().map(string));
+        text.set_some("contact", rule.contact.as_deref().map(string));
         text
     }
 
@@ -162,6 +163,7 @@ fn defaults(layer: &Layer) -> Table {
         text.set("create_mode", string(&format!("{:04o}", layer.create_mode())));
     }
     text.set_some("keeper", layer.keeper.unless_default().map(string));
+    text.set_some("contact", layer.contact.as_deref().map(string));
     text.set_some("time_zone", layer.zone_name.as_deref().map(string));
     text
 }

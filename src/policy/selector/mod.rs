@@ -114,6 +114,20 @@ macro_rules! selectors {
                 [$(self.$key.as_ref().map_or_else(Vec::new, |selector| selector.captured(facts))),+].concat()
             }
 
+            /// The first selector that asks for the user, the groups or the host and does not match.
+            pub(crate) fn personal_mismatch(
+                &self,
+                facts: &Facts<'_>,
+                layer: usize,
+            ) -> Result<Option<Selector>, LookupError> {
+                $(if let Some(selector) = self.$key.as_ref().filter(|_| Selector::$name.is_personal())
+                    && !selector.matches(facts, layer)?
+                {
+                    return Ok(Some(Selector::$name));
+                })+
+                Ok(None)
+            }
+
             /// Whether any of them asks who the caller is.
             pub(crate) fn ask_who(&self) -> bool {
                 false $(|| <$kind as Kind>::ASKS_WHO && self.$key.is_some())+
@@ -150,6 +164,13 @@ selectors! {
     Directories, directories: Vec<DirectoryEntry> = WrittenList;
     Environment, environment: Environment = WrittenEnvironment;
     When, when: Vec<Window> = WrittenList;
+}
+
+impl Selector {
+    /// Whether it is the same for everything that a user starts on a host.
+    pub fn is_personal(self) -> bool {
+        matches!(self, Self::Users | Self::Groups | Self::Hosts)
+    }
 }
 
 impl Selectors {

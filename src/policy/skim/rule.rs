@@ -8,7 +8,7 @@ use super::{
     mentions::{Mark, Mentions},
     selectors,
 };
-use crate::policy::{Wait, choice::Choice, hold::Hold, limit::HIGHEST_LIMIT};
+use crate::policy::{Wait, choice::Choice, contact::is_contact, hold::Hold, limit::HIGHEST_LIMIT};
 
 /// A rule, and where among the mentions of its file its own stand.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl PlainRule {
 }
 
 /// The keys that a plain rule can have, the usual ones first. Any other makes it a rule to be parsed.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "name",
     "commands",
     "acquire",
@@ -82,6 +82,7 @@ const KEYS: [&str; 17] = [
     "order",
     "wait",
     "hold",
+    "contact",
 ];
 
 struct Reading<'m> {
@@ -111,6 +112,7 @@ impl Reading<'_> {
         match key {
             "name" => self.name = Some(cursor.string()?),
             "message" | "first_of" => drop(cursor.string()?),
+            "contact" => is_contact(cursor.string()?.of(text)).then_some(())?,
             "order" => drop(cursor.number()?),
             "action" => match cursor.string()?.of(text) {
                 "limit" => {}

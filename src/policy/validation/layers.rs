@@ -64,6 +64,7 @@ fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delega
         create_mode: system.create_mode,
         // The tables of the agent have no directory that could be theirs.
         keeper: Keeper::File,
+        contact: system.contact.clone(),
         zone: system.zone.clone().or_else(|| ask_for_the_time(files).then(zone)),
         zone_name: system.zone_name.clone(),
         log: None,
@@ -117,6 +118,7 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
         hold: value(once.of("hold", defaults.iter().map(|defaults| defaults.hold))),
         create_mode: value(create_mode),
         keeper: value(keeper).unwrap_or_default(),
+        contact: value(once.of("contact", defaults.iter().map(|d| d.contact))).map(Arc::from),
         zone: zone.or_else(|| ask_for_the_time(files).then(system_zone)),
         zone_name: zone_name.map(|name| name.value.to_owned()),
         log: log(&logs, &once, kind),

@@ -102,6 +102,8 @@ impl<'w> Reading<'_, 'w> {
             enabled: value(written.enabled).unwrap_or(true),
             action,
             message: written.message.map(|message| message.value.to_owned()),
+            contact: written.contact.map(|contact| contact.value.to_owned()),
+            default_contact: self.book.layers[self.file.layer].contact.clone(),
             acquire,
             admit: value(written.admit).unwrap_or_default(),
             from: written

@@ -20,6 +20,7 @@ pub(in crate::policy) struct WrittenDefaults<'a> {
     pub(in crate::policy) enforce: Option<Written<bool>>,
     pub(in crate::policy) create_mode: Option<Written<u32>>,
     pub(in crate::policy) keeper: Option<Written<Keeper>>,
+    pub(in crate::policy) contact: Option<Written<&'a str>>,
     pub(in crate::policy) time_zone: Option<Written<&'a str>>,
 }
 
@@ -33,6 +34,7 @@ impl<'a> WrittenDefaults<'a> {
             enforce: section.flag("enforce"),
             create_mode: section.get("create_mode").and_then(mode),
             keeper: section.choice("keeper"),
+            contact: section.contact("contact"),
             time_zone: section.text("time_zone"),
         }
     }

@@ -23,6 +23,7 @@ pub(in crate::policy) struct WrittenRule<'a> {
     /// Whether `action` is there but says nothing that is known.
     pub(in crate::policy) action_unknown: bool,
     pub(in crate::policy) message: Option<Written<&'a str>>,
+    pub(in crate::policy) contact: Option<Written<&'a str>>,
     pub(in crate::policy) acquire: Option<Written<Vec<WrittenAcquisition<'a>>>>,
     /// Whether `acquire` is there, well or badly written.
     pub(in crate::policy) acquires: bool,
@@ -58,6 +59,7 @@ impl<'a> WrittenRule<'a> {
             action,
             action_unknown: action.is_none() && section.get("action").is_some(),
             message: section.text("message"),
+            contact: section.contact("contact"),
             acquire: acquire.and_then(WrittenAcquisition::read_all),
             acquires: acquire.is_some(),
             admit: section.choice("admit"),

@@ -310,7 +310,7 @@ impl But for Claim<'static> {
     fn by_a_rule(mut self) -> Self {
         static PLACE: LazyLock<Place> =
             LazyLock::new(|| Place::new(&SourceText::new("/p.toml", "[[rule]]").into(), 0));
-        self.origins = vec![Origin { rule: "seats", place: Some(&PLACE), message: None }];
+        self.origins = vec![Origin { rule: "seats", place: Some(&PLACE), message: None, contact: None }];
         self
     }
 }
