@@ -12,10 +12,10 @@ use crate::support::tell;
 
 /// How many subcommands there are on the first level, options, each as often as a subcommand has it, options
 /// that mean different things, and JSON documents.
-const COUNTS: [usize; 4] = [16, 83, OPTIONS.len(), 11];
+const COUNTS: [usize; 4] = [16, 84, OPTIONS.len(), 10];
 
 /// An option that means the same wherever it is, or one of a subcommand; and who needs it when.
-const OPTIONS: [(&str, &str); 55] = [
+const OPTIONS: [(&str, &str); 57] = [
     ("--policy", "a user without a system policy, or an author who tries a file before root installs it"),
     ("--json", "a script, which must not read tables for people"),
     ("--since", "an administrator who asks about last week, in a log of years"),
@@ -55,7 +55,9 @@ const OPTIONS: [(&str, &str); 55] = [
     ),
     ("history --follow", "somebody who changes a policy and watches what it does"),
     ("metrics --output", "node_exporter's textfile collector, which must never meet half a file"),
-    ("expire --dry-run", "an administrator who looks whom it would end before a timer does it"),
+    ("end --overdue", "the timer that ends what has run for too long, whether somebody waits or not"),
+    ("end --dry-run", "an administrator who looks whom it would end"),
+    ("end --yes", "a script that frees seats without a terminal"),
     ("policy check --as", "configuration management, which validates a drop-in under a temporary name"),
     ("policy check --from", "an administrator who must not refuse people that could start until today"),
     ("policy check --strict", "a pipeline that accepts no warning"),
