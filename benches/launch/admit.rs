@@ -4,15 +4,18 @@ use std::path::Path;
 
 use rungate::{
     keeper::table::Keepers,
-    protocol::{acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, without_waiting::acquire},
+    protocol::{
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        grant::Grant,
+        without_waiting::acquire,
+    },
     sys::descriptor::Inherited,
     terms::{
-        amount::Amount,
-        claim::{Claim, Demand},
-        hold::Hold,
-        launch::Launch,
+        claim::{Claim, Demand, Launch},
+        keyword::Hold,
         location::FileLocation,
-        slots::Slots,
+        slots_wanted::{Amount, Slots},
     },
 };
 

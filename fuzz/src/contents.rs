@@ -26,7 +26,10 @@ use rungate::{
     },
     log::event::Event,
     protocol::{
-        acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, refusal::Reason,
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        grant::Grant,
+        refusal::Reason,
         without_waiting::acquire,
     },
     sys::{
@@ -35,13 +38,11 @@ use rungate::{
         record_lock::{Mode, Ownership, try_lock},
     },
     terms::{
-        amount::Amount,
-        claim::{Claim, Demand},
-        hold::Hold,
-        launch::Launch,
+        claim::{Claim, Demand, Launch},
+        keyword::Hold,
         location::FileLocation,
         pace::{ElapsedFrom, Pace, Pause, TooSoon},
-        slots::Slots,
+        slots_wanted::{Amount, Slots},
     },
 };
 

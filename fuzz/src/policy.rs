@@ -13,8 +13,8 @@ use rungate::{
     diagnostic::SourceText,
     policy::{LayerKind, LayerText, Policy, codes},
     terms::{
-        admit::Admit,
         claim::{Claim, Demand},
+        keyword::Admit,
         location::Location,
     },
 };

@@ -13,10 +13,9 @@ use rungate::{
     cli::{Action, CommandLine},
     launch::{
         environment::{HELD, parse_held, with_slots},
-        program::Program,
-        search::Search,
+        program::{Program, Search},
     },
-    terms::{named_slots::NamedSlots, runs::Runs},
+    terms::{runs::Runs, slots_wanted::NamedSlots},
 };
 
 /// Reads the arguments, looks the program up, and tells it what it holds.

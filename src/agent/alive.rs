@@ -6,9 +6,8 @@ use crate::{
     keeper::signalling::open_unchanged,
     sys::{
         fifo,
-        file_id::FileId,
-        pidfd::PidFd,
-        process::{self, Process},
+        process::{self, PidFd, Process},
+        stamp::FileId,
     },
 };
 

@@ -28,15 +28,15 @@ use crate::{
     policy::{Policy, Repository, Sources},
     sys::{
         accounts::{self, LookupFailure},
+        credentials,
         failure::Failure,
-        host,
         poller::Bell,
     },
     terms::{
-        keeper::Keeper,
-        named_slots::NamedSlots,
+        keyword::Keeper,
         names::{LookupError, Names},
         pace::Expiry,
+        slots_wanted::NamedSlots,
     },
 };
 
@@ -317,7 +317,7 @@ fn judge_by(
     (uid, gids): (u32, &[u32]),
     most: u64,
 ) -> Result<Outcome, String> {
-    let host = match host::name() {
+    let host = match credentials::name() {
         Ok(host) => host,
         Err(errno) => return Ok(Err(Box::new(Answer::Failed(format!("gethostname: {}", errno.desc()))))),
     };
@@ -335,7 +335,7 @@ fn judge_by(
         directory: Path::new(&take.directory),
         environment: &environment,
         now: Timestamp::now(),
-        cpus: &host::processors,
+        cpus: &credentials::processors,
         // Only lock files are there.
         runtime: Path::new(RUNTIME),
         names,

@@ -31,9 +31,9 @@ use crate::{
     policy::Faults,
     sys::{
         credentials,
-        distrust::Distrust,
         failure::{Errno, Failure},
         local_socket::Listener,
+        trust::Distrust,
     },
     terms::names::Names,
 };

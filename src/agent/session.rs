@@ -28,8 +28,8 @@ use crate::{
     },
     protocol::place_in_line::PlaceInLine,
     sys::{
-        file_id::FileId,
         process::{self, Process},
+        stamp::FileId,
     },
 };
 

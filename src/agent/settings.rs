@@ -8,10 +8,9 @@ use crate::{
     keeper::agent::frame::LONGEST_REQUEST,
     policy::{AgentFile, LONGEST_MESSAGE},
     sys::{
-        distrust::{Distrust, Reason},
         failure::Errno,
-        judged_directories::JudgedDirectories,
-        trusted_file::TrustedFile,
+        trust::{Distrust, Reason},
+        trusted_file::{JudgedDirectories, TrustedFile},
     },
 };
 

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
+use super::{
+    shared::{print, situation::SystemNames},
+    tools,
+};
 use crate::{
     agent::{self, Fatal, Options},
     cli::AgentArguments,
-    commands::{
-        shared::{names::SystemNames, print},
-        tools,
-    },
     error::Error,
     exit_status::ExitStatus,
 };

@@ -7,19 +7,19 @@ use std::{
     time::SystemTime,
 };
 
+use super::{
+    policy::question,
+    shared::{
+        expired, journal,
+        listed_file::ListedFile,
+        print,
+        repositories::{self, RepositoryFiles},
+        situation::Situation,
+        unseen_ends,
+    },
+};
 use crate::{
     cli::EndArguments,
-    commands::{
-        policy::question,
-        shared::{
-            expired, journal,
-            listed_file::ListedFile,
-            print,
-            repositories::{self, RepositoryFiles},
-            situation::Situation,
-            unseen_ends,
-        },
-    },
     error::Error,
     escape::{visible, word},
     exit_status::ExitStatus,
@@ -31,13 +31,16 @@ use crate::{
             message::{Chosen, Evict, MOST_CHOSEN, Which},
         },
         error::KeeperError,
-        file::{expiry, file::LockFile, lock_path::LockPath, survey::Survey},
+        file::{expiry, file::LockFile, lock_path::LockPath, table_snapshot::Survey},
         memory,
     },
     log::event::{Event, Kind},
-    output::{age::age, stream, table::Table},
+    output::{clock::age, stream, table::Table},
     policy::Policy,
-    sys::{accounts, accounts::NameCache, process},
+    sys::{
+        accounts::{self, NameCache},
+        process,
+    },
     terms::pace::Expiry,
 };
 

@@ -8,18 +8,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::refusals::exectimes::{
+    USAGE, cannot_execute, cannot_lock, cannot_open, cannot_start, cannot_write, no_number,
+};
 #[cfg(feature = "tools")]
 use crate::{cli::ExectimesArguments, error::Error};
 use crate::{
-    commands::refusals::exectimes::{
-        USAGE, cannot_execute, cannot_lock, cannot_open, cannot_start, cannot_write, no_number,
-    },
     exit_status::ExitStatus,
-    keeper::file::lock_path::LockPath,
     keeper::{
         BaseDirectories, Means,
         error::KeeperError,
-        file::survey::{Survey, held_slots},
+        file::{
+            lock_path::LockPath,
+            table_snapshot::{Survey, held_slots},
+        },
         occupancy::Occupancy,
         table::Keepers,
     },
@@ -28,16 +30,22 @@ use crate::{
         start::{Command, start},
     },
     output::stream,
-    protocol::{acquisition::Outcome, asker::Asker, clock::Clock, without_waiting::acquire},
-    sys::{credentials::Credentials, descriptor::Inherited, executable, host, process::own_pid},
+    protocol::{
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        without_waiting::acquire,
+    },
+    sys::{
+        credentials::{self, Credentials},
+        descriptor::Inherited,
+        executable,
+        process::own_pid,
+    },
     terms::{
-        amount::Amount,
-        claim::{Claim, Demand},
-        hold::Hold,
-        launch::Launch,
+        claim::{Claim, Demand, LAST_SLOT, Launch},
+        keyword::Hold,
         location::{FileLocation, Location},
-        merged::LAST_SLOT,
-        slots::Slots,
+        slots_wanted::{Amount, Slots},
     },
 };
 
@@ -117,7 +125,7 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
     let amount = Amount::plain(Slots::Number(1), u64::from(limit));
     let claim = Claim::outside_the_policy(FileLocation::named(path, 0o666), amount, "exectimes");
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
-    let host = host::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
+    let host = credentials::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
     let uid = Credentials::of_this_process().map_or(0, |credentials| credentials.uid);
     let inherited = Inherited::scan();
     let asker = Asker {

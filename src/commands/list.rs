@@ -5,26 +5,30 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::shared::{
+    listed_file::{Free, ListedFile},
+    listing, print,
+    situation::{Situation, uid_of},
+    waits_for::WaitsFor,
+};
 use crate::{
     cli::ListArguments,
-    commands::shared::{
-        listed_file::{Free, ListedFile},
-        listing,
-        names::uid_of,
-        print,
-        situation::Situation,
-        waits_for::WaitsFor,
-    },
     error::Error,
     escape::visible,
     keeper::{
         error::KeeperError,
-        file::{holder::Holder, survey::Survey},
+        file::{holder::Holder, table_snapshot::Survey},
         line::{Waiter, WaitingProcess},
     },
-    output::{age::age, clock::Clock, json, style::Style, table::Table, wrapped::answer},
-    sys::{accounts::NameCache, host},
-    terms::hold::Hold,
+    output::{
+        clock::{Clock, age},
+        columns::answer,
+        json,
+        style::Style,
+        table::Table,
+    },
+    sys::{accounts::NameCache, credentials},
+    terms::keyword::Hold,
 };
 
 /// Lists the holders of the repositories that were asked for.
@@ -226,7 +230,7 @@ fn waiter_cells(
 
 /// The host on which a process waits: this one, where it is no other.
 fn host_of(process: &WaitingProcess) -> String {
-    let here = || host::name().unwrap_or_default().to_string_lossy().into_owned();
+    let here = || credentials::name().unwrap_or_default().to_string_lossy().into_owned();
     process.host.as_deref().map_or_else(here, str::to_owned)
 }
 

@@ -1,30 +1,24 @@
 //! From rules that count to demands: paths, limits, slots and zones, resolved for one request.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ffi::OsString};
 
 use super::{
-    counted::{slots, unclear},
-    draft::Draft,
-    locations::{file_location, table_name},
-    values,
+    locations::{self, file_location, table_name},
     verdict::Unclear,
     zones::zones,
 };
 use crate::{
     policy::{
         Acquisition, Captured, Charge, ClaimTerms, Facts, FileOf, GroupEntry, Placeholder, Policy,
-        Repository, Rule,
+        Repository, Rule, SlotsFrom,
     },
     terms::{
-        admit::Admit,
-        amount::Amount,
-        claim::{Claim, Demand},
-        keeper::Keeper,
+        claim::{Claim, Demand, Setting, common},
+        keyword::{Admit, Keeper},
         location::{AgentLocation, Location, table_of_site},
-        member::Member,
-        names::LookupError,
-        setting::Setting,
-        slots::Slots,
+        names::{LookupError, Member},
+        slots_wanted::{Amount, Slots},
+        span_of_time::Wait,
     },
 };
 
@@ -258,8 +252,8 @@ impl<'p, 'm> Demands<'p, 'm> {
         let mut owner = None;
         let mut text = Vec::new();
         let path = repository.path.expand(request.runtime, |placeholder| {
-            let value = values::value(placeholder, gid, &self.captured, request, self.facts)?;
-            let known = values::member(placeholder, &value, gid, request);
+            let value = locations::value(placeholder, gid, &self.captured, request, self.facts)?;
+            let known = locations::member(placeholder, &value, gid, request);
             if matches!(known, Member::User(_)) {
                 owner = Some(request.uid);
             }
@@ -349,4 +343,107 @@ fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
         (None, None) => default,
         _ => true,
     }
+}
+
+// A claim while it is made: two rules that want slots of one table make one claim.
+
+/// A claim, and what only its making needs to know.
+#[derive(Clone)]
+pub(super) struct Draft<'p> {
+    pub(super) claim: Claim<'p>,
+    pub(super) repository: &'p Repository,
+    /// The layers of the rules behind it.
+    pub(super) layers: Vec<usize>,
+    /// Whether its limit is more than tried out.
+    pub(super) enforce: bool,
+    /// The shortest wait that a claim, a rule or a repository names.
+    pub(super) wait: Option<Wait>,
+    /// The shortest default of the layers of which none of these names a wait.
+    pub(super) default_wait: Option<Wait>,
+}
+
+impl<'p> Draft<'p> {
+    /// Takes in another claim on the same table: the lowest limit, the most slots, the zones that both allow.
+    /// The rule that binds first is the one to be named first.
+    pub(super) fn merge(&mut self, other: Draft<'p>) {
+        let (one, other_amount) = (&mut self.claim.amount, &other.claim.amount);
+        let binds = other_amount.effective_limit() < one.effective_limit();
+        let at = if binds { 0 } else { self.claim.origins.len() };
+        self.claim.origins.splice(at..at, other.claim.origins);
+        self.layers.extend(other.layers);
+        if other_amount.limit < one.limit {
+            self.claim.limit_of = other.claim.limit_of;
+        }
+        if self.claim.names.is_empty() {
+            self.claim.names = other.claim.names;
+        }
+        self.claim.out_of_order = self.claim.out_of_order.max(other.claim.out_of_order);
+        for kept in other.claim.kept {
+            if !self.claim.kept.contains(&kept) {
+                self.claim.kept.push(kept);
+            }
+        }
+        let zones = common(one.reserved_zones(), other_amount.reserved_zones());
+        one.ceiling = one.ceiling.into_iter().chain(other_amount.ceiling).min();
+        one.limit = one.limit.min(other_amount.limit);
+        one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
+        one.slots = one.slots.max(other_amount.slots);
+        one.admit = one.admit.max(other_amount.admit);
+        self.wait = shortest(self.wait, other.wait);
+        self.default_wait = shortest(self.default_wait, other.default_wait);
+        // A default is for where its layer says nothing.
+        if self.wait.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
+            self.default_wait = None;
+        }
+        self.claim.wait = Setting {
+            bound: shortest(self.claim.wait.bound, other.claim.wait.bound),
+            default: shortest(self.wait, self.default_wait),
+        };
+        self.claim.queue = self.claim.queue.and(other.claim.queue);
+    }
+}
+
+fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
+    one.into_iter().chain(other).min()
+}
+
+// The number of slots that the command line names (`slots_from`).
+
+/// The number on the command line; where there is none, what the policy says otherwise. Where it is given
+/// more than once the largest counts, because it is unknown which of them the program takes.
+pub(super) fn slots(from: &SlotsFrom, arguments: &[OsString], otherwise: Slots) -> Slots {
+    let after = from.after.as_str();
+    let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());
+    // In `-np8` and `-np=8` alike; behind a digit a digit is a part of the option.
+    let ends_in_digit = after.ends_with(|last: char| last.is_ascii_digit());
+    let joined = arguments.iter().map(|argument| {
+        let value = argument.to_str()?.strip_prefix(after)?;
+        value.strip_prefix('=').or(Some(value).filter(|_| !ends_in_digit))
+    });
+    let largest = separate.chain(joined).filter_map(number).max();
+    largest.map_or(otherwise, |number| Slots::Number(number.min(from.most.unwrap_or(u32::MAX))))
+}
+
+/// What follows the argument where a number of slots should, and is none.
+pub(super) fn unclear(
+    from: &SlotsFrom,
+    arguments: &[OsString],
+    repository: &str,
+    otherwise: Slots,
+) -> Option<Unclear> {
+    let at = arguments.iter().position(|argument| *argument == *from.after)?;
+    let is_named = slots(from, arguments, Slots::All) != Slots::All;
+    (!is_named).then(|| Unclear {
+        after: from.after.clone(),
+        text: arguments.get(at + 1).cloned(),
+        repository: repository.to_owned(),
+        slots: otherwise,
+    })
+}
+
+/// The number that a text is; none where it is none, or 0.
+fn number(text: Option<&str>) -> Option<u32> {
+    let text = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty())?;
+    // Digits that are too many for a number are a very large number.
+    Some(text.parse().unwrap_or(u32::MAX)).filter(|number| *number > 0)
 }

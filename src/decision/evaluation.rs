@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use super::{
     claims,
     matching::{Judgement, judge, mismatch, what_matches},
-    trace::{Outcome, TraceEntry},
-    verdict::{Decision, Start, Unenforced, Verdict},
+    verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
 };
 use crate::{
     policy::{Action, Delegation, Facts, Layer, Policy, Request, Rule, Unmatched},
-    terms::{names::LookupError, setting::settle},
+    terms::{claim::settle, names::LookupError},
 };
 
 /// Judges one request.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::zones::kept_now;
 use crate::{
     policy::{FileOf, Policy, Repository, Request, Reservation},
-    terms::{because::Because, names::LookupError},
+    terms::{names::LookupError, provenance::Because},
 };
 
 /// One file of a repository, at one time.

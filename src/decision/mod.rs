@@ -3,8 +3,6 @@
 //! test`.
 
 mod claims;
-mod counted;
-mod draft;
 mod evaluation;
 mod listed;
 mod locations;
@@ -12,15 +10,13 @@ mod matching;
 mod personal;
 #[cfg(test)]
 mod tests;
-mod trace;
-mod values;
 mod verdict;
 mod zones;
 
+pub use self::verdict::{Outcome, TraceEntry};
 pub use evaluation::{decide, decide_within};
 pub use listed::{Listed, limit_of_most, listed};
 pub use personal::{Personal, personal};
-pub use trace::{Outcome, TraceEntry};
 pub use verdict::{Decision, Start, Unclear, Unenforced, Verdict};
 
 pub use crate::policy::{Request, Selector};

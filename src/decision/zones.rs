@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use crate::{
     policy::{Reservation, Standing},
     terms::{
-        because::{Because, Kept},
         claim::Reserved,
+        provenance::{Because, Kept},
     },
 };
 

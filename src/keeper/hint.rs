@@ -1,7 +1,12 @@
 //! What the environment says of slots that ancestors hold: where a nested launch may look, and proof of
 //! nothing.
 
-use crate::terms::{claim::Claim, launch::Launch, named_slots::NamedSlots, nested::Nested, runs::Runs};
+use crate::terms::{
+    claim::{Claim, Launch},
+    keyword::Nested,
+    runs::Runs,
+    slots_wanted::NamedSlots,
+};
 
 /// Whether the environment means this claim's repository; it writes each name as one word.
 fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {

@@ -5,7 +5,7 @@
 
 pub mod agent;
 pub mod error;
-mod fate;
+mod eviction_outcome;
 pub mod file;
 pub mod held;
 mod hint;
@@ -15,15 +15,14 @@ pub mod occupancy;
 pub mod place;
 pub mod signalling;
 pub mod table;
-mod table_line;
 pub mod view;
 
-pub use fate::Fate;
-pub use file::{
-    base_directories::BaseDirectories,
+pub use self::eviction_outcome::Fate;
+pub use self::file::{
     expiry::{Ending, Overdue},
     holder::{Holder, Known},
     job::Doubt,
+    lock_path::BaseDirectories,
     mutex::{LONGEST_PATIENCE, PATIENCE},
     scan::{Extent, Look, Means},
 };

@@ -5,8 +5,8 @@
 use std::ops::RangeInclusive;
 
 use crate::terms::{
-    admit::Admit,
-    merged::{LAST_SLOT, Terms},
+    claim::{LAST_SLOT, Terms},
+    keyword::Admit,
     runs::Runs,
 };
 

@@ -4,11 +4,10 @@
 use crate::{
     sys::{
         failure::Errno,
-        pidfd::PidFd,
-        process::{self, Process},
-        signal::Signal,
+        process::{self, PidFd, Process},
+        signals::Signal,
     },
-    terms::{hold::Hold, pace::ExpireKill},
+    terms::{keyword::Hold, pace::ExpireKill},
 };
 
 /// In this order, with some time in between: one that is stopped is continued, one that can end in order may.

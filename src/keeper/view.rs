@@ -12,8 +12,7 @@ use super::{
     occupancy::Vacancy,
 };
 use crate::terms::{
-    launch::Launch,
-    merged::Terms,
+    claim::{Launch, Terms},
     pace::{ElapsedFrom, Pause},
 };
 

@@ -8,8 +8,8 @@
 use std::ffi::CString;
 
 use crate::{
-    sys::exec::Entry,
-    terms::{named_slots::NamedSlots, runs::Runs},
+    sys::executable::Entry,
+    terms::{runs::Runs, slots_wanted::NamedSlots},
 };
 
 /// The variable that names every repository and its slots.

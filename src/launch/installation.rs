@@ -11,11 +11,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::program::Search;
 use crate::{
     escape::visible,
-    launch::search::Search,
     sys::{
-        exec, executable,
+        executable,
         failure::{Errno, errno_of},
     },
 };
@@ -83,8 +83,9 @@ pub fn become_tools(arguments: &[OsString]) -> NoTools {
     let tools = executable::own_path().ok_or(NoTools::Lost).and_then(|launcher| tools_of(&launcher));
     match tools {
         Ok(tools) => {
-            let words: Vec<CString> = arguments.iter().filter_map(|word| exec::c_string(word)).collect();
-            let errno = exec::execute(&tools, &words, &exec::environment());
+            let words: Vec<CString> =
+                arguments.iter().filter_map(|word| executable::c_string(word)).collect();
+            let errno = executable::execute(&tools, &words, &executable::environment());
             NoTools::Failed(tools, errno)
         }
         Err(failure) => failure,

@@ -3,19 +3,17 @@
 //! rungate itself under the command's name is a shim, and passed by: a program is wanted, not the way to it.
 
 use std::{
-    ffi::OsStr,
-    io,
+    env,
+    ffi::{OsStr, OsString},
+    fmt, io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
+use super::shim::{Shim, is_own_name};
 use crate::{
-    launch::{
-        program_error::ProgramError,
-        search::Search,
-        shim::{Shim, is_own_name},
-    },
-    sys::{executable, failure::Errno, file_id::FileId},
+    escape::{visible, word},
+    sys::{executable, failure::Errno, stamp::FileId},
 };
 
 /// A program that can be executed.
@@ -169,5 +167,216 @@ impl Missing {
             }
             Self { .. } => ProgramError::NotOnPath { command: command.to_owned(), search },
         }
+    }
+}
+
+// Why there is no program to start, in words that name what was looked for, and where.
+
+/// Why there is no program to start.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ProgramError {
+    /// No directory of `PATH` has it.
+    NotOnPath {
+        /// The command.
+        command: OsString,
+        /// The `PATH` that was searched.
+        search: OsString,
+    },
+    /// No directory of `PATH` that comes after the shim's has it.
+    NotBehind {
+        /// The shim.
+        shim: Shim,
+        /// Whether it is a copy of rungate, or a hard link to it, where people expect a symbolic link.
+        is_copy: bool,
+        /// The `PATH` that was searched.
+        search: OsString,
+    },
+    /// The path that was typed leads to nothing.
+    NotFound {
+        /// The path.
+        path: PathBuf,
+    },
+    /// No directory of `PATH` is seen to have it, and one cannot be looked into.
+    OutOfSight {
+        /// The command.
+        command: OsString,
+        /// The first such directory.
+        directory: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
+    /// It is there and cannot be executed.
+    CannotExecute {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
+    /// The policy says that rungate itself is the program.
+    IsRungate {
+        /// The path in the policy.
+        path: PathBuf,
+    },
+}
+
+impl ProgramError {
+    pub(super) fn of(path: PathBuf, errno: Errno) -> Self {
+        match errno {
+            Errno::ENOENT | Errno::ENOTDIR => Self::NotFound { path },
+            errno => Self::CannotExecute { path, errno },
+        }
+    }
+
+    /// Whether it is there at all, as far as `execvp` would tell: the difference between the statuses 126 and
+    /// 127.
+    pub fn was_found(&self) -> bool {
+        matches!(self, Self::CannotExecute { .. } | Self::OutOfSight { .. } | Self::IsRungate { .. })
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::NotBehind { shim, is_copy: true, .. } => Some(format!(
+                "rungate is a shim under any other name. To run rungate, call the file rungate: mv {0} {1}",
+                word(&shim.path),
+                word(shim.path.with_file_name("rungate"))
+            )),
+            Self::NotBehind { shim, .. } => Some(format!(
+                "Put the directory of the program into PATH, or name the program in the policy: [command.{}] exec = \"/path\"",
+                visible(&shim.name)
+            )),
+            Self::IsRungate { .. } => {
+                Some("Name the program itself there, not the shim: [command.NAME] exec".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOnPath { command, search } => {
+                write!(formatter, "{}: not found in PATH ({})", visible(command), visible(search))
+            }
+            Self::NotBehind { shim: Shim { name, path }, search, is_copy } => write!(
+                formatter,
+                "{}: not found behind the shim {}{}\n  PATH={}",
+                visible(name),
+                visible(path),
+                if *is_copy { ", a copy of rungate" } else { "" },
+                visible(search)
+            ),
+            Self::NotFound { path } => write!(formatter, "{}: not found", visible(path)),
+            Self::OutOfSight { command, directory, errno } => write!(
+                formatter,
+                "{}: not found in PATH, of which {} cannot be looked into: {}",
+                visible(command),
+                visible(directory),
+                errno.desc()
+            ),
+            Self::CannotExecute { path, errno } => {
+                write!(formatter, "{}: cannot be executed: {}", visible(path), errno.desc())
+            }
+            Self::IsRungate { path } => {
+                write!(
+                    formatter,
+                    "{}: not started: the policy names it as the program, and it is rungate itself",
+                    visible(path)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+// The search path, and the part of it that lies behind a shim: what comes after the entry that led to the
+// shim. Entries are compared by the directory that they lead to, so that a trailing slash or a link makes no
+// difference.
+
+/// The search path where the environment has none: that of the C library.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// `PATH`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Search {
+    text: OsString,
+    /// An empty entry is the working directory.
+    entries: Vec<PathBuf>,
+}
+
+impl Search {
+    /// That of the environment.
+    pub fn of_environment() -> Self {
+        Self::of(env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH)))
+    }
+
+    /// The directories that a text names.
+    pub fn of(text: OsString) -> Self {
+        let entries = env::split_paths(&text)
+            .map(|entry| if entry.as_os_str().is_empty() { PathBuf::from(".") } else { entry })
+            .collect();
+        Self { text, entries }
+    }
+
+    /// As it is written.
+    pub fn text(&self) -> &OsStr {
+        &self.text
+    }
+
+    /// Its directories, in order.
+    pub fn entries(&self) -> &[PathBuf] {
+        &self.entries
+    }
+
+    /// The place of the first entry that leads to a directory.
+    pub fn position(&self, directory: &Path) -> Option<usize> {
+        self.entries.iter().position(|entry| entry == directory).or_else(|| {
+            let wanted = executable::identity(directory)?;
+            self.entries.iter().position(|entry| executable::identity(entry) == Some(wanted))
+        })
+    }
+
+    /// What lies behind a shim. All of it, where no entry leads to the shim: somebody called it by its path.
+    pub fn behind(&self, shim: &Path) -> &[PathBuf] {
+        match self.position(directory_of(shim)) {
+            Some(position) => &self.entries[position + 1..],
+            None => &self.entries,
+        }
+    }
+}
+
+/// The directory of a file, as its path says it.
+pub fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn case(path: &str, shim: &str, behind: &[&str]) {
+        let search = Search::of(path.into());
+        assert_eq!(search.behind(Path::new(shim)), behind.iter().map(PathBuf::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn behind_a_shim_is_what_comes_after_its_entry() {
+        case("/a:/b:/c", "/a/x", &["/b", "/c"]);
+        case("/a:/b:/c", "/c/x", &[]);
+        case("/a/:/b", "/a/x", &["/b"]);
+        case("/usr/./bin:/b", "/usr/bin/x", &["/b"]);
+        case("/usr/sbin/../bin:/b", "/usr/bin/x", &["/b"]);
+        case(":/b", "x", &["/b"]);
+        case("/b:", "./x", &[]);
+        case("/a::/b", "./x", &["/b"]);
+    }
+
+    #[test]
+    fn a_shim_that_no_entry_leads_to_has_all_of_them_behind_it() {
+        case("/a:/b", "/nowhere/x", &["/a", "/b"]);
+        case("", "/nowhere/x", &["."]);
     }
 }

@@ -5,22 +5,22 @@ use std::{
     fmt,
 };
 
+use super::{
+    depth::Depth,
+    environment,
+    program::Program,
+    supervision::{NotSpawned, supervise},
+};
 use crate::{
     escape::visible,
     keeper::error::KeeperError,
-    launch::{
-        depth::Depth,
-        environment,
-        program::Program,
-        supervision::{NotSpawned, supervise},
-    },
     protocol::grant::Grant,
     sys::{
         child::Ending,
-        exec,
+        executable,
         failure::{Errno, Failure},
     },
-    terms::{hold::Hold, named_slots::NamedSlots},
+    terms::{keyword::Hold, slots_wanted::NamedSlots},
 };
 
 /// Why the program did not start although everything was had. Its slots are free again.
@@ -94,16 +94,17 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
     grant.keep_across_exec().map_err(StartError::Keeper)?;
     let words: Vec<CString> = std::iter::once(command.name)
         .chain(command.arguments.iter().map(OsString::as_os_str))
-        .filter_map(exec::c_string)
+        .filter_map(executable::c_string)
         .collect();
-    let mut environment = environment::with_slots(exec::environment(), command.ancestors, grant.slots());
+    let mut environment =
+        environment::with_slots(executable::environment(), command.ancestors, grant.slots());
     if let Some(depth) = command.depth {
         depth.tell(&mut environment);
     }
     let file = &command.program.file;
     let failure = match hold {
         Hold::Process | Hold::Descriptor => {
-            NotSpawned::Exec(exec::replace_process(file, &words, &environment))
+            NotSpawned::Exec(executable::replace_process(file, &words, &environment))
         }
         Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut grant) {
             Ok(ending) => return Ok(ending),

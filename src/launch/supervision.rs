@@ -8,11 +8,11 @@ use crate::{
     protocol::grant::Grant,
     sys::{
         child::{self, Change, Ending},
-        exec::{self, Entry},
+        executable::{self, Entry},
         failure::{Errno, Failure},
-        supervised_signals::{self, Event, SupervisedSignals},
+        signals::{self, Event, SupervisedSignals},
     },
-    terms::hold::Hold,
+    terms::keyword::Hold,
 };
 
 /// Why a supervised command did not start, or not under its parent's eyes.
@@ -41,7 +41,7 @@ pub fn supervise(
         child::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
     }
     let spawned = child::spawn(|| match signals.restore() {
-        Ok(()) => exec::replace_process(program, words, environment),
+        Ok(()) => executable::replace_process(program, words, environment),
         Err(errno) => errno,
     });
     let command = match spawned {
@@ -84,13 +84,13 @@ fn wait(
                 child::reap(command)?;
             }
             Ok(Some(Change::Ended(pid, _))) => child::reap(pid)?,
-            Ok(Some(Change::Stopped(pid, signal))) if pid == command => supervised_signals::stop_too(signal),
+            Ok(Some(Change::Stopped(pid, signal))) if pid == command => signals::stop_too(signal),
             Ok(Some(Change::Stopped(..))) => {}
             Ok(None) => {
                 if let Event::Forward(signal) = signals.next()?
                     && ending.is_none()
                 {
-                    supervised_signals::forward(signal, command);
+                    signals::forward(signal, command);
                 }
             }
             Err(Errno::ECHILD) => {

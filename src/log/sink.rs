@@ -1,10 +1,17 @@
 //! Where events go.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt,
+    fs::OpenOptions,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
 
+use super::{event::Event, journal, syslog};
 use crate::{
     escape::Show,
-    log::{event::Event, journal, json_lines, syslog},
+    output::json::{self, Numbered},
 };
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -50,7 +57,23 @@ impl Sink {
             Target::Off => Ok(()),
             Target::Journal => journal::send(event),
             Target::Syslog => syslog::send(event),
-            Target::File(path) => json_lines::append(path, event),
+            Target::File(path) => append(path, event),
         }
     }
+}
+
+// A file with one JSON object on each line. Each line is appended by a single write, so that simultaneous
+// launches do not mix their lines.
+
+/// Against a link or a FIFO that somebody put where the log should be: `O_NOFOLLOW` and `O_NONBLOCK`.
+const GUARDS: i32 = crate::sys::regular_file::LOG_GUARDS;
+
+pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {
+    let line = json::line(&Numbered::of(event))? + "\n";
+    let mut file =
+        OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(GUARDS).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("the log is no regular file"));
+    }
+    file.write_all(line.as_bytes())
 }

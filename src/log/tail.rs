@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     output::clock::Clock,
-    sys::{file_id::FileId, regular_file},
+    sys::{regular_file, stamp::FileId},
 };
 
 /// A log that is followed.

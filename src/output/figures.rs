@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::output::age::age;
+use super::clock::age;
 
 /// `5,012,345`.
 pub(crate) fn count(number: u64) -> String {

@@ -6,8 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     fault::Fault,
-    faults::Faults,
-    findings::Findings,
+    findings::{Faults, Findings},
     key::{Key, Keys, Shape, key},
     malformed,
     place::At,

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::{
-    facts::Facts,
+    eval_context::Facts,
     key::{Key, Keys, Shape, key},
     names::LookupError,
     selector::{CommandEntry, Entry, Principal},

@@ -4,10 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    member::Member,
+    names::Member,
     repository::Repository,
-    safe_value::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, decoded, find},
-    template::{Name, Piece, Placeholder},
+    template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, decoded, find},
 };
 
 impl Repository {

@@ -1,9 +1,10 @@
 //! Every fault a policy can have, as a value that carries its evidence, with its stable code. How each is
 //! worded is in `fault_text`.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use super::{coded::coded, place::At};
+use crate::{escape::Show, terms::span_of_time::show_duration};
 
 coded! {
     /// What is wrong with a policy, so that nothing of it may be applied.
@@ -130,6 +131,331 @@ impl Fault {
             | Fault::ConflictingDefault { first, .. }
             | Fault::SamePath { first, .. } => Some((*first, "first defined here")),
             _ => None,
+        }
+    }
+}
+
+// How every fault is worded: in lower case and without a full stop; what was likely meant comes last.
+
+/// How much of a name or a value a message repeats. A string that is not closed has all the rest of its file.
+const REPEATED: usize = 60;
+
+/// A name in a message.
+fn quoted(name: &str) -> String {
+    match name.char_indices().nth(REPEATED) {
+        Some((end, _)) => format!("\"{}...\"", name.get(..end).unwrap_or(name).shown()),
+        None => format!("\"{}\"", name.shown()),
+    }
+}
+
+/// What was likely meant, at the end of a message.
+pub(super) fn suggestion(nearest: Option<&String>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; did you mean {}?", quoted(nearest)))
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Unreadable { reason } => write!(f, "cannot be read: {reason}"),
+            Fault::Untrusted { reason } => write!(f, "cannot be trusted: {reason}"),
+            Fault::Missing => write!(f, "there is no such file"),
+            Fault::Empty => f.write_str(
+                "is empty, as if its writing had been cut short; where nothing is to be limited, write: version = 1",
+            ),
+            Fault::NotText { what } => write!(f, "{what}; save it as UTF-8"),
+            Fault::Syntax { reason } => write!(f, "{}", reason.shown()),
+            Fault::DuplicateKey { name, .. } => write!(f, "{} is defined a second time", quoted(name)),
+            Fault::UnknownVersion => write!(f, "this rungate knows version 1 of the language and no other"),
+            Fault::UnknownKey { key, what, nearest } => {
+                write!(f, "unknown key {} in {what}{}", quoted(key), suggestion(nearest.as_ref()))
+            }
+            Fault::MissingKey { key, what } => write!(f, "{what} needs \"{key}\""),
+            Fault::NoLimit { name } => {
+                write!(f, "repository {} has no limit; write how many may run at once: limit = 5", quoted(name))
+            },
+            Fault::WrongType { key, expected, found } => {
+                write!(f, "{} is {found}; it must be {expected}", quoted(key))
+            }
+            Fault::UnknownWord { key, word, words, nearest } => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                let one_of = words.join(", ");
+                write!(f, "{} is not known to {}, which is one of {one_of}", quoted(word), quoted(key))?;
+                f.write_str(&suggestion(nearest.as_ref()))
+            }
+            Fault::OutOfRange { key, least, most } => {
+                write!(f, "{} goes from {least} to {most}", quoted(key))
+            }
+            Fault::TooShort { key, least } => {
+                write!(f, "\"{key}\" cannot be shorter than {}", show_duration(*least))
+            }
+            Fault::TooLong { key, most } => {
+                write!(f, "\"{key}\" cannot be longer than a quarter of \"ttl\", {}", show_duration(*most))
+            }
+            Fault::BadEndpoint { text } => {
+                write!(f, "{} is no member of etcd; write https://HOST:PORT", quoted(text))
+            }
+            Fault::TooManyForSite { most } => write!(
+                f,
+                "with keeper = \"site\" a launch can take at most {most} slots at once, because one transaction of \
+                 etcd has room for no more"
+            ),
+            Fault::BadDuration { key, text } => {
+                write!(
+                    f,
+                    "{} is not a length of time for {}; write \"10m\" or \"1h30m\"",
+                    quoted(text),
+                    quoted(key)
+                )
+            }
+            Fault::BadContact { text } => write!(
+                f,
+                "{} is not a contact; write one line of at most 200 characters, such as \"help@example.org\"",
+                quoted(text)
+            ),
+            Fault::BadMode { text } => write!(f, "{} is not a file mode; write \"0666\"", quoted(text)),
+            Fault::BadShare { key, text } => write!(
+                f,
+                "{} is no share for {}; write a number of slots, or \"60%\"",
+                quoted(text),
+                quoted(key)
+            ),
+            Fault::BadLimit { text } => {
+                write!(f, "{} is not a limit; write a number or \"2/cpu\"", quoted(text))
+            }
+            Fault::EmptyList { key, instead } => write!(f, "{} is empty; {instead}", quoted(key)),
+            Fault::Repeated { word } => write!(f, "{} stands here twice", quoted(word)),
+            Fault::EmptyEntry => write!(f, "an empty entry matches nothing"),
+            Fault::BadName { name } => {
+                write!(
+                    f,
+                    "{} is not a name: letters, digits, \"_\", \"-\" and, not at its start, \".\"",
+                    quoted(name)
+                )
+            }
+            Fault::DuplicateRule { name, .. } => write!(f, "a second rule is called {}", quoted(name)),
+            Fault::UnknownRepository { name, nearest } => {
+                write!(f, "unknown repository {}{}", quoted(name), suggestion(nearest.as_ref()))
+            }
+            Fault::AmbiguousRepository { name, .. } => {
+                write!(f, "several files define a repository {}; give one of them another name", quoted(name))
+            }
+            Fault::UnknownRule { name, nearest } => {
+                write!(f, "unknown rule {}{}", quoted(name), suggestion(nearest.as_ref()))
+            }
+            Fault::UnknownAlias { name, nearest } => {
+                let nearest = nearest.as_ref().map(|nearest| format!("@{nearest}"));
+                write!(f, "unknown alias {}{}", quoted(&format!("@{name}")), suggestion(nearest.as_ref()))
+            }
+            Fault::AmbiguousAlias { name, .. } => {
+                write!(f, "several files define an alias {}; give one of them another name", quoted(name))
+            }
+            Fault::AliasLoop { name } => write!(f, "alias {} leads back to itself", quoted(name)),
+            Fault::DuplicateCommand { name, .. } => {
+                write!(f, "command {} is defined a second time", quoted(name))
+            }
+            Fault::ConflictingDefault { key, .. } => {
+                write!(f, "another file gives \"{key}\" a different default")
+            }
+            Fault::Negation { entry, key } => {
+                let without = quoted(entry.trim_start_matches('!'));
+                write!(f, "{} excludes nothing; write except = [{{ {key} = [{without}] }}]", quoted(entry))
+            }
+            Fault::BadPattern { reason } => write!(f, "this is no pattern: {}", reason.shown()),
+            Fault::IdTooLarge => write!(f, "no user or group can have this number"),
+            Fault::EmptyRange => write!(f, "the range is empty: its end is below its start"),
+            Fault::RelativeCommand { entry } if entry.starts_with(['~', '$']) => write!(
+                f,
+                "{} can match no path, because nothing is put in for \"{}\" here; write the name alone, or {}",
+                quoted(entry),
+                entry.split('/').next().unwrap_or_default().shown(),
+                quoted(&format!("/home/*/{}", entry.split_once('/').map_or("", |(_, rest)| rest)))
+            ),
+            Fault::RelativeCommand { entry } => write!(
+                f,
+                "{} can match no path, because paths begin with \"/\"; write the name alone, or {}",
+                quoted(entry),
+                quoted(&format!("/**/{entry}"))
+            ),
+            Fault::RelativeDirectory { entry } => write!(
+                f,
+                "{} can match no directory, because directories begin with \"/\"; did you mean {}?",
+                quoted(entry),
+                quoted(&format!("/**/{entry}"))
+            ),
+            Fault::BadWindow { reason } => write!(f, "this is no time: {}", reason.shown()),
+            Fault::UnknownZone { name } => write!(f, "this system knows no time zone {}", quoted(name)),
+            Fault::BadVariable { name } => write!(f, "{} cannot be the name of a variable", quoted(name)),
+            Fault::EmptyException => {
+                write!(f, "an exception without selectors would take the rule out altogether")
+            }
+            Fault::PartialCapture { name } => {
+                write!(f, "{{{}}} must be a whole part, or end its argument", name.shown())
+            }
+            Fault::CaptureAfterPattern { name } => {
+                write!(f, "only literal text may stand before {{{}}}", name.shown())
+            }
+            Fault::CaptureOfPlaceholder { name } => {
+                let name = name.shown();
+                write!(f, "{{{name}}} has its meaning in every path; call what is captured {{the_{name}}}")
+            }
+            Fault::UnevenCaptures { name, key } => {
+                write!(f, "every entry of \"{key}\" must capture {{{}}}, or none", name.shown())
+            }
+            Fault::CapturedTwice { name, .. } => write!(f, "{{{}}} is captured a second time", name.shown()),
+            Fault::UnusedCapture { name } => {
+                write!(f, "nothing uses {{{0}}}; for the word itself write {0}", name.shown())
+            }
+            Fault::NotCaptured { repository, name } => write!(
+                f,
+                "{} is by {{{}}}, which this rule does not capture",
+                quoted(repository),
+                name.shown()
+            ),
+            Fault::RelativePath { key } => write!(f, "\"{key}\" must be an absolute path"),
+            Fault::EmptyPath => write!(f, "the path names no file"),
+            Fault::DotsInPath => write!(f, "\".\" and \"..\" are not allowed in this path"),
+            Fault::LongName { most } => write!(f, "this name is longer than {most} bytes"),
+            Fault::ControlCharacter => write!(f, "control characters are not allowed in a path"),
+            Fault::OpenBrace => {
+                write!(f, "\"{{\" opens a placeholder that is not closed, or \"}}\" closes none")
+            }
+            Fault::UnknownPlaceholder { name, nearest } => {
+                let nearest = nearest.as_ref().map(|nearest| format!("{{{nearest}}}"));
+                write!(
+                    f,
+                    "unknown placeholder {}{}",
+                    quoted(&format!("{{{name}}}")),
+                    suggestion(nearest.as_ref())
+                )
+            }
+            Fault::PlaceholderInLog => write!(f, "only {{host}} may stand in the path of a log"),
+            Fault::PlaceholderInDirectory => {
+                write!(
+                    f,
+                    "the directory must be the same for every launch; only {{runtime}} may stand at its start"
+                )
+            }
+            Fault::RuntimeNotFirst => {
+                write!(f, "{{runtime}} is a directory and can only stand at the start of a path")
+            }
+            Fault::SamePath { name, .. } => {
+                write!(f, "repository {} has the same path and other settings", quoted(name))
+            }
+            Fault::Contradiction { key, other } => write!(f, "\"{key}\" and {other} do not go together"),
+            Fault::NeedsKey { key, needs } => write!(f, "\"{key}\" says nothing without {needs}"),
+            Fault::NothingToDo => {
+                write!(f, "the rule says nothing to do; write acquire, or action = \"deny\" or \"exempt\"")
+            }
+            Fault::ExemptInFamily => {
+                write!(
+                    f,
+                    "an exempt rule would free the launch of every other rule too; in first_of write acquire = []"
+                )
+            }
+            Fault::GroupWithoutGroups { repository } => {
+                write!(
+                    f,
+                    "repository {} has a file for each group, so the rule needs \"groups\"",
+                    quoted(repository)
+                )
+            }
+            Fault::ChargeAllInAnyOf { repository } => write!(
+                f,
+                "repository {} would charge several groups at once, which an alternative cannot; write charge = \
+                 \"first\" or \"any\"",
+                quoted(repository)
+            ),
+            Fault::NoAlternative => write!(f, "an alternative is a claim or a list of claims"),
+            Fault::NoSlotsFrom => write!(f, "slots = 0 needs \"slots_from\""),
+            Fault::WaitWithoutClaim => write!(f, "\"wait\" needs a claim"),
+            Fault::WaitAboveMax { longest, repository } => write!(
+                f,
+                "repository {} is waited for no longer than its max_wait, {longest}",
+                quoted(repository)
+            ),
+            Fault::EndNeedsSupervisor => write!(
+                f,
+                "only a supervisor knows when a program ends; write hold = \"supervisor\" or \"tree\" beside it"
+            ),
+            Fault::AgentOutsideSystem { keeper } => write!(
+                f,
+                "the agent goes by the system's policy alone, so that keeper = \"{keeper}\" can stand nowhere else"
+            ),
+            Fault::MixedKeepers { repository } => write!(
+                f,
+                "repository {} has another keeper than the first alternative; all of any_of need the same",
+                quoted(repository)
+            ),
+            Fault::LimitsWithoutMember => {
+                write!(
+                    f,
+                    "a table of \"limits\" needs a repository with a file for each of one thing, such as \
+                     per = \"user\"; for others write a list: limits = [{{ users = [\"ann\"], limit = 8 }}]"
+                )
+            }
+            Fault::LimitsSelector { entry, selects, by } => {
+                write!(f, "{} selects {selects}; this repository is by {by}", quoted(entry))
+            }
+            Fault::LimitsNegation { entry } => {
+                write!(f, "{} excludes nothing; the first entry that matches counts", quoted(entry))
+            }
+            Fault::LimitsNotBy { key, of, members } => {
+                write!(f, "\"{key}\" needs per = \"{of}\"")?;
+                members
+                    .as_ref()
+                    .map_or(Ok(()), |member| write!(f, "; for members write users = [{}]", quoted(member)))
+            }
+            Fault::LimitForAll => write!(f, "this would be everybody's limit; write it as \"limit\""),
+            Fault::SlotsAboveLimit { slots, limit, repository } => {
+                write!(
+                    f,
+                    "{slots} slots can never be had of repository {}, which gives {limit}",
+                    quoted(repository)
+                )
+            }
+            Fault::KeptForEverybody { when: true } => {
+                write!(f, "\"when\" alone keeps slots for everybody; add \"for\" or \"hosts\"")
+            }
+            Fault::KeptForEverybody { when: false } => {
+                write!(f, "this keeps slots for everybody; add \"for\" or \"hosts\"")
+            }
+            Fault::ReservedAboveLimit { reserved, limit } => {
+                write!(f, "{reserved} slots are reserved of a limit of {limit}")
+            }
+            Fault::LendAboveSlots { lend, slots } => {
+                write!(f, "{lend} of {slots} reserved slots cannot be lent")
+            }
+            Fault::LimitAboveNames { limit, names } => write!(f, "limit {limit} is above {names} names"),
+            Fault::NameTwice { name } => write!(f, "two slots are called {}", quoted(name)),
+            Fault::BadSlotName { name } => {
+                write!(f, "{} cannot be the name of a slot: no blanks and no commas", quoted(name))
+            }
+            Fault::UnknownName { name, nearest } => {
+                write!(f, "no slot is called {}{}", quoted(name), suggestion(nearest.as_ref()))
+            }
+            Fault::BeyondNames { repository } => {
+                write!(f, "admit = \"always\": no name beyond the last of repository {}", quoted(repository))
+            }
+            Fault::BadDelegate { name } => write!(
+                f,
+                "{} is no name of a drop-in: letters, digits, \"_\", \"-\" and \".\", and \".toml\" at its end",
+                quoted(name)
+            ),
+            Fault::BadOwner { name } => {
+                write!(f, "{} is not one user; write a name or a uid", quoted(name))
+            }
+            Fault::DelegateElsewhere => write!(f, "only the system's main file can delegate"),
+            Fault::DelegatedKey { key } => write!(f, "a delegated file may not say \"{key}\""),
+            Fault::DelegatedPath => write!(
+                f,
+                "a delegated file has its repositories in a directory of its own; write a relative path"
+            ),
+            Fault::MayOnlyLower { repository } => {
+                write!(f, "may only lower {}: write ceiling", quoted(repository))
+            }
+            Fault::Loosens { what } => {
+                write!(f, "{what} would loosen the system's policy; a policy added to it may only tighten")
+            }
         }
     }
 }

@@ -2,19 +2,18 @@
 //! the schema is written from the same tables. Those of selectors and of repositories stand with them.
 
 use super::{
-    choice::Choice,
     delegation::DELEGATE,
-    hold::Hold,
     key::{Key, Keys, Shape, Together, key},
+    keyword::{Choice, Hold},
+    layer::Unmatched,
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     log::LogEvents,
     repository::REPOSITORY,
     rule::{Action, Admission},
     scenario::Expectation,
     selector,
-    unmatched::Unmatched,
 };
-use crate::terms::keeper::Keeper;
+use crate::terms::keyword::Keeper;
 
 pub(super) static FILE: Keys = Keys {
     what: "a policy",

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use super::{
-    delegation::Delegation, hold::Hold, log::Log, path_syntax::Directory, span_of_time::Wait,
-    unmatched::Unmatched,
+    delegation::Delegation,
+    keyword::{Choice, Hold},
+    log::Log,
+    path_syntax::Directory,
+    span_of_time::Wait,
 };
-use crate::terms::keeper::Keeper;
+use crate::terms::keyword::Keeper;
 
 /// Where the system's repositories are unless it says otherwise.
 pub(crate) const SYSTEM_DIRECTORY: &str = "/run/rungate";
@@ -74,4 +77,20 @@ impl Layer {
     pub fn delegation(&self) -> Option<&Delegation> {
         self.delegation.as_deref()
     }
+}
+
+// What happens to a launch that no rule matches.
+
+/// What happens when no rule matches.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Unmatched {
+    /// The program starts.
+    #[default]
+    Run,
+    /// It is refused.
+    Refuse,
+}
+
+impl Choice for Unmatched {
+    const WORDS: &'static [(&'static str, Self)] = &[("run", Unmatched::Run), ("refuse", Unmatched::Refuse)];
 }

@@ -1,7 +1,10 @@
 //! From files that were found to a policy: each is parsed and written down, and then all are validated
 //! together. A launch says for which command, and then no more is parsed than can matter to it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use toml::de::DeTable;
 
@@ -9,22 +12,21 @@ use super::{
     Policy,
     aliases::Aliases,
     delegation::FORBIDDEN,
+    eval_context::Invocation,
     fault::Fault,
-    faults::Faults,
-    findings::Findings,
-    invocation::Invocation,
+    findings::{Faults, Findings},
     keys::FILE,
     layer::LayerKind,
     names::Names,
     place::At,
     reader::Section,
     skim::{Choice, Extract, Idle, KeptRules, Outline},
-    source::Found,
+    source::{self, Found, Proposal, Sources},
     syntax,
+    times::file_of_zone,
     validation::{self, LayerFile},
     warning::Warning,
     written::WrittenFile,
-    zone::file_of_zone,
 };
 use crate::diagnostic::SourceText;
 
@@ -191,4 +193,30 @@ impl Skim<'_> {
 /// policy.
 fn says_nothing(text: &str) -> bool {
     text.lines().all(|line| matches!(line.trim_start().bytes().next(), None | Some(b'#')))
+}
+
+// Policies that are not in force: what somebody named instead, or would put in its place.
+
+impl Policy {
+    /// Reads and checks every file as it would be if these texts stood at their paths.
+    pub fn propose(
+        sources: &Sources,
+        proposals: &[Proposal],
+        names: Option<&dyn Names>,
+    ) -> Result<Policy, Faults> {
+        Self::of_found(sources.read_with(proposals), sources.caller == 0, names, None)
+    }
+
+    /// Reads and checks files that were named one by one, as if together they were the system's policy.
+    pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
+        let mut policy = Self::of_found(source::read_files(paths, caller), true, Some(names), None)?;
+        // Whose policy such a file is to be nobody has said yet, and in one's own {runtime} is right.
+        policy.warnings.retain(|warning| warning.code != Warning::RuntimeOfCaller.code());
+        Ok(policy)
+    }
+
+    /// Reads the policy that a path leads to, a file or a directory with files, as if it were the system's.
+    pub fn at(path: &Path, caller: u32) -> Result<Policy, Faults> {
+        Self::of_found(source::read_place(path, caller), true, None, None)
+    }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    choice::Choice,
     fault::Fault,
+    keyword::Choice,
     path_syntax::Directory,
     template::{PathTemplate, Placeholder},
 };

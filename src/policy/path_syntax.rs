@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{
     capture::is_name,
     fault::Fault,
-    per::{By, Per},
-    safe_value::LONGEST_NAME,
+    partition_key::{By, Per},
     spelling::nearest,
-    template::{Name, PathTemplate, Piece, Placeholder, Start},
+    template::{LONGEST_NAME, Name, PathTemplate, Piece, Placeholder, Start},
 };
 
 const RUNTIME: &str = "{runtime}";

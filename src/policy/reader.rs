@@ -6,14 +6,13 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    choice::Choice,
     contact::is_contact,
     fault::Fault,
     findings::Findings,
     key::{Keys, table_of, tables_of},
-    limit::HIGHEST_LIMIT,
+    keyword::Choice,
+    limit::{HIGHEST_LIMIT, Share},
     place::{At, Written},
-    share::Share,
     span_of_time::{Wait, parse_duration},
     spelling::nearest,
 };

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Policy, Repository, Sources, faults::Faults};
+use super::{Policy, Repository, Sources, findings::Faults};
 use crate::diagnostic::Diagnostic;
 
 /// Tables in which a fault changes no repository.

@@ -5,7 +5,12 @@ use std::{ffi::OsString, path::PathBuf};
 
 use jiff::Timestamp;
 
-use super::{acquisition::Slots, choice::Choice, hold::Hold, place::Place, span_of_time::Wait};
+use super::{
+    keyword::{Choice, Hold},
+    place::Place,
+    rule::Slots,
+    span_of_time::Wait,
+};
 
 /// One `[[test]]`.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use toml::de::{DeTable, Error};
 use super::{
     fault::Fault,
     findings::Findings,
-    headers::{is_header, line_start, next_header},
-    malformed,
+    malformed::{self, is_header, line_start, next_header},
     place::At,
 };
 

@@ -1,11 +1,12 @@
 //! What time it is for a policy.
 
 use std::{
+    fs,
     hash::{DefaultHasher, Hash, Hasher},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use super::{
     Policy,
@@ -54,5 +55,91 @@ impl Policy {
         self.times_of(|layer| layer.kind != LayerKind::Delegated, now).hash(&mut hasher);
         // 0 is for launches without a policy.
         u16::try_from(hasher.finish() % 4095 + 1).unwrap_or(1)
+    }
+}
+
+// Time zones, from the system's files only: the environment (`TZ`, `TZDIR`) belongs to the caller, and a
+// caller could choose a zone in which it is night. Read when the policy is, and only where a rule asks for
+// the time.
+
+const ZONES: &str = "/usr/share/zoneinfo";
+
+const LOCAL: &str = "/etc/localtime";
+
+/// The zone with a name such as `Europe/Berlin`; `None` when the system has none of that name.
+pub fn named_zone(name: &str) -> Option<TimeZone> {
+    let ordinary = |part: &str| !part.is_empty() && !part.starts_with('.');
+    if name == "UTC" {
+        return Some(TimeZone::UTC);
+    }
+    if !name.split('/').all(ordinary) {
+        return None;
+    }
+    let data = fs::read(Path::new(ZONES).join(name)).ok()?;
+    TimeZone::tzif(name, &data).ok()
+}
+
+/// Where the zone with a name is, or the system's.
+pub(super) fn file_of_zone(name: Option<&str>) -> PathBuf {
+    name.map_or_else(|| LOCAL.into(), |name| Path::new(ZONES).join(name))
+}
+
+/// Reads a moment: local time of the zone (`2026-11-20 14:02`), or with an offset of its own
+/// (`2026-11-20T13:02Z`).
+pub fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Some(moment);
+    }
+    let local = text.parse::<DateTime>().ok()?;
+    zone.to_ambiguous_timestamp(local).compatible().ok()
+}
+
+/// The system's zone. A system without one lives in UTC.
+pub fn system_zone() -> TimeZone {
+    let data = fs::read(LOCAL).ok();
+    data.and_then(|data| TimeZone::tzif("", &data).ok()).unwrap_or(TimeZone::UTC)
+}
+
+// The hour of the day at any moment, found out once for each quarter of an hour: no zone changes within one.
+
+/// In microseconds.
+const QUARTER: u64 = 900_000_000;
+
+/// The hours of one time zone.
+#[derive(Clone, Debug)]
+pub struct Hours {
+    zone: TimeZone,
+    quarter: u64,
+    hour: usize,
+    weekday: usize,
+}
+
+impl Hours {
+    /// As clocks show them there.
+    pub fn in_zone(zone: TimeZone) -> Self {
+        Self { zone, quarter: u64::MAX, hour: 0, weekday: 0 }
+    }
+
+    /// The hour, from 0 to 23, so many microseconds after the start of 1970.
+    pub fn at(&mut self, micros: u64) -> usize {
+        self.look(micros);
+        self.hour
+    }
+
+    /// The day of the week, Monday being 0.
+    pub fn weekday_at(&mut self, micros: u64) -> usize {
+        self.look(micros);
+        self.weekday
+    }
+
+    fn look(&mut self, micros: u64) {
+        if self.quarter == micros / QUARTER {
+            return;
+        }
+        self.quarter = micros / QUARTER;
+        let moment = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
+        let local = self.zone.to_datetime(moment.unwrap_or(Timestamp::UNIX_EPOCH));
+        self.hour = usize::try_from(local.hour()).unwrap_or(0);
+        self.weekday = usize::try_from(local.weekday().to_monday_zero_offset()).unwrap_or(0);
     }
 }

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::{coded::coded, place::At, share::Share};
-use crate::{escape::Show, terms::origin::rule_title};
+use super::{coded::coded, limit::Share, place::At};
+use crate::{escape::Show, terms::provenance::rule_title};
 
 coded! {
     /// What is likely not meant.

@@ -9,12 +9,12 @@ use std::{
 };
 
 use super::{
-    asker::Asker,
+    acquire_context::Asker,
+    allocation::Deliberation,
     blocked::Blocked,
-    deliberation::Deliberation,
     grant::Grant,
     line::Line,
-    looks::{LOOK, Standpoint},
+    liveness::{LOOK, Standpoint},
     refusal::Refusal,
     room::{Room, Sight, Sights},
     wants::{Choice, Wants, is_unenforced, terms_on},
@@ -27,11 +27,11 @@ use crate::{
         table::{Table, TableGuard, TableId},
         view::Entry,
     },
-    sys::stops::StopsHeldBack,
+    sys::signals::StopsHeldBack,
     terms::{
         claim::{Claim, Demand},
-        named_slots::NamedSlots,
         runs::Runs,
+        slots_wanted::NamedSlots,
     },
 };
 

@@ -3,11 +3,11 @@
 //! something has happened.
 
 use super::{
+    acquire_context::Asker,
     acquisition::{Acquisition, Decided},
-    asker::Asker,
     blocked::Blocked,
     grant::Grant,
-    looks::Standpoint,
+    liveness::Standpoint,
     place_in_line::PlaceInLine,
     refusal::{Refusal, Refused, Unmet},
     too_late::{Eviction, Known},

@@ -9,10 +9,10 @@ use std::{
 };
 
 use super::{
+    acquire_context::Asker,
     acquisition::Outcome,
-    asker::Asker,
     grant::Grant,
-    looks::LOOK,
+    liveness::LOOK,
     of_agent,
     refusal::{Reason, Refusal, Unmet},
     waiting::Watch,
@@ -30,9 +30,9 @@ use crate::{
     },
     terms::{
         claim::{Claim, Demand},
+        keyword::Unreachable,
         location::Location,
         span_of_time::Wait,
-        unreachable::Unreachable,
     },
 };
 

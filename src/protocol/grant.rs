@@ -5,7 +5,7 @@ use std::{ptr, time::SystemTime};
 use crate::{
     keeper::{Means, agent::granted::Granted, error::KeeperError, held::Held, table::Table},
     sys::process::Process,
-    terms::{claim::Claim, named_slots::NamedSlots, runs::Runs},
+    terms::{claim::Claim, runs::Runs, slots_wanted::NamedSlots},
 };
 
 /// What a launch holds, in all tables.

@@ -3,32 +3,28 @@
 //! descriptor: what is held, and who waits, is for the keepers to say ([`crate::keeper`]), and the same
 //! functions judge whoever keeps the slots.
 
+pub mod acquire_context;
 pub mod acquisition;
-pub mod asker;
+pub mod allocation;
 pub mod at_once;
 pub mod blocked;
-pub mod clock;
 mod clocks;
 pub mod conversation;
-pub mod deliberation;
+pub mod dry_run;
+mod final_probe;
 pub mod grant;
-mod last_look;
 pub mod line;
-pub mod looks;
+pub mod liveness;
 mod of_agent;
-pub mod outlook;
-pub mod overdue;
 pub mod place_in_line;
 pub mod refusal;
-pub mod returning;
 pub mod room;
 #[cfg(test)]
 mod tests;
 pub mod too_late;
 pub mod unwaited;
+mod wait_check;
 pub mod waiting;
-mod waits;
 pub mod wants;
-mod watched;
 pub mod with_agent;
 pub mod without_waiting;

@@ -4,8 +4,8 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use super::{
+    acquire_context::Asker,
     acquisition::names_of,
-    asker::Asker,
     grant::Grant,
     line::Line,
     refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
@@ -20,8 +20,8 @@ use crate::{
     terms::{
         claim::{Claim, Demand},
         location::Location,
-        named_slots::NamedSlots,
         runs::Runs,
+        slots_wanted::NamedSlots,
     },
 };
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use super::looks::Standpoint;
+use super::liveness::Standpoint;
 use crate::{
     keeper::{
         error::KeeperError,
@@ -11,7 +11,10 @@ use crate::{
         table::{Table, TableId},
         view::View,
     },
-    terms::{admit::Admit, claim::Claim, merged::Terms},
+    terms::{
+        claim::{Claim, Terms},
+        keyword::Admit,
+    },
 };
 
 /// Whether a claim can be met.

@@ -21,18 +21,17 @@ use std::{
 };
 
 use super::{
+    acquire_context::Asker,
     acquisition::{Acquisition, Decided, Outcome},
-    asker::Asker,
     blocked::Blocked,
     clocks::Clocks,
-    last_look::LastLook,
+    final_probe::LastLook,
     line::Line,
-    looks::LOOK,
-    overdue::Endings,
+    liveness::{LOOK, Watched},
     place_in_line::PlaceInLine,
     refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+    too_late::Endings,
     wants::{Choice, Wants},
-    watched::Watched,
 };
 use crate::{
     deliberate_fault::DeliberateFault,

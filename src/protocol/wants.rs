@@ -9,10 +9,9 @@ use crate::{
         table::{Table, TableId},
     },
     terms::{
-        admit::Admit,
-        claim::{Claim, Demand},
+        claim::{Claim, Demand, Terms},
+        keyword::Admit,
         location::Location,
-        merged::Terms,
     },
 };
 

@@ -4,12 +4,12 @@
 //! decides by itself; here its answers become what the answers of this process would be.
 
 use super::{
+    acquire_context::Asker,
     acquisition::{Acquisition, Decided, Outcome},
-    asker::Asker,
     conversation::{Conversation, Patience, Question},
+    dry_run::outlook,
     grant::Grant,
-    looks::{Looks, Standpoint},
-    outlook::outlook,
+    liveness::{Looks, Standpoint},
     place_in_line::PlaceInLine,
     waiting::{Watch, acquire_in_turn},
     without_waiting::acquire,

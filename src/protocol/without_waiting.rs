@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use super::{
+    acquire_context::Asker,
     acquisition::{Acquisition, Decided, Outcome},
-    asker::Asker,
     clocks::Clocks,
-    last_look::LastLook,
-    looks::{Looks, Standpoint},
-    overdue::Endings,
+    final_probe::LastLook,
+    liveness::{Looks, Standpoint},
     refusal::Refusal,
-    waits::Waits,
+    too_late::Endings,
+    wait_check::Waits,
 };
 use crate::{
     keeper::{LONGEST_PATIENCE, PATIENCE, error::KeeperError},

@@ -5,35 +5,34 @@
 //! A policy that is being rolled out is not enforced yet, and is tested all the same: each test is played as
 //! the policy is, and once more as if everything in it were enforced.
 
-mod cast;
-mod ending;
-mod present;
+mod assertion;
 mod stage;
 #[cfg(test)]
 mod tests;
 
-pub use self::present::refused;
+pub use self::stage::refused;
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 
 use self::{
-    cast::Cast,
-    ending::{Critic, Ending, Taken},
-    stage::{Stage, in_memory},
+    assertion::{Critic, Ending, Taken},
+    stage::{Cast, Stage, in_memory},
 };
 use crate::{
     decision::{Start, TraceEntry, Unenforced, Verdict},
     keeper::table::Keepers,
     policy::{Policy, Scenario},
-    protocol::{acquisition::Outcome, asker::Asker, clock::Clock, without_waiting::acquire_at_once},
+    protocol::{
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        without_waiting::acquire_at_once,
+    },
     sys::descriptor::Inherited,
     terms::{
-        admit::Admit,
-        claim::{Claim, Demand},
-        hold::Hold,
-        launch::Launch,
+        claim::{Claim, Demand, Launch},
+        keyword::{Admit, Hold},
     },
 };
 

@@ -1,25 +1,39 @@
 //! Where a test is played: the tables of its launch, in memory, with those who hold slots and those who wait
 //! when it comes.
 
-use std::{collections::HashSet, ffi::OsString, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsString,
+    path::Path,
+};
 
 use jiff::Timestamp;
 
-use super::cast::Cast;
 use crate::{
     decision::{Decision, Verdict, decide},
     keeper::{
         Class, Number,
         memory::{self, Store},
+        table::Keepers,
     },
     policy::{Holders, Person, Policy, Request, Scenario},
+    protocol::{
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        grant::Grant,
+        refusal::Refusal,
+        without_waiting::acquire_at_once,
+    },
+    sys::descriptor::Inherited,
     terms::{
-        claim::{Claim, Demand},
+        claim::{Claim, Demand, LAST_SLOT, Launch, Terms},
+        keyword::Hold,
         location::Location,
-        merged::{LAST_SLOT, Terms},
-        names::Names,
+        names::{LookupError, Names},
+        pace::Pace,
     },
 };
+
 /// A test, and the policy that carries it.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'p> {
@@ -193,4 +207,108 @@ pub(super) fn name(claim: &Claim<'_>, names: &dyn Names) -> String {
 
 pub(super) fn named(repository: &str, member: Option<&str>) -> String {
     member.map_or_else(|| repository.to_owned(), |member| format!("{repository} [{member}]"))
+}
+
+// Those who appear in a test: one user with their groups at a time, and no database but what the test says
+// of them.
+
+/// A user and the groups around them. Groups get numbers that no rule is likely to name.
+pub(super) struct Cast<'p> {
+    person: &'p Person,
+    groups: HashMap<&'p str, u32>,
+}
+
+/// Far above the groups of people and below those of containers.
+const FIRST_GID: u32 = 3_000_000_000;
+
+impl<'p> Cast<'p> {
+    pub(super) fn new(person: &'p Person) -> Self {
+        let number = |(gid, name): (u32, &'p String)| (name.as_str(), name.parse().unwrap_or(gid));
+        Cast { person, groups: (FIRST_GID..).zip(&person.groups).map(number).collect() }
+    }
+
+    pub(super) fn uid(&self) -> u32 {
+        self.person.uid
+    }
+
+    pub(super) fn gids(&self) -> Vec<u32> {
+        self.person.groups.iter().filter_map(|name| self.groups.get(name.as_str()).copied()).collect()
+    }
+}
+
+impl Names for Cast<'_> {
+    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
+        Ok(Some(self.person.user.clone()).filter(|_| uid == self.person.uid))
+    }
+
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        Ok(Some(self.person.uid).filter(|_| name == self.person.user))
+    }
+
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        Ok(self.groups.get(name).copied())
+    }
+
+    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
+        let named = self.groups.iter().find(|(name, known)| **known == gid && name.parse::<u32>().is_err());
+        Ok(named.map(|(name, _)| (*name).to_owned()))
+    }
+
+    fn in_netgroup(&self, netgroup: &str, _host: &str, _user: &str) -> Result<bool, LookupError> {
+        Ok(self.person.netgroups.iter().any(|known| known == netgroup))
+    }
+}
+
+// Those who run now, played as if all of them came anew, one after the other: who of them a policy would
+// refuse. They are real, the tables are in memory, and nothing is taken from anybody.
+
+/// For each of them, in the order in which they came, why it would not start; nothing where it would.
+pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>> {
+    let decisions: Vec<Decision<'_>> = launches.iter().map(|launch| decide(policy, launch)).collect();
+    let demands: Vec<Vec<Demand<'_>>> =
+        decisions.iter().zip(launches).map(|(decision, launch)| demands(decision, launch.names)).collect();
+    let inherited = Inherited::default();
+    let keepers = Keepers::of(&inherited);
+    let mut granted: Vec<Grant<'_>> = Vec::new();
+    let mut play = |(index, decision): (usize, &Decision<'_>)| {
+        if let Some(why) = refused_by_rule(decision) {
+            return Some(why);
+        }
+        let Request { typed, host, uid, names, .. } = &launches[index];
+        let (command, host) = (typed.to_string_lossy(), host.to_string_lossy());
+        let launch =
+            Launch { command: &command, host: &host, uid: *uid, ancestors: &[], hold: Hold::default() };
+        let (keepers, clock) = (keepers.clone(), Clock::default());
+        let asker = Asker { launch, keepers, generation: 0, on_expired: &|_, _, _| {}, clock };
+        match acquire_at_once(&demands[index], &asker) {
+            Ok(Outcome::Granted(grant)) => granted.push(grant),
+            Ok(Outcome::Refused(refusal)) => return Some(full(&refusal, *names)),
+            Ok(Outcome::Interrupted) | Err(_) => {}
+        }
+        None
+    };
+    decisions.iter().enumerate().map(&mut play).collect()
+}
+
+/// What is demanded, in memory. When something was last started does not matter: they run already.
+fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand<'p>> {
+    let Verdict::Start(start) = &decision.verdict else { return Vec::new() };
+    let timeless = |claim: Claim<'p>| Claim { pace: Pace::default(), ..claim };
+    start.demands.iter().cloned().map(|demand| in_memory(demand, names).map(timeless)).collect()
+}
+
+fn refused_by_rule(decision: &Decision<'_>) -> Option<String> {
+    match &decision.verdict {
+        Verdict::Start(_) => None,
+        Verdict::Denied { rule, .. } => Some(format!("{} refuses it", rule.title())),
+        Verdict::Unmatched => Some("no rule allows it".to_owned()),
+        Verdict::LookupFailed { failure, .. } => Some(failure.to_string()),
+    }
+}
+
+fn full(refusal: &Refusal<'_>, names: &dyn Names) -> String {
+    let full = refusal.claims().map(|refused| {
+        format!("{} is full (limit {})", name(refused.claim, names), refused.claim.amount.effective_limit())
+    });
+    full.collect::<Vec<_>>().join(", ")
 }

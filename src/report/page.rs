@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{
-    figure::Figure,
+    figures::Figure,
     plot::{drawing, text},
     programs::Program,
 };

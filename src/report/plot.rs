@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::figure::{Drawing, Use};
+use super::figures::{Drawing, Use};
 use crate::{escape::visible, output::figures::count};
 
 /// How wide and high a drawing is, in units of its own.

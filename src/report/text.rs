@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    figure::{Drawing, Figure, Use},
+    figures::{Drawing, Figure, Use},
     programs::Program,
 };
 use crate::{
@@ -75,7 +75,7 @@ pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: u16) -> Strin
 /// Points side by side, several of them as one character where there are many.
 fn line(of: &Use, highest: u64, room: usize) -> String {
     let each = of.points.len().div_ceil(room).max(1);
-    let most = |points: &[super::figure::Point]| points.iter().map(|point| point.most).max().unwrap_or(0);
+    let most = |points: &[super::figures::Point]| points.iter().map(|point| point.most).max().unwrap_or(0);
     let step = |points| {
         let step = (most(points) * (STEPS.len() as u64 - 1)).div_ceil(highest);
         STEPS[usize::try_from(step).unwrap_or(0).min(STEPS.len() - 1)]

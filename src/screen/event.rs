@@ -10,7 +10,7 @@ use std::{
 
 use ratatui::crossterm::event::{self, KeyEvent};
 
-use crate::sys::{signal::Signal, taken_signals::TakenSignals};
+use crate::sys::signals::{Signal, TakenSignals};
 
 /// What came first.
 #[derive(Clone, Debug, Eq, PartialEq)]

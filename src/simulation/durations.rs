@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::dice::Dice;
-
 /// How many durations are kept of one user with one command, and of one command.
 const KEPT: usize = 32;
 
@@ -53,5 +51,50 @@ impl Durations {
         let of_user = self.users.get(&(uid, command)).and_then(|sample| sample.draw(dice));
         let of_command = || self.commands.get(&command).and_then(|sample| sample.draw(dice));
         of_user.or_else(of_command).or_else(|| self.all.draw(dice))
+    }
+}
+
+// Numbers that look random and are the same for the same seed, on every machine and in every version.
+
+/// A sequence of them (`SplitMix64`).
+#[derive(Clone, Copy, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// That of one launch in one draw: the same whatever happened to the launches before it, so that two
+    /// policies are compared by the same luck.
+    pub fn of_launch(seed: u64, draw: u64, launch: u64) -> Self {
+        let mut dice = Self(seed ^ draw.wrapping_mul(0xa076_1d64_78bd_642f));
+        Self(dice.throw() ^ launch.wrapping_mul(0xe703_7ed1_a0b4_28db))
+    }
+
+    /// Any number.
+    pub fn throw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One below `count`.
+    pub fn below(&mut self, count: usize) -> usize {
+        usize::try_from(self.throw() % (count.max(1) as u64)).unwrap_or(0)
+    }
+
+    /// From 0 up to 1, which never comes.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    pub fn share(&mut self) -> f64 {
+        (self.throw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A time between two random arrivals that come one in `mean` on average.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.share()).ln()
     }
 }

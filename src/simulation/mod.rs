@@ -6,15 +6,10 @@
 //! A year has millions of launches, so a launch is sixteen bytes ([`traffic`]), each kind of launch is judged
 //! once for each time of day that the policy knows ([`judge`]), and what came of it is added up and not kept.
 
-mod agenda;
-pub mod books;
-pub mod dice;
+pub mod accumulator;
 pub mod durations;
 pub mod judge;
 pub mod kind;
-pub mod people;
-mod programs;
-pub mod recording;
 pub mod sweep;
 pub mod tally;
 #[cfg(test)]

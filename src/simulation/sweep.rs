@@ -8,8 +8,7 @@ use std::{
 };
 
 use super::{
-    judge::{Judge, Terms},
-    people::{Accounts, Remembered},
+    judge::{Accounts, Judge, Remembered, Terms},
     tally::{LONG_WAIT, Outcome, Tally},
     traffic::{Draw, Traffic},
     world::play,

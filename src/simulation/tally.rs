@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::statistics::{cell::Cell, distribution::Distribution, fate::Fate};
+use crate::statistics::{counts::Cell, distribution::Distribution, fate::Fate};
 
 /// So long a wait is one that people complain of.
 pub const LONG_WAIT: u64 = 300_000_000;

@@ -3,13 +3,11 @@
 use jiff::tz::TimeZone;
 
 use super::{
-    dice::Dice,
-    judge::Terms,
+    durations::Dice,
+    judge::{Accounts, Terms},
     kind::Kind,
-    people::Accounts,
-    recording::{Reading, Recording},
     sweep::Trial,
-    traffic::{Launch, Traffic},
+    traffic::{Launch, Reading, Recording, Traffic},
 };
 use crate::{
     policy::{Hours, Policy},

@@ -3,16 +3,15 @@
 //! the policy. After each, whoever waits looks in the order of the line, as launches do.
 
 use std::{
-    collections::HashMap,
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
     rc::Rc,
     time::{Duration, Instant, SystemTime},
 };
 
 use super::{
-    agenda::{Agenda, Event},
-    books::{Books, See},
+    accumulator::{Books, See},
     judge::{Judge, Needs, Plan},
-    programs::{Programs, Running},
     tally::Tally,
     traffic::{Draw, Traffic},
 };
@@ -20,15 +19,14 @@ use crate::{
     keeper::{Class, WaitingProcess, held::Held, memory, table::Keepers},
     policy::Hours,
     protocol::{
-        asker::Asker,
+        acquire_context::{Asker, Clock},
         at_once::{AtOnce, Standing, at_once},
-        clock::Clock,
         grant::Grant,
         place_in_line::PlaceInLine,
     },
     statistics::fate::Fate,
     sys::descriptor::Inherited,
-    terms::{launch::Launch, location::Location},
+    terms::{claim::Launch, location::Location},
 };
 
 /// A world.
@@ -340,5 +338,77 @@ impl<'p> World<'_, 'p, '_> {
         if at.saturating_sub(self.now) < 32 * DAY {
             self.pass_minutes(at);
         }
+    }
+}
+
+// What will happen, and when.
+
+/// What will happen.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Event {
+    /// A program ends.
+    End(u32),
+    /// A launch that waits has to look whether its time is over.
+    Look(i32),
+}
+
+/// All that will happen. What ends at some moment ends before anything else happens then.
+#[derive(Default)]
+pub(super) struct Agenda {
+    events: BinaryHeap<Reverse<(u64, bool, u32, Event)>>,
+    sequence: u32,
+}
+
+impl Agenda {
+    /// It will happen then.
+    pub(super) fn expect(&mut self, at: u64, event: Event) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let is_look = matches!(event, Event::Look(_));
+        self.events.push(Reverse((at, is_look, self.sequence, event)));
+    }
+
+    /// When the next thing happens, where it does until then.
+    pub(super) fn next_until(&self, end: u64) -> Option<u64> {
+        self.events.peek().map(|Reverse((at, ..))| *at).filter(|at| *at <= end)
+    }
+
+    /// What happens next.
+    pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.events.pop().map(|Reverse((at, .., event))| (at, event))
+    }
+}
+
+// The programs that run, each with what it holds.
+
+/// A program that runs.
+#[derive(Default)]
+pub(super) struct Running {
+    pub(super) held: Vec<memory::Held>,
+    /// Slots of repositories, by number.
+    pub(super) slots: Vec<(usize, u64)>,
+}
+
+/// All of them, by number.
+#[derive(Default)]
+pub(super) struct Programs {
+    running: Vec<Running>,
+    free: Vec<u32>,
+}
+
+impl Programs {
+    /// One more. Says its number.
+    pub(super) fn start(&mut self, running: Running) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.running[place as usize] = running;
+            return place;
+        }
+        self.running.push(running);
+        u32::try_from(self.running.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// One ends.
+    pub(super) fn end(&mut self, number: u32) -> Running {
+        self.free.push(number);
+        std::mem::take(&mut self.running[number as usize])
     }
 }

@@ -1,10 +1,12 @@
 //! Counts what a log tells.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::Hash,
+};
 
 use super::{
-    bounded::Bounded,
-    cell::Cell,
     distribution::Distribution,
     fate::Fate,
     joiner::{Closing, Joiner, Launched, Reading, Run, Sink},
@@ -384,5 +386,129 @@ impl Statistics {
         let closing = self.joiner.finish(&mut self.counts);
         self.counts.close(closing);
         self.counts
+    }
+}
+
+// Launches, counted by what became of them.
+
+/// Some launches.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Cell {
+    /// All of them.
+    pub launches: u64,
+    /// Started without a wait.
+    pub at_once: u64,
+    /// Started after one.
+    pub waited: u64,
+    /// Not started, those included that waited in vain.
+    pub refused: u64,
+    /// How long those waited that did, in microseconds.
+    pub wait: u64,
+    /// Refused, and started in the log.
+    pub newly_refused: u64,
+    /// Started, and refused in the log.
+    pub newly_started: u64,
+}
+
+impl Cell {
+    /// Adds one launch.
+    pub fn add(&mut self, fate: Fate, wait: u64, then: Option<Fate>) {
+        self.launches += 1;
+        match fate {
+            Fate::AtOnce => self.at_once += 1,
+            Fate::Waited => self.waited += 1,
+            Fate::Refused | Fate::TimedOut => self.refused += 1,
+        }
+        self.wait = self.wait.saturating_add(wait);
+        if let Some(then) = then {
+            self.newly_refused += u64::from(then.has_started() && !fate.has_started());
+            self.newly_started += u64::from(!then.has_started() && fate.has_started());
+        }
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        let Self { launches, at_once, waited, refused, wait, newly_refused, newly_started } = other;
+        self.launches += launches;
+        self.at_once += at_once;
+        self.waited += waited;
+        self.refused += refused;
+        self.wait = self.wait.saturating_add(*wait);
+        self.newly_refused += newly_refused;
+        self.newly_started += newly_started;
+    }
+
+    /// How many started.
+    pub fn started(&self) -> u64 {
+        self.at_once + self.waited
+    }
+}
+
+// A map of names with a bound, because everyone who may append to a log can make up names. What comes after
+// the bound is added up as "others".
+
+/// Values by name, and one value for all further names.
+#[derive(Debug)]
+pub struct Bounded<K, V> {
+    most: usize,
+    named: HashMap<K, V>,
+    /// Everything whose name is not kept; none where every name is.
+    pub others: Option<V>,
+}
+
+impl<K: Eq + Hash + Ord, V: Default> Bounded<K, V> {
+    /// Of at most this many names.
+    pub fn of(most: usize) -> Self {
+        Self { most, named: HashMap::new(), others: None }
+    }
+
+    /// The value of a name. The name is copied only once.
+    pub fn entry<Q>(&mut self, name: &Q) -> &mut V
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        if !self.named.contains_key(name) {
+            if self.named.len() >= self.most {
+                return self.others.get_or_insert_default();
+            }
+            self.named.insert(name.to_owned(), V::default());
+        }
+        self.named.get_mut(name).unwrap_or_else(|| unreachable!("it was put there"))
+    }
+
+    /// The value of a name that is kept whatever the bound is.
+    pub fn keep(&mut self, name: K) {
+        self.named.entry(name).or_default();
+    }
+
+    /// The value of a name that is kept.
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, name: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.named.get(name)
+    }
+
+    /// All names with their values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let mut all: Vec<(&K, &V)> = self.named.iter().collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all.into_iter()
+    }
+
+    /// All values, in no order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.named.values_mut().chain(&mut self.others)
+    }
+
+    /// How many names are kept.
+    pub fn len(&self) -> usize {
+        self.named.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty()
     }
 }

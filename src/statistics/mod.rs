@@ -4,12 +4,9 @@
 //! One pass, in bounded memory: a [`joiner::Joiner`] makes launches and runs of events, and tells each to a
 //! [`joiner::Sink`]; [`counts::Statistics`] is the sink that counts.
 
-pub mod bounded;
-pub mod cell;
 pub mod counts;
 pub mod distribution;
 pub mod fate;
-mod in_order;
 pub mod joiner;
 pub mod suggestions;
 mod tables;

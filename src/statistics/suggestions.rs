@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{counts::Repository, distribution::Distribution};
 use crate::{
-    output::{age::age, figures::count},
+    output::{clock::age, figures::count},
     policy::show_duration,
 };
 

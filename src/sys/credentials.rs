@@ -1,8 +1,10 @@
 //! Who runs this process, as the kernel says it: never the environment, never a look-up of a name.
 
+use std::ffi::OsString;
+
 use nix::{
     errno::Errno,
-    unistd::{geteuid, getgid, getresgid, getresuid, getuid},
+    unistd::{SysconfVar, geteuid, getgid, gethostname, getresgid, getresuid, getuid, sysconf},
 };
 use rustix::process::getgroups;
 
@@ -48,4 +50,18 @@ pub fn is_root() -> bool {
 /// The real user id of this process.
 pub fn own_uid() -> u32 {
     getuid().as_raw()
+}
+
+// This host.
+
+/// The node name, as `uname -n` prints it.
+pub(crate) fn name() -> Result<OsString, Errno> {
+    gethostname()
+}
+
+/// How many processors are online; 1 where nobody knows. Not how many of them this process may use: a limit
+/// is the host's, and a launch that is bound to one processor has the same as every other.
+pub(crate) fn processors() -> u32 {
+    let online = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
+    online.and_then(|count| u32::try_from(count).ok()).unwrap_or(1).max(1)
 }

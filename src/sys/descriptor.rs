@@ -22,10 +22,10 @@ use nix::{
     },
 };
 
-use crate::sys::{
-    file_id::FileId,
+use super::{
     kernel_locks,
     record_lock::{Bytes, Ownership},
+    stamp::FileId,
     unsafe_calls,
 };
 

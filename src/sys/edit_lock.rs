@@ -19,11 +19,11 @@ use nix::{
     unistd::{UnlinkatFlags, unlinkat},
 };
 
-use crate::sys::{
+use super::{
     failure::Failure,
     record_lock::{self, Bytes, Mode, Ownership},
     regular_file::{Access, create_new_at, open_existing_at, status, status_at},
-    trusted_directory::TrustedDirectory,
+    trusted_file::TrustedDirectory,
 };
 
 /// What is locked.

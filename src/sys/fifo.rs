@@ -18,9 +18,9 @@ use nix::{
     unistd::{mkfifo, read},
 };
 
-use crate::sys::{
+use super::{
     failure::{Errno, errno_of},
-    file_id::FileId,
+    stamp::FileId,
 };
 
 /// How the names of all of them end.

@@ -4,14 +4,24 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::{fs::File, io::Read, str::FromStr};
+use std::{
+    fs::{self, File},
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    str::FromStr,
+};
 
-use nix::sys::stat::{major, minor};
+use nix::{
+    errno::Errno,
+    sys::stat::{major, minor},
+};
 
-use crate::sys::{
-    file_id::FileId,
+use super::{
+    failure::errno_of,
     process,
     record_lock::{Bytes, Conflict, LAST_BYTE, Ownership},
+    stamp::FileId,
 };
 
 /// A longer listing, of some 150,000 locks, is not read: that is no host at work, but somebody who wants to
@@ -106,6 +116,55 @@ impl<'a> Line<'a> {
 
 fn number<N: FromStr>(digits: &[u8]) -> Option<N> {
     str::from_utf8(digits).ok()?.parse().ok()
+}
+
+// Which processes have a lock on a file, as the kernel shows it with their descriptors. It names no holder
+// for a lock of an open file description, but shows it with every descriptor of that description; and it
+// shows a lock of a process only where it belongs to the process's own table. What belongs to other users
+// can be seen by root alone.
+
+/// Every lock of a description of `file` that can be seen from here, with a process that has a descriptor of
+/// it.
+pub fn locks_of_descriptions(file: FileId) -> Vec<(i32, Bytes)> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut found: Vec<(i32, Bytes)> = processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .flat_map(|pid: i32| {
+            locks_shown_by(pid, file).unwrap_or_default().into_iter().map(move |lock| (pid, lock))
+        })
+        .filter_map(|(pid, (ownership, bytes))| (ownership == Ownership::Description).then_some((pid, bytes)))
+        .collect();
+    found.sort_unstable_by_key(|(pid, bytes)| (*bytes.start(), *pid));
+    found
+}
+
+/// All locks on `file` that the kernel shows with the descriptors of a process. Which file a descriptor leads
+/// to is asked of `stat`, because the line of a lock may give other numbers; no descriptor is opened, for
+/// closing it would drop locks of this very process.
+pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>, Errno> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| errno_of(&error))?;
+    Ok(descriptors
+        .filter_map(Result::ok)
+        .filter(|descriptor| {
+            fs::metadata(descriptor.path())
+                .is_ok_and(|found| FileId { device: found.dev(), inode: found.ino() } == file)
+        })
+        .filter_map(|descriptor| {
+            whole_lines(&Path::new(&format!("/proc/{pid}/fdinfo")).join(descriptor.file_name()))
+        })
+        .flat_map(|info| locks_of_descriptor(&info))
+        .collect())
+}
+
+/// Nobody's locks fill more, unless they want to keep whoever reads them busy.
+const MOST_TEXT: u64 = 1 << 20;
+
+/// The lines of a file, as far as they fit; half a line would be another lock.
+fn whole_lines(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(MOST_TEXT).read_to_string(&mut text).ok()?;
+    text.truncate(text.rfind('\n').unwrap_or(0));
+    Some(text)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
 
 use nix::fcntl::OFlag;
 
-use crate::sys::proc_file;
+use super::process;
 
 /// A mount, by its line in `/proc/self/mountinfo`.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -28,7 +28,7 @@ impl Mount {
     /// That which a path is on; none where the path is not there or the kernel does not tell.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let file = File::options().read(true).custom_flags(OFlag::O_PATH.bits()).open(path).ok()?;
-        let about = proc_file::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+        let about = process::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
         let id = about.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         mounts.lines().find(|line| line.split(' ').next() == Some(id)).and_then(Self::parse)

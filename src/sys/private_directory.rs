@@ -8,8 +8,9 @@ use std::{
 
 use nix::unistd::mkdtemp;
 
-use crate::sys::{
-    failure::Errno, judged_directories::JudgedDirectories, trusted_directory::TrustedDirectory,
+use super::{
+    failure::Errno,
+    trusted_file::{JudgedDirectories, TrustedDirectory},
 };
 
 /// Where it is made, unless `TMPDIR` names a directory that can be trusted.

@@ -5,21 +5,31 @@
 
 use std::{
     ffi::{CString, OsString},
-    fs,
-    os::unix::{ffi::OsStringExt, fs::MetadataExt},
-    path::PathBuf,
+    fs::{self, File},
+    io::Read,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::{ffi::OsStringExt, fs::MetadataExt},
+    },
+    path::{Path, PathBuf},
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
 use nix::{
+    errno::Errno,
     libc,
-    sys::prctl,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        prctl,
+        signal::{Signal, kill, killpg},
+    },
     time::{ClockId, clock_gettime},
     unistd::{SysconfVar, sysconf},
 };
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
-use crate::sys::proc_file;
+use super::failure::errno_of;
 
 /// One process, as `/proc/PID/stat` shows it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -41,7 +51,7 @@ pub struct Process {
 impl Process {
     /// Looks a process up; none when it is gone or out of sight.
     pub fn find(pid: i32) -> Option<Self> {
-        Self::parse(pid, &proc_file::read_within::<1024>(format!("/proc/{pid}/stat"))?)
+        Self::parse(pid, &read_within::<1024>(format!("/proc/{pid}/stat"))?)
     }
 
     /// This process.
@@ -117,7 +127,7 @@ pub fn since_boot() -> Option<Duration> {
 /// cannot be known.
 pub fn since_boot_of_host() -> Option<Duration> {
     let here = since_boot()?;
-    let Some(offsets) = proc_file::read("/proc/self/timens_offsets") else { return Some(here) };
+    let Some(offsets) = read("/proc/self/timens_offsets") else { return Some(here) };
     // The offsets are those of the children's namespace, which may be another one until the next exec.
     if fs::read_link("/proc/self/ns/time").ok()? != fs::read_link("/proc/self/ns/time_for_children").ok()? {
         return None;
@@ -143,7 +153,7 @@ pub fn owner(pid: i32) -> Option<u32> {
 
 /// The users of a process who, besides root, may signal it: the real and the saved one.
 pub fn users(pid: i32) -> Option<[u32; 2]> {
-    let status = proc_file::read(format!("/proc/{pid}/status"))?;
+    let status = read(format!("/proc/{pid}/status"))?;
     let mut ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
     Some([ids.next()?.parse().ok()?, ids.nth(1)?.parse().ok()?])
 }
@@ -232,10 +242,126 @@ pub fn all() -> Vec<Process> {
 pub fn boot_id() -> Option<&'static str> {
     static ID: OnceLock<Option<String>> = OnceLock::new();
     ID.get_or_init(|| {
-        let text = proc_file::read_within::<64>("/proc/sys/kernel/random/boot_id")?;
+        let text = read_within::<64>("/proc/sys/kernel/random/boot_id")?;
         Some(text.trim_end().to_owned())
     })
     .as_deref()
+}
+
+// Small files of `/proc`, read in one piece: their size is not known beforehand, and asking for it, as the
+// standard library does, costs more than the reading.
+
+/// What fits of the file into 4096 bytes, as text; none when it cannot be read.
+pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
+    read_within::<4096>(path)
+}
+
+/// What fits into so many bytes, for a file that is known to be short: what is read into has to be cleared
+/// first.
+pub(crate) fn read_within<const BYTES: usize>(path: impl AsRef<Path>) -> Option<String> {
+    let mut bytes = [0; BYTES];
+    let length = File::open(path).ok()?.read(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(bytes.get(..length)?).into_owned())
+}
+
+// A process by descriptor: it stands for this very process, even when the number goes to another one, and it
+// can be waited for without being its parent.
+
+/// An open process.
+#[derive(Debug)]
+pub struct PidFd {
+    pid: i32,
+    descriptor: OwnedFd,
+}
+
+impl PidFd {
+    /// Opens a process. `ESRCH` when it is gone.
+    pub fn open(pid: i32) -> Result<Self, Errno> {
+        let number = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(Errno::ESRCH)?;
+        match pidfd_open(number, PidfdFlags::empty()) {
+            Ok(descriptor) => Ok(Self { pid, descriptor }),
+            Err(error) => Err(Errno::from_raw(error.raw_os_error())),
+        }
+    }
+
+    /// A process that the kernel gave as a descriptor, under its number.
+    pub(super) fn of(pid: i32, descriptor: OwnedFd) -> Self {
+        Self { pid, descriptor }
+    }
+
+    /// Another descriptor of the same process.
+    pub fn try_clone(&self) -> Result<Self, Errno> {
+        let descriptor = self.descriptor.try_clone().map_err(|error| errno_of(&error))?;
+        Ok(Self { pid: self.pid, descriptor })
+    }
+
+    /// Its number, which is its own as long as it has not ended.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether `/proc` has this process under the same number. It has not where `/proc` is that of another
+    /// PID namespace.
+    pub fn is_in_proc(&self) -> bool {
+        let info = read(format!("/proc/self/fdinfo/{}", self.descriptor.as_raw_fd()));
+        info.is_some_and(|info| info.lines().any(|line| line == format!("Pid:\t{}", self.pid)))
+    }
+
+    /// Whether it leads its process group. The kernel gives number 1 and everybody the same answer to a
+    /// signal, and 0 is the group of whoever sends it.
+    pub fn leads_its_group(&self) -> bool {
+        self.pid > 1 && Process::find(self.pid).is_some_and(|process| process.group == self.pid)
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        let signal = rustix::process::Signal::from_named_raw(signal as i32).ok_or(Errno::EINVAL)?;
+        pidfd_send_signal(&self.descriptor, signal).map_err(|error| Errno::from_raw(error.raw_os_error()))
+    }
+
+    /// Sends a signal to the process group that it leads, if it is still there to vouch for it.
+    pub fn signal_group(&self, signal: Signal) -> Result<(), Errno> {
+        if self.pid <= 1 || self.has_ended() {
+            return Err(Errno::ESRCH);
+        }
+        killpg(nix::unistd::Pid::from_raw(self.pid), signal)
+    }
+
+    /// Whether this user may send it signals; one that is gone does no harm.
+    pub fn may_be_signalled(&self) -> bool {
+        kill(nix::unistd::Pid::from_raw(self.pid), None) != Err(Errno::EPERM)
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        wait_for_any([self], Duration::ZERO) == Ok(true)
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Sleeps until one of the processes has ended, or the time is over. Says which of the two; a signal counts
+/// as the latter.
+pub fn wait_for_any<'a>(
+    processes: impl IntoIterator<Item = &'a PidFd>,
+    longest: Duration,
+) -> Result<bool, Errno> {
+    let mut polled: Vec<PollFd<'_>> = processes
+        .into_iter()
+        .map(|process| PollFd::new(process.descriptor.as_fd(), PollFlags::POLLIN))
+        .collect();
+    // Rounded up: waking a moment too early would mean to look around again for nothing.
+    let milliseconds = longest.as_nanos().div_ceil(1_000_000);
+    let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
+    match poll(&mut polled, timeout) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Who may own what leads to a trusted file, and who may write to it.
 
-use nix::{libc, sys::stat::FileStat};
+use std::{error::Error, fmt, path::PathBuf};
 
-use crate::sys::{accounts, distrust::Reason, failure::Failure, user_namespace};
+use nix::{errno::Errno, libc, sys::stat::FileStat};
+
+use super::{accounts, failure::Failure, user_namespace};
+use crate::escape::Show;
 
 /// Whom a walk trusts with the directories and links on its way, besides root.
 #[derive(Clone, Debug, Default)]
@@ -67,3 +70,164 @@ fn judge_writers(status: &FileStat) -> Result<(), Reason> {
 pub(super) fn is_private_group(status: &FileStat) -> bool {
     status.st_uid != 0 && accounts::is_private_group(status.st_uid, status.st_gid)
 }
+
+// Why a file is not read, or is not believed, in words that say what to mend.
+
+/// A file that is longer is no policy that a person wrote, in MiB.
+pub(super) const LONGEST: u64 = 8;
+
+/// Why a file cannot be read, or must not be believed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Distrust {
+    /// The file, or the directory above it, or the link that led to it.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// What is wrong with a file or with a directory above it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reason {
+    /// A system call failed.
+    System(&'static str, Errno),
+    /// It belongs to neither root nor the caller, but to this uid.
+    Owner(u32),
+    /// It belongs to this uid, and should be root's as drop-ins of the system are.
+    NotRoots(u32),
+    /// It belongs to the first of these uids, and is delegated to the second.
+    NotTheDelegates(u32, u32),
+    /// It belongs to somebody whom this user namespace does not know.
+    HiddenOwner,
+    /// Its group may write to it.
+    GroupWritable(u32),
+    /// Everybody may write to it.
+    WorldWritable(u32),
+    /// It may have secrets, and others can read or write it.
+    ForOthers(u32),
+    /// It stands where a directory is needed.
+    NotADirectory,
+    /// It is a directory, a device, a FIFO: this kind of inode.
+    NotAFile(libc::mode_t),
+    /// Following it never ends.
+    TooManyLinks,
+    /// It is longer than any policy.
+    TooLong,
+}
+
+impl Distrust {
+    /// Whether the file could be had but must not be believed, as against one that could not be read.
+    pub fn is_about_trust(&self) -> bool {
+        use Reason::{
+            ForOthers, GroupWritable, HiddenOwner, NotRoots, NotTheDelegates, Owner, WorldWritable,
+        };
+        matches!(
+            self.reason,
+            Owner(_)
+                | NotRoots(_)
+                | NotTheDelegates(..)
+                | HiddenOwner
+                | GroupWritable(_)
+                | WorldWritable(_)
+                | ForOthers(_)
+        )
+    }
+
+    /// The same, in the words for what must be root's.
+    #[must_use]
+    pub fn for_roots(self) -> Self {
+        let reason = match self.reason {
+            Reason::Owner(uid) => Reason::NotRoots(uid),
+            other => other,
+        };
+        Distrust { reason, ..self }
+    }
+
+    /// The same, in the words for what is delegated to this user.
+    #[must_use]
+    pub fn for_delegate(self, delegate: u32) -> Self {
+        let reason = match self.reason {
+            Reason::Owner(owner) => Reason::NotTheDelegates(owner, delegate),
+            other => other,
+        };
+        Distrust { reason, ..self }
+    }
+
+    /// The command that mends it, with the file still to be named, where its owner is all that is wrong.
+    pub fn chown(&self) -> Option<String> {
+        match self.reason {
+            Reason::Owner(_) | Reason::NotRoots(_) => Some("chown root".to_owned()),
+            Reason::NotTheDelegates(_, delegate) => {
+                let name = accounts::user_name(delegate).ok().flatten();
+                Some(format!(
+                    "chown {}",
+                    name.map_or_else(|| delegate.to_string(), |name| name.shown().to_string())
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it, or is
+    /// none, as the `/dev/null` that services have for a home.
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::System(call, errno) => write!(f, "{call}: {}", errno.desc()),
+            Reason::Owner(uid) => {
+                write!(f, "belongs to {}, neither to root nor to you", accounts::shown(*uid))
+            }
+            Reason::NotRoots(uid) => {
+                write!(f, "belongs to {}; drop-ins of the system belong to root", accounts::shown(*uid))
+            }
+            Reason::NotTheDelegates(owner, delegate) => write!(
+                f,
+                "belongs to {}; it is delegated to {}",
+                accounts::shown(*owner),
+                accounts::shown(*delegate)
+            ),
+            Reason::HiddenOwner => f.write_str(
+                "belongs to a user who is not mapped into this user namespace, and may be anybody; \
+                 start rungate outside of it",
+            ),
+            Reason::GroupWritable(mode) => {
+                write!(f, "its group can write to it (mode {mode:04o}); chmod g-w mends that")
+            }
+            Reason::WorldWritable(mode) => {
+                write!(f, "everybody can write to it (mode {mode:04o}); chmod o-w mends that")
+            }
+            Reason::ForOthers(mode) => {
+                write!(
+                    f,
+                    "may have secrets, and is not its owner's alone (mode {mode:04o}); chmod 0600 mends that"
+                )
+            }
+            Reason::NotADirectory => f.write_str("is not a directory"),
+            Reason::NotAFile(kind) => write!(f, "is not a regular file, but {}", what_it_is(*kind)),
+            Reason::TooManyLinks => f.write_str("too many symbolic links"),
+            Reason::TooLong => write!(f, "is longer than {LONGEST} MiB"),
+        }
+    }
+}
+
+fn what_it_is(kind: libc::mode_t) -> &'static str {
+    match kind {
+        libc::S_IFDIR => "a directory",
+        libc::S_IFIFO => "a FIFO",
+        libc::S_IFSOCK => "a socket",
+        libc::S_IFLNK => "a link",
+        _ => "a device",
+    }
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.shown(), self.reason)
+    }
+}
+
+impl Error for Distrust {}

@@ -2,23 +2,38 @@
 //! up once, by a walk that judges every directory on the way.
 
 use std::{
+    borrow::Cow,
+    cell::{Cell, OnceCell, RefCell},
+    collections::VecDeque,
+    ffi::{OsStr, OsString},
     fs::File,
     io::{self, ErrorKind, Read},
-    path::{Path, PathBuf},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Component, Path, PathBuf},
+    rc::Rc,
     time::{Duration, SystemTime},
 };
 
-use nix::{errno::Errno, fcntl::OFlag, libc, sys::stat::FileStat};
+use nix::{
+    errno::Errno,
+    fcntl::{AtFlags, OFlag, open, openat, readlinkat},
+    libc,
+    sys::stat::{FileStat, Mode, fstat, fstatat},
+};
+use rustix::fs::RawDir;
 
-use crate::sys::{
-    distrust::{Distrust, LONGEST, Reason},
+use super::{
     extended_attributes::ExtendedAttributes,
     failure::Failure,
-    judged_directories::JudgedDirectories,
+    regular_file::create_directory_at,
     stamp::Stamp,
-    trust::{Trust, is_private_group},
-    trusted_walk::{Found, Walk, kind},
+    trust::{Distrust, LONGEST, Reason, Trust, is_private_group},
 };
+use crate::deliberate_fault::DeliberateFault;
 
 /// A file that was judged and not yet read.
 #[derive(Debug)]
@@ -137,18 +152,377 @@ impl TrustedFile {
     }
 }
 
+// A directory that only root or the caller can have changed, and the files in it, opened relative to the
+// descriptor that was judged.
+
+/// A directory that was judged; its files are opened relative to it.
+#[derive(Debug)]
+pub struct TrustedDirectory {
+    descriptor: Rc<OwnedFd>,
+    path: PathBuf,
+    status: FileStat,
+    names: OnceCell<Vec<OsString>>,
+    caller: u32,
+}
+
+impl TrustedDirectory {
+    /// Opens a directory; `None` when there is none.
+    pub fn open(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedDirectory>, Distrust> {
+        judged.sparingly(|| Self::open_once(path, judged))
+    }
+
+    fn open_once(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedDirectory>, Distrust> {
+        let Some(found) = Walk::from_root(path, judged)?.end(OFlag::O_RDONLY | OFlag::O_DIRECTORY)? else {
+            return Ok(None);
+        };
+        let Found { descriptor, path, status } = found;
+        let judgement = judged.trust().judge_directory(&status);
+        judgement.map_err(|reason| Distrust { path: path.clone(), reason })?;
+        let (descriptor, names) = (Rc::new(descriptor), OnceCell::new());
+        Ok(Some(TrustedDirectory { descriptor, path, status, names, caller: judged.caller }))
+    }
+
+    /// Opens a directory of the system: root's, or that of whoever owns the directory above it and so could
+    /// put another in its place. Nobody else may have added even a name, and the files in it must belong to
+    /// one of the two.
+    pub fn open_systems(
+        path: &Path,
+        judged: &JudgedDirectories,
+    ) -> Result<Option<TrustedDirectory>, Distrust> {
+        let Some(directory) = Self::open(path, judged)? else { return Ok(None) };
+        let (owner, mode) = (directory.status.st_uid, directory.status.st_mode & 0o7777);
+        let above = || fstatat(&directory.descriptor, "..", AtFlags::empty()).map(|above| above.st_uid);
+        let reason = if owner != 0 && above() != Ok(owner) {
+            Reason::NotRoots(owner)
+        } else if mode & 0o002 != 0 {
+            Reason::WorldWritable(mode)
+        } else {
+            return Ok(Some(TrustedDirectory { caller: owner, ..directory }));
+        };
+        Err(Distrust { path: directory.path, reason })
+    }
+
+    /// The names that are in it when this is first asked, in byte order, without `.` and `..`.
+    pub fn names(&self) -> Result<&[OsString], Distrust> {
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let failed = |error: rustix::io::Errno| Distrust {
+            path: self.path.clone(),
+            reason: Reason::System("getdents", Errno::from_raw(error.raw_os_error())),
+        };
+        // By the very descriptor that was judged, which can be read to the end once.
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(&self.descriptor, &mut buffer);
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            let name = OsString::from_vec(entry.map_err(failed)?.file_name().to_bytes().to_vec());
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(self.names.get_or_init(|| names))
+    }
+
+    /// Opens a file in it; `None` when it has gone.
+    pub fn file(&self, name: &OsStr) -> Result<Option<TrustedFile>, Distrust> {
+        self.file_trusting(name, &Trust::of_caller(self.caller))
+    }
+
+    /// The same, which may belong to this user too: it, and directories and links on the way to it.
+    pub fn file_of(&self, name: &OsStr, owner: u32) -> Result<Option<TrustedFile>, Distrust> {
+        self.file_trusting(name, &Trust::of_either(self.caller, owner))
+    }
+
+    fn file_trusting(&self, name: &OsStr, trust: &Trust) -> Result<Option<TrustedFile>, Distrust> {
+        let walk = Walk::within(Rc::clone(&self.descriptor), &self.path, Path::new(name), trust.clone());
+        TrustedFile::at_the_end_of(walk, trust)
+    }
+
+    /// What it is reached by.
+    pub(super) fn descriptor(&self) -> &OwnedFd {
+        &self.descriptor
+    }
+
+    /// Where it is, every link followed.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its state when it was opened: another one says that a file came or went.
+    pub fn stamp(&self) -> Stamp {
+        Stamp::from(&self.status)
+    }
+}
+
+// A path, walked from `/` down by descriptor. Each directory is judged on the descriptor it is entered with,
+// and links are followed by hand, so that nobody can swap a component between the check and the use.
+
+/// As many links as the kernel follows in one path.
+const MOST_LINKS: u32 = 40;
+
+/// The end of a walk: opened, not yet judged.
+pub(super) struct Found {
+    pub(super) descriptor: OwnedFd,
+    pub(super) path: PathBuf,
+    pub(super) status: FileStat,
+}
+
+/// A directory that a walk has come to.
+pub(super) struct Reached {
+    pub(super) descriptor: Rc<OwnedFd>,
+    pub(super) path: PathBuf,
+    /// None where the walk has not gone a step.
+    pub(super) status: Option<FileStat>,
+}
+
+/// A path on the way down.
+pub(super) struct Walk<'j> {
+    at: Rc<OwnedFd>,
+    path: PathBuf,
+    status: Option<FileStat>,
+    left: VecDeque<OsString>,
+    links: u32,
+    trust: Trust,
+    /// What need not be judged again. None once the way went up: what is above a directory is not always what
+    /// its path says.
+    judged: Option<&'j JudgedDirectories>,
+}
+
+impl<'j> Walk<'j> {
+    /// A walk that begins in a directory that was judged.
+    pub(super) fn within(at: Rc<OwnedFd>, path: &Path, below: &Path, trust: Trust) -> Self {
+        let (path, left) = (path.to_owned(), VecDeque::new());
+        let mut walk = Walk { at, path, status: None, left, links: 0, trust, judged: None };
+        walk.queue(below);
+        walk
+    }
+
+    /// A walk from the root directory, or, for a relative path, from the working directory.
+    pub(super) fn from_root(path: &Path, judged: &'j JudgedDirectories) -> Result<Self, Distrust> {
+        Self::from_root_trusting(path, judged.trust(), Some(judged))
+    }
+
+    /// The same for whom this trusts; what was judged must have been so for the same.
+    pub(super) fn from_root_trusting(
+        path: &Path,
+        trust: Trust,
+        judged: Option<&'j JudgedDirectories>,
+    ) -> Result<Self, Distrust> {
+        let failed = |call, errno| Distrust { path: path.to_owned(), reason: Reason::System(call, errno) };
+        let absolute = if path.is_absolute() {
+            Cow::Borrowed(path)
+        } else {
+            Cow::Owned(std::path::absolute(path).map_err(|error| {
+                failed("getcwd", Errno::from_raw(error.raw_os_error().unwrap_or(libc::EINVAL)))
+            })?)
+        };
+        let root = root(&trust, judged)?;
+        Ok(Walk { judged, ..Self::within(root, Path::new("/"), &absolute, trust) })
+    }
+
+    /// Puts the components of a path before those that are left.
+    fn queue(&mut self, path: &Path) {
+        for component in path.components().rev() {
+            match component {
+                Component::Normal(name) => self.left.push_front(name.to_owned()),
+                Component::ParentDir => self.left.push_front("..".into()),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+    }
+
+    fn open(&self, name: &OsStr, flags: OFlag) -> Result<OwnedFd, Errno> {
+        openat(&self.at, name, flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+    }
+
+    /// Goes down to the last component and opens it with these flags; `None` when something on the way is
+    /// absent.
+    pub(super) fn end(mut self, flags: OFlag) -> Result<Option<Found>, Distrust> {
+        while let Some(name) = self.left.pop_front() {
+            let here = self.join(&name);
+            if self.left.is_empty() {
+                match self.open(&name, flags) {
+                    Ok(descriptor) => {
+                        let status = status(&descriptor, &here)?;
+                        return Ok(Some(Found { descriptor, path: here, status }));
+                    }
+                    Err(Errno::ENOENT) => return Ok(None),
+                    // A link, or, where a directory was asked for, something that is none.
+                    Err(Errno::ELOOP | Errno::ENOTDIR) => {}
+                    Err(errno) => return Err(Distrust { path: here, reason: Reason::System("open", errno) }),
+                }
+            }
+            if !self.step(&name, here)? {
+                return Ok(None);
+            }
+        }
+        Err(Distrust { path: self.path, reason: Reason::NotAFile(libc::S_IFDIR) })
+    }
+
+    /// Goes down through all that is left, and creates what is missing with these permission bits, where
+    /// there are any. None when something is absent.
+    pub(super) fn directory(mut self, missing: Option<u32>) -> Result<Option<Reached>, Distrust> {
+        while let Some(name) = self.left.pop_front() {
+            let here = self.join(&name);
+            if self.step(&name, here.clone())? {
+                continue;
+            }
+            let Some(mode) = missing else { return Ok(None) };
+            create_directory_at(&self.at, name.as_os_str(), mode)
+                .map_err(|errno| Distrust { path: here.clone(), reason: Reason::System("mkdirat", errno) })?;
+            if !self.step(&name, here)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Reached { descriptor: self.at, path: self.path, status: self.status }))
+    }
+
+    /// Enters a directory or follows a link; false when there is nothing.
+    fn step(&mut self, name: &OsStr, here: PathBuf) -> Result<bool, Distrust> {
+        let blame = |reason| Distrust { path: here.clone(), reason };
+        if name == ".." {
+            self.judged = None;
+        } else if let Some(known) = self.judged.and_then(|judged| judged.find(&here)) {
+            (self.at, self.path) = (known, here);
+            return Ok(true);
+        }
+        let next = match self.open(name, OFlag::O_PATH) {
+            Ok(next) => next,
+            Err(Errno::ENOENT) => return Ok(false),
+            Err(errno) => return Err(blame(Reason::System("open", errno))),
+        };
+        let status = status(&next, &here)?;
+        match kind(&status) {
+            libc::S_IFDIR => {
+                self.trust.judge_directory(&status).map_err(blame)?;
+                self.at = Rc::new(next);
+                if let Some(judged) = self.judged {
+                    judged.keep(&here, &self.at);
+                }
+                (self.path, self.status) = (here, Some(status));
+            }
+            libc::S_IFLNK => {
+                // In a sticky directory anybody can leave a link, and it says where to go on.
+                if !DeliberateFault::StrangersLinks.is_on() {
+                    self.trust.judge_owner(&status).map_err(blame)?;
+                }
+                self.links += 1;
+                if self.links > MOST_LINKS {
+                    return Err(blame(Reason::TooManyLinks));
+                }
+                let target =
+                    readlinkat(&next, "").map_err(|errno| blame(Reason::System("readlink", errno)))?;
+                if target.as_bytes().starts_with(b"/") {
+                    self.at = root(&self.trust, self.judged)?;
+                    self.path = PathBuf::from("/");
+                }
+                self.queue(Path::new(&target));
+            }
+            _ => return Err(blame(Reason::NotADirectory)),
+        }
+        Ok(true)
+    }
+
+    /// The path of an entry of the directory that was reached, for messages.
+    fn join(&self, name: &OsStr) -> PathBuf {
+        if name == ".." { self.path.parent().unwrap_or(&self.path).to_owned() } else { self.path.join(name) }
+    }
+}
+
+fn root(trust: &Trust, judged: Option<&JudgedDirectories>) -> Result<Rc<OwnedFd>, Distrust> {
+    let root = Path::new("/");
+    if let Some(known) = judged.and_then(|judged| judged.find(root)) {
+        return Ok(known);
+    }
+    let blame = |reason| Distrust { path: root.to_owned(), reason };
+    let descriptor = open(root, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
+        .map_err(|errno| blame(Reason::System("open", errno)))?;
+    trust.judge_directory(&status(&descriptor, root)?).map_err(blame)?;
+    let descriptor = Rc::new(descriptor);
+    if let Some(judged) = judged {
+        judged.keep(root, &descriptor);
+    }
+    Ok(descriptor)
+}
+
+fn status(descriptor: impl AsFd, path: &Path) -> Result<FileStat, Distrust> {
+    fstat(descriptor)
+        .map_err(|errno| Distrust { path: path.to_owned(), reason: Reason::System("fstat", errno) })
+}
+
+pub(super) fn kind(status: &FileStat) -> u32 {
+    status.st_mode & libc::S_IFMT
+}
+
+// The directories that were judged on the way to one file, kept open for the way to the next: within one
+// launch the policy's files have most of their way in common. An open descriptor stays what was judged,
+// whatever its path leads to by then, so that files that are read one after the other come from one and the
+// same directory.
+
+/// Directories that were entered and judged for one caller. To be dropped as soon as all files are open: who
+/// looks again later has to see what the paths lead to then.
+#[derive(Debug)]
+pub struct JudgedDirectories {
+    pub(super) caller: u32,
+    known: RefCell<Vec<(PathBuf, Rc<OwnedFd>)>>,
+    /// Whether the caller has so few descriptors that none can be kept.
+    has_few: Cell<bool>,
+}
+
+impl JudgedDirectories {
+    /// None yet, for a caller with this real uid.
+    pub fn for_caller(caller: u32) -> Self {
+        Self { caller, known: RefCell::default(), has_few: Cell::new(false) }
+    }
+
+    /// For whom they are judged.
+    pub fn caller(&self) -> u32 {
+        self.caller
+    }
+
+    pub(super) fn trust(&self) -> Trust {
+        Trust::of_caller(self.caller)
+    }
+
+    /// The directory that a walk has come to by this path, if one has.
+    pub(super) fn find(&self, path: &Path) -> Option<Rc<OwnedFd>> {
+        let known = self.known.borrow();
+        known.iter().find(|(other, _)| other == path).map(|(_, directory)| Rc::clone(directory))
+    }
+
+    /// Opens something, and where descriptors are too few for that and for what is kept, once more without
+    /// keeping any.
+    pub(super) fn sparingly<T>(&self, open: impl Fn() -> Result<T, Distrust>) -> Result<T, Distrust> {
+        open().or_else(|distrust| match distrust.reason {
+            Reason::System(_, Errno::EMFILE | Errno::ENFILE) if !self.has_few.replace(true) => {
+                self.known.take();
+                open()
+            }
+            _ => Err(distrust),
+        })
+    }
+
+    /// Keeps a directory. The path must be the one by which it was entered, name by name, without links and
+    /// `..`.
+    pub(super) fn keep(&self, path: &Path, directory: &Rc<OwnedFd>) {
+        if !self.has_few.get() {
+            self.known.borrow_mut().push((path.to_owned(), Rc::clone(directory)));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::TrustedDirectory;
+    use super::*;
+    use nix::{sys::stat::Mode, unistd::getuid};
     use std::{
         fs::{self, Permissions},
         os::unix::fs::{PermissionsExt, chown, symlink},
     };
-
-    use nix::{sys::stat::Mode, unistd::getuid};
     use tempfile::TempDir;
-
-    use super::*;
-    use crate::sys::trusted_directory::TrustedDirectory;
 
     struct Tree {
         root: TempDir,

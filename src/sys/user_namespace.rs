@@ -12,9 +12,9 @@ use std::{
 
 use nix::sys::stat::fstat;
 
-use crate::sys::{
+use super::{
     failure::{Errno, Failure, errno_of},
-    file_id::FileId,
+    stamp::FileId,
     unsafe_calls,
 };
 

@@ -19,12 +19,11 @@ use nix::{
 };
 use rustix::fs::Dir;
 
-use crate::sys::{
-    distrust::Distrust,
+use super::{
     failure::Failure,
     regular_file::{self, Access, Status},
-    trust::Trust,
-    trusted_walk::{Reached, Walk},
+    trust::{Distrust, Trust},
+    trusted_file::{Reached, Walk},
 };
 
 /// A directory that was reached, open.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{on_lost::OnLost, unreachable::Unreachable};
+use super::keyword::{OnLost, Unreachable};
 
 /// One table of slots, by its keeper.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::choice::Choice;
+use super::keyword::Choice;
 
 /// What a pause counts from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

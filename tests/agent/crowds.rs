@@ -14,7 +14,7 @@ use rungate::{
         frame::Inbox,
         message::{Request, Take},
     },
-    terms::{hold::Hold, span_of_time::Wait},
+    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::hostility::{answer, memory_of};

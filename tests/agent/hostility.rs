@@ -11,7 +11,7 @@ use rungate::{
         frame::Inbox,
         message::{Answer, Request, Take},
     },
-    terms::{hold::Hold, span_of_time::Wait},
+    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::{held, seats, waiting};

@@ -10,7 +10,7 @@ use rungate::{
         frame::{Inbox, LONGEST_REQUEST},
         message::{Answer, Granted, Obstacle, Reason, Refused, Request, Waits},
     },
-    terms::hold::Hold,
+    terms::keyword::Hold,
 };
 
 use super::hostility::LONG;

@@ -9,7 +9,7 @@ use rungate::{
         frame::{Inbox, LONGEST_REQUEST},
         message::{Answer, Granted, Request, Take},
     },
-    terms::{hold::Hold, span_of_time::Wait},
+    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::{LONG, OF_AGENT, sample};

@@ -16,17 +16,17 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use rungate::{
     keeper::{error::KeeperError, table::Keepers},
     protocol::{
-        acquisition::Outcome, asker::Asker, clock::Clock, outlook::outlook, without_waiting::acquire,
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        dry_run::outlook,
+        without_waiting::acquire,
     },
     sys::descriptor::Inherited,
     terms::{
-        admit::Admit,
-        amount::Amount,
-        claim::{Claim, Demand},
-        hold::Hold,
-        launch::Launch,
+        claim::{Claim, Demand, Launch},
+        keyword::{Admit, Hold},
         location::FileLocation,
-        slots::Slots,
+        slots_wanted::{Amount, Slots},
     },
 };
 use tempfile::NamedTempFile;

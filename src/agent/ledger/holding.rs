@@ -10,12 +10,14 @@ use crate::{
     sys::{
         failure::{Errno, Failure},
         fifo::Fifo,
-        file_id::FileId,
-        pidfd::PidFd,
-        process::Process,
-        signal::Signal,
+        process::{PidFd, Process},
+        signals::Signal,
+        stamp::FileId,
     },
-    terms::{hold::Hold, location::name_on_site, on_lost::OnLost},
+    terms::{
+        keyword::{Hold, OnLost},
+        location::name_on_site,
+    },
 };
 
 /// A process with slots.

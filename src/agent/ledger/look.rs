@@ -30,7 +30,11 @@ use crate::{
         refusal::{self, Refusal},
         too_late::Known,
     },
-    sys::{failure::Failure, fifo, pidfd::PidFd, process},
+    sys::{
+        failure::Failure,
+        fifo,
+        process::{self, PidFd},
+    },
     terms::location::{Location, name_on_site},
 };
 

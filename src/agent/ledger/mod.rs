@@ -32,7 +32,7 @@ use crate::{
         fifo::Fifo,
         poller::{Interest, Poller},
     },
-    terms::{hold::Hold, location::name_on_site},
+    terms::{keyword::Hold, location::name_on_site},
 };
 
 /// How many ends are remembered: what a busy host has between two looks.

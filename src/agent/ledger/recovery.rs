@@ -8,12 +8,14 @@ use super::{Ledger, state::SavedPlace};
 use crate::{
     agent::{AWAY, Fatal, KINDS, RECOVERED},
     keeper::{Number, memory},
-    protocol::{conversation::LONGEST_ABSENCE, place_in_line::PlaceInLine, returning::Stood},
+    protocol::{
+        conversation::LONGEST_ABSENCE,
+        place_in_line::{PlaceInLine, Stood},
+    },
     sys::{
         failure::{Errno, Failure},
-        pidfd::PidFd,
         poller::Interest,
-        process::Process,
+        process::{PidFd, Process},
     },
 };
 

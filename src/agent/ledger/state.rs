@@ -19,16 +19,15 @@ use crate::{
     agent::Fatal,
     keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
     output::json::{self, FORMAT},
-    protocol::returning::Stood,
+    protocol::place_in_line::Stood,
     sys::{
         failure::{Errno, Failure, errno_of},
         fifo::Fifo,
         process, replaced_file,
     },
     terms::{
-        hold::Hold,
+        keyword::{Hold, OnLost},
         location::{name_on_site, table_of_site},
-        on_lost::OnLost,
     },
 };
 

@@ -20,10 +20,9 @@ use crate::{
     },
     sys::{
         failure::{Errno, Failure},
-        local_socket,
-        peer::Peer,
-        pidfd::PidFd,
+        local_socket::{self, Peer},
         poller::Interest,
+        process::PidFd,
     },
 };
 

@@ -28,8 +28,8 @@ use crate::{
     sys::{
         failure::{Errno, Failure},
         local_socket::{self, Listener},
-        pidfd::PidFd,
         poller::{Interest, Poller},
+        process::PidFd,
     },
 };
 

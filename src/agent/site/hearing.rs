@@ -9,8 +9,8 @@ use super::{
     Site,
     announcement::log,
     etcd::{Done, Trouble},
+    lease_keeper::Command,
     mirror::Changed,
-    registrar::Command,
     report::Report,
     work::Work,
 };

@@ -9,7 +9,7 @@ use crate::{
     agent::{alive::Alive, ledger::holding::Holding, service::Service},
     deliberate_fault::DeliberateFault,
     sys::process,
-    terms::{location::table_of_site, on_lost::OnLost},
+    terms::{keyword::OnLost, location::table_of_site},
 };
 
 /// So often it is looked at once for processes that are to be killed.

@@ -15,9 +15,9 @@ mod etcd;
 mod hearing;
 mod key;
 mod lag;
+mod lease_keeper;
 mod loss;
 mod mirror;
-mod mover;
 pub(in crate::agent) mod notices;
 mod number;
 mod origin;
@@ -27,7 +27,6 @@ mod proof;
 mod publisher;
 mod reconciler;
 mod record;
-mod registrar;
 mod report;
 mod resting;
 mod restored;
@@ -35,6 +34,7 @@ mod shown;
 mod surveyor;
 mod table_of_site;
 mod tickets;
+mod txn_job;
 mod watcher;
 mod work;
 
@@ -55,25 +55,25 @@ use self::{
     etcd::{Access, Client, Condition, Transaction, Trouble},
     key::{Key, Keys},
     lag::Lag,
+    lease_keeper::{Command, Registrar},
     mirror::Mirror,
-    mover::Move,
     notices::received::ReceivedNotice,
     number::Numbers,
     origin::Origin,
     own_keys::OwnKeys,
     record::HostRecord,
-    registrar::{Command, Registrar},
     report::{Report, Reporter},
     resting::Resting,
     shown::Shown,
+    txn_job::Move,
     watcher::Watcher,
     work::{Admission, Work},
 };
+use super::{judge::Judge, ledger::state::State};
 use crate::{
-    agent::{judge::Judge, ledger::state::State},
     escape::visible,
     policy::SiteSettings,
-    sys::{host, poller::Bell, process},
+    sys::{credentials, poller::Bell, process},
 };
 
 /// How long a launch may wait for etcd before it is answered: less than launches wait for their agent.
@@ -152,7 +152,7 @@ impl Site {
         bell: &Arc<Bell>,
         judge: Judge,
     ) -> Result<Self, String> {
-        let host = host::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
+        let host = credentials::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let host = host.to_string_lossy().into_owned();
         let agent = AgentId::of(state, process::boot_id().unwrap_or_default())?;
         let SiteSettings { endpoints, prefix, ttl, margin, .. } = settings;
@@ -190,7 +190,7 @@ impl Site {
         }
         .start();
         publisher::start(commands.clone(), *ttl, judge);
-        let moves = mover::start(&client, &reporter);
+        let moves = txn_job::start(&client, &reporter);
         surveyor::start(client, keys.clone(), *ttl, reporter.clone());
         tick(reporter);
         Ok(Self {

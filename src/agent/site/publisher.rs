@@ -4,8 +4,8 @@
 
 use std::{collections::BTreeMap, sync::mpsc::Sender, thread, time::Duration};
 
-use super::registrar::Command;
-use crate::{agent::judge::Judge, policy::Policy, terms::keeper::Keeper};
+use super::lease_keeper::Command;
+use crate::{agent::judge::Judge, policy::Policy, terms::keyword::Keeper};
 
 /// How often it is looked whether the policy has changed, at most.
 const INTERVAL: Duration = Duration::from_secs(5);

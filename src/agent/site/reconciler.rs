@@ -19,8 +19,8 @@ use super::{
     difference::{Change, Difference, Present, Value, diff},
     etcd::{Compare, Done, Operation, Transaction, Trouble},
     key::Key,
+    lease_keeper::Command,
     record::SlotRecord,
-    registrar::Command,
     table_of_site::At,
     work::Work,
 };

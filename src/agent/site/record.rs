@@ -13,8 +13,8 @@ use crate::{
     },
     keeper::{Doubt, Fate, Holder, WaitingProcess},
     output::json::{self, Numbered},
-    sys::signal::Signal,
-    terms::hold::Hold,
+    sys::signals::Signal,
+    terms::keyword::Hold,
 };
 
 /// Who holds a slot.

@@ -8,9 +8,9 @@ use super::{
     difference::Value,
     etcd::{Compare, Done, Operation, Transaction, Trouble},
     key::Key,
+    lease_keeper::Command,
     number,
     record::TicketRecord,
-    registrar::Command,
     work::Work,
 };
 use crate::{

@@ -17,7 +17,7 @@ use crate::{
     cli,
     commands::shared::situation::Situation,
     policy::Policy,
-    sys::{accounts, executable, host},
+    sys::{accounts, credentials, executable},
 };
 
 /// A word that may be next.
@@ -218,7 +218,7 @@ impl<'a> Place<'a> {
         let known = policy.repositories().iter().filter(|known| goes_on(known.shown_name(), word));
         let candidate = known.map(|known| Candidate {
             word: known.shown_name().into(),
-            help: format!("limit {}", known.limit().resolve(host::processors)),
+            help: format!("limit {}", known.limit().resolve(credentials::processors)),
         });
         candidate.collect()
     }

@@ -7,17 +7,20 @@ use std::{
     process,
 };
 
+use super::{
+    boot,
+    context::Examination,
+    finding::{Finding, Section},
+    page::counted,
+    repositories::how_to_mend,
+};
 use crate::{
     cli::Topic,
-    commands::doctor::{
-        examination::Examination, finding::Finding, page::counted, readers::how_to_mend, section::Section,
-        services,
-    },
     escape::{Show, visible},
     keeper::agent::{self, SOCKET},
     policy::Repository,
     sys::failure::errno_of,
-    terms::keeper::Keeper,
+    terms::keyword::Keeper,
 };
 
 /// Where the agent of the package keeps its state.
@@ -81,7 +84,7 @@ fn version(of_agent: Option<&str>) -> Finding {
 }
 
 fn start() -> &'static str {
-    if services::is_systemd() {
+    if boot::is_systemd() {
         "systemctl enable --now rungate-agent.socket"
     } else {
         "Start rungate-agent as root, from whatever starts services here."
@@ -89,7 +92,7 @@ fn start() -> &'static str {
 }
 
 pub(super) fn restart() -> &'static str {
-    if services::is_systemd() {
+    if boot::is_systemd() {
         "systemctl restart rungate-agent.service"
     } else {
         "Start rungate-agent again, as root; programs keep their slots meanwhile."

@@ -1,20 +1,19 @@
 //! Holders that are overdue: whether anything ends them while nobody else wants their slot. Without that they
 //! go on until a launch comes that may end them, which is root's or their own user's.
 
+use super::{
+    boot::{self, Unit},
+    command_line::word,
+    context::Examination,
+    finding::{Finding, Section},
+    jobs,
+};
 use crate::{
     cli::Topic,
-    commands::doctor::{
-        command_line::word,
-        examination::Examination,
-        finding::Finding,
-        jobs,
-        section::Section,
-        services::{self, Unit},
-    },
     escape::Show,
     policy::{Policy, Repository},
     sys::executable,
-    terms::{keeper::Keeper, span_of_time::show_duration},
+    terms::{keyword::Keeper, span_of_time::show_duration},
 };
 
 const TIMER: &str = "rungate-overdue.timer";
@@ -37,7 +36,7 @@ pub(super) fn look(examination: &Examination) -> Section {
     }
     let finding = match jobs::saying(END_OVERDUE) {
         Some(job) => Finding::fine("expiry", format!("{}: {END_OVERDUE}", job.shown())),
-        None if services::is_systemd() => of_timer(),
+        None if boot::is_systemd() => of_timer(),
         None => Finding::warning("expiry-off", format!("nothing runs \"{END_OVERDUE}\": {OTHERWISE}"))
             .mend(cron()),
     };

@@ -8,17 +8,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{
+    command_line::command,
+    context::Examination,
+    finding::{Finding, Section},
+    repositories::{Want, barrier},
+};
 use crate::{
     cli::Topic,
-    commands::doctor::{
-        command_line::command,
-        examination::Examination,
-        finding::Finding,
-        readers::{Want, barrier},
-        section::Section,
-    },
     escape::{Show, visible},
-    launch::{installation::TOOLS, search::Search},
+    launch::{installation::TOOLS, program::Search},
     sys::{accounts, executable, mount::Mount, ordinary_user::as_ordinary_user},
 };
 

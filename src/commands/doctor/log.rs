@@ -8,18 +8,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{
+    command_line::command,
+    context::Examination,
+    finding::{Finding, Section},
+    repositories::{Want, barrier, how_to_mend},
+};
 use crate::{
     cli::Topic,
-    commands::{
-        doctor::{
-            command_line::command,
-            examination::Examination,
-            finding::Finding,
-            readers::{Want, barrier, how_to_mend},
-            section::Section,
-        },
-        shared::journal::{self, JOURNAL},
-    },
+    commands::shared::journal::{self, JOURNAL},
     escape::Show,
     log::sink::Target,
     policy::LayerKind,

@@ -5,31 +5,25 @@
 mod agent;
 mod boot;
 mod command_line;
-mod examination;
+mod context;
 mod expiry;
-mod file_system;
 mod finding;
 mod installation;
 mod jobs;
-mod json;
 mod log;
 mod names;
 mod page;
 mod policy;
 mod programs;
-mod readers;
 mod repositories;
-mod section;
-mod services;
 mod shims;
 mod site;
-mod tmpfiles;
 mod ways;
 
 use clap::ValueEnum;
 
-pub(super) use self::{command_line::word, examination::Examination, finding::Finding};
-use self::{finding::Health, section::Section};
+use self::finding::{Health, Section};
+pub(super) use self::{command_line::word, context::Examination, finding::Finding};
 use crate::{
     cli::{DoctorArguments, Topic},
     commands::shared::print,
@@ -48,7 +42,7 @@ pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
     let sections: Vec<Section> =
         Topic::value_variants().iter().filter(wanted).map(|topic| look(*topic, &examination)).collect();
     let text = if arguments.json {
-        json::to_json(&sections)
+        page::to_json(&sections)
     } else {
         let columns = usize::from(terminal::size().0).min(WIDEST);
         page::page(&sections, arguments.verbose, examination.is_root(), columns)

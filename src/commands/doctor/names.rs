@@ -7,12 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    cli::Topic,
-    commands::doctor::{examination::Examination, finding::Finding, section::Section},
-    escape::Show,
-    sys::accounts,
+use super::{
+    context::Examination,
+    finding::{Finding, Section},
 };
+use crate::{cli::Topic, escape::Show, sys::accounts};
 
 const NSSWITCH: &str = "/etc/nsswitch.conf";
 

@@ -3,13 +3,10 @@
 
 use std::fmt::Write as _;
 
-use crate::{
-    commands::doctor::{
-        finding::{Finding, Health},
-        section::Section,
-    },
-    output::{columns::width, style::Style},
-};
+use serde_json::{Value, json};
+
+use super::finding::{Finding, Health, Section};
+use crate::output::{columns::width, json, style::Style};
 
 /// Where the text of a topic's line begins.
 const SUMMARY: usize = 23;
@@ -108,6 +105,36 @@ fn wrapped(head: &str, text: &str, indent: usize, columns: usize) -> String {
     }
     lines.push('\n');
     lines
+}
+
+// The same as the page, for scripts: every finding, also what is right.
+
+/// All that was found.
+pub(super) fn to_json(sections: &[Section]) -> String {
+    let worst = sections.iter().map(Section::health).max().unwrap_or(Health::Fine);
+    let sections: Vec<Value> = sections.iter().map(section).collect();
+    json::render(&json!({ "status": worst.word(), "topics": sections }))
+}
+
+fn section(section: &Section) -> Value {
+    let findings: Vec<Value> = section
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "code": finding.code,
+                "status": finding.health.word(),
+                "message": finding.text,
+                "mend": finding.mend,
+            })
+        })
+        .collect();
+    json!({
+        "topic": section.topic.word(),
+        "status": section.word(),
+        "summary": section.summary,
+        "findings": findings,
+    })
 }
 
 #[cfg(test)]

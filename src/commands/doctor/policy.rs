@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use super::{
+    context::Examination,
+    finding::{Finding, NO_POLICY, Section},
+    page::counted,
+    repositories::{Want, barrier},
+};
 use crate::{
     cli::Topic,
-    commands::doctor::{
-        examination::Examination,
-        finding::Finding,
-        page::counted,
-        readers::{Want, barrier},
-        section::{NO_POLICY, Section},
-    },
     diagnostic::Diagnostic,
     escape::Show,
     policy::{Faults, Policy, SYSTEM_POLICY},

@@ -9,22 +9,14 @@ use std::{
     path::PathBuf,
 };
 
+use super::{
+    context::Examination,
+    finding::{Finding, Section},
+    page::counted,
+    repositories::{Want, barrier},
+};
 use crate::{
-    cli::Topic,
-    commands::{
-        doctor::{
-            examination::Examination,
-            finding::Finding,
-            page::counted,
-            readers::{Want, barrier},
-            section::Section,
-        },
-        run::stages,
-    },
-    escape::Show,
-    launch::search::Search,
-    policy::Policy,
-    sys::executable,
+    cli::Topic, commands::run::stages, escape::Show, launch::program::Search, policy::Policy, sys::executable,
 };
 
 /// Where programs are, besides the directories of `PATH`.

@@ -3,33 +3,33 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    os::unix::fs::MetadataExt,
+    fs::{self, File},
+    os::{fd::AsFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
+    sync::mpsc::channel,
+    thread,
+    time::Duration,
 };
 
+use super::{
+    command_line::command,
+    context::Examination,
+    finding::{Finding, Section},
+};
 use crate::{
     cli::Topic,
-    commands::{
-        doctor::{
-            command_line::command,
-            examination::Examination,
-            file_system,
-            finding::Finding,
-            readers::{Want, barrier, how_to_mend},
-            section::Section,
-        },
-        shared::{listed_file::ListedFile, repositories},
-    },
+    commands::shared::{listed_file::ListedFile, repositories},
     escape::Show,
     keeper::file::trial::{try_out, try_to_open},
     policy::{Policy, Repository},
     sys::{
         accounts,
         failure::{Errno, errno_of},
-        ordinary_user::{as_ordinary_user, is_full},
+        mount::Mount,
+        ordinary_user::{access, as_ordinary_user, is_full},
+        record_lock,
     },
-    terms::{keeper::Keeper, location::Creation},
+    terms::{keyword::Keeper, location::Creation},
 };
 
 /// What makes directories and lock files as the policy wants them.
@@ -46,7 +46,7 @@ pub(super) fn look(examination: &Examination) -> Section {
     let directories = directories(policy, examination);
     for (directory, known) in &directories {
         findings.extend(of_directory(directory, known, policy, &examination.situation.runtime));
-        findings.extend(file_system::of(directory));
+        findings.extend(of(directory));
     }
     if let Ok(all) = repositories::wanted(policy, &examination.situation, &[]) {
         for (known, files) in policy.repositories().iter().zip(all) {
@@ -86,10 +86,7 @@ pub(super) fn missing(examination: &Examination) -> Vec<Finding> {
 /// Directories on NFS whose locks do not hold for other hosts.
 pub(super) fn on_nfs(examination: &Examination) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
-    directories(policy, examination)
-        .keys()
-        .filter_map(|directory| file_system::of_network(directory))
-        .collect()
+    directories(policy, examination).keys().filter_map(|directory| of_network(directory)).collect()
 }
 
 fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Path) -> Vec<Finding> {
@@ -273,4 +270,194 @@ fn owned_by_users(known: &Repository, files: &[&Path]) -> Option<Finding> {
         ),
     };
     Some(Finding::warning("lock-file-owner", text).mend(INIT))
+}
+
+// The file system of a directory of repositories: whether the kernel keeps locks there, and for whom.
+
+/// Kinds that are one host's, and keep locks.
+const LOCAL: [&str; 10] =
+    ["ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs", "reiserfs"];
+
+/// Kinds for several hosts whose locks are the cluster's, as far as they are mounted so.
+const CLUSTER: [&str; 6] = ["gpfs", "lustre", "ceph", "gfs2", "ocfs2", "beegfs"];
+
+/// What tells that this is a container: files that its makers leave.
+const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/host/container-manager"];
+
+/// How long whoever keeps the locks of other hosts may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What to know of the file system of a directory; nothing where it is not there.
+pub(super) fn of(directory: &Path) -> Option<Finding> {
+    let mount = Mount::of(directory)?;
+    let shown = format!("{} is on {}", directory.shown(), mount.kind.shown());
+    Some(match mount.kind.as_str() {
+        _ if is_nfs(&mount) => of_nfs(&mount, directory, &shown),
+        "tmpfs" | "ramfs" => within(&mount, directory, &format!("{shown}: one host's, until its next boot")),
+        "overlay" | "aufs" => of_overlay(&shown),
+        kind if LOCAL.contains(&kind) => within(&mount, directory, &format!("{shown}: one host's")),
+        kind if CLUSTER.contains(&kind) => Finding::note(
+            "file-system",
+            format!("{shown}: limits hold for all hosts if its locks do, which a mount option may have turned off"),
+        )
+        .mend("On two hosts: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
+        kind if kind == "proc" || kind == "sysfs" || kind == "vfat" || kind == "exfat" => {
+            Finding::fault("file-system", format!("{shown}, which has no owners or modes"))
+                .mend("In the policy, name a directory elsewhere: [defaults] directory = \"/run/rungate\"")
+        }
+        _ => Finding::warning("file-system", format!("{shown}: whether its locks hold for others, nobody has tried"))
+            .mend("Twice at once: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
+    })
+}
+
+/// The same where it is on NFS.
+pub(super) fn of_network(directory: &Path) -> Option<Finding> {
+    Mount::of(directory).filter(is_nfs).and_then(|_| of(directory))
+}
+
+fn is_nfs(mount: &Mount) -> bool {
+    mount.kind == "nfs" || mount.kind == "nfs4"
+}
+
+/// Locks of NFS go to the server, unless the mount keeps them on the host. Before its fourth version they are
+/// a service of their own.
+fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
+    let point = mount.point.shown();
+    if ["nolock", "local_lock=all", "local_lock=posix"].iter().any(|option| mount.has(option)) {
+        let text = format!("{shown} with locks that stay on this host: each host counts for itself");
+        return Finding::warning("file-system", text)
+            .mend(format!("Mount {point} without nolock and local_lock, best as NFS 4."));
+    }
+    if !are_locks_answered(directory) {
+        let text = format!("{shown}, whose server does not answer for its locks: launches hang");
+        return Finding::fault("file-system", text)
+            .mend("On the server: rpcinfo -p | grep nlockmgr; with NFS 4 there is no such service to miss.");
+    }
+    Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"))
+}
+
+/// Whether a question about a lock of some file in it is answered. Whoever asks a server that does not answer
+/// hangs, so this is asked by a thread that may be left behind.
+fn are_locks_answered(directory: &Path) -> bool {
+    let files = directory.read_dir().into_iter().flatten().flatten();
+    let file = files
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .find_map(|entry| File::options().read(true).write(true).open(entry.path()).ok());
+    let Some(file) = file else { return true };
+    let (sender, answer) = channel();
+    thread::spawn(move || {
+        let _ = sender.send(record_lock::conflict_with_process(file.as_fd(), &(0..=0)).is_ok());
+    });
+    answer.recv_timeout(PATIENCE).unwrap_or(false)
+}
+
+fn of_overlay(shown: &str) -> Finding {
+    let text = format!(
+        "{shown}, which is a container's own: nobody outside, and no other container, counts with it"
+    );
+    Finding::warning("file-system", text)
+        .mend("Lend the container the host's directory: docker run -v /run/rungate:/run/rungate …")
+}
+
+/// Whether this is a container, as its makers tell.
+pub(super) fn is_container() -> bool {
+    CONTAINER.iter().any(|mark| Path::new(mark).exists())
+}
+
+/// A directory of a container is either its own or lent to it.
+fn within(mount: &Mount, directory: &Path, text: &str) -> Finding {
+    if !is_container() {
+        return Finding::fine("file-system", text);
+    }
+    if mount.root == "/" {
+        let own = format!("{} is this container's own: nobody outside of it counts", directory.shown());
+        return Finding::note("file-system", own)
+            .mend("To share it, lend the container the host's: docker run -v /run/rungate:/run/rungate …");
+    }
+    Finding::note(
+        "file-system",
+        format!(
+            "{} is lent to this container ({}): holders outside of it count, unseen",
+            directory.shown(),
+            mount.root.shown()
+        ),
+    )
+}
+
+// What keeps ordinary users from a file, directory by directory.
+
+/// What users want of a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Want {
+    Read,
+    Execute,
+    /// To append to it, without reading.
+    Write,
+    /// To lock it, and write a record.
+    ReadWrite,
+}
+
+impl Want {
+    /// The letters of chmod, and their bits for others.
+    fn letters(self) -> (&'static str, u32) {
+        match self {
+            Self::Read => ("r", 0o4),
+            Self::Execute => ("x", 0o1),
+            Self::Write => ("w", 0o2),
+            Self::ReadWrite => ("rw", 0o6),
+        }
+    }
+}
+
+/// What keeps users from a file: it, or a directory above it.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    pub(super) path: PathBuf,
+    mode: u32,
+    letters: &'static str,
+    /// Whether the permission bits are the reason.
+    is_by_mode: bool,
+    errno: Errno,
+}
+
+impl Barrier {
+    /// `/etc/rungate has mode 0750`
+    pub(super) fn text(&self) -> String {
+        let path = self.path.shown();
+        if self.is_by_mode {
+            return format!("{path} has mode {:04o}", self.mode);
+        }
+        format!("{path}: {}", self.errno.desc())
+    }
+
+    pub(super) fn mend(&self) -> String {
+        if self.is_by_mode {
+            return command(&format!("chmod o+{}", self.letters), &self.path);
+        }
+        how_to_mend(self.errno, &self.path)
+    }
+}
+
+/// What shows, or removes, the reason why a call on a file failed.
+pub(super) fn how_to_mend(errno: Errno, path: &Path) -> String {
+    match errno {
+        Errno::ENOSPC | Errno::EDQUOT => {
+            format!("Make room: {}", command("df -h", path.parent().unwrap_or(path)))
+        }
+        Errno::EROFS => command("findmnt -T", path),
+        _ => command("getfacl", path),
+    }
+}
+
+/// The first thing that keeps ordinary users from a file that is there, found by trying as one of them.
+pub(super) fn barrier(path: &Path, want: Want) -> Option<Barrier> {
+    let path = path.canonicalize().ok()?;
+    let above: Vec<&Path> = path.ancestors().skip(1).collect();
+    let directories = above.into_iter().rev().map(|directory| (directory, ("x", 0o1)));
+    let mut steps = directories.chain([(path.as_path(), want.letters())]);
+    let tried = || steps.find_map(|(path, wanted)| Some((path, wanted, access(path, wanted.1).err()?)));
+    let (path, (letters, bits), errno) = as_ordinary_user(tried)??;
+    let mode = fs::metadata(path).ok()?.mode() & 0o7777;
+    let is_by_mode = errno == Errno::EACCES && mode & bits != bits;
+    Some(Barrier { path: path.to_owned(), mode, letters, is_by_mode, errno })
 }

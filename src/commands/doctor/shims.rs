@@ -6,20 +6,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{
+    command_line::{command, word},
+    context::Examination,
+    finding::{Finding, Section},
+    page::counted,
+};
 use crate::{
     cli::Topic,
-    commands::{
-        doctor::{
-            command_line::{command, word},
-            examination::Examination,
-            finding::Finding,
-            page::counted,
-            section::Section,
-        },
-        run::stages,
-    },
+    commands::run::stages,
     escape::Show,
-    launch::{installation::TOOLS, search::Search, shim::Shim, shim_directory::ShimDirectory},
+    launch::{
+        installation::TOOLS,
+        program::Search,
+        shim::{Shim, ShimDirectory},
+    },
     policy::{Action, Rule},
     sys::executable,
 };

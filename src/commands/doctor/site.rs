@@ -2,22 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use super::{
+    agent::restart,
+    context::Examination,
+    finding::{Finding, Section},
+    page::counted,
+};
 use crate::{
     cli::Topic,
-    commands::{
-        doctor::{
-            agent::restart, examination::Examination, finding::Finding, page::counted, section::Section,
-        },
-        shared::differences::Difference,
-    },
+    commands::shared::differences::Difference,
     escape::{Show, visible},
     keeper::agent::{
         self,
         about::{AboutSite, AboutStore},
     },
-    output::age::brief,
+    output::clock::brief,
     policy::Repository,
-    terms::keeper::Keeper,
+    terms::keyword::Keeper,
 };
 
 /// Whom to ask what happens to the members.

@@ -1,20 +1,17 @@
 //! The ways in which people and programs come to commands, and whether each leads by the shims. Those that
 //! the same command mends are one finding.
 
+use super::{
+    context::Examination,
+    finding::{Finding, Health, Section},
+    shims,
+};
 use crate::{
     cli::Topic,
-    commands::{
-        doctor::{
-            examination::Examination,
-            finding::{Finding, Health},
-            section::Section,
-            shims,
-        },
-        shared::ways_in::{Reach, Way, WayIn, ways_in},
-    },
+    commands::shared::ways_in::{Reach, Way, WayIn, ways_in},
     escape::Show,
     launch::{
-        search::{Search, directory_of},
+        program::{Search, directory_of},
         shim::Shim,
     },
     sys::executable,

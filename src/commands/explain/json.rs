@@ -4,19 +4,17 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
 
+use super::{Explained, Standing};
 use crate::{
-    commands::{
-        explain::{Explained, Standing},
-        shared::{names::SystemNames, situation::Situation},
-    },
+    commands::shared::situation::{Situation, SystemNames},
     escape::visible,
     output::json,
     policy::Captured,
     protocol::{
-        outlook::{Found, Prospect},
+        dry_run::{Found, Prospect},
         refusal::Refusal,
     },
-    terms::because::{self, Because},
+    terms::provenance::{self, Because},
 };
 
 impl Explained<'_, '_> {
@@ -84,7 +82,7 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
         "limit": claim.amount.effective_limit(),
         "limit_of": claim.limit_of.as_ref().map(Because::limit),
         "out_of_order": claim.out_of_order,
-        "kept_for": (!claim.kept.is_empty()).then(|| because::list(&claim.kept)),
+        "kept_for": (!claim.kept.is_empty()).then(|| provenance::list(&claim.kept)),
         "used": found.ok().map(|found| found.occupancy.shown()),
         "waiting": found.ok().map(|found| found.waiting.len()),
         "error": found.err().map(ToString::to_string),

@@ -11,32 +11,30 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use self::supposed::Supposed;
+use super::{
+    refusals::{foretold, limits::contacts},
+    run::{ancestors, stages::find},
+    shared::{
+        print,
+        situation::{Situation, account, failed},
+    },
+};
 use crate::{
     cli::ExplainArguments,
-    commands::{
-        explain::supposed::Supposed,
-        refusals::{foretold, limits::contacts},
-        run::{ancestors, stages::find},
-        shared::{
-            names::{account, failed},
-            print,
-            situation::Situation,
-        },
-    },
     decision::{Decision, Request, Verdict, decide},
     error::Error,
     exit_status::ExitStatus,
     keeper::table::Keepers,
     launch::program::Program,
-    output::{clock::Clock, wrapped::answer},
+    output::{clock::Clock, columns::answer},
     policy::Policy,
     protocol::{
-        asker::Asker,
-        clock,
-        outlook::{Outlook, Prospect, outlook},
+        acquire_context::{self, Asker},
+        dry_run::{Outlook, Prospect, outlook},
     },
     sys::{accounts, descriptor::Inherited},
-    terms::{hold::Hold, launch::Launch},
+    terms::{claim::Launch, keyword::Hold},
 };
 
 /// Explains a command; without one, what the policy allows the caller.
@@ -80,7 +78,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         keepers: Keepers::of(&inherited),
         generation: policy.generation(request.now),
         on_expired: &|_, _, _| {},
-        clock: clock::Clock::default(),
+        clock: acquire_context::Clock::default(),
     };
     let explained = Explained {
         arguments,

@@ -7,19 +7,17 @@ mod repositories;
 
 use std::path::{Path, PathBuf};
 
+use self::{
+    first_policy::FirstPolicy,
+    plan::{Content, Plan},
+};
+use super::shared::{print, situation::Situation};
 use crate::{
     cli::InitArguments,
-    commands::{
-        init::{
-            first_policy::FirstPolicy,
-            plan::{Content, Plan},
-        },
-        shared::{print, situation::Situation},
-    },
     error::Error,
     escape::{visible, word},
     exit_status::ExitStatus,
-    output::wrapped::answer,
+    output::columns::answer,
     policy::SYSTEM_POLICY,
     sys::regular_file,
 };

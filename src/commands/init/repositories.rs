@@ -24,7 +24,7 @@ use crate::{
         regular_file::{self, Status},
         replaced_file,
     },
-    terms::{keeper::Keeper, location::Creation},
+    terms::{keyword::Keeper, location::Creation},
 };
 
 /// What makes them again at every boot. The package's own file, and that of a first policy, have another

@@ -11,17 +11,17 @@ use std::{
 
 use jiff::Timestamp;
 
+use super::shared::{
+    listed_file::{Free, ListedFile},
+    listing, logs, print, repositories,
+    situation::Situation,
+};
 use crate::{
     cli::MetricsArguments,
-    commands::shared::{
-        listed_file::{Free, ListedFile},
-        listing, logs, print, repositories,
-        situation::Situation,
-    },
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    keeper::{Waiter, error::KeeperError, file::survey::Survey},
+    keeper::{Waiter, error::KeeperError, file::table_snapshot::Survey},
     log::{self, history::Skipped},
     output::{
         exposition::{Exposition, Kind},

@@ -5,7 +5,7 @@ use crate::{
     keeper::agent::{self, about::AboutSite},
     output::exposition::{Exposition, Kind},
     policy::Policy,
-    terms::keeper::Keeper,
+    terms::keyword::Keeper,
 };
 
 /// A family of one sample.

@@ -7,7 +7,7 @@ use crate::{
     escape::visible,
     output::columns::width,
     policy::{Change, Detail, Difference, KeyChange, PartKind, Turn},
-    terms::place::Place,
+    terms::provenance::Place,
 };
 
 /// What stands before the lines about keys.

@@ -5,16 +5,16 @@ use std::{ffi::OsStr, path::PathBuf};
 
 use serde_json::{Value, json};
 
+use super::{
+    candidate::{Candidate, TestResult, counted, with_lines},
+    from_log::FromLog,
+    location::{path_of_system, read_candidate},
+};
 use crate::{
     cli::CheckArguments,
     commands::{
         doctor::{self, Examination, Finding},
-        policy::{
-            candidate::{Candidate, TestResult, counted, with_lines},
-            from_log::FromLog,
-            location::{path_of_system, read_candidate},
-        },
-        shared::{brought_accounts::KnownAccounts, print, situation::Situation},
+        shared::{file_accounts::KnownAccounts, print, situation::Situation},
     },
     diagnostic::{Diagnostic, Severity},
     error::Error,

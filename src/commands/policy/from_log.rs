@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::{
-        shared::{brought_accounts::KnownAccounts, situation::Situation},
+        shared::{file_accounts::KnownAccounts, situation::Situation},
         simulate,
     },
     error::Error,

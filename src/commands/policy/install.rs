@@ -6,18 +6,18 @@ use std::{
     rc::Rc,
 };
 
+use super::{
+    candidate::Candidate,
+    location::{Location, path_of_system, read_candidate},
+    order, question,
+    removal::Removal,
+    step::{self, Step},
+    target::Target,
+};
 use crate::{
     cli::InstallPolicyArguments,
     commands::{
         doctor::word,
-        policy::{
-            candidate::Candidate,
-            location::{Location, path_of_system, read_candidate},
-            order, question,
-            removal::Removal,
-            step::{self, Step},
-            target::Target,
-        },
         shared::{print, situation::Situation},
     },
     error::Error,
@@ -25,9 +25,8 @@ use crate::{
     exit_status::ExitStatus,
     output::stream,
     sys::{
-        judged_directories::JudgedDirectories,
         regular_file::{self, Kind},
-        trusted_directory::TrustedDirectory,
+        trusted_file::{JudgedDirectories, TrustedDirectory},
     },
 };
 

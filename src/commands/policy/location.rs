@@ -16,14 +16,12 @@ use crate::{
     policy::{SYSTEM_POLICY, Sources},
     sys::{
         accounts,
-        distrust::Distrust,
         edit_lock::{EditLock, NoLock},
         failure::errno_of,
-        judged_directories::JudgedDirectories,
         process::{Process, owner},
         regular_file,
-        trusted_directory::TrustedDirectory,
-        trusted_file::TrustedFile,
+        trust::Distrust,
+        trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
 };
 
@@ -246,7 +244,7 @@ fn taken(path: &Path, pid: Option<i32>) -> Error {
     let who = pid.map_or_else(String::new, |pid| {
         let user = owner(pid).map_or_else(String::new, |uid| format!("{}, ", accounts::shown(uid)));
         let since = Process::find(pid).and_then(|process| process.age());
-        let since = since.map_or_else(String::new, |age| format!(", for {}", crate::output::age::age(age)));
+        let since = since.map_or_else(String::new, |age| format!(", for {}", crate::output::clock::age(age)));
         format!(" ({user}PID {pid}{since})")
     });
     let text = format!("{} is being edited by somebody else{who}", visible(path));

@@ -3,20 +3,18 @@
 
 use std::{ffi::OsStr, path::Path};
 
+use super::location::{Location, distrusted};
 use crate::{
-    commands::{
-        policy::location::{Location, distrusted},
-        shared::situation::Situation,
-    },
+    commands::shared::situation::Situation,
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
     policy::Proposal,
     sys::{
-        distrust::Distrust,
-        placing::{Attributes, Before},
+        atomic_write::{Attributes, Before},
         regular_file,
-        trusted_directory::TrustedDirectory,
+        trust::Distrust,
+        trusted_file::TrustedDirectory,
     },
 };
 

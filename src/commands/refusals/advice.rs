@@ -3,16 +3,19 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use super::{hints::Hints, waits};
 use crate::{
-    commands::{
-        refusals::{ancestors::among_ancestors, hints::Hints, waits},
-        run::wanted::rules,
-    },
+    commands::run::launch_spec::rules,
     keeper::{Holder, occupancy::Occupancy},
     policy::Wait,
     protocol::refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
     sys::credentials::own_uid,
-    terms::{amount::Amount, claim::Claim, hold::Hold, location::Location},
+    terms::{
+        claim::Claim,
+        keyword::{Hold, Nested},
+        location::Location,
+        slots_wanted::Amount,
+    },
 };
 
 /// The wait that is suggested to those who did not ask for one.
@@ -191,4 +194,30 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
             slots > 0 && mine_of_all >= of_all && mine_of_open >= of_open && full.waiting() == 0;
     }
     help
+}
+
+// What to do where a launch would wait for itself.
+
+/// What there is to do where only programs above this one stand in the way. An administrator hears of what is
+/// not yet so.
+pub(super) fn among_ancestors(full: &[(&Claim<'_>, &Full)]) -> String {
+    let (mut takes, mut is_weak) = (false, false);
+    for (claim, full) in full.iter().filter(|(_, full)| full.only_ancestors) {
+        takes |= claim.nested == Nested::Take;
+        is_weak |= full.holders().iter().any(|holder| holder.hold.is_none_or(|hold| hold == Hold::Process));
+    }
+    let missing = match (takes, is_weak) {
+        (true, true) => "nested = \"join\" and hold = \"descriptor\"",
+        (true, false) => "nested = \"join\"",
+        (false, true) => "hold = \"descriptor\"",
+        (false, false) => {
+            return "Start it outside of the program that holds the slot.\n\
+                    The slot can be shared, but only for the same command, and by one program at a time."
+                .to_owned();
+        }
+    };
+    format!(
+        "Start it outside of the program that holds the slot.\n\
+         An administrator can let it share that slot: {missing}."
+    )
 }

@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
+use super::waits;
 use crate::{
-    commands::{refusals::waits, shared::names::SystemNames},
+    commands::shared::situation::SystemNames,
     decision::{Decision, Start, Verdict},
     escape::visible,
     exit_status::ExitStatus,
     output::clock::Clock,
     policy::Policy,
     protocol::{
-        outlook::{Found, Outlook, Prospect},
+        dry_run::{Found, Outlook, Prospect},
         refusal::{Reason, Refusal, Refused},
         room::Room,
     },
-    terms::{admit::Admit, because, claim::Claim, merged::Terms},
+    terms::{
+        claim::{Claim, Terms},
+        keyword::Admit,
+        provenance,
+    },
 };
 
 /// What would happen now, and the status of a refusal.
@@ -97,7 +102,7 @@ pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) ->
         Some(Room::Free(_)) => "ok".to_owned(),
         Some(Room::Closed) => "CLOSED: its limit is 0".to_owned(),
         Some(Room::Never) => format!("NEVER: {}", never(prospect.claim)),
-        Some(Room::Kept) => format!("FULL: {}", because::list(&prospect.claim.kept)),
+        Some(Room::Kept) => format!("FULL: {}", provenance::list(&prospect.claim.kept)),
         Some(Room::TooSoon(last)) => {
             let length = prospect.claim.pace.pause.map_or(Duration::ZERO, |pause| pause.length);
             format!("TOO SOON: not before {}", clock.time(*last + length))
@@ -127,7 +132,7 @@ pub(in crate::commands) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) ->
 
 /// What nobody need wait for.
 fn never(claim: &Claim<'_>) -> String {
-    let (limit, kept) = (claim.amount.effective_limit(), because::list(&claim.kept));
+    let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
     match claim.amount.reach() {
         reach if reach >= limit || kept.is_empty() => "more than there can be".to_owned(),
         0 => format!("none for you, {kept}"),
@@ -139,7 +144,7 @@ fn never(claim: &Claim<'_>) -> String {
 /// limit it is.
 fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
     let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
-    let kept = is_about_others.then(|| because::list(&claim.kept));
+    let kept = is_about_others.then(|| provenance::list(&claim.kept));
     kept.into_iter().chain(claim.reason_of_limit()).collect()
 }
 

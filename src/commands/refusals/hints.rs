@@ -8,7 +8,7 @@ use crate::{
     escape::word,
     policy::Wait,
     sys::{executable, process},
-    terms::{claim::Claim, hold::Hold, location::Location},
+    terms::{claim::Claim, keyword::Hold, location::Location},
 };
 
 /// Longer command lines are not repeated with all of their arguments.

@@ -8,32 +8,30 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::{
+    advice::{advice, slots_of_caller, to_free},
+    hints::Hints,
+    waits,
+};
 use crate::{
     commands::{
-        refusals::{
-            advice::{advice, slots_of_caller, to_free},
-            hints::Hints,
-            waits,
-        },
-        run::wanted::{Wanted, rules},
-        shared::names::SystemNames,
+        run::launch_spec::{Wanted, rules},
+        shared::situation::SystemNames,
     },
     error::contact_line,
     escape::{visible, visible_lines},
     exit_status::ExitStatus,
     keeper::{Holder, Known},
-    output::{age::age, clock::Clock},
+    output::clock::{Clock, age},
     policy::show_duration,
     protocol::refusal::{Full, Reason, Refusal, Refused},
     sys::{accounts::NameCache, credentials::own_uid},
     terms::{
-        amount::Amount,
-        because,
         claim::Claim,
         location::Location,
-        origin::{Origin, rule_title},
         pace::{ElapsedFrom, Pause},
-        place::Place,
+        provenance::{self, Origin, Place, rule_title},
+        slots_wanted::Amount,
     },
 };
 
@@ -214,7 +212,7 @@ impl Message<'_> {
     }
 
     fn kept(&mut self, claim: &Claim<'_>) {
-        let (limit, kept) = (claim.amount.effective_limit(), because::list(&claim.kept));
+        let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
         match claim.amount.reach() {
             reach if reach >= limit => {}
             0 => self.lines.push(format!("      none for you: {kept}")),

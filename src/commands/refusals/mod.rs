@@ -3,7 +3,6 @@
 //! and what exectimes does in [`exectimes`].
 
 mod advice;
-mod ancestors;
 pub(super) mod exectimes;
 pub(super) mod foretold;
 pub(super) mod hints;
@@ -13,15 +12,18 @@ pub(super) mod waits;
 use std::{ffi::OsStr, path::Path};
 
 use self::hints::Hints;
+use super::run::launch_options::LaunchOptions;
 use crate::{
-    commands::run::launch_options::LaunchOptions,
     diagnostic::{Change, Diagnostic},
     error::Error,
     escape::{visible, visible_lines, word},
     exit_status::ExitStatus,
     keeper::error::KeeperError,
     launch::{
-        depth::TooDeep, installation::NoTools, program::Program, program_error::ProgramError, shim::Shim,
+        depth::TooDeep,
+        installation::NoTools,
+        program::{Program, ProgramError},
+        shim::Shim,
         start::StartError,
     },
     output::clock::Clock,

@@ -10,7 +10,11 @@ use crate::{
         unwaited::Unwaited,
     },
     sys::credentials::own_uid,
-    terms::{amount::Amount, claim::Claim, merged::LAST_SLOT, queue::Queue},
+    terms::{
+        claim::{Claim, LAST_SLOT},
+        keyword::Queue,
+        slots_wanted::Amount,
+    },
 };
 
 /// Why a claim that is full is not waited for, behind its numbers. What nobody asked for is no news.

@@ -9,18 +9,23 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use super::shared::{
+    file_accounts::KnownAccounts,
+    logs::{self, Covered, single_tables},
+    print,
+    situation::Situation,
+};
 use crate::{
     cli::ReportArguments,
-    commands::shared::{
-        brought_accounts::KnownAccounts,
-        logs::{self, Covered, single_tables},
-        print,
-        situation::Situation,
-    },
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    output::{age::age, clock::Clock, figures::count, json, wrapped::answer},
+    output::{
+        clock::{Clock, age},
+        columns::answer,
+        figures::count,
+        json,
+    },
     policy::{Limit, Policy, Repository, Rule},
     report::{
         figures::{self, Called},
@@ -28,7 +33,7 @@ use crate::{
         programs::programs,
         text,
     },
-    simulation::recording::{Reading, Recording},
+    simulation::traffic::{Reading, Recording},
     statistics::{counts::Counts, joiner},
     sys::{replaced_file, terminal},
     terms::names::Names,

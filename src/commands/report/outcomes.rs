@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    commands::shared::brought_accounts::KnownAccounts,
+    commands::shared::file_accounts::KnownAccounts,
     error::Error,
     policy::{Limit, Policy, Repository},
     report::programs::{GOOD, Outcome, in_trouble},

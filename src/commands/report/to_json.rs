@@ -17,9 +17,7 @@ use crate::{
         programs::{Outcome, Program},
     },
     statistics::{
-        bounded::Bounded,
-        cell::Cell,
-        counts::{Counts, Party, Reason, Rule},
+        counts::{Bounded, Cell, Counts, Party, Reason, Rule},
         distribution::Distribution,
         usage::{Bounds, Ends},
     },

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 #[cfg(feature = "tools")]
 use crate::{cli::RunArguments, error::Error, escape::visible, exit_status::ExitStatus};
-use crate::{launch::shim::Shim, policy::Wait, terms::hold::Hold};
+use crate::{launch::shim::Shim, policy::Wait, terms::keyword::Hold};
 
 /// One command to start, and how.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

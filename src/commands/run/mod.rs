@@ -2,31 +2,27 @@
 //! Each hands the next one what it needs. Where the policy changes while the launch stands in line, all of it
 //! is done again.
 
-pub(super) mod ad_hoc;
-mod asked;
 pub(super) mod launch_options;
+pub(super) mod launch_spec;
+mod launch_wait;
 pub(super) mod plain_run;
-mod recursion;
 pub(super) mod stages;
-mod turn;
-pub(super) mod wanted;
 
 use std::{env, ffi::OsStr, path::Path, time::Instant};
 
+use self::launch_options::{LaunchOptions, Voice};
 use self::{
-    asked::Asked,
+    launch_spec::Wanted,
+    launch_wait::{Asked, Turn, Watch},
     stages::{Judged, Located, judge, locate},
-    turn::{Turn, Watch},
-    wanted::Wanted,
+};
+use super::{
+    refusals::{self, hints::Hints, limits::describe},
+    shared::{expired, journal::Journal, situation::Situation},
 };
 #[cfg(feature = "tools")]
 use crate::cli::RunArguments;
 use crate::{
-    commands::{
-        refusals::{self, hints::Hints, limits::describe},
-        run::launch_options::{LaunchOptions, Voice},
-        shared::{expired, journal::Journal, situation::Situation},
-    },
     decision::Request,
     error::Error,
     escape::visible,
@@ -40,12 +36,17 @@ use crate::{
     log::circumstances::Circumstances,
     output::stream,
     policy::{Faults, Invocation, Opened, Policy},
-    protocol::{acquisition::Outcome, asker::Asker, clock::Clock, grant::Grant, refusal::Refusal},
+    protocol::{
+        acquire_context::{Asker, Clock},
+        acquisition::Outcome,
+        grant::Grant,
+        refusal::Refusal,
+    },
     sys::{
         child::{self, Ending},
         descriptor::Inherited,
     },
-    terms::{launch::Launch, named_slots::NamedSlots},
+    terms::{claim::Launch, slots_wanted::NamedSlots},
 };
 
 /// Starts a command, or says why not.

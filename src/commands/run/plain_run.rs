@@ -9,10 +9,10 @@ use std::{
     slice,
 };
 
+use super::launch_options::{Cap, LaunchOptions, NOT_AT_ALL, Voice};
 use crate::{
-    commands::run::launch_options::{Cap, LaunchOptions, NOT_AT_ALL, Voice},
     policy::{HIGHEST_LIMIT, Wait},
-    terms::hold::Hold,
+    terms::keyword::Hold,
 };
 
 /// Reads what follows `run`. None where clap has something to say of it.

@@ -2,10 +2,10 @@
 
 use std::{ffi::OsStr, path::Path};
 
+use super::launch_options::LaunchOptions;
 use crate::{
     commands::{
         refusals::{self, hints::Hints},
-        run::{launch_options::LaunchOptions, recursion},
         shared::{journal::Journal, situation::Situation},
     },
     decision::{Request, Start, Verdict, decide},
@@ -33,7 +33,7 @@ pub(super) fn locate(
     }
     let named = |name: &OsStr| opened.executable(name);
     let program = find(named, &options.command, options.shim.as_ref(), &situation.directory)?;
-    let depth = recursion::deeper(options, depth, &program)?;
+    let depth = deeper(options, depth, &program)?;
     Ok(Located { program, depth })
 }
 
@@ -90,4 +90,17 @@ pub(super) fn judge<'p>(
         }
         Verdict::LookupFailed { rule, failure } => refusals::lookup_failed(command, rule, &failure),
     })
+}
+
+// A command that is launched below itself: a wrapper that finds itself where it looks for the program, or
+// two that find each other. Some of it is meant; what never ends is not.
+
+/// How deep below itself the command will be, or that it has gone far enough.
+pub(in crate::commands) fn deeper(
+    options: &LaunchOptions,
+    depth: &Depth,
+    program: &Program,
+) -> Result<Depth, Error> {
+    let name = Path::new(&options.command).file_name().unwrap_or(&options.command);
+    depth.clone().below(name).map_err(|too_deep| refusals::too_deep(name, &too_deep, program))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     escape::{Show, visible},
     keeper::{Doubt, Fate, Overdue, Reach},
-    output::age::age,
+    output::clock::age,
 };
 
 /// One line for whoever wanted the slot; one more with what can be done by hand, where nothing was done.

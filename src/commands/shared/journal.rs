@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    commands::run::wanted::{Wanted, rules},
+    commands::run::launch_spec::{Wanted, rules},
     decision::Unenforced,
     keeper::{Fate, Overdue, occupancy::Occupancy},
     log::{
@@ -25,8 +25,8 @@ use crate::{
         grant::Grant,
         refusal::{Reason, Refusal, Refused},
     },
-    sys::{child::Ending, failure::errno_of, signal},
-    terms::{claim::Claim, member::Member, runs::Runs},
+    sys::{child::Ending, failure::errno_of, signals},
+    terms::{claim::Claim, names::Member, runs::Runs},
 };
 
 /// Where systemd's journal listens, where it runs.
@@ -181,7 +181,7 @@ impl<'a> Journal<'a> {
         event.seconds = Some(ran.as_secs_f64());
         event.status = Some(match ending {
             Ending::Exited(status) => status.to_string(),
-            Ending::Killed(number) => signal::name(number),
+            Ending::Killed(number) => signals::name(number),
         });
         self.write(event);
     }

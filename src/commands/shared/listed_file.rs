@@ -9,18 +9,18 @@ use std::{
 
 use serde_json::{Value, json};
 
+use super::{owner::Terms, situation::Situation};
 use crate::{
-    commands::shared::{owner::Terms, situation::Situation},
     escape::visible,
     keeper::{
         agent::{self, about::UnreadableSlot, client::Client},
         error::KeeperError,
-        file::{file::LockFile, lock_path::LockPath, reset::reset, survey::Survey},
+        file::{file::LockFile, lock_path::LockPath, reset::reset, table_snapshot::Survey},
         table::Table,
     },
     policy::{self, Policy},
-    protocol::outlook::is_for_queue,
-    terms::{because, merged, names::LookupError, queue::Queue},
+    protocol::dry_run::is_for_queue,
+    terms::{claim, keyword::Queue, names::LookupError, provenance},
 };
 
 /// One lock file.
@@ -152,8 +152,8 @@ impl ListedFile {
         };
         // The limit of a file that was named by its path comes from no policy.
         let generation = if matches!(self.kept_at, KeptAt::Named(_)) { 0 } else { generation };
-        let terms = merged::Terms { slots: 1, limit: self.limit().unwrap_or(0), ..merged::Terms::default() };
-        let terms = merged::Terms { zones: self.zones_of_all(), ..terms };
+        let terms = claim::Terms { slots: 1, limit: self.limit().unwrap_or(0), ..claim::Terms::default() };
+        let terms = claim::Terms { zones: self.zones_of_all(), ..terms };
         table.is_some_and(|table| is_for_queue(&table, &terms, generation).unwrap_or(false))
     }
 
@@ -197,7 +197,7 @@ impl ListedFile {
     /// `limit of %power, 1 out of order`, where it is not everybody's, or not as many as there are slots.
     pub(in crate::commands) fn limit_note(&self) -> Option<String> {
         let limit_of = self.limit_of().map(str::to_owned);
-        because::reason(limit_of, self.out_of_order().len())
+        provenance::reason(limit_of, self.out_of_order().len())
     }
 
     /// `limit of %power`

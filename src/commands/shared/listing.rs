@@ -9,24 +9,22 @@ use std::{
 
 use jiff::Timestamp;
 
+use super::{
+    listed_file::{KeptAt, ListedFile, Way},
+    owner::Terms,
+    repositories::{RepositoryFiles, files_of, wanted},
+    situation::Situation,
+};
 use crate::{
     cli::ListingArguments,
-    commands::{
-        refusals,
-        shared::{
-            listed_file::{KeptAt, ListedFile, Way},
-            owner::Terms,
-            repositories::{RepositoryFiles, files_of, wanted},
-            situation::Situation,
-        },
-    },
+    commands::refusals,
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
     keeper::agent,
     output::stream,
     policy::{Policy, SYSTEM_DIRECTORY},
-    terms::queue::Queue,
+    terms::keyword::Queue,
 };
 
 /// What is shown of a policy without any.

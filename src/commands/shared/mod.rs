@@ -2,10 +2,9 @@
 //! answers are printed.
 
 #[cfg(feature = "tools")]
-pub(super) mod brought_accounts;
-#[cfg(feature = "tools")]
 pub(super) mod differences;
 pub(super) mod expired;
+pub(super) mod file_accounts;
 pub(super) mod journal;
 #[cfg(feature = "tools")]
 pub(super) mod listed_file;
@@ -13,7 +12,6 @@ pub(super) mod listed_file;
 pub(super) mod listing;
 #[cfg(feature = "tools")]
 pub(super) mod logs;
-pub(super) mod names;
 #[cfg(feature = "tools")]
 mod owner;
 #[cfg(feature = "tools")]

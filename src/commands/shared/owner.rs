@@ -5,18 +5,12 @@ use std::{ffi::OsStr, ops::RangeInclusive, path::Path};
 
 use jiff::Timestamp;
 
+use super::situation::{Situation, SystemNames, failed};
 use crate::{
-    commands::shared::{
-        names::{SystemNames, failed},
-        situation::Situation,
-    },
     decision::{Request, limit_of_most, listed},
     policy::{Placeholder, Policy, Repository},
-    sys::{accounts, host},
-    terms::{
-        member::Member,
-        names::{LookupError, Names},
-    },
+    sys::{accounts, credentials},
+    terms::names::{LookupError, Member, Names},
 };
 
 /// What the policy says of one file.
@@ -120,7 +114,7 @@ impl Owner<'_> {
             directory: Path::new("/"),
             environment: &|_| None,
             now: Timestamp::now(),
-            cpus: &host::processors,
+            cpus: &credentials::processors,
             runtime: &self.situation.runtime,
             names: &SystemNames,
         }

@@ -7,24 +7,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{
+    listed_file::{KeptAt, ListedFile, Way},
+    owner::{Owner, Terms},
+    situation::{Situation, SystemNames},
+};
 use crate::{
-    commands::shared::{
-        listed_file::{KeptAt, ListedFile, Way},
-        names::SystemNames,
-        owner::{Owner, Terms},
-        situation::Situation,
-    },
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
     keeper::agent,
     policy::{self, Policy, nearest},
     terms::{
-        keeper::Keeper,
+        keyword::{Keeper, Queue},
         location::{name_on_site, table_of_site},
-        member::{self, Member},
-        names::LookupError,
-        queue::Queue,
+        names::{self, LookupError, Member},
     },
 };
 
@@ -123,7 +120,7 @@ fn tables_of(
 
 /// Whose file it is, as listings name it.
 fn whose(members: &[Member]) -> String {
-    member::shown(members, &SystemNames)
+    names::shown(members, &SystemNames)
 }
 
 /// A search for the files of a repository.

@@ -3,7 +3,7 @@
 
 use crate::{
     escape::visible,
-    keeper::{Holder, Waiter, WaitingProcess, file::survey::Survey},
+    keeper::{Holder, Waiter, WaitingProcess, file::table_snapshot::Survey},
     sys::accounts::NameCache,
 };
 

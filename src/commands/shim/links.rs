@@ -14,8 +14,7 @@ use crate::{
     exit_status::ExitStatus,
     launch::{
         installation::TOOLS,
-        shim::{Shim, is_own_name},
-        shim_directory::{DirectoryError, ShimDirectory, Standing},
+        shim::{DirectoryError, Shim, ShimDirectory, Standing, is_own_name},
     },
     output::stream,
     sys::executable,

@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
+use super::reach;
 use crate::{
     cli::ShimListArguments,
     commands::{
@@ -17,14 +18,15 @@ use crate::{
             situation::Situation,
             ways_in::{WayIn, ways_in},
         },
-        shim::reach,
     },
     decision::decide,
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
     launch::{
-        installation::TOOLS, program::Program, search::Search, shim::Shim, shim_directory::ShimDirectory,
+        installation::TOOLS,
+        program::{Program, Search},
+        shim::{Shim, ShimDirectory},
     },
     output::{json, stream, table::Table},
     policy::Policy,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     commands::shared::ways_in::{Reach, WayIn},
     escape::visible,
-    launch::{search::directory_of, shim::Shim},
+    launch::{program::directory_of, shim::Shim},
     output::table::Table,
 };
 

@@ -2,11 +2,11 @@
 
 use crate::{
     cli::SimulateArguments,
-    commands::shared::brought_accounts::KnownAccounts,
+    commands::shared::file_accounts::KnownAccounts,
     output::clock::Clock,
     policy::Policy,
     simulation::{tally::Tally, traffic::Traffic},
-    statistics::cell::Cell,
+    statistics::counts::Cell,
     terms::names::Names,
 };
 
@@ -64,7 +64,7 @@ impl Material<'_> {
     }
 
     fn groups(&self, kind: &crate::simulation::kind::Kind) -> Vec<String> {
-        use crate::simulation::people::Accounts;
+        use crate::simulation::judge::Accounts;
         let gids = match &kind.told {
             Some(told) => told.groups.clone(),
             None => self.accounts.groups_of(kind.uid),

@@ -8,24 +8,23 @@ mod to_json;
 use std::path::{Path, PathBuf};
 
 use self::{material::Material, sweep::Sweep, text::Compared};
+use super::shared::{
+    file_accounts::KnownAccounts,
+    logs::{self, single_tables},
+    print,
+    situation::Situation,
+};
 use crate::{
     cli::{SimulateArguments, Span},
-    commands::shared::{
-        brought_accounts::KnownAccounts,
-        logs::{self, single_tables},
-        print,
-        situation::Situation,
-    },
     error::Error,
     escape::Show,
     exit_status::ExitStatus,
-    output::{json, wrapped::answer},
+    output::{columns::answer, json},
     policy::{Policy, Wait},
     simulation::{
         judge::Terms,
-        recording::{Reading, Recording},
         sweep::Trial,
-        traffic::Traffic,
+        traffic::{Reading, Recording, Traffic},
     },
     statistics::joiner,
 };

@@ -10,7 +10,7 @@ use crate::{
         table::Table,
     },
     simulation::tally::{Outcome, Tally},
-    statistics::{cell::Cell, distribution::Distribution, fate::Fate, usage::Ends},
+    statistics::{counts::Cell, distribution::Distribution, fate::Fate, usage::Ends},
 };
 
 /// How many users, groups and commands are listed.

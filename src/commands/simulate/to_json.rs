@@ -11,7 +11,7 @@ use crate::{
         tally::{OfRepository, Tally},
         traffic::Traffic,
     },
-    statistics::{cell::Cell, distribution::Distribution, usage::Ends},
+    statistics::{counts::Cell, distribution::Distribution, usage::Ends},
 };
 
 /// How many users, groups and commands there are at most.

@@ -4,21 +4,27 @@ mod site;
 
 use serde_json::{Value, json};
 
+use super::{
+    shared::{
+        listed_file::{Free, ListedFile},
+        listing::{self, NONE},
+        print,
+        situation::Situation,
+    },
+    watch,
+};
 use crate::{
     cli::StatusArguments,
-    commands::{
-        shared::{
-            listed_file::{Free, ListedFile},
-            listing::{self, NONE},
-            print,
-            situation::Situation,
-        },
-        watch,
-    },
     error::Error,
     escape::visible,
-    keeper::{error::KeeperError, file::survey::Survey},
-    output::{age::age, clock::Clock, json, style::Style, table::Table, wrapped::answer},
+    keeper::{error::KeeperError, file::table_snapshot::Survey},
+    output::{
+        clock::{Clock, age},
+        columns::answer,
+        json,
+        style::Style,
+        table::Table,
+    },
     sys::terminal,
 };
 

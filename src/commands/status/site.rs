@@ -13,8 +13,8 @@ use crate::{
         self,
         about::{About, AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
     },
-    output::{age::brief, json, table::Table, wrapped::answer},
-    terms::keeper::Keeper,
+    output::{clock::brief, columns::answer, json, table::Table},
+    terms::keyword::Keeper,
 };
 
 /// What is said where no agent runs, and nothing wants one.

@@ -4,9 +4,14 @@
 use std::env;
 
 use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
     style::{Style, Stylize},
-    text::{Line, Span},
+    text::{Line, Span, Text},
+    widgets::{Cell, Scrollbar, ScrollbarOrientation, ScrollbarState},
 };
+
+use crate::output::columns;
 
 /// What bars, lines and scrollbars are made of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,6 +61,44 @@ impl Glyphs {
         // The selected row is reversed, and its bar would say the opposite.
         Line::from(vec![Span::styled(piece(self.used, filled), style), rest.dim()]).not_reversed()
     }
+}
+
+// Cells of tables, cut to the width of their column.
+
+/// How many columns a text takes.
+pub(super) fn width(text: &str) -> u16 {
+    u16::try_from(columns::width(text)).unwrap_or(u16::MAX)
+}
+
+/// A cell with text on its left side.
+pub(super) fn left(text: &str, width: u16) -> Cell<'static> {
+    Cell::from(columns::cut(text, usize::from(width)))
+}
+
+/// A cell with text on its right side.
+pub(super) fn right(text: &str, width: u16) -> Cell<'static> {
+    Cell::from(Text::from(columns::cut(text, usize::from(width))).right_aligned())
+}
+
+// Which part of a long list is to be seen.
+
+/// Where not all rows are to be seen, the right side is for a scrollbar.
+pub(super) fn beside_scrollbar(area: Rect, all: usize, visible: usize) -> (Rect, Rect) {
+    let bar = if all > visible && area.width >= 30 { 2 } else { 0 };
+    let [rest, bar] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(bar)]).areas(area);
+    (rest, bar)
+}
+
+/// A scrollbar for a list whose first visible row is `top`, at most `last`.
+pub(super) fn draw_scrollbar(frame: &mut Frame, area: Rect, last: usize, top: usize, glyphs: Glyphs) {
+    let bar = Scrollbar::new(ScrollbarOrientation::VerticalRight)
+        .begin_symbol(None)
+        .end_symbol(None)
+        .thumb_symbol(glyphs.used)
+        .track_symbol(Some(glyphs.track));
+    let visible = usize::from(area.height);
+    let mut state = ScrollbarState::new(last + 1).position(top).viewport_content_length(visible);
+    frame.render_stateful_widget(bar, area, &mut state);
 }
 
 #[cfg(test)]

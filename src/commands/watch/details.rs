@@ -8,16 +8,13 @@ use ratatui::{
     widgets::{Paragraph, TableState, Wrap},
 };
 
-use crate::{
-    commands::watch::{
-        bar::Glyphs,
-        processes::Processes,
-        scrollbar::{beside_scrollbar, draw_scrollbar},
-        snapshot::Entry,
-        view::View,
-    },
-    output::columns,
+use super::{
+    bar::{Glyphs, beside_scrollbar, draw_scrollbar},
+    processes::Processes,
+    snapshot::Entry,
+    view::View,
 };
+use crate::output::columns;
 
 /// The page of one repository.
 pub(super) fn draw_details(frame: &mut Frame, area: Rect, entry: &Entry, view: &mut View, glyphs: Glyphs) {

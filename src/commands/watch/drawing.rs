@@ -11,12 +11,11 @@ use ratatui::{
     widgets::{Paragraph, Wrap},
 };
 
-use crate::commands::watch::{
-    bar::Glyphs,
+use super::{
+    bar::{Glyphs, beside_scrollbar, draw_scrollbar},
     details::{draw_details, draw_heading, draw_processes},
     processes::Processes,
     repositories,
-    scrollbar::{beside_scrollbar, draw_scrollbar},
     snapshot::{Entry, Snapshot},
     view::{Page, View},
 };

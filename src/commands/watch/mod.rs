@@ -3,13 +3,11 @@
 //! the user has chosen.
 
 mod bar;
-mod cell;
 mod details;
 mod drawing;
 mod observer;
 mod processes;
 mod repositories;
-mod scrollbar;
 mod snapshot;
 mod view;
 
@@ -18,21 +16,23 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::{
+    bar::Glyphs,
+    observer::Observer,
+    view::{Action, View},
+};
+use super::shared::situation::Situation;
 use crate::{
     cli::ListingArguments,
-    commands::{
-        shared::situation::Situation,
-        watch::{
-            bar::Glyphs,
-            observer::Observer,
-            view::{Action, View},
-        },
-    },
     error::Error,
     exit_status::ExitStatus,
     output::style,
     screen::{Event, Events, Screen},
-    sys::{child, failure::errno_of, signal::Signal, supervised_signals},
+    sys::{
+        child,
+        failure::errno_of,
+        signals::{self, Signal},
+    },
 };
 
 /// From one look to the next.
@@ -98,7 +98,7 @@ fn show(observer: &mut Observer) -> io::Result<End> {
 /// Stops as Ctrl-Z stops any program, and takes the terminal again when it is continued.
 fn stop(screen: &mut Screen) -> io::Result<()> {
     screen.give_back();
-    supervised_signals::stop_too(Signal::SIGTSTP as i32);
+    signals::stop_too(Signal::SIGTSTP as i32);
     match screen.take_again() {
         // Continued in the background, without a terminal of its own.
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),

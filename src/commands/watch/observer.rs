@@ -10,21 +10,19 @@ use std::{
 
 use jiff::Timestamp;
 
+use super::snapshot::{Entry, Process, Snapshot};
 use crate::{
     cli::ListingArguments,
-    commands::{
-        shared::{
-            listed_file::{Free, ListedFile},
-            listing, repositories,
-            situation::Situation,
-            waits_for::WaitsFor,
-        },
-        watch::snapshot::{Entry, Process, Snapshot},
+    commands::shared::{
+        listed_file::{Free, ListedFile},
+        listing, repositories,
+        situation::Situation,
+        waits_for::WaitsFor,
     },
     error::Error,
     escape::visible,
     keeper::{
-        file::{holder::Holder, survey::Survey},
+        file::{holder::Holder, table_snapshot::Survey},
         line::Waiter,
     },
     output::clock::Clock,

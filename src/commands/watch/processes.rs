@@ -7,14 +7,12 @@ use ratatui::{
     widgets::{Cell, Row, Table},
 };
 
-use crate::{
-    commands::watch::{
-        cell,
-        snapshot::{Entry, Process},
-        view::View,
-    },
-    output::age::age,
+use super::{
+    bar,
+    snapshot::{Entry, Process},
+    view::View,
 };
+use crate::output::clock::age;
 
 /// Holders and waiting processes that are shown.
 pub(super) struct Processes<'s> {
@@ -47,7 +45,7 @@ impl<'s> Processes<'s> {
     fn columns(&self, width: u16) -> Vec<(Column, u16)> {
         let widest = |column: Column, least: u16, most: u16| {
             let cells = self.holders.iter().chain(&self.waiting).map(|process| column.text(process));
-            let widest = cells.map(|cell| cell::width(&cell)).max().unwrap_or(0);
+            let widest = cells.map(|cell| bar::width(&cell)).max().unwrap_or(0);
             (column, widest.clamp(least, most))
         };
         let mut columns = vec![widest(Column::Place, 4, 11)];
@@ -92,8 +90,8 @@ impl Column {
 
     fn cell(self, text: &str, width: u16) -> Cell<'static> {
         match self {
-            Self::Place | Self::Pid | Self::Age => cell::right(text, width),
-            Self::User | Self::Command | Self::Note => cell::left(text, width),
+            Self::Place | Self::Pid | Self::Age => bar::right(text, width),
+            Self::User | Self::Command | Self::Note => bar::left(text, width),
         }
     }
 }

@@ -8,15 +8,12 @@ use ratatui::{
     widgets::{Cell, HighlightSpacing, Row, Table, TableState},
 };
 
-use crate::{
-    commands::watch::{
-        bar::Glyphs,
-        cell::{left, right, width},
-        snapshot::Entry,
-        view::{SortKey, View},
-    },
-    output::age::age,
+use super::{
+    bar::{Glyphs, left, right, width},
+    snapshot::Entry,
+    view::{SortKey, View},
 };
+use crate::output::clock::age;
 
 /// The widest bar: with more, one would look for the numbers on the other side of the screen.
 const WIDEST_BAR: u16 = 60;

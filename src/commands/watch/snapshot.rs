@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::terms::queue::Queue;
+use crate::terms::keyword::Queue;
 
 /// What there is to see.
 #[derive(Clone, Debug, Default)]

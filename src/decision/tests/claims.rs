@@ -1,7 +1,7 @@
 //! What is taken: limits, ceilings, slots, members, reservations.
 
 use super::site::under;
-use crate::{policy::Wait, terms::hold::Hold};
+use crate::{policy::Wait, terms::keyword::Hold};
 
 #[test]
 fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule() {

@@ -14,10 +14,10 @@ use crate::{
     diagnostic::SourceText,
     policy::{LayerKind, LayerText, Policy},
     terms::{
-        admit::Admit,
         claim::{Claim, Demand},
+        keyword::Admit,
         location::{FileLocation, Location},
-        slots::Slots,
+        slots_wanted::Slots,
     },
 };
 

@@ -3,7 +3,7 @@
 use super::message::{Expired, Fate, Reach};
 use crate::{
     keeper::{self, Doubt, Overdue},
-    sys::signal::Signal,
+    sys::signals::Signal,
 };
 
 impl Expired {

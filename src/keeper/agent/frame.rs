@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::{
         keeper::agent::message::Take,
-        terms::{hold::Hold, span_of_time::Wait},
+        terms::{keyword::Hold, span_of_time::Wait},
     };
 
     const LONG: usize = 1024;

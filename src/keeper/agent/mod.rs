@@ -11,7 +11,6 @@ pub mod frame;
 pub mod granted;
 pub mod message;
 pub mod picture;
-mod take;
 pub mod wire;
 
 use self::{
@@ -21,7 +20,7 @@ use self::{
 };
 use super::{
     Holder,
-    file::survey::Survey,
+    file::table_snapshot::Survey,
     memory::{self, Store},
     occupancy::Occupancy,
 };

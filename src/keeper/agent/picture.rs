@@ -4,7 +4,7 @@
 use super::message::{Holder, Table};
 use crate::{
     keeper::{self, memory},
-    sys::host,
+    sys::credentials,
 };
 
 impl Table {
@@ -95,5 +95,5 @@ pub(super) fn shown(holder: &Holder) -> keeper::Holder {
 }
 
 fn is_this_host(host: &str) -> bool {
-    host::name().is_ok_and(|name| name.to_string_lossy() == host)
+    credentials::name().is_ok_and(|name| name.to_string_lossy() == host)
 }

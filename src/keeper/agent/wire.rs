@@ -13,7 +13,11 @@ use std::{
 };
 
 use crate::keeper::line::Number;
-use crate::terms::{choice::Choice, hold::Hold, pace::ExpireKill, span_of_time::Wait};
+use crate::terms::{
+    keyword::{Choice, Hold},
+    pace::ExpireKill,
+    span_of_time::Wait,
+};
 
 /// What can be sent.
 pub(super) trait Wire: Sized {

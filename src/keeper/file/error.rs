@@ -12,10 +12,10 @@ use crate::{
     escape::{Show, word},
     sys::{
         accounts, credentials,
-        distrust::Distrust,
         failure::{Errno, Failure},
         process::{self, Process},
         regular_file::Kind,
+        trust::Distrust,
     },
 };
 

@@ -9,31 +9,29 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use super::{
+    error::RepositoryError,
+    file::LockFile,
+    holder::Holder,
+    job::{Doubt, Guardian, Job},
+    layout::{guardians, slot_bytes},
+    scan::locks_within,
+};
 use crate::{
     escape::Show,
     keeper::{
-        fate::Fate,
-        file::{
-            error::RepositoryError,
-            file::LockFile,
-            guardian::Guardian,
-            holder::Holder,
-            job::{Doubt, Job},
-            layout::{guardians, slot_bytes},
-            scan::locks_within,
-        },
+        eviction_outcome::Fate,
         signalling::{Reach, SIGNALS},
     },
     sys::{
         accounts, credentials,
         failure::Errno,
-        pidfd::{self, PidFd},
-        process::{self, Process},
+        process::{self, PidFd, Process},
         record_lock::Conflict,
-        signal::Signal,
+        signals::Signal,
         terminal,
     },
-    terms::{hold::Hold, pace::Expiry, span_of_time::show_duration},
+    terms::{keyword::Hold, pace::Expiry, span_of_time::show_duration},
 };
 
 /// A holder that is to be ended.
@@ -245,7 +243,7 @@ pub fn end_all(
             }
         }
         if let Some(left) = running.iter().map(|(_, ending)| ending.left()).min() {
-            let _ = pidfd::wait_for_any(running.iter().map(|(_, ending)| ending.process()), left);
+            let _ = process::wait_for_any(running.iter().map(|(_, ending)| ending.process()), left);
         }
     }
     Ok(())

@@ -8,26 +8,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{
+    content::{self, looks_like_a_lock_file},
+    error::{RepositoryError, call},
+    layout::HEADER_AT,
+    lock_path::{BaseDirectories, LockPath},
+};
 use crate::{
     deliberate_fault::DeliberateFault,
-    keeper::file::{
-        base_directories::BaseDirectories,
-        content::{self, looks_like_a_lock_file},
-        error::{RepositoryError, call},
-        layout::HEADER_AT,
-        lock_path::LockPath,
-    },
     sys::{
         descriptor::{self, Inherited},
         failure::Errno,
-        file_id::FileId,
-        kernel_locks, positioned_io,
+        kernel_locks,
         process::Process,
         record_lock::{self, Bytes, Conflict, Mode, Ownership},
         regular_file::{self, Access, Kind, Status},
+        stamp::FileId,
         walked_directory::WalkedDirectory,
     },
-    terms::{hold::Hold, location::Creation},
+    terms::{keyword::Hold, location::Creation},
 };
 
 /// How often a file may be gone or there again between two system calls before it is given up.
@@ -289,19 +288,19 @@ impl LockFile {
 
     /// Reads content; answers how much there was.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, RepositoryError> {
-        positioned_io::read_at(self.as_fd(), buffer, offset)
+        regular_file::read_at(self.as_fd(), buffer, offset)
             .map_err(|errno| call("read", &self.path, "pread", errno))
     }
 
     /// Reads so much content, or as much as there is.
     pub fn read(&self, length: usize, offset: u64) -> Result<Vec<u8>, RepositoryError> {
-        positioned_io::read(self.as_fd(), length, offset)
+        regular_file::read(self.as_fd(), length, offset)
             .map_err(|errno| call("read", &self.path, "pread", errno))
     }
 
     /// Writes content.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), RepositoryError> {
-        positioned_io::write_at(self.as_fd(), bytes, offset)
+        regular_file::write_at(self.as_fd(), bytes, offset)
             .map_err(|errno| call("write", &self.path, "pwrite", errno))
     }
 }

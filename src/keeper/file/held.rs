@@ -10,17 +10,17 @@
 
 use std::rc::Rc;
 
+use super::{
+    error::RepositoryError,
+    file::LockFile,
+    job::Guardian,
+    layout::{shared_bytes, slot_bytes},
+    lock_path::LockPath,
+};
 use crate::{
     deliberate_fault::DeliberateFault,
-    keeper::file::{
-        error::RepositoryError,
-        file::LockFile,
-        guardian::Guardian,
-        layout::{shared_bytes, slot_bytes},
-        lock_path::LockPath,
-    },
     sys::record_lock::Bytes,
-    terms::{hold::Hold, runs::Runs},
+    terms::{keyword::Hold, runs::Runs},
 };
 
 /// The slots of one file that a launch holds, or shares with an ancestor.

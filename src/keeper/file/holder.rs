@@ -10,23 +10,23 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::{
+    error::RepositoryError,
+    file::LockFile,
+    header::Header,
+    layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
+    record::{Record, short_boot_id},
+};
 use crate::{
-    keeper::file::{
-        error::RepositoryError,
-        file::LockFile,
-        header::Header,
-        layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
-        record::{Record, short_boot_id},
-    },
     keeper::{
         line::shown_pid,
         occupancy::{Occupancy, Span},
     },
     sys::{
-        open_files,
+        kernel_locks,
         process::{self, Process},
     },
-    terms::hold::Hold,
+    terms::keyword::Hold,
 };
 
 /// The holder of a slot, or of neighbouring slots that nothing tells apart.
@@ -116,7 +116,7 @@ pub fn search(file: &LockFile, holders: &mut [Holder]) {
     if holders.iter().all(|holder| holder.pid.is_some()) {
         return;
     }
-    let locks = open_files::locks_of_descriptions(file.id());
+    let locks = kernel_locks::locks_of_descriptions(file.id());
     for holder in holders.iter_mut().filter(|holder| holder.pid.is_none()) {
         let byte = slot_byte(holder.slots.0);
         if let Some((pid, _)) = locks.iter().find(|(_, bytes)| bytes.contains(&byte)) {

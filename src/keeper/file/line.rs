@@ -11,23 +11,21 @@
 
 use std::{os::fd::AsFd, rc::Rc, time::Duration};
 
-use crate::{
-    keeper::{
-        file::{
-            error::{RepositoryError, call, failed_call},
-            file::LockFile,
-            layout::{
-                LAST_NUMBER, MOST_BEATS, place_byte, place_bytes, place_of, standing_byte, standing_bytes,
-                standing_of, wants_byte, wants_bytes, wants_of,
-            },
-            scan::{Extent, Look, Means},
-        },
-        line::{Class, Number, Pulse, Waiter, WaitingProcess, Woken},
+use super::{
+    error::{RepositoryError, call, failed_call},
+    file::LockFile,
+    layout::{
+        LAST_NUMBER, MOST_BEATS, place_byte, place_bytes, place_of, standing_byte, standing_bytes,
+        standing_of, wants_byte, wants_bytes, wants_of,
     },
+    scan::{Extent, Look, Means},
+};
+use crate::{
+    keeper::line::{Class, Number, Pulse, Waiter, WaitingProcess, Woken},
     sys::{
-        alarm::Alarm,
         failure::Errno,
         record_lock::{self, Bytes, Conflict, Mode},
+        signals::Alarm,
     },
 };
 

@@ -4,20 +4,18 @@
 //! directory is used that somebody else owns or can write to, unless it is sticky and for everybody.
 
 use std::{
+    cell::RefCell,
     ffi::{OsStr, OsString},
     path::Path,
 };
 
+use super::error::{RepositoryError, call, failed_call};
 use crate::{
-    keeper::file::{
-        base_directories::BaseDirectories,
-        error::{RepositoryError, call, failed_call},
-    },
     sys::{
         credentials,
-        distrust::{Distrust, Reason},
         failure::{Errno, Failure},
         regular_file::{self, Status},
+        trust::{Distrust, Reason},
         walked_directory::WalkedDirectory,
     },
     terms::location::{Creation, FileLocation},
@@ -172,5 +170,27 @@ impl<'a> LockPath<'a> {
             Distrust { path, reason: Reason::System(name, errno) } => call("open", &path, name, errno),
             source => RepositoryError::Distrusted { path: self.path.to_owned(), source },
         }
+    }
+}
+
+// The directories that the repositories of one launch are in, each opened once for all of its lock files. To
+// be dropped when they are open: who opens one again, because it was replaced, has to see what the path
+// leads to then.
+
+/// Directories that whoever named the repositories vouches for.
+#[derive(Debug, Default)]
+pub struct BaseDirectories(RefCell<Vec<WalkedDirectory>>);
+
+impl BaseDirectories {
+    pub(super) fn named(&self, path: &Path) -> Result<WalkedDirectory, Failure> {
+        let known = self.0.borrow().iter().find(|known| known.path() == path).cloned();
+        known.map_or_else(
+            || {
+                let found = WalkedDirectory::named(path)?;
+                self.0.borrow_mut().push(found.clone());
+                Ok(found)
+            },
+            Ok,
+        )
     }
 }

@@ -2,13 +2,11 @@
 //! whatever a file *says* may be garbage. This keeper can be used by a process other than the one that
 //! becomes the program.
 
-pub mod base_directories;
 mod content;
 pub mod error;
 pub mod expiry;
 #[expect(clippy::module_inception, reason = "the lock file itself, in the keeper of lock files")]
 pub mod file;
-pub mod guardian;
 pub mod header;
 pub mod held;
 pub mod holder;
@@ -22,6 +20,6 @@ pub mod record;
 pub mod reset;
 pub mod roots;
 pub mod scan;
-pub mod survey;
+pub mod table_snapshot;
 pub mod trial;
 pub mod view;

@@ -9,19 +9,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::{
+    error::{RepositoryError, call, failed_call},
+    file::LockFile,
+    layout::MUTEX,
+};
 use crate::{
     deliberate_fault::DeliberateFault,
-    keeper::file::{
-        error::{RepositoryError, call, failed_call},
-        file::LockFile,
-        layout::MUTEX,
-    },
     sys::{
-        alarm::Alarm,
         failure::Errno,
-        open_files,
+        kernel_locks,
         process::Process,
         record_lock::{self, Bytes, Conflict, Mode},
+        signals::Alarm,
     },
 };
 
@@ -99,7 +99,7 @@ fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
 /// A process with a descriptor of the description that keeps the mutex: the kernel names no process for
 /// such a lock, and shows it to root and to the user of that process.
 fn keeps_open(file: &LockFile) -> Option<i32> {
-    let locks = open_files::locks_of_descriptions(file.id());
+    let locks = kernel_locks::locks_of_descriptions(file.id());
     let is_mutex = |bytes: &Bytes| bytes.start() <= MUTEX.end() && MUTEX.start() <= bytes.end();
     locks.into_iter().find(|(_, bytes)| is_mutex(bytes)).map(|(pid, _)| pid)
 }

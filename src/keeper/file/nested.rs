@@ -8,21 +8,18 @@
 
 use std::{ops::RangeInclusive, rc::Rc};
 
+use super::{
+    error::RepositoryError,
+    file::LockFile,
+    held::Held,
+    layout::{LAST_SLOT, RECORD_SIZE, record_at, shared_bytes, slot_bytes},
+    record::Record,
+};
 use crate::{
-    keeper::{
-        file::{
-            error::RepositoryError,
-            file::LockFile,
-            held::Held,
-            layout::{LAST_SLOT, RECORD_SIZE, record_at, shared_bytes, slot_bytes},
-            record::Record,
-        },
-        hint,
-    },
+    keeper::hint,
     sys::{descriptor::Inherited, process::own_pid, record_lock::Bytes},
     terms::{
-        claim::Claim,
-        launch::Launch,
+        claim::{Claim, Launch},
         runs::{self, Runs},
     },
 };

@@ -8,15 +8,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::{
+    error::RepositoryError,
+    file::LockFile,
+    layout::{RECORD_SIZE, record_at},
+};
 use crate::{
-    keeper::file::{
-        error::RepositoryError,
-        file::LockFile,
-        layout::{RECORD_SIZE, record_at},
-    },
     output::json,
     sys::process::{self, Process},
-    terms::{hold::Hold, launch::Launch},
+    terms::{claim::Launch, keyword::Hold},
 };
 
 /// The record of one slot, or of a run of them.

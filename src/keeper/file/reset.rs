@@ -4,17 +4,16 @@
 
 use std::rc::Rc;
 
+use super::{
+    error::RepositoryError,
+    file::{LockFile, Opening},
+    header::Header,
+    lock_path::{BaseDirectories, LockPath},
+    mutex::{MutexGuard, PATIENCE},
+};
 use crate::{
-    keeper::file::{
-        base_directories::BaseDirectories,
-        error::RepositoryError,
-        file::{LockFile, Opening},
-        header::Header,
-        lock_path::LockPath,
-        mutex::{MutexGuard, PATIENCE},
-    },
     sys::descriptor::Inherited,
-    terms::{hold::Hold, location::Creation},
+    terms::{keyword::Hold, location::Creation},
 };
 
 /// Forgets the last start and the last end. Says whether there was anything to forget.

@@ -2,15 +2,14 @@
 
 use std::{fs, path::Path, process};
 
+use super::{
+    error::RepositoryError,
+    file::{LockFile, Opening},
+    lock_path::{BaseDirectories, LockPath},
+};
 use crate::{
-    keeper::file::{
-        base_directories::BaseDirectories,
-        error::RepositoryError,
-        file::{LockFile, Opening},
-        lock_path::LockPath,
-    },
     sys::descriptor::Inherited,
-    terms::{hold::Hold, location::Creation},
+    terms::{keyword::Hold, location::Creation},
 };
 
 /// As much as a launch writes: the header and a record.

@@ -10,22 +10,18 @@
 
 use std::time::SystemTime;
 
+use super::{
+    error::RepositoryError,
+    file::LockFile,
+    header::Header,
+    held::Held,
+    layout::{LAST_SLOT, everything_above, record_at, slot_at, slot_byte, slot_bytes, slot_bytes_above},
+    record::Record,
+    scan::{Extent, Look, Means, highest},
+};
 use crate::{
-    keeper::{
-        file::{
-            error::RepositoryError,
-            file::LockFile,
-            header::Header,
-            held::Held,
-            layout::{
-                LAST_SLOT, everything_above, record_at, slot_at, slot_byte, slot_bytes, slot_bytes_above,
-            },
-            record::Record,
-            scan::{Extent, Look, Means, highest},
-        },
-        occupancy::Vacancy,
-    },
-    terms::{admit::Admit, merged::Terms, runs},
+    keeper::occupancy::Vacancy,
+    terms::{claim::Terms, keyword::Admit, runs},
 };
 
 /// What is known of a file while its mutex is held.

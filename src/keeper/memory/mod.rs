@@ -1,11 +1,8 @@
 //! Tables in the memory of this process: the agent's, those that a policy's tests are played over, and those
 //! that the agent has shown to a launch. What a lock file says with locks stands here as it is meant.
 
-mod expiry;
-mod held;
 mod place;
 mod queue;
-mod stamps;
 mod table;
 
 use std::{
@@ -18,10 +15,8 @@ use std::{
 use crate::sys::process;
 
 pub use self::{
-    expiry::{chosen, overdue},
-    held::Held,
-    place::Place,
-    table::Table,
+    place::{Held, Place},
+    table::{Table, chosen, overdue},
 };
 
 /// All tables, by name. Whoever has a clone sees the same tables.

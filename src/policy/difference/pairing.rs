@@ -4,7 +4,7 @@
 use super::change::{Change, KeyChange, LayerName, Turn};
 use crate::{
     policy::printed::{Part, PartKind},
-    terms::origin::is_number,
+    terms::provenance::is_number,
 };
 
 /// A table before and after; one of them is there.

@@ -3,13 +3,11 @@
 //! not kept. Before it is text it is parts, table by table, which are what two policies are compared by.
 
 mod layer;
-mod names;
-mod part;
 mod scenario;
 
-pub(super) use self::part::Part;
-pub use self::part::PartKind;
-use self::{layer::Printing, names::RepositoryNames};
+pub(super) use self::layer::Part;
+pub use self::layer::PartKind;
+use self::layer::{Printing, RepositoryNames};
 use super::{
     Policy,
     layer::LayerKind,

@@ -1,12 +1,9 @@
 //! A test as a table of its own.
 
-use super::{
-    names::RepositoryNames,
-    part::{Part, PartKind},
-};
+use super::layer::{Part, PartKind, RepositoryNames};
 use crate::policy::{
-    acquisition::Slots,
-    choice::Choice,
+    keyword::Choice,
+    rule::Slots,
     scenario::{ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     toml_text::{Table, inline_table, key, list, string},
 };

@@ -11,7 +11,7 @@ use crate::{
         reader::Section,
         toml_text::{Table, string},
     },
-    terms::{choice::Choice, keeper::Keeper, on_lost::OnLost, unreachable::Unreachable},
+    terms::keyword::{Choice, Keeper, OnLost, Unreachable},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[

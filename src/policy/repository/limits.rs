@@ -1,19 +1,18 @@
 //! Other limits than the repository's own: for some of its members, for some hours, or both. They are said as
 //! a table of members, or as a list of which the first entry counts that matches in all its keys.
 
+use super::Repository;
 use crate::{
     policy::{
-        facts::Facts,
+        eval_context::{Facts, any},
         key::{Keys, Shape, key},
         limit::Limit,
-        lookups::any,
         names::LookupError,
         pattern::Pattern,
-        repository::Repository,
         selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window, until},
         toml_text::{inline_table, key as toml_key, list, string},
     },
-    terms::because::Because,
+    terms::provenance::Because,
 };
 
 pub(in crate::policy) static LIMITS: Keys = Keys {

@@ -18,11 +18,15 @@ pub use self::{reservation::Reservation, settings::Charge};
 use super::{
     key::{Keys, Shape, Together, key},
     limit::Limit,
-    per::Per,
+    partition_key::Per,
     selector::Window,
     template::{PathTemplate, Placeholder},
 };
-use crate::terms::{choice::Choice, keeper::Keeper, nested::Nested, pace::Pace, place::Place, queue::Queue};
+use crate::terms::{
+    keyword::{Choice, Keeper, Nested, Queue},
+    pace::Pace,
+    provenance::Place,
+};
 
 pub(super) static REPOSITORY: Keys = Keys {
     what: "a repository",

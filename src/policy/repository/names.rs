@@ -4,9 +4,8 @@
 use std::{borrow::Cow, slice};
 
 use crate::policy::{
-    aliases::Aliases,
-    entries::WrittenEntry,
-    facts::Facts,
+    aliases::{Aliases, WrittenEntry},
+    eval_context::Facts,
     fault::Fault,
     place::{At, Written},
     reader::{Section, Value},

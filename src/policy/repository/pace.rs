@@ -14,8 +14,7 @@ use crate::{
         warning::Warning,
     },
     terms::{
-        choice::Choice,
-        hold::Hold,
+        keyword::{Choice, Hold},
         pace::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
     },
 };

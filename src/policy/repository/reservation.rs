@@ -2,21 +2,18 @@
 
 use crate::{
     policy::{
-        aliases::Aliases,
-        entries::WrittenList,
-        facts::Facts,
+        aliases::{Aliases, WrittenList},
+        eval_context::{Facts, any},
         fault::Fault,
         key::{Keys, Shape, Together, key},
-        limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE},
-        lookups::any,
+        limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE, Share},
         names::LookupError,
         place::{At, Written},
         reader::Section,
         selector::{Entry, HostEntry, Principal, Window, entries_of, until},
-        share::Share,
         toml_text::{inline_table, list, string},
     },
-    terms::because::Because,
+    terms::provenance::Because,
 };
 
 pub(in crate::policy) static RESERVE: Keys = Keys {

@@ -10,7 +10,7 @@ use crate::{
         span_of_time::Wait,
         toml_text::{Table, string},
     },
-    terms::{choice::Choice, hold::Hold, nested::Nested, queue::Queue},
+    terms::keyword::{Choice, Hold, Nested, Queue},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[

@@ -1,21 +1,17 @@
 //! Selectors whose entries are alternatives: most of them.
 
-use super::{
-    captured_names::{note, report},
-    kind::Kind,
-};
+use super::captured_names::{note, report};
 use crate::policy::{
-    aliases::Aliases,
+    aliases::{Aliases, WrittenEntry, WrittenList},
     capture::Captured,
-    entries::{WrittenEntry, WrittenList},
-    facts::Facts,
+    eval_context::{Facts, any},
     fault::Fault,
     key::Key,
-    lookups::any,
     names::{LookupError, Names},
     pattern::{Pattern, Subject},
     place::{At, Written},
     reader::Value,
+    toml_text::{list, string},
     warning::Warning,
 };
 
@@ -143,4 +139,40 @@ pub(super) fn pattern(text: &str, subject: Subject) -> Result<Pattern, Fault> {
 /// Whether a pattern can match a text that begins with `/`.
 pub(super) fn can_be_absolute(pattern: &str) -> bool {
     pattern.starts_with(['/', '*', '?', '[', '{', '\\'])
+}
+
+// What the kinds of selectors have in common.
+
+/// What every kind of selector must say of itself.
+pub(super) trait Kind: Sized {
+    /// What a file says.
+    type Written<'a>;
+
+    const KEY: Key;
+    /// Whether it asks who the caller is: that may need a look-up, and comes last.
+    const ASKS_WHO: bool;
+
+    fn read(value: Value<'_>) -> Option<Self::Written<'_>>;
+    fn validate<'w>(written: &'w Self::Written<'w>, aliases: &Aliases<'w>) -> Self;
+    /// Whether it matches a request, for a rule of this layer.
+    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError>;
+    /// Whether this certainly matches everything that the other does. It may miss some, for nobody proves
+    /// that two globs mean the same.
+    fn covers(&self, narrow: &Self) -> bool;
+    /// Its entries as the policy writes them, aliases replaced.
+    fn shown(&self) -> Vec<String>;
+
+    /// Whether it certainly matches every request.
+    fn is_everything(&self) -> bool {
+        false
+    }
+
+    /// What it captures of a request that it matches.
+    fn captured(&self, _facts: &Facts<'_>) -> Vec<Captured> {
+        Vec::new()
+    }
+
+    fn printed(&self) -> String {
+        list(self.shown().iter().map(|entry| string(entry)))
+    }
 }

@@ -4,15 +4,14 @@
 use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr, slice};
 
 use super::{
+    alternatives::Kind,
     captured_names::note,
-    kind::Kind,
     text_entry::{TextEntry, text_entries},
 };
 use crate::policy::{
-    aliases::Aliases,
+    aliases::{Aliases, WrittenEntry, WrittenList, entry, read_all},
     capture::Captured,
-    entries::{WrittenEntry, WrittenList, entry, read_all},
-    facts::Facts,
+    eval_context::Facts,
     fault::Fault,
     key::{Key, Keys, Shape, Together, key},
     names::LookupError,

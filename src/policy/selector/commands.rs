@@ -2,7 +2,7 @@
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::policy::{
-    facts::Facts,
+    eval_context::Facts,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::policy::{
     capture::{Capture, Captured, captures, is_literal},
-    facts::Facts,
+    eval_context::Facts,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,

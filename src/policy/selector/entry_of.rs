@@ -6,15 +6,13 @@ use super::{
     alternatives::{Entry, entries_of},
     commands::CommandEntry,
     directories::DirectoryEntry,
-    groups::GroupEntry,
     hosts::HostEntry,
-    principals::Principal,
+    principals::{GroupEntry, Principal},
     text_entry::text_entries,
     window::Window,
 };
 use crate::policy::{
-    aliases::Aliases,
-    entries::WrittenEntry,
+    aliases::{Aliases, WrittenEntry},
     pattern::{Pattern, Subject},
 };
 

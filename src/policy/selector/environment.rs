@@ -3,15 +3,14 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{
+    alternatives::Kind,
     captured_names::note,
-    kind::Kind,
     text_entry::{TextEntry, text_entries},
 };
 use crate::policy::{
-    aliases::Aliases,
+    aliases::{Aliases, WrittenList},
     capture::Captured,
-    entries::WrittenList,
-    facts::Facts,
+    eval_context::Facts,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::alternatives::{Entry, pattern};
 use crate::policy::{
-    facts::Facts,
+    eval_context::Facts,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,

@@ -5,40 +5,41 @@
 mod alternatives;
 mod arguments;
 mod captured_names;
-mod clock;
 mod commands;
 mod directories;
 mod entry_of;
 mod environment;
-mod groups;
 mod hosts;
-mod ids;
-mod kind;
 mod principals;
-mod span;
 mod text_entry;
-mod until;
-mod when;
 mod window;
 
 use std::fmt;
 
+use self::{
+    alternatives::Kind,
+    arguments::{Arguments, WrittenArguments},
+    environment::{Environment, WrittenEnvironment},
+};
 pub(super) use self::{
     alternatives::{Entry, entries_of, entry_of, warn_of_unknown},
     directories::DirectoryEntry,
     hosts::HostEntry,
-    ids::Ids,
-    until::until,
+    principals::Ids,
+    window::until,
 };
-use self::{
-    arguments::{Arguments, WrittenArguments},
-    environment::{Environment, WrittenEnvironment},
-    kind::Kind,
+pub(crate) use self::{
+    commands::CommandEntry,
+    principals::{GroupEntry, Principal},
 };
-pub(crate) use self::{commands::CommandEntry, groups::GroupEntry, principals::Principal};
 use super::{
-    aliases::Aliases, capture::Captured, entries::WrittenList, facts::Facts, key::Key, names::LookupError,
-    place::At, reader::Section,
+    aliases::{Aliases, WrittenList},
+    capture::Captured,
+    eval_context::Facts,
+    key::Key,
+    names::LookupError,
+    place::At,
+    reader::Section,
 };
 pub(super) use window::Window;
 

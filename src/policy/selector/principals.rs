@@ -1,15 +1,12 @@
 //! `users`: the caller, by name, number, group or netgroup. Reservations are for entries of the same kind.
 
-use super::{
-    alternatives::{Entry, pattern},
-    groups::GroupEntry,
-    ids::Ids,
-};
+use std::{fmt, ops::RangeInclusive, slice};
+
+use super::alternatives::{Entry, pattern};
 use crate::policy::{
-    facts::Facts,
+    eval_context::{Facts, Lookups, any},
     fault::Fault,
     key::{Key, Shape, key},
-    lookups::any,
     names::{LookupError, Names},
     pattern::{Pattern, Subject},
     warning::Warning,
@@ -132,6 +129,172 @@ impl Entry for Principal {
             Principal::Uids(uids) => uids.to_string(),
             Principal::Group(group) => format!("%{}", group.text()),
             Principal::Netgroup(netgroup) => format!("+{netgroup}"),
+        }
+    }
+}
+
+// Numbers of users and groups, which are compared as numbers and need no look-up.
+
+/// One number, or a range of them.
+#[derive(Debug)]
+pub(crate) struct Ids(RangeInclusive<u32>);
+
+impl Ids {
+    /// Reads `1000` or `1000-1999`; `None` when the text is neither.
+    pub(in crate::policy) fn parse(text: &str) -> Result<Option<Ids>, Fault> {
+        let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        if !all_digits(first) || !all_digits(last) {
+            return Ok(None);
+        }
+        // The highest number is what system calls take for "nobody said".
+        let number =
+            |text: &str| text.parse().ok().filter(|number| *number != u32::MAX).ok_or(Fault::IdTooLarge);
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last { Err(Fault::EmptyRange) } else { Ok(Some(Ids(first..=last))) }
+    }
+
+    pub(super) fn contains(&self, id: u32) -> bool {
+        self.0.contains(&id)
+    }
+
+    pub(super) fn covers(&self, narrow: &Ids) -> bool {
+        self.contains(*narrow.0.start()) && self.contains(*narrow.0.end())
+    }
+
+    pub(in crate::policy) fn is_one(&self) -> bool {
+        self.0.start() == self.0.end()
+    }
+}
+
+impl fmt::Display for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.0.start(), self.0.end());
+        if first == last { write!(f, "{first}") } else { write!(f, "{first}-{last}") }
+    }
+}
+
+// `groups`: the caller's groups, by name or by number.
+
+#[derive(Debug)]
+pub(crate) enum GroupEntry {
+    Named(Pattern),
+    Gids(Ids),
+}
+
+impl GroupEntry {
+    /// Whether it can name only one group.
+    pub(in crate::policy) fn is_one(&self) -> bool {
+        match self {
+            GroupEntry::Named(name) => name.literal().is_some(),
+            GroupEntry::Gids(gids) => gids.is_one(),
+        }
+    }
+
+    /// The caller's groups that it names.
+    fn gids(&self, facts: &Facts<'_>) -> Result<Vec<u32>, LookupError> {
+        let mine = facts.request.gids;
+        match self {
+            GroupEntry::Gids(gids) => Ok(mine.iter().copied().filter(|gid| gids.contains(*gid)).collect()),
+            GroupEntry::Named(pattern) => {
+                if let Some(name) = pattern.literal() {
+                    let gid = facts.lookups.group_id(name)?;
+                    return Ok(gid.filter(|gid| mine.contains(gid)).into_iter().collect());
+                }
+                let mut gids = Vec::new();
+                for gid in mine {
+                    if facts.lookups.group_name(*gid)?.is_some_and(|name| pattern.matches(name.as_bytes())) {
+                        gids.push(*gid);
+                    }
+                }
+                Ok(gids)
+            }
+        }
+    }
+
+    /// Whether it names this group.
+    pub(in crate::policy) fn is_gid(&self, gid: u32, lookups: &Lookups<'_>) -> Result<bool, LookupError> {
+        match self {
+            GroupEntry::Gids(gids) => Ok(gids.contains(gid)),
+            GroupEntry::Named(pattern) if pattern.is_everything() => Ok(true),
+            GroupEntry::Named(pattern) => {
+                Ok(lookups.group_name(gid)?.is_some_and(|name| pattern.matches(name.as_bytes())))
+            }
+        }
+    }
+
+    /// The caller's groups that any of the entries names, each once, in the order of the entries.
+    pub(crate) fn gids_of_any(groups: &[GroupEntry], facts: &Facts<'_>) -> Result<Vec<u32>, LookupError> {
+        let mut gids = Vec::new();
+        for group in groups {
+            for gid in group.gids(facts)? {
+                if !gids.contains(&gid) {
+                    gids.push(gid);
+                }
+            }
+        }
+        Ok(gids)
+    }
+
+    /// What of the caller it matches, for people.
+    pub(crate) fn what_matches(&self, facts: &Facts<'_>) -> Option<String> {
+        let gid = Self::gids_of_any(slice::from_ref(self), facts).ok()?.first().copied()?;
+        let name = facts.lookups.group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
+        Some(format!("your group \"{name}\""))
+    }
+}
+
+impl Entry for GroupEntry {
+    const KEY: Key = key("groups", Shape::TextsOrNumbers, "Names and gids of groups.").filled();
+    const ASKS_WHO: bool = true;
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        if text.is_empty() {
+            return Err(Fault::EmptyEntry);
+        }
+        Ok(match Ids::parse(text)? {
+            Some(gids) => GroupEntry::Gids(gids),
+            None => GroupEntry::Named(pattern(text, Subject::Name)?),
+        })
+    }
+
+    fn unknown(&self, names: &dyn Names) -> Result<Option<Warning>, LookupError> {
+        let GroupEntry::Named(name) = self else { return Ok(None) };
+        let Some(name) = name.literal() else { return Ok(None) };
+        let gid = names.group_id(name)?;
+        Ok(gid.is_none().then(|| Warning::UnknownGroup { name: name.to_owned() }))
+    }
+
+    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+        match self {
+            GroupEntry::Named(pattern) if pattern.is_everything() => Ok(!facts.request.gids.is_empty()),
+            _ => Ok(!self.gids(facts)?.is_empty()),
+        }
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        match (self, narrow) {
+            (GroupEntry::Named(wide), _) if wide.is_everything() => true,
+            (GroupEntry::Named(wide), GroupEntry::Named(narrow)) => wide.covers(narrow),
+            (GroupEntry::Gids(wide), GroupEntry::Gids(narrow)) => wide.covers(narrow),
+            (GroupEntry::Named(_), GroupEntry::Gids(_)) | (GroupEntry::Gids(_), GroupEntry::Named(_)) => {
+                false
+            }
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        matches!(self, GroupEntry::Named(name) if name.is_everything())
+    }
+
+    fn is_plain(&self) -> bool {
+        self.is_one()
+    }
+
+    fn text(&self) -> String {
+        match self {
+            GroupEntry::Named(pattern) => pattern.text().to_owned(),
+            GroupEntry::Gids(gids) => gids.to_string(),
         }
     }
 }

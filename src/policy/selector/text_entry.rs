@@ -2,9 +2,8 @@
 
 use super::captured_names::report;
 use crate::policy::{
-    aliases::Aliases,
+    aliases::{Aliases, WrittenEntry},
     capture::{Captured, captures, is_literal},
-    entries::WrittenEntry,
     fault::Fault,
     pattern::{Pattern, Subject},
     place::{At, Written},

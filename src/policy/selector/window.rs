@@ -7,12 +7,15 @@ use std::fmt;
 
 use jiff::{
     ToSpan,
-    civil::{Date, DateTime},
+    civil::{Date, DateTime, Time, Weekday},
 };
 
-use super::{
-    clock::{WindowProblem, minute_of_day, moment, number_of_day, parse_date, parse_day, parse_minute},
-    span::Span,
+use super::alternatives::Entry;
+use crate::policy::{
+    eval_context::Facts,
+    fault::Fault,
+    key::{Key, Shape, key},
+    names::LookupError,
 };
 
 #[derive(Debug)]
@@ -157,6 +160,257 @@ fn parse_hours(text: &str) -> Result<(i16, i16), WindowProblem> {
     if from == until { Err(WindowProblem::EmptyHours) } else { Ok((from, until)) }
 }
 
+// Days, dates and minutes as `when` writes them, and what is wrong with a text that is none of them.
+
+const DAYS: [(&str, Weekday); 7] = [
+    ("mon", Weekday::Monday),
+    ("tue", Weekday::Tuesday),
+    ("wed", Weekday::Wednesday),
+    ("thu", Weekday::Thursday),
+    ("fri", Weekday::Friday),
+    ("sat", Weekday::Saturday),
+    ("sun", Weekday::Sunday),
+];
+
+/// Why a text is no window.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum WindowProblem {
+    Empty,
+    Day,
+    Date,
+    DatesBackwards,
+    Hours,
+    EmptyHours,
+    /// An end of a span without hours.
+    SpanEnd,
+    /// One end is a day of the week, and the other a date.
+    SpanEnds,
+    EmptySpan,
+    SpanBackwards,
+    /// A span that is written so.
+    Write(String),
+}
+
+impl fmt::Display for WindowProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WindowProblem::Write(text) => return write!(f, "write \"{text}\""),
+            WindowProblem::SpanEnd => "a span has hours at both ends: Fri 18:00..Sun 20:00",
+            WindowProblem::SpanEnds => "both ends of a span are days of the week, or both are dates",
+            WindowProblem::EmptySpan => "the span ends where it begins",
+            WindowProblem::SpanBackwards => "the span ends before it begins",
+            WindowProblem::Empty => "it names neither days nor hours",
+            WindowProblem::Day => "days are written Mon, Mon-Fri or Sat,Sun",
+            WindowProblem::Date => "dates are written 2026-12-24 or 2026-12-24..2027-01-01",
+            WindowProblem::DatesBackwards => "the last date is before the first",
+            WindowProblem::Hours => "hours are written 08:00-18:00, up to 24:00",
+            WindowProblem::EmptyHours => "the hours are empty; a whole day is 00:00-24:00",
+        })
+    }
+}
+
+/// The number of a day, from Monday.
+pub(super) fn parse_day(text: &str) -> Result<usize, WindowProblem> {
+    DAYS.iter().position(|(name, _)| name.eq_ignore_ascii_case(text)).ok_or(WindowProblem::Day)
+}
+
+/// The number of a date's day, from Monday.
+pub(super) fn number_of_day(day: Date) -> usize {
+    DAYS.iter().position(|(_, weekday)| *weekday == day.weekday()).unwrap_or(0)
+}
+
+pub(super) fn parse_date(text: &str) -> Result<Date, WindowProblem> {
+    match text.as_bytes() {
+        [_, _, _, _, b'-', _, _, b'-', _, _] => text.parse().map_err(|_| WindowProblem::Date),
+        _ => Err(WindowProblem::Date),
+    }
+}
+
+pub(super) fn parse_minute(text: &str) -> Result<i16, WindowProblem> {
+    let number = |text: &str, digits: std::ops::RangeInclusive<usize>| {
+        let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
+        if digits_only && digits.contains(&text.len()) { text.parse::<i16>().ok() } else { None }
+    };
+    let (hour, minute) = text.split_once(':').ok_or(WindowProblem::Hours)?;
+    let hour = number(hour, 1..=2).ok_or(WindowProblem::Hours)?;
+    let minute = number(minute, 2..=2).filter(|minute| *minute < 60).ok_or(WindowProblem::Hours)?;
+    let minutes = hour * 60 + minute;
+    if minutes <= 24 * 60 { Ok(minutes) } else { Err(WindowProblem::Hours) }
+}
+
+pub(super) fn minute_of_day(time: DateTime) -> i16 {
+    i16::from(time.hour()) * 60 + i16::from(time.minute())
+}
+
+/// A minute of a day; the last, 24:00, is the first of the next day.
+pub(super) fn moment(day: Date, minute: i16) -> Option<DateTime> {
+    day.to_datetime(Time::midnight()).checked_add(i64::from(minute).minutes()).ok()
+}
+
+// Spans of time over several days: `Fri 18:00..Sun 20:00` in every week, `2026-11-20 18:00..2026-11-22
+// 20:00` once. The end is not part of it.
+
+const MINUTES_OF_A_DAY: i32 = 24 * 60;
+
+const MINUTES_OF_A_WEEK: i32 = 7 * MINUTES_OF_A_DAY;
+
+/// From and until.
+#[derive(Debug)]
+pub(super) enum Span {
+    /// In minutes of the week, from Monday; over its end where the second is not above the first.
+    Week(i32, i32),
+    Dates(DateTime, DateTime),
+}
+
+/// One end, as it is written.
+enum End {
+    Week(i32),
+    Date(DateTime),
+}
+
+impl Span {
+    /// Reads a span; none where the text is none, and no attempt at one.
+    pub(super) fn parse(text: &str) -> Result<Option<Span>, WindowProblem> {
+        if let Some((from, until)) = text.split_once("..") {
+            return match (End::parse(from.trim())?, End::parse(until.trim())?) {
+                (None, None) => Ok(None),
+                (Some(from), Some(until)) => Span::between(&from, &until).map(Some),
+                (None, Some(_)) | (Some(_), None) => Err(WindowProblem::SpanEnd),
+            };
+        }
+        match spelled_with_a_dash(text) {
+            Some((from, until)) => Err(WindowProblem::Write(format!("{from}..{until}"))),
+            None => Ok(None),
+        }
+    }
+
+    fn between(from: &End, until: &End) -> Result<Span, WindowProblem> {
+        match (from, until) {
+            (End::Week(from), End::Week(until)) if from == until => Err(WindowProblem::EmptySpan),
+            (End::Week(from), End::Week(until)) => Ok(Span::Week(*from, *until)),
+            (End::Date(from), End::Date(until)) if from == until => Err(WindowProblem::EmptySpan),
+            (End::Date(from), End::Date(until)) if from > until => Err(WindowProblem::SpanBackwards),
+            (End::Date(from), End::Date(until)) => Ok(Span::Dates(*from, *until)),
+            (End::Week(_), End::Date(_)) | (End::Date(_), End::Week(_)) => Err(WindowProblem::SpanEnds),
+        }
+    }
+
+    pub(super) fn contains(&self, time: DateTime) -> bool {
+        match self {
+            Span::Week(from, until) => {
+                let minute = minute_of_week(time);
+                if from < until {
+                    (*from..*until).contains(&minute)
+                } else {
+                    minute >= *from || minute < *until
+                }
+            }
+            Span::Dates(from, until) => (*from..*until).contains(&time),
+        }
+    }
+
+    /// Where the span ends that this time lies in.
+    pub(super) fn end(&self, time: DateTime) -> Option<DateTime> {
+        match self {
+            Span::Week(_, until) => {
+                let left = (until - minute_of_week(time)).rem_euclid(MINUTES_OF_A_WEEK);
+                let minute = moment(time.date(), minute_of_day(time))?;
+                minute.checked_add(i64::from(left).minutes()).ok()
+            }
+            Span::Dates(_, until) => Some(*until),
+        }
+    }
+}
+
+impl End {
+    /// Reads `Fri 18:00` or `2026-11-20 18:00`; none where it is a day without hours, or with hours from and
+    /// until.
+    fn parse(text: &str) -> Result<Option<End>, WindowProblem> {
+        let Some((day, hours)) = text.split_once(char::is_whitespace) else { return Ok(None) };
+        let hours = hours.trim();
+        if hours.contains(['-', ',']) {
+            return Ok(None);
+        }
+        let minute = parse_minute(hours)?;
+        if day.starts_with(|first: char| first.is_ascii_digit()) {
+            return moment(parse_date(day)?, minute).map(End::Date).ok_or(WindowProblem::Date).map(Some);
+        }
+        let days = i32::try_from(parse_day(day)?).unwrap_or(0);
+        // The end of Sunday is the beginning of Monday.
+        let minute = days * MINUTES_OF_A_DAY + i32::from(minute);
+        Ok(Some(End::Week(minute.rem_euclid(MINUTES_OF_A_WEEK))))
+    }
+}
+
+/// The ends of `Fri 18:00-Sun 20:00`, which would be a span with two dots.
+fn spelled_with_a_dash(text: &str) -> Option<(&str, &str)> {
+    let mut dashes = text.match_indices('-').map(|(at, _)| (text[..at].trim(), text[at + 1..].trim()));
+    let is_end = |text: &str| matches!(End::parse(text), Ok(Some(_)));
+    dashes.find(|(from, until)| is_end(from) && is_end(until))
+}
+
+fn minute_of_week(time: DateTime) -> i32 {
+    let days = i32::from(time.weekday().to_monday_zero_offset());
+    days * MINUTES_OF_A_DAY + i32::from(minute_of_day(time))
+}
+
+// When something is over that holds at some times: for whoever is told that they have to wait for it.
+
+/// So many windows may follow each other without a gap: whatever holds for longer is as good as always.
+const MOST_IN_A_ROW: usize = 400;
+
+/// The local time of the layer at which none of these windows, one of which it is now, holds any more. None
+/// where that never comes, or where there is no window.
+pub(in crate::policy) fn until(windows: &[Window], facts: &Facts<'_>, layer: usize) -> Option<String> {
+    let now = facts.local_time(layer).filter(|_| !windows.is_empty())?;
+    let end = end_of(windows, now)?;
+    Some(show(end, now))
+}
+
+fn end_of(windows: &[Window], now: DateTime) -> Option<DateTime> {
+    let mut time = now;
+    for _ in 0..MOST_IN_A_ROW {
+        let Some(window) = windows.iter().find(|window| window.contains(time)) else { return Some(time) };
+        time = window.end(time)?;
+    }
+    None
+}
+
+/// `18:00` within a day, `Sun 20:00` within a week, `2026-12-24 20:00` later.
+fn show(end: DateTime, now: DateTime) -> String {
+    let within = |days: i64| now.checked_add(days.days()).is_ok_and(|limit| end <= limit);
+    let format = if within(1) {
+        "%H:%M"
+    } else if within(6) {
+        "%a %H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
+    end.strftime(format).to_string()
+}
+
+// `when`: windows of time, in the zone of the layer.
+
+impl Entry for Window {
+    const KEY: Key = key("when", Shape::Texts, "Times: \"Mon-Fri 08:00-18:00\".").filled();
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        Window::parse(text).map_err(|problem| Fault::BadWindow { reason: problem.to_string() })
+    }
+
+    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError> {
+        Ok(facts.local_time(layer).is_some_and(|time| self.contains(time)))
+    }
+
+    fn covers(&self, narrow: &Self) -> bool {
+        self.to_string() == narrow.to_string()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::{Timestamp, tz::TimeZone};
@@ -238,5 +492,95 @@ mod tests {
         none("24:00-06:00", &WindowProblem::Hours);
         none("08:00-08:00", &WindowProblem::EmptyHours);
         none("Mon 08:00-09:00 x", &WindowProblem::Hours);
+    }
+}
+
+#[cfg(test)]
+mod span_tests {
+    use super::Window;
+
+    #[track_caller]
+    fn case(span: &str, time: &str, inside: bool) {
+        let span = Window::parse(span).expect("a span");
+        assert_eq!(span.contains(time.parse().expect("a time")), inside, "{time}");
+    }
+
+    #[track_caller]
+    fn none(span: &str, problem: &str) {
+        assert_eq!(Window::parse(span).expect_err("no span").to_string(), problem, "{span}");
+    }
+
+    // 2026-11-20 is a Friday.
+    #[test]
+    fn a_span_of_the_week_goes_from_its_first_minute_to_before_its_last() {
+        let weekend = "Fri 18:00..Sun 20:00";
+        case(weekend, "2026-11-20T17:59:59", false);
+        case(weekend, "2026-11-20T18:00", true);
+        case(weekend, "2026-11-21T03:00", true);
+        case(weekend, "2026-11-22T19:59:59", true);
+        case(weekend, "2026-11-22T20:00", false);
+        case(weekend, "2026-11-27T18:00", true);
+        case("sun 20:00 .. mon 06:00", "2026-11-22T20:00", true);
+        case("Sun 20:00..Mon 06:00", "2026-11-23T05:59", true);
+        case("Sun 20:00..Mon 06:00", "2026-11-23T06:00", false);
+        case("Sat 00:00..Sun 24:00", "2026-11-22T23:59", true);
+        case("Sat 00:00..Sun 24:00", "2026-11-23T00:00", false);
+    }
+
+    #[test]
+    fn a_span_of_dates_comes_once() {
+        let upgrade = "2026-11-20 18:00..2026-11-22 20:00";
+        case(upgrade, "2026-11-20T17:59:59", false);
+        case(upgrade, "2026-11-20T18:00", true);
+        case(upgrade, "2026-11-22T19:59:59", true);
+        case(upgrade, "2026-11-22T20:00", false);
+        case(upgrade, "2026-11-27T19:00", false);
+        // Days with the hours of each are something else.
+        case("2026-11-20..2026-11-22 18:00-20:00", "2026-11-21T03:00", false);
+    }
+
+    #[test]
+    fn what_is_no_span_says_why() {
+        none("Fri 18:00-Sun 20:00", "write \"Fri 18:00..Sun 20:00\"");
+        none("Fri 18:00 - Sun 20:00", "write \"Fri 18:00..Sun 20:00\"");
+        none("2026-11-20 18:00-2026-11-22 20:00", "write \"2026-11-20 18:00..2026-11-22 20:00\"");
+        none("Fri 18:00..Sun", "a span has hours at both ends: Fri 18:00..Sun 20:00");
+        none("2026-11-20 18:00..2026-11-22", "a span has hours at both ends: Fri 18:00..Sun 20:00");
+        none("2026-11-20..2026-11-22 20:00", "a span has hours at both ends: Fri 18:00..Sun 20:00");
+        none("Fri 18:00..2026-11-22 20:00", "both ends of a span are days of the week, or both are dates");
+        none("Fri 18:00..Fri 18:00", "the span ends where it begins");
+        none("2026-11-22 20:00..2026-11-20 18:00", "the span ends before it begins");
+        none("Mo 18:00..Sun 20:00", "days are written Mon, Mon-Fri or Sat,Sun");
+        none("Fri..Sun", "days are written Mon, Mon-Fri or Sat,Sun");
+        none("2026-02-30 18:00..2026-03-01 20:00", "dates are written 2026-12-24 or 2026-12-24..2027-01-01");
+        none("Fri 18:00..Sun 25:00", "hours are written 08:00-18:00, up to 24:00");
+    }
+}
+
+#[cfg(test)]
+mod until_tests {
+    use super::*;
+
+    #[track_caller]
+    fn case(windows: &[&str], now: &str, shown: Option<&str>) {
+        let windows: Vec<Window> =
+            windows.iter().map(|window| Window::parse(window).expect("a window")).collect();
+        let now: DateTime = now.parse().expect("a time");
+        assert_eq!(end_of(&windows, now).map(|end| show(end, now)).as_deref(), shown);
+    }
+
+    // 2026-11-20 is a Friday.
+    #[test]
+    fn the_end_is_where_no_window_follows() {
+        case(&["Mon-Fri 08:00-18:00"], "2026-11-20T09:30", Some("18:00"));
+        case(&["22:00-06:00"], "2026-11-20T23:00", Some("06:00"));
+        case(&["22:00-06:00"], "2026-11-20T05:59:59", Some("06:00"));
+        case(&["Fri,Sat"], "2026-11-20T09:30", Some("Sun 00:00"));
+        case(&["Fri 08:00-24:00", "Sat 00:00-09:00"], "2026-11-20T09:30", Some("09:00"));
+        case(&["2026-11-20..2026-12-31"], "2026-11-20T09:30", Some("2027-01-01 00:00"));
+        case(&["Fri 18:00..Sun 20:00"], "2026-11-20T18:00", Some("Sun 20:00"));
+        case(&["Sun 20:00..Mon 06:00"], "2026-11-22T23:00", Some("06:00"));
+        case(&["2026-11-20 18:00..2026-11-22 20:00"], "2026-11-22T19:00", Some("20:00"));
+        case(&["00:00-24:00"], "2026-11-20T09:30", None);
     }
 }

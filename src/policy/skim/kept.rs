@@ -10,14 +10,13 @@ use std::{
 use super::{
     cursor::Piece,
     extract::Extract,
-    mentions::Mention,
     outline::{Kind, Outline},
+    references::Mention,
     rule::PlainRule,
 };
 use crate::policy::{
-    aliases::Aliases,
-    entries::WrittenEntry,
-    invocation::Invocation,
+    aliases::{Aliases, WrittenEntry},
+    eval_context::Invocation,
     place::At,
     selector::{Selector, Window},
 };

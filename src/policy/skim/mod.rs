@@ -11,8 +11,8 @@ mod byte_kinds;
 mod cursor;
 mod extract;
 mod kept;
-mod mentions;
 mod outline;
+mod references;
 mod rule;
 mod selectors;
 mod test;
@@ -20,7 +20,7 @@ mod test;
 pub(super) use self::{
     extract::Extract,
     kept::{Choice, Idle, KeptRules},
-    mentions::Mention,
     outline::Outline,
+    references::Mention,
     rule::PlainRule,
 };

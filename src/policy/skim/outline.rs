@@ -2,7 +2,7 @@
 
 use super::{
     cursor::{Cursor, Piece},
-    mentions::Mentions,
+    references::Mentions,
     rule::PlainRule,
     test,
 };

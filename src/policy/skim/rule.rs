@@ -5,10 +5,15 @@ use std::ops::Range;
 
 use super::{
     cursor::{Cursor, Piece},
-    mentions::{Mark, Mentions},
+    references::{Mark, Mentions},
     selectors,
 };
-use crate::policy::{Wait, choice::Choice, contact::is_contact, hold::Hold, limit::HIGHEST_LIMIT};
+use crate::policy::{
+    Wait,
+    contact::is_contact,
+    keyword::{Choice, Hold},
+    limit::HIGHEST_LIMIT,
+};
 
 /// A rule, and where among the mentions of its file its own stand.
 #[derive(Debug)]

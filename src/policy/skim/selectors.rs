@@ -3,7 +3,7 @@
 
 use super::{
     cursor::{Cursor, Piece},
-    mentions::Mentions,
+    references::Mentions,
 };
 use crate::policy::selector::Selector;
 

@@ -2,7 +2,7 @@
 
 use super::{
     cursor::Cursor,
-    mentions::{Mention, Mentions},
+    references::{Mention, Mentions},
 };
 use crate::policy::limit::HIGHEST_LIMIT;
 

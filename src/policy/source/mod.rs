@@ -3,7 +3,6 @@
 //! launch would.
 
 mod found;
-mod named;
 mod reading;
 mod stamps;
 
@@ -13,7 +12,7 @@ pub use self::found::LayerText;
 use self::reading::{Need, Reading};
 pub(super) use self::{
     found::Found,
-    named::{read_files, read_place},
+    reading::{read_files, read_place},
     stamps::Stamps,
 };
 

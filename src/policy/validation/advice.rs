@@ -2,12 +2,11 @@
 //! everything back. Only `policy check` asks; a launch has no use for it.
 
 use crate::policy::{
-    acquisition::Acquisition,
-    hold::Hold,
+    keyword::Hold,
     layer::{Layer, LayerKind},
     place::At,
     repository::Repository,
-    rule::{Action, Rule},
+    rule::{Acquisition, Action, Rule},
     warning::Warning,
 };
 

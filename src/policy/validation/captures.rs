@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::book::Book;
+use super::symbol_table::Book;
 use crate::policy::{
     fault::Fault, place::Written, repository::Repository, template::Placeholder, written::WrittenClaim,
 };

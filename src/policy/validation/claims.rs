@@ -6,16 +6,15 @@ use super::{
 };
 use crate::{
     policy::{
-        acquisition::{ClaimTerms, Slots, SlotsFrom},
         fault::Fault,
         limit::Limit,
         repository::{Charge, Repository, keeping::MOST_AT_SITE},
-        rule::Admission,
+        rule::{Admission, ClaimTerms, Slots, SlotsFrom},
         selector::Selectors,
         warning::Warning,
         written::WrittenClaim,
     },
-    terms::keeper::Keeper,
+    terms::keyword::Keeper,
 };
 
 impl<'w> Reading<'_, 'w> {

@@ -9,17 +9,16 @@ use crate::{
         delegation::Delegation,
         fault::Fault,
         findings::Findings,
-        layer::{Layer, LayerKind, SYSTEM_DIRECTORY},
+        layer::{Layer, LayerKind, SYSTEM_DIRECTORY, Unmatched},
         log::{Log, LogEvents, LogTarget},
         path_syntax::Directory,
         place::Written,
         repository::keeping::check_defaults,
         skim::KeptRules,
-        unmatched::Unmatched,
+        times::{named_zone, system_zone},
         written::{WrittenDefaults, WrittenLog},
-        zone::{named_zone, system_zone},
     },
-    terms::{choice::Choice, keeper::Keeper},
+    terms::keyword::{Choice, Keeper},
 };
 
 pub(super) fn validate(

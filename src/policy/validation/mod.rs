@@ -2,17 +2,16 @@
 //! on with a harmless stand-in, so that the policy it gives is only one when nothing was reported.
 
 mod advice;
-mod book;
 mod captures;
 mod claims;
 mod delegations;
 mod layers;
-mod limits;
 mod reading;
 mod repositories;
 mod rules;
 mod scenarios;
 mod skimmed;
+mod symbol_table;
 
 use std::{
     collections::HashMap,
@@ -20,8 +19,8 @@ use std::{
     sync::Arc,
 };
 
-use self::book::Book;
 pub(super) use self::delegations::delegations_of;
+use self::symbol_table::Book;
 use super::{
     Policy,
     fault::Fault,

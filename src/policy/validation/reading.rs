@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::{LayerFile, book::Book, captures::Missing};
+use super::{LayerFile, captures::Missing, symbol_table::Book};
 use crate::policy::{
     fault::Fault,
     place::{At, Written},

@@ -6,21 +6,20 @@ use std::{
 };
 
 use super::{
-    book::Book,
     captures::{Captures, Missing},
     reading::{Reading, value},
+    symbol_table::Book,
 };
 use crate::policy::{
-    acquisition::{Acquisition, ClaimTerms},
     fault::Fault,
     place::{At, Written},
     repository::Repository,
-    rule::{Action, Admission, Rule},
+    rule::{Acquisition, Action, Admission, ClaimTerms, Rule},
     selector::Selectors,
     warning::Warning,
     written::{WrittenAcquisition, WrittenAlternative, WrittenClaim},
 };
-use crate::terms::keeper::Keeper;
+use crate::terms::keyword::Keeper;
 
 pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule> {
     let mut rules = Vec::new();

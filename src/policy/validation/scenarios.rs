@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::book::Book;
+use super::symbol_table::Book;
 use crate::policy::{
     fault::Fault,
     layer::Layer,
@@ -14,9 +14,9 @@ use crate::policy::{
     rule::Rule,
     scenario::{Expectation, ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     spelling::nearest,
+    times::parse_time,
     warning::Warning,
     written::{WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario},
-    zone::parse_time,
 };
 
 pub(super) fn validate(book: &Book<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {

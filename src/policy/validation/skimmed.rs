@@ -4,16 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{LayerFile, book::Book};
+use super::{LayerFile, symbol_table::Book};
 use crate::policy::{
-    entries::WrittenEntry,
+    aliases::WrittenEntry,
     place::{At, Written},
     repository::Repository,
     rule::Rule,
     selector::Selector,
     skim::{KeptRules, Mention, PlainRule},
     template::Placeholder,
-    zone::parse_time,
+    times::parse_time,
 };
 
 pub(super) fn check(book: &Book<'_>, rules: &[Rule], repositories: &[Repository]) {

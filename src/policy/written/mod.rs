@@ -2,18 +2,15 @@
 //! at it. These types say what the file says and no more. References are names, nothing has been held against
 //! anything else; that is validation's, and after it nobody sees them again.
 
-mod claim;
 mod defaults;
-mod delegation;
-mod limits;
 mod repository;
 mod rule;
 mod scenario;
 
-pub(super) use claim::{WrittenAcquisition, WrittenAlternative, WrittenClaim};
+pub(super) use self::defaults::WrittenDelegation;
+pub(super) use self::repository::{WrittenLimit, WrittenLimits};
+pub(super) use self::rule::{WrittenAcquisition, WrittenAlternative, WrittenClaim};
 pub(super) use defaults::WrittenDefaults;
-pub(super) use delegation::WrittenDelegation;
-pub(super) use limits::{WrittenLimit, WrittenLimits};
 pub(super) use repository::WrittenRepository;
 pub(super) use rule::WrittenRule;
 pub(super) use scenario::{
@@ -21,8 +18,8 @@ pub(super) use scenario::{
 };
 
 use super::{
+    aliases::WrittenList,
     delegation::DELEGATE,
-    entries::WrittenList,
     fault::Fault,
     keys::{COMMAND, DEFAULTS, LOG, TEST},
     log::{LogEvents, LogTarget},

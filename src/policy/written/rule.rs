@@ -1,12 +1,13 @@
 //! `[[rule]]` as written.
 
-use super::claim::WrittenAcquisition;
 use crate::policy::{
-    hold::Hold,
-    keys::{RULE, SELECTORS},
+    fault::Fault,
+    keys::{ALTERNATIVE, CLAIM, RULE, SELECTORS, SLOTS_FROM},
+    keyword::Hold,
+    limit::{HIGHEST_LIMIT, Share},
     place::{At, Written},
-    reader::Section,
-    rule::{Action, Admission},
+    reader::{Section, Value},
+    rule::{Action, Admission, Slots},
     selector::WrittenSelectors,
     span_of_time::Wait,
 };
@@ -69,4 +70,143 @@ impl<'a> WrittenRule<'a> {
             hold: section.choice("hold"),
         }
     }
+}
+
+// `acquire` as written.
+
+pub(in crate::policy) enum WrittenAcquisition<'a> {
+    One(WrittenClaim<'a>),
+    AnyOf(Vec<WrittenAlternative<'a>>),
+}
+
+/// Claims that are had together, or not at all.
+pub(in crate::policy) struct WrittenAlternative<'a> {
+    pub(in crate::policy) at: At,
+    pub(in crate::policy) claims: Vec<WrittenClaim<'a>>,
+}
+
+/// What is wanted of one repository.
+pub(in crate::policy) struct WrittenClaim<'a> {
+    pub(in crate::policy) at: At,
+    pub(in crate::policy) repository: Written<&'a str>,
+    pub(in crate::policy) ceiling: Option<Written<Share>>,
+    pub(in crate::policy) slots: Option<Written<Slots>>,
+    pub(in crate::policy) slots_from: Option<WrittenSlotsFrom<'a>>,
+    pub(in crate::policy) wait: Option<Written<Wait>>,
+}
+
+/// Where on the command line the number of slots stands.
+pub(in crate::policy) struct WrittenSlotsFrom<'a> {
+    pub(in crate::policy) after: &'a str,
+    pub(in crate::policy) most: Option<u32>,
+}
+
+impl<'a> WrittenAcquisition<'a> {
+    pub(super) fn read_all(value: Value<'a>) -> Option<Written<Vec<WrittenAcquisition<'a>>>> {
+        let list = value.list("a list of repositories")?;
+        let entries = list.value.into_iter().filter_map(Self::read).collect();
+        Some(Written { value: entries, at: list.at })
+    }
+
+    fn read(value: Value<'a>) -> Option<Self> {
+        if !value.is_table() {
+            return WrittenClaim::named(value).map(WrittenAcquisition::One);
+        }
+        let section = value.section(&CLAIM)?;
+        let Some(alternatives) = section.get("any_of") else {
+            return WrittenClaim::read(&section).map(WrittenAcquisition::One);
+        };
+        for key in ["repository", "ceiling", "slots", "slots_from", "wait"] {
+            if let Some(beside) = section.get(key) {
+                beside.fault(Fault::Contradiction { key, other: "\"any_of\"" });
+            }
+        }
+        let list = alternatives.list("a list of repositories")?;
+        if list.value.is_empty() {
+            alternatives.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
+        }
+        Some(WrittenAcquisition::AnyOf(list.value.into_iter().filter_map(WrittenAlternative::read).collect()))
+    }
+}
+
+impl<'a> WrittenAlternative<'a> {
+    fn read(value: Value<'a>) -> Option<Self> {
+        let at = value.at;
+        if !value.is_list() {
+            return WrittenClaim::alternative(value)
+                .map(|claim| WrittenAlternative { at, claims: vec![claim] });
+        }
+        let list = value.list("a list of claims")?.value;
+        if list.is_empty() {
+            value.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
+        }
+        let claims = list.into_iter().filter_map(WrittenClaim::alternative).collect();
+        Some(WrittenAlternative { at, claims })
+    }
+}
+
+impl<'a> WrittenClaim<'a> {
+    fn named(value: Value<'a>) -> Option<Self> {
+        let Some(name) = value.as_text() else {
+            value.wrong("the name of a repository, or a table with one");
+            return None;
+        };
+        Some(WrittenClaim {
+            at: value.at,
+            repository: Written { value: name, at: value.at },
+            ceiling: None,
+            slots: None,
+            slots_from: None,
+            wait: None,
+        })
+    }
+
+    fn alternative(value: Value<'a>) -> Option<Self> {
+        if !value.is_table() {
+            if value.as_text().is_none() {
+                value.fault(Fault::NoAlternative);
+                return None;
+            }
+            return Self::named(value);
+        }
+        Self::read(&value.section(&ALTERNATIVE)?)
+    }
+
+    fn read(section: &Section<'a>) -> Option<Self> {
+        let ceiling = section.share("ceiling");
+        let slots = section.get("slots").and_then(|value| slots(value, 0));
+        let slots_from = section.section("slots_from", &SLOTS_FROM);
+        if let (Some(from), Some(Written { value: Slots::All, .. })) = (&slots_from, &slots) {
+            section.fault(from.at, Fault::Contradiction { key: "slots_from", other: "slots = \"all\"" });
+        }
+        if let (None, Some(Written { value: Slots::Number(0), at })) = (section.get("slots_from"), slots) {
+            section.fault(at, Fault::NoSlotsFrom);
+        }
+        Some(WrittenClaim {
+            at: section.at,
+            repository: section.require("repository")?.text()?,
+            ceiling,
+            slots,
+            slots_from: slots_from.and_then(|section| {
+                Some(WrittenSlotsFrom {
+                    after: section.require("after")?.text()?.value,
+                    most: section.count("most", 1, HIGHEST_LIMIT).map(|most| most.value),
+                })
+            }),
+            wait: section.wait("wait"),
+        })
+    }
+}
+
+/// A number of slots from `least` on, or all.
+pub(super) fn slots(value: Value<'_>, least: u32) -> Option<Written<Slots>> {
+    if value.as_text() == Some("all") {
+        return Some(Written { value: Slots::All, at: value.at });
+    }
+    if value.is_number() {
+        let count = value.count(least, HIGHEST_LIMIT)?;
+        return Some(Written { value: Slots::Number(count.value), at: count.at });
+    }
+    value.wrong("a number of slots, or \"all\"");
+    None
 }

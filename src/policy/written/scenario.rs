@@ -1,14 +1,14 @@
 //! `[[test]]` as written.
 
-use super::claim::slots;
+use super::rule::slots;
 use crate::policy::{
-    acquisition::Slots,
-    entries::{WrittenEntry, WrittenList},
-    hold::Hold,
+    aliases::{WrittenEntry, WrittenList},
     keys::{EXPECTED_CLAIM, HOLDER},
+    keyword::Hold,
     limit::{HIGHEST_LIMIT, LONGEST_QUEUE},
     place::{At, Written},
     reader::{Section, Value},
+    rule::Slots,
     scenario::Expectation,
     span_of_time::Wait,
 };

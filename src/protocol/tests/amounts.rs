@@ -1,7 +1,7 @@
 //! Several claims on one table are one claim there.
 
 use super::stage::{But, any_of, claim, one, tables};
-use crate::terms::admit::Admit;
+use crate::terms::keyword::Admit;
 
 #[test]
 fn the_lowest_limit_and_the_most_slots_count() {

@@ -8,8 +8,8 @@ use super::stage::{But, Tables, claim, shown, tables};
 use crate::{
     protocol::{blocked::Blocked, refusal::Refusal},
     terms::{
-        admit::Admit,
         claim::{Claim, Demand},
+        keyword::Admit,
         pace::{ElapsedFrom, TooSoon},
     },
 };

@@ -12,7 +12,7 @@ use crate::{
     keeper::{Class, Number, table::Table},
     protocol::{
         acquisition::Outcome,
-        looks::{LOOK, Looks, Sign},
+        liveness::{LOOK, Looks, Sign},
         place_in_line::PlaceInLine,
         waiting::acquire_in_turn,
     },

@@ -6,7 +6,7 @@ use super::stage::{But, claim, one, tables};
 use crate::{
     protocol::room::Room,
     terms::{
-        admit::Admit,
+        keyword::Admit,
         pace::{ElapsedFrom, TooSoon},
     },
 };

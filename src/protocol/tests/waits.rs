@@ -12,12 +12,16 @@ use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown,
 use crate::{
     keeper::{Class, Number, memory::Store},
     protocol::{
-        acquisition::Outcome, grant::Grant, place_in_line::PlaceInLine, refusal::Refusal, returning::Stood,
-        unwaited::Unwaited, waiting::acquire_in_turn,
+        acquisition::Outcome,
+        grant::Grant,
+        place_in_line::{PlaceInLine, Stood},
+        refusal::Refusal,
+        unwaited::Unwaited,
+        waiting::acquire_in_turn,
     },
     terms::{
         claim::{Claim, Demand},
-        queue::Queue,
+        keyword::Queue,
         span_of_time::Wait,
     },
 };

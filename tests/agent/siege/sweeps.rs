@@ -5,7 +5,7 @@ use std::{fs, thread::sleep, time::Duration};
 
 use rungate::{
     keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
-    terms::{hold::Hold, pace::ExpireKill},
+    terms::{keyword::Hold, pace::ExpireKill},
 };
 
 use super::{Call, DONE, FAILED, Mob, question, site, used_by};

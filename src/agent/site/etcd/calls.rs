@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{
     Client, Done, Pair, Range, Transaction, Trouble,
+    etcd_error::Kind,
     message::{
         LeaseGrantRequest, LeaseRequest, LeaseResponse, Long, RangeRequest, RangeResponse, Streamed,
         TransactionResponse,
     },
-    trouble::Kind,
 };
 
 /// How many keys are read at once.

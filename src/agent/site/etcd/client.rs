@@ -16,10 +16,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use ureq::{Agent, Body, http::Response};
 
 use super::{
-    generation::Generations,
+    cluster_status::Generations,
+    etcd_error::{Kind, Trouble},
     message::{AuthenticateRequest, AuthenticateResponse, Failure},
     tls,
-    trouble::{Kind, Trouble},
 };
 use crate::escape::visible;
 

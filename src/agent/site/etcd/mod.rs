@@ -5,20 +5,19 @@
 
 mod calls;
 mod client;
-mod condition;
-mod generation;
+mod cluster_status;
+mod etcd_error;
 mod message;
 mod tls;
 mod transaction;
-mod trouble;
 mod watch;
 
 pub(super) use self::{
     calls::{Inventory, Snapshot},
     client::{Access, Client},
-    condition::Condition,
+    cluster_status::Condition,
+    etcd_error::Trouble,
     message::Pair,
     transaction::{Compare, Done, Operation, Range, Transaction},
-    trouble::Trouble,
     watch::Heard,
 };

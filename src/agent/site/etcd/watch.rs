@@ -11,8 +11,8 @@ use ureq::BodyReader;
 
 use super::{
     Client, Pair, Range, Trouble,
+    etcd_error::Kind,
     message::{Bytes, Failure, Long, Streamed, WatchCreateRequest, WatchRequest, WatchResponse},
-    trouble::Kind,
 };
 
 /// What came over it.

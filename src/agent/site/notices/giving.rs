@@ -18,7 +18,7 @@ use crate::{
         },
     },
     keeper::{Fate, Overdue, Reach},
-    sys::signal::Signal,
+    sys::signals::Signal,
     terms::location::{name_on_site, table_of_site},
 };
 

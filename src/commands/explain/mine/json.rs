@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Limit, Mine, Past};
 use crate::{
-    commands::shared::names::SystemNames,
+    commands::shared::situation::SystemNames,
     escape::visible,
     output::{clock::Clock, json},
     policy::Rule,

@@ -10,14 +10,15 @@ use std::{cell::LazyCell, path::Path};
 use jiff::Timestamp;
 
 use self::past::Past;
+use super::become_user;
 use crate::{
     cli::ExplainArguments,
-    commands::{
-        explain::become_user,
-        shared::{
-            listed_file::ListedFile, names::SystemNames, print, repositories::wanted, situation::Situation,
-            waits_for::WaitsFor,
-        },
+    commands::shared::{
+        listed_file::ListedFile,
+        print,
+        repositories::wanted,
+        situation::{Situation, SystemNames},
+        waits_for::WaitsFor,
     },
     decision::{Personal, Request, personal},
     error::Error,
@@ -25,15 +26,15 @@ use crate::{
     keeper::{
         Holder, Waiter, agent,
         error::KeeperError,
-        file::{lock_path::LockPath, survey::Survey},
+        file::{lock_path::LockPath, table_snapshot::Survey},
     },
     output::clock::Clock,
     policy::{Policy, Rule},
-    sys::{accounts::NameCache, host},
+    sys::{accounts::NameCache, credentials},
     terms::{
         claim::Claim,
         location::Location,
-        origin::{Origin, rule_title},
+        provenance::{Origin, rule_title},
     },
 };
 
@@ -80,7 +81,7 @@ fn request(situation: &Situation) -> Request<'_> {
         directory: &situation.directory,
         environment: &|_| None,
         now: Timestamp::now(),
-        cpus: &host::processors,
+        cpus: &credentials::processors,
         runtime: &situation.runtime,
         names: &SystemNames,
     }

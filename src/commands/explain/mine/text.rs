@@ -4,9 +4,9 @@ use std::{fmt::Write as _, time::Duration};
 
 use super::{Limit, Mine, Past, lower, verdict};
 use crate::{
-    commands::{explain::text::person, shared::names::SystemNames},
+    commands::{explain::text::person, shared::situation::SystemNames},
     escape::visible,
-    output::{age::age, style::Style, table::Table, wrapped::answer},
+    output::{clock::age, columns::answer, style::Style, table::Table},
 };
 
 impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
@@ -128,7 +128,7 @@ impl Limit<'_> {
         let mut notes = lower(self);
         notes.extend(self.claim.reason_of_limit());
         if reach < self.claim.amount.effective_limit() {
-            notes.push(crate::terms::because::list(&self.claim.kept));
+            notes.push(crate::terms::provenance::list(&self.claim.kept));
         }
         let is_full = self.survey.as_ref().is_ok_and(|survey| survey.used >= reach);
         let used =

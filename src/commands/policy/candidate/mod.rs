@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::present::Present;
+use super::{changes, step::Step};
 use crate::{
     cli::ConsentOptions,
-    commands::{
-        policy::{changes, step::Step},
-        shared::{names::SystemNames, print, situation::Situation},
+    commands::shared::{
+        print,
+        situation::{Situation, SystemNames},
     },
     diagnostic::Diagnostic,
     error::Error,

@@ -10,14 +10,18 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    commands::shared::{listed_file::ListedFile, names::SystemNames, repositories, situation::Situation},
+    commands::shared::{
+        listed_file::ListedFile,
+        repositories,
+        situation::{Situation, SystemNames},
+    },
     escape::visible,
     keeper::file::holder::Holder,
     launch::program::Program,
     output::table::Table,
     policy::{Policy, Request},
     rehearsal,
-    sys::{accounts, host, process},
+    sys::{accounts, credentials, process},
 };
 
 /// One of them.
@@ -106,7 +110,7 @@ fn request<'a>(
         directory: &running.directory,
         environment,
         now,
-        cpus: &host::processors,
+        cpus: &credentials::processors,
         runtime: Path::new("/run/user/rungate"),
         names: &SystemNames,
     }

@@ -16,8 +16,9 @@ use crate::{
     exit_status::ExitStatus,
     launch::program::Program,
     sys::{
-        failure::errno_of, interrupts::InterruptsHeldBack, judged_directories::JudgedDirectories,
-        trusted_file::TrustedFile,
+        failure::errno_of,
+        signals::InterruptsHeldBack,
+        trusted_file::{JudgedDirectories, TrustedFile},
     },
 };
 

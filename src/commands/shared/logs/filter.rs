@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     cli::{HistoryArguments, Span},
-    commands::shared::names::failed,
+    commands::shared::situation::failed,
     error::Error,
     escape::Show,
     exit_status::ExitStatus,

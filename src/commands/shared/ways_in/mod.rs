@@ -10,9 +10,9 @@ mod shells;
 
 use std::{path::Path, path::PathBuf, thread};
 
+use self::shells::Shell;
 use crate::{
-    commands::shared::ways_in::shells::Shell,
-    launch::{search::Search, shim::Shim},
+    launch::{program::Search, shim::Shim},
     sys::{credentials, executable},
 };
 

@@ -1,0 +1,32 @@
+//! What becomes of a holder that is overdue, whoever ends it.
+
+use super::{file::job::Doubt, signalling::Reach};
+use crate::sys::signals::Signal;
+
+/// What became of an overdue holder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fate {
+    /// It ended, or gave the slot back, after this signal was sent.
+    Ended(Signal, Reach),
+    /// The same, and a process that it left behind keeps the slot.
+    LeftOthers(Signal),
+    /// It had already exited, or given the slot back, before any signal was sent.
+    HadLeft,
+    /// This user may not signal it.
+    NotPermitted,
+    /// Nothing proves that it is the job that holds the slot.
+    NotProved(Doubt),
+    /// It holds the slot still: a process that even `SIGKILL` does not end sits in the kernel.
+    Survived,
+    /// It runs on another host, which was given notice of it and has not ended it yet.
+    Noticed,
+    /// It runs on another host, by whose policy it is not overdue.
+    NotOverdueThere,
+}
+
+impl Fate {
+    /// Whether its slot was given back.
+    pub fn has_left(self) -> bool {
+        matches!(self, Self::Ended(..) | Self::HadLeft)
+    }
+}

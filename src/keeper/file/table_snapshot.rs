@@ -1,0 +1,92 @@
+//! Looking at a repository without taking anything: for listings, and for people who want to know why.
+//! Nothing is created, and a file that is not there is a repository that nobody uses.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{ops::RangeInclusive, time::SystemTime};
+
+use super::{
+    error::{RepositoryError, call},
+    file::LockFile,
+    header::Header,
+    holder::{Holder, holders, holders_with_search},
+    line,
+    lock_path::LockPath,
+    scan::scan,
+};
+use crate::{
+    keeper::{line::Waiter, occupancy::Occupancy},
+    sys::failure::Errno,
+};
+
+/// A repository at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// How many slots are held.
+    pub used: u64,
+    /// Who holds them, by slot.
+    pub holders: Vec<Holder>,
+    /// Who waits, oldest first.
+    pub waiting: Vec<Waiter>,
+    /// When a program was last started under it.
+    pub last_start: Option<SystemTime>,
+    /// When one was last seen to end under it.
+    pub last_end: Option<SystemTime>,
+}
+
+/// Which slots of a file are held, and by which processes where the kernel names them: all that exectimes
+/// tells. A file that is not there has none.
+pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
+    LockFile::open_to_read(place)?.map_or(Ok(Occupancy::default()), |file| scan(&file))
+}
+
+type HoldersOf = fn(&LockFile, &Occupancy) -> Result<Vec<Holder>, RepositoryError>;
+
+impl Survey {
+    /// Looks at a lock file of a policy: one that is not there was never used.
+    pub fn of(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
+        LockFile::open_to_read(place)?
+            .map_or(Ok(Self::default()), |file| Self::of_file(&file, holders_with_search))
+    }
+
+    /// The same, for whoever looks again and again: a holder that no record accounts for is not searched for.
+    pub fn at_a_glance(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
+        LockFile::open_to_read(place)?.map_or(Ok(Self::default()), |file| Self::of_file(&file, holders))
+    }
+
+    /// Looks at a lock file that somebody named, so that it should be there.
+    pub fn of_existing(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
+        match LockFile::open_to_read(place)? {
+            Some(file) => Self::of_file(&file, holders_with_search),
+            None => Err(call("open", place.path, "open", Errno::ENOENT)),
+        }
+    }
+
+    fn of_file(file: &LockFile, holders: HoldersOf) -> Result<Self, RepositoryError> {
+        let header = Header::read(file)?;
+        let occupancy = scan(file)?;
+        let mut waiting = line::waiters(file)?;
+        for waiter in &mut waiting {
+            waiter.wants = line::wants(file, waiter)?;
+        }
+        Ok(Self {
+            used: occupancy.shown(),
+            holders: holders(file, &occupancy)?,
+            waiting,
+            last_start: header.last_start,
+            last_end: header.last_end,
+        })
+    }
+
+    /// How many of `slots` are free.
+    pub fn free_among(&self, slots: &RangeInclusive<u64>) -> u64 {
+        let held =
+            |slot: &u64| self.holders.iter().any(|holder| (holder.slots.0..=holder.slots.1).contains(slot));
+        slots.clone().filter(|slot| !held(slot)).count() as u64
+    }
+
+    /// The holder that has held its slot for longest.
+    pub fn oldest(&self) -> Option<&Holder> {
+        self.holders.iter().filter(|holder| holder.since.is_some()).min_by_key(|holder| holder.since)
+    }
+}

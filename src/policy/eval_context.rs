@@ -1,0 +1,242 @@
+//! What selectors ask of a request: taken apart, looked up and worked out once for all rules.
+
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
+
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+use super::names::LookupError;
+use crate::terms::names::Names;
+
+/// One request.
+pub(crate) struct Facts<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) lookups: Lookups<'a>,
+    pub(super) command: Invocation<'a>,
+    effort: Effort,
+    local_times: Vec<LocalTime<'a>>,
+}
+
+/// What may be compared yet.
+struct Effort {
+    /// None once it was too much.
+    left: Cell<Option<u64>>,
+    /// What it takes to compare one pattern with all arguments.
+    arguments: OnceCell<u64>,
+}
+
+/// The time in the zone of a layer, worked out when it is asked for.
+struct LocalTime<'a> {
+    zone: Option<&'a TimeZone>,
+    time: OnceCell<DateTime>,
+}
+
+impl<'a> Facts<'a> {
+    /// With the zone of each layer that has one.
+    pub(super) fn new(
+        request: &'a Request<'a>,
+        zones: impl IntoIterator<Item = Option<&'a TimeZone>>,
+    ) -> Self {
+        Facts {
+            request,
+            lookups: Lookups::new(request),
+            command: Invocation::new(request.typed, request.path, request.canonical),
+            effort: Effort { left: Cell::new(Some(u64::MAX)), arguments: OnceCell::new() },
+            local_times: zones.into_iter().map(|zone| LocalTime { zone, time: OnceCell::new() }).collect(),
+        }
+    }
+
+    /// The same for a caller that must not compare more than this: one pattern with 32 bytes is one.
+    pub(crate) fn within(mut self, most: u64) -> Self {
+        self.effort.left = Cell::new(Some(most));
+        self
+    }
+
+    /// The cost of comparing this number of patterns with all arguments.
+    pub(crate) fn effort_of(&self, patterns: usize) -> u64 {
+        let of_argument = |argument: &OsString| 1 + argument.len() as u64 / 32;
+        let of_all = || self.request.arguments.iter().map(of_argument).sum();
+        (patterns as u64).saturating_mul(*self.effort.arguments.get_or_init(of_all))
+    }
+
+    /// Whether that may still be done; from now on it is.
+    pub(super) fn spend(&self, effort: u64) -> bool {
+        let left = self.effort.left.get().and_then(|left| left.checked_sub(effort));
+        self.effort.left.set(left);
+        left.is_some()
+    }
+
+    /// Whether more should have been compared than may be.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.effort.left.get().is_none()
+    }
+
+    /// The command's name as typed, without what leads to it.
+    pub(crate) fn command_name(&self) -> &'a [u8] {
+        self.command.name()
+    }
+
+    /// The time in the zone of a layer, where one of its rules asks for the time.
+    pub(super) fn local_time(&self, layer: usize) -> Option<DateTime> {
+        let LocalTime { zone, time } = &self.local_times[layer];
+        let zone = (*zone)?;
+        Some(*time.get_or_init(|| zone.to_datetime(self.request.now)))
+    }
+}
+
+// Look-ups for one decision: each name is asked for once, and after the first failure nobody is asked again.
+// A database that does not answer takes seconds each time, and the launch is refused anyway.
+
+pub(crate) struct Lookups<'a> {
+    request: &'a Request<'a>,
+    user: OnceCell<Option<String>>,
+    group_ids: RefCell<Vec<(String, Option<u32>)>>,
+    group_names: RefCell<Vec<(u32, Option<String>)>>,
+    failure: OnceCell<LookupError>,
+}
+
+impl<'a> Lookups<'a> {
+    pub(super) fn new(request: &'a Request<'a>) -> Self {
+        Lookups {
+            request,
+            user: OnceCell::new(),
+            group_ids: RefCell::default(),
+            group_names: RefCell::default(),
+            failure: OnceCell::new(),
+        }
+    }
+
+    /// Whether the caller is in a netgroup on this host.
+    pub(super) fn is_in_netgroup(&self, netgroup: &str) -> Result<bool, LookupError> {
+        let Some(user) = self.user_name()? else { return Ok(false) };
+        let host = self.request.host.to_string_lossy();
+        self.ask(|| self.request.names.in_netgroup(netgroup, &host, user))
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce() -> Result<T, LookupError>) -> Result<T, LookupError> {
+        if let Some(failure) = self.failure.get() {
+            return Err(failure.clone());
+        }
+        ask().inspect_err(|failure| {
+            self.failure.get_or_init(|| failure.clone());
+        })
+    }
+
+    /// The name of the caller's uid.
+    pub(crate) fn user_name(&self) -> Result<Option<&str>, LookupError> {
+        if self.user.get().is_none() {
+            let name = self.ask(|| self.request.names.user_name(self.request.uid))?;
+            self.user.get_or_init(|| name);
+        }
+        Ok(self.user.get().and_then(Option::as_deref))
+    }
+
+    /// The gid of a group's name.
+    pub(super) fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        if let Some((_, gid)) = self.group_ids.borrow().iter().find(|(known, _)| known == name) {
+            return Ok(*gid);
+        }
+        let gid = self.ask(|| self.request.names.group_id(name))?;
+        self.group_ids.borrow_mut().push((name.to_owned(), gid));
+        Ok(gid)
+    }
+
+    pub(crate) fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
+        if let Some((_, name)) = self.group_names.borrow().iter().find(|(known, _)| *known == gid) {
+            return Ok(name.clone());
+        }
+        let name = self.ask(|| self.request.names.group_name(gid))?;
+        self.group_names.borrow_mut().push((gid, name.clone()));
+        Ok(name)
+    }
+}
+
+/// Whether any entry holds. One that does settles it, whatever failed before it; otherwise a failure leaves
+/// it open.
+pub(super) fn any<T>(
+    entries: &[T],
+    holds: impl Fn(&T) -> Result<bool, LookupError>,
+) -> Result<bool, LookupError> {
+    let mut open = Ok(false);
+    for entry in entries {
+        match holds(entry) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(failure) => open = open.and(Err(failure)),
+        }
+    }
+    open
+}
+
+// A command as the entries of `commands` see it: by the names it goes by, and by the paths that lead to its
+// program.
+
+/// The names and paths of one command.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// The last components: as typed, and of the canonical path.
+    names: [&'a [u8]; 2],
+    /// The path that would be executed, and the canonical one.
+    paths: [&'a [u8]; 2],
+}
+
+impl<'a> Invocation<'a> {
+    /// The command that was typed so, whose program is found at these two absolute paths.
+    pub fn new(typed: &'a OsStr, path: &'a Path, canonical: &'a Path) -> Self {
+        let paths = [path, canonical].map(|path| path.as_os_str().as_bytes());
+        Invocation { names: [last_component(typed.as_bytes()), last_component(paths[1])], paths }
+    }
+
+    /// Its name as typed, without what leads to it.
+    pub(crate) fn name(&self) -> &'a [u8] {
+        self.names[0]
+    }
+
+    /// Whether any of its paths, or of its names, is what `matches` looks for.
+    pub(crate) fn any(&self, is_path: bool, matches: impl Fn(&[u8]) -> bool) -> bool {
+        let [first, second] = if is_path { self.paths } else { self.names };
+        matches(first) || (second != first && matches(second))
+    }
+}
+
+fn last_component(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+// A request: everything about one launch that a policy can ask about. Plain values, and closures for what
+// costs something to find out and is rarely asked.
+
+/// One launch, as the evaluator sees it.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The command as typed, or as `--as` names it.
+    pub typed: &'a OsStr,
+    /// Its arguments, without the command.
+    pub arguments: &'a [OsString],
+    /// The absolute path that would be executed.
+    pub path: &'a Path,
+    /// The same with every link resolved.
+    pub canonical: &'a Path,
+    /// The caller's real uid.
+    pub uid: u32,
+    /// The real gid and the supplementary gids, as the kernel has them.
+    pub gids: &'a [u32],
+    /// The node name.
+    pub host: &'a OsStr,
+    /// The working directory.
+    pub directory: &'a Path,
+    /// Reads the environment.
+    pub environment: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The moment that `when` is asked about.
+    pub now: Timestamp,
+    /// How many processors are online.
+    pub cpus: &'a dyn Fn() -> u32,
+    /// What `{runtime}` stands for.
+    pub runtime: &'a Path,
+    /// Look-ups of users and groups.
+    pub names: &'a dyn Names,
+}

@@ -1,0 +1,111 @@
+//! What a launch does before it is refused because something is full: it looks for some seconds whether those
+//! are alive who stand before it, and ends holders that are overdue, where that makes room for everything
+//! that it wants.
+
+use std::thread;
+
+use super::{
+    acquisition::Acquisition,
+    blocked::Blocked,
+    liveness::{LOOK, LOOKS, Standpoint},
+    refusal::Unmet,
+    too_late::Endings,
+    unwaited::Unwaited,
+    wait_check::Waits,
+};
+use crate::keeper::error::KeeperError;
+
+/// What was done already.
+#[derive(Default)]
+pub(super) struct LastLook {
+    looked: u8,
+    has_begun_to_end: bool,
+}
+
+impl LastLook {
+    /// Sleeps as long as something may still come of it. Says whether everything is to be looked at once
+    /// more.
+    pub(super) fn goes_on<'c>(
+        &mut self,
+        acquisition: &Acquisition<'c, '_>,
+        blocked: &mut Blocked<'c>,
+        standpoint: Standpoint<'_>,
+        endings: &mut Endings<'c>,
+    ) -> Result<bool, KeeperError> {
+        if self.looked <= LOOKS && blocked.is_by_others_alone()? {
+            if !acquisition.look_ahead(blocked, standpoint)? {
+                self.sleep();
+                return Ok(true);
+            }
+        } else if !self.has_begun_to_end && endings.begin(blocked, acquisition.asker)? {
+            self.has_begun_to_end = true;
+            if !endings.are_going_on() {
+                return Ok(true);
+            }
+        }
+        if !endings.are_going_on() {
+            return Ok(false);
+        }
+        endings.sleep(LOOK)?;
+        endings.go_on(acquisition.asker)?;
+        Ok(true)
+    }
+
+    /// The same for what is not waited for while other things are. Holders are ended by those alone who then
+    /// have all they want.
+    pub(super) fn goes_on_in_line<'c>(
+        &mut self,
+        acquisition: &Acquisition<'c, '_>,
+        blocked: &mut Blocked<'c>,
+        waits: Waits<'_>,
+        endings: &mut Endings<'c>,
+    ) -> Result<bool, KeeperError> {
+        let mut refusing = Blocked { unmet: Vec::new(), lines: Vec::new() };
+        refusing.unmet = blocked.unmet.extract_if(.., |unmet| unmet.is_unwaited()).collect();
+        let goes_on =
+            self.before_refusal(acquisition, &mut refusing, blocked.unmet.is_empty(), waits, endings);
+        refusing.unmet.append(&mut blocked.unmet);
+        blocked.unmet = refusing.unmet;
+        goes_on
+    }
+
+    fn before_refusal<'c>(
+        &mut self,
+        acquisition: &Acquisition<'c, '_>,
+        refusing: &mut Blocked<'c>,
+        is_all: bool,
+        waits: Waits<'_>,
+        endings: &mut Endings<'c>,
+    ) -> Result<bool, KeeperError> {
+        let claims = || refusing.unmet.iter().flat_map(Unmet::claims);
+        if claims().any(|refused| matches!(refused.unwaited, Some(Unwaited::Over(_)))) {
+            // Whoever stood in that line has looked all the time.
+            return Ok(false);
+        }
+        let mut are_alive = true;
+        for refused in claims().filter(|refused| refused.unwaited.is_some_and(Unwaited::is_queue)) {
+            are_alive &= waits.are_alive(&acquisition.wants, refused)?;
+        }
+        if !are_alive && self.looked <= LOOKS {
+            self.sleep();
+            return Ok(true);
+        }
+        refusing.lines = claims().filter_map(|refused| refused.line).collect();
+        if is_all {
+            return self.goes_on(acquisition, refusing, waits.standpoint, endings);
+        }
+        if self.looked <= LOOKS
+            && refusing.is_by_others_alone()?
+            && !acquisition.look_ahead(refusing, waits.standpoint)?
+        {
+            self.sleep();
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn sleep(&mut self) {
+        thread::sleep(LOOK);
+        self.looked += 1;
+    }
+}

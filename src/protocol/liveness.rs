@@ -1,0 +1,291 @@
+//! Who in a line is alive. Whoever waits beats each second; who shows the same at several looks in turn, each
+//! at least a second after the one before, is silent, and is passed over until it beats again. Looks are
+//! counted and not seconds, so a pause of the machine proves nothing. A waiter may be frozen, stopped where
+//! nobody can see it, or somebody's lock and no waiter at all: from outside they are the same.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use super::{
+    blocked::Blocked,
+    refusal::{Reason, Unmet},
+    too_late::Endings,
+};
+use crate::{
+    deliberate_fault::DeliberateFault,
+    keeper::{
+        Class, Number, Pulse, Waiter,
+        error::KeeperError,
+        table::{Table, TableId},
+    },
+    sys::{
+        failure::Failure,
+        process::{self, PidFd},
+    },
+};
+
+/// The time from one look to the next, and from one beat to the next. In memory nobody needs so long to beat.
+pub const LOOK: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
+
+/// As many looks that show nothing new make a waiter silent.
+pub const LOOKS: u8 = 3;
+
+/// How many waiters are looked at in one line and second, from either end.
+const MOST_LOOKED_AT: usize = 16;
+
+/// As many waiters are asked for one by one before the whole line is looked at.
+const MOST_ASKED_FOR: usize = 16;
+
+/// As many waiters at most are asked whether they are stopped. Who is stopped is silent as well.
+const MOST_STOPPED: usize = 64;
+
+/// What is not looked at for so long is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+
+/// What was seen of others until now.
+#[derive(Default)]
+pub struct Looks {
+    seen: RefCell<BTreeMap<(TableId, Number), Seen>>,
+}
+
+struct Seen {
+    pulse: Option<Pulse>,
+    at: Instant,
+    unchanged: u8,
+}
+
+/// What a look shows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sign {
+    /// It has beaten since the last look.
+    Alive,
+    /// Nothing yet.
+    None,
+    /// It has not beaten for some looks.
+    Silent,
+}
+
+impl Looks {
+    /// Looks at one waiter.
+    pub(super) fn look(&self, table: &Table, waiter: &Waiter) -> Result<Sign, KeeperError> {
+        let pulse = table.pulse(waiter.number)?;
+        let now = Instant::now();
+        let mut seen = self.seen.borrow_mut();
+        let Some(known) = seen.get_mut(&(table.id(), waiter.number)) else {
+            seen.insert((table.id(), waiter.number), Seen { pulse, at: now, unchanged: 0 });
+            return Ok(Sign::None);
+        };
+        if known.pulse != pulse {
+            let is_same_waiter = known.pulse.map(|pulse| pulse.pid) == pulse.map(|pulse| pulse.pid);
+            *known = Seen { pulse, at: now, unchanged: 0 };
+            return Ok(if is_same_waiter { Sign::Alive } else { Sign::None });
+        }
+        if now.duration_since(known.at) >= LOOK {
+            known.at = now;
+            known.unchanged = known.unchanged.saturating_add(1);
+        }
+        Ok(if known.unchanged >= LOOKS { Sign::Silent } else { Sign::None })
+    }
+
+    /// Looks at those whom a launch with this number and class has to let go first: from the nearest on,
+    /// until one is alive, and from the oldest on, where those are left who do not start. Says whether one of
+    /// them is alive.
+    pub fn look_ahead(
+        &self,
+        table: &Table,
+        number: Option<Number>,
+        class: Class,
+    ) -> Result<bool, KeeperError> {
+        self.seen.borrow_mut().retain(|_, seen| seen.at.elapsed() < FORGOTTEN);
+        let mut is_any_alive = false;
+        let mut look = |waiter: &Waiter| -> Result<bool, KeeperError> {
+            let is_alive = !class.passes(waiter.class) && self.look(table, waiter)? == Sign::Alive;
+            is_any_alive |= is_alive;
+            Ok(is_alive)
+        };
+        let mut before = number;
+        for _ in 0..MOST_LOOKED_AT {
+            let Some(waiter) = table.youngest(before)? else { break };
+            if look(&waiter)? {
+                break;
+            }
+            before = Some(waiter.number);
+        }
+        let mut from = Number(1);
+        for _ in 0..MOST_LOOKED_AT {
+            let Some(waiter) = table.oldest(from, before)? else { break };
+            if look(&waiter)? {
+                break;
+            }
+            from = waiter.number.next();
+        }
+        Ok(is_any_alive)
+    }
+
+    /// Whether a waiter was silent for long enough, and is still: to be asked once more while the table is
+    /// locked.
+    pub fn is_silent(&self, table: &Table, waiter: &Waiter) -> Result<bool, KeeperError> {
+        if DeliberateFault::NoLooks.is_on() {
+            return Ok(false);
+        }
+        let seen = self.seen.borrow();
+        let Some(known) = seen.get(&(table.id(), waiter.number)).filter(|seen| seen.unchanged >= LOOKS)
+        else {
+            return Ok(false);
+        };
+        Ok(table.pulse(waiter.number)? == known.pulse)
+    }
+}
+
+/// From where in time a launch looks at a table.
+#[derive(Clone, Copy)]
+pub struct Standpoint<'a> {
+    /// Its number; none where it has none, and so comes after everybody.
+    pub number: Option<Number>,
+    /// Which policy gave its limits.
+    pub generation: u16,
+    /// Whom it has seen to be silent; none where it has not looked.
+    pub looks: Option<&'a Looks>,
+}
+
+impl<'a> Standpoint<'a> {
+    /// That of a launch which does not wait.
+    pub fn newcomer(generation: u16, looks: Option<&'a Looks>) -> Self {
+        Self { number: DeliberateFault::Overtaking.is_on().then_some(Number(0)), generation, looks }
+    }
+
+    /// The youngest of those whom a launch with this reach has to let go first.
+    pub fn nearest_ahead(&self, table: &Table, reach: u64) -> Result<Option<Waiter>, KeeperError> {
+        let class = Class { generation: self.generation, reach };
+        let mut stopped = Stopped::default();
+        let mut before = self.number;
+        for _ in 0..MOST_ASKED_FOR {
+            let Some(waiter) = table.youngest(before)? else { return Ok(None) };
+            if !self.passes(table, class, &waiter, &mut stopped)? {
+                return Ok(Some(waiter));
+            }
+            before = Some(waiter.number);
+        }
+        let line = table.all_waiters()?;
+        for waiter in
+            line.into_iter().rev().filter(|waiter| before.is_none_or(|before| waiter.number < before))
+        {
+            if !self.passes(table, class, &waiter, &mut stopped)? {
+                return Ok(Some(waiter));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Those of a line whom a launch with this reach has to let go first.
+    pub(super) fn all_ahead<'w>(
+        &self,
+        table: &Table,
+        reach: u64,
+        line: &'w [Waiter],
+    ) -> Result<Vec<&'w Waiter>, KeeperError> {
+        let class = Class { generation: self.generation, reach };
+        let mut stopped = Stopped::default();
+        let mut ahead = Vec::new();
+        for waiter in line {
+            let is_older = self.number.is_none_or(|number| waiter.number < number);
+            if is_older && !self.passes(table, class, waiter, &mut stopped)? {
+                ahead.push(waiter);
+            }
+        }
+        Ok(ahead)
+    }
+
+    /// Whether it need not wait behind an older launch.
+    fn passes(
+        &self,
+        table: &Table,
+        class: Class,
+        older: &Waiter,
+        stopped: &mut Stopped,
+    ) -> Result<bool, KeeperError> {
+        if class.passes(older.class) || stopped.has(table, older) {
+            return Ok(true);
+        }
+        self.looks.map_or(Ok(false), |looks| looks.is_silent(table, older))
+    }
+}
+
+/// Who was seen to be stopped, each process asked once: a look at the line is no place to read `/proc`
+/// without end.
+#[derive(Default)]
+struct Stopped {
+    asked: BTreeMap<i32, bool>,
+}
+
+impl Stopped {
+    /// Whether it can be seen that a waiter is stopped.
+    fn has(&mut self, table: &Table, waiter: &Waiter) -> bool {
+        // What is in memory need not be asked for.
+        if table.in_memory().is_some() {
+            return table.is_stopped(waiter);
+        }
+        let Some(pid) = waiter.pid_here() else { return false };
+        if let Some(known) = self.asked.get(&pid) {
+            return *known;
+        }
+        let is_stopped = self.asked.len() < MOST_STOPPED && table.is_stopped(waiter);
+        self.asked.insert(pid, is_stopped);
+        is_stopped
+    }
+}
+
+// Whose end a launch waits for that is the first in line.
+
+/// How many holders the first in line waits for by descriptor; the ends of the others are seen at the next
+/// look.
+const MOST_WATCHED: usize = 256;
+
+/// The processes that the first in line waits for.
+#[derive(Default)]
+pub(super) struct Watched {
+    /// By process id; none where the process could not be opened, which is tried once.
+    processes: Vec<(i32, Option<PidFd>)>,
+}
+
+impl Watched {
+    /// Begins to watch the holders of these tables, and those alone. Says whether there are any that were not
+    /// watched yet: they may have ended before they were, so everything has to be looked at once more.
+    pub(super) fn are_new(&mut self, blocked: &Blocked<'_>, tables: &[TableId]) -> bool {
+        let keepers = keepers(blocked, tables);
+        self.processes.retain(|(pid, _)| keepers.contains(pid));
+        let mut are_new = false;
+        for pid in keepers {
+            if self.processes.iter().all(|(watched, _)| *watched != pid) {
+                self.processes.push((pid, PidFd::open(pid).ok()));
+                are_new = true;
+            }
+        }
+        are_new
+    }
+
+    /// Sleeps until one of them, or one that is being ended, has ended.
+    pub(super) fn sleep(&self, endings: &Endings<'_>, longest: Duration) -> Result<(), KeeperError> {
+        let watched = self.processes.iter().filter_map(|(_, process)| process.as_ref());
+        process::wait_for_any(watched.chain(endings.processes()), longest)
+            .map(drop)
+            .map_err(|errno| KeeperError::Wait(Failure { call: "poll", errno }))
+    }
+}
+
+fn keepers(blocked: &Blocked<'_>, tables: &[TableId]) -> Vec<i32> {
+    let mut keepers = Vec::new();
+    let refused = blocked.unmet.iter().flat_map(Unmet::claims);
+    for refused in refused.filter(|refused| tables.contains(&refused.table)) {
+        let Reason::Full(full) = &refused.reason else { continue };
+        for pid in full.holders().iter().filter_map(|holder| holder.keeper) {
+            if keepers.len() < MOST_WATCHED && !keepers.contains(&pid) {
+                keepers.push(pid);
+            }
+        }
+    }
+    keepers
+}

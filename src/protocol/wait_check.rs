@@ -1,0 +1,108 @@
+//! Which of the things in the way are waited for: not those whose time is over, or whose line has ended.
+//! Whoever stands in line already joins every other line that it comes to need; only newcomers find one at
+//! its end.
+
+use super::{
+    blocked::Blocked,
+    clocks::Clocks,
+    liveness::{Sign, Standpoint},
+    refusal::{Refused, Unmet},
+    unwaited::Unwaited,
+    wants::Wants,
+};
+use crate::keeper::{Waiter, error::KeeperError, table::TableId};
+
+/// A launch that may have to wait, as far as that counts for how long and where.
+#[derive(Clone, Copy)]
+pub(super) struct Waits<'a> {
+    pub(super) standpoint: Standpoint<'a>,
+    /// Whether it stands in no line yet, although it may have a number: who has stood in one joins every
+    /// other.
+    pub(super) is_new: bool,
+    pub(super) uid: u32,
+    pub(super) clocks: &'a Clocks,
+    /// Lines that it found at their end when it came: it does not slip in because it stands in another one.
+    pub(super) shut: &'a [TableId],
+}
+
+impl Waits<'_> {
+    /// Marks what is not waited for, and leaves the launch the lines of the rest. Where nobody can join a
+    /// line meanwhile, because the tables are locked, no line ever gets longer than it may.
+    pub(super) fn mark(&self, wants: &Wants<'_>, blocked: &mut Blocked<'_>) -> Result<(), KeeperError> {
+        for refused in blocked.unmet.iter_mut().flat_map(Unmet::claims_mut) {
+            refused.unwaited = self.unwaited(wants, refused)?;
+        }
+        blocked.find_lines();
+        Ok(())
+    }
+
+    fn unwaited(&self, wants: &Wants<'_>, refused: &Refused<'_>) -> Result<Option<Unwaited>, KeeperError> {
+        if refused.line.is_none() {
+            return Ok(None);
+        }
+        if let Some(over) = self.clocks.unwaited(refused.claim, refused.table) {
+            return Ok(Some(over));
+        }
+        if refused.claim.queue.is_endless() || !self.is_new && !self.shut.contains(&refused.table) {
+            return Ok(None);
+        }
+        self.end_of_line(wants, refused)
+    }
+
+    fn end_of_line(&self, wants: &Wants<'_>, refused: &Refused<'_>) -> Result<Option<Unwaited>, KeeperError> {
+        let queue = refused.claim.queue;
+        let table = wants.table(refused.table);
+        let mut waiters = table.all_waiters()?;
+        waiters.retain(|waiter| !waiter.is_away);
+        // One launch may stand in a line as several classes.
+        let count = |waiters: &mut dyn Iterator<Item = &Waiter>| {
+            let mut numbers: Vec<_> = waiters.map(|waiter| waiter.number).collect();
+            numbers.dedup();
+            numbers.len()
+        };
+        if let Some(most) = queue.per_user {
+            let waiting = count(&mut waiters.iter().filter(|waiter| waiter.uid() == Some(self.uid)));
+            if waiting >= most as usize {
+                return Ok(Some(Unwaited::OwnQueue { waiting, most }));
+            }
+        }
+        if let Some(most) = queue.most {
+            let ahead = self.ahead(wants, refused, &waiters)?;
+            let waiting = count(&mut ahead.into_iter());
+            if waiting >= most as usize {
+                return Ok(Some(Unwaited::Queue { waiting, most }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whom the launch would have to let go first.
+    fn ahead<'w>(
+        &self,
+        wants: &Wants<'_>,
+        refused: &Refused<'_>,
+        waiters: &'w [Waiter],
+    ) -> Result<Vec<&'w Waiter>, KeeperError> {
+        let Some(line) = refused.line else { return Ok(Vec::new()) };
+        let generation = wants.generation_on(line.table, self.standpoint.generation);
+        // Whoever begins to wait does so behind all others, whenever it came.
+        let number = self.standpoint.number.filter(|_| !self.is_new);
+        let standpoint = Standpoint { number, generation, ..self.standpoint };
+        standpoint.all_ahead(wants.table(line.table), line.reach, waiters)
+    }
+
+    /// Looks at those who make a line end, and says whether so many of them are alive that it does.
+    pub(super) fn are_alive(&self, wants: &Wants<'_>, refused: &Refused<'_>) -> Result<bool, KeeperError> {
+        let (Some(looks), Some(Unwaited::Queue { most, .. })) = (self.standpoint.looks, refused.unwaited)
+        else {
+            return Ok(true);
+        };
+        let table = wants.table(refused.table);
+        let waiters = table.all_waiters()?;
+        let mut alive = 0;
+        for waiter in self.ahead(wants, refused, &waiters)? {
+            alive += usize::from(looks.look(table, waiter)? == Sign::Alive);
+        }
+        Ok(alive >= most as usize)
+    }
+}

@@ -1,0 +1,107 @@
+//! A file that is put in place as a whole: written beside its place, to the disk, and then renamed, so that
+//! whoever reads the path meets the old text or the new one, whatever becomes of this process or of the host.
+//! The directory is the one that was judged, by its descriptor.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::Write,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::renameat,
+    sys::stat::{Mode, fchmod},
+    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, unlinkat},
+};
+
+use super::{
+    extended_attributes::ExtendedAttributes, failure::Failure, regular_file::create_new_at,
+    trusted_file::TrustedDirectory,
+};
+
+/// Whose a file is, and who may do what with it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Attributes {
+    /// What it had when it was there before; else it is this process's, with what its directory lends to new
+    /// files.
+    pub(crate) before: Option<Before>,
+    /// Permission bits.
+    pub(crate) mode: u32,
+}
+
+/// What the file had whose place is taken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Before {
+    /// Its owner.
+    pub(crate) uid: u32,
+    /// Its group.
+    pub(crate) gid: u32,
+    /// Its lists and labels.
+    pub(crate) extended: ExtendedAttributes,
+}
+
+impl TrustedDirectory {
+    /// Puts a text under a name, with exactly these attributes.
+    pub(crate) fn place(&self, name: &OsStr, text: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+        let directory = self.descriptor().as_fd();
+        let beside = beside(name);
+        // What an earlier one left that was killed: nobody else writes here, and whoever does has the lock.
+        match unlinkat(directory, beside.as_os_str(), UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(Failure { call: "unlink", errno }),
+        }
+        let placed = write_beside(directory, &beside, text, attributes).and_then(|()| {
+            renameat(directory, beside.as_os_str(), directory, name).map_err(Failure::of("rename"))
+        });
+        if placed.is_err() {
+            let _ = unlinkat(directory, beside.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        }
+        placed.and_then(|()| fsync(directory).map_err(Failure::of("fsync")))
+    }
+
+    /// Takes a name out of it, whatever it leads to.
+    pub(crate) fn remove(&self, name: &OsStr) -> Result<(), Failure> {
+        let directory = self.descriptor().as_fd();
+        unlinkat(directory, name, UnlinkatFlags::NoRemoveDir).map_err(Failure::of("unlink"))?;
+        fsync(directory).map_err(Failure::of("fsync"))
+    }
+}
+
+/// Hidden, and without the ending by which drop-ins are told.
+fn beside(name: &OsStr) -> OsString {
+    let mut beside = OsString::from(".");
+    beside.push(name);
+    beside.push(".new");
+    beside
+}
+
+fn is_group_like_others(mode: u32) -> bool {
+    (mode >> 3) & 0o7 == mode & 0o7
+}
+
+fn write_beside(
+    directory: impl AsFd,
+    beside: &OsStr,
+    text: &[u8],
+    attributes: &Attributes,
+) -> Result<(), Failure> {
+    // Nobody else reads it before it is whole and has its owner.
+    let file: OwnedFd = create_new_at(directory, beside, 0o600).map_err(Failure::of("open"))?;
+    let mut file = File::from(file);
+    file.write_all(text).map_err(Failure::of_io("write"))?;
+    if let Some(Before { uid, gid, .. }) = &attributes.before {
+        match fchown(&file, Some(Uid::from_raw(*uid)), Some(Gid::from_raw(*gid))) {
+            // An owner may not be in the group of the file; it makes no difference where the group can do no
+            // more and no less than everybody.
+            Err(Errno::EPERM) if geteuid().as_raw() == *uid && is_group_like_others(attributes.mode) => {}
+            changed => changed.map_err(Failure::of("fchown"))?,
+        }
+    }
+    fchmod(&file, Mode::from_bits_truncate(attributes.mode)).map_err(Failure::of("fchmod"))?;
+    if let Some(Before { extended, .. }) = &attributes.before {
+        extended.give_to(&file)?;
+    }
+    fsync(&file).map_err(Failure::of("fsync"))
+}

@@ -1,0 +1,277 @@
+//! The signals of a supervisor. All that it deals with are blocked and taken one by one, so that none is lost
+//! and no handler runs; the program gets mask and dispositions as the caller arranged them.
+
+use std::{io, thread, time::Duration};
+
+pub(crate) use nix::sys::signal::Signal;
+use nix::{
+    errno::Errno,
+    sys::{
+        signal::{SigAction, SigEvent, SigSet, SigevNotify, SigmaskHow, kill, pthread_sigmask, raise},
+        time::TimeSpec,
+        timer::{Expiration, Timer, TimerSetTimeFlags},
+    },
+    time::ClockId,
+    unistd::Pid,
+};
+
+use super::{failure::Failure, unsafe_calls};
+
+/// What a supervisor passes on to the program.
+const FORWARDED: [Signal; 6] =
+    [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCONT, Signal::SIGWINCH];
+
+/// What the terminal sends to the program as well: taken, and left to the program. A stop is followed when
+/// the program stops.
+const LEFT_TO_THE_PROGRAM: [Signal; 5] =
+    [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
+
+/// What a supervisor has to deal with next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Event {
+    /// Something happened to a child.
+    Child,
+    /// A signal for the program.
+    Forward(Signal),
+    /// Nothing to be done.
+    Nothing,
+}
+
+/// The signals, blocked, and what was in force before.
+pub(crate) struct SupervisedSignals {
+    taken: SigSet,
+    mask: SigSet,
+    child: SigAction,
+}
+
+impl SupervisedSignals {
+    /// Blocks the signals. An ignored `SIGCHLD` would hide how the child ended, so it gets its default.
+    pub(crate) fn block() -> Result<Self, Errno> {
+        let mut taken = SigSet::empty();
+        taken.add(Signal::SIGCHLD);
+        taken.extend(FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM));
+        let mut mask = SigSet::empty();
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask))?;
+        let child = unsafe_calls::set_default(Signal::SIGCHLD)?;
+        Ok(Self { taken, mask, child })
+    }
+
+    /// Puts mask and disposition back: for the child, before it becomes the program, or where there is none.
+    pub(crate) fn restore(&self) -> Result<(), Errno> {
+        unsafe_calls::restore(Signal::SIGCHLD, &self.child)?;
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)
+    }
+
+    /// The end: what came for the program, and was not passed on before it ended, is not for this process.
+    pub(crate) fn end(&self) -> Result<(), Errno> {
+        FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM).try_for_each(unsafe_calls::forget_pending)?;
+        self.restore()
+    }
+
+    /// Lets signals end this process again, when there is no program left to pass them on to. What came
+    /// before was for the program, and it has dealt with it in its way.
+    pub(crate) fn let_through(&mut self) -> Result<(), Errno> {
+        let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+        ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
+        // Whoever sleeps for a signal gets it even where it is not blocked, if its default is to leave a
+        // core.
+        for signal in ending {
+            self.taken.remove(signal);
+        }
+        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&SigSet::from_iter(ending)), None)
+    }
+
+    /// Sleeps until there is something to deal with.
+    pub(crate) fn next(&self) -> Result<Event, Errno> {
+        match self.taken.wait() {
+            Ok(Signal::SIGCHLD) => Ok(Event::Child),
+            Ok(signal) if FORWARDED.contains(&signal) => Ok(Event::Forward(signal)),
+            Ok(_) | Err(Errno::EINTR) => Ok(Event::Nothing),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Passes a signal on to a child that was not reaped yet, so that the number is still its own.
+pub(crate) fn forward(signal: Signal, child: i32) {
+    // The only failure left is that it may not be signalled: it changed its user. Whoever sent the signal has
+    // to ask root.
+    let _ = kill(Pid::from_raw(child), signal);
+}
+
+/// Stops this process by the signal that stopped its child, so that whoever waits for it sees the same, until
+/// somebody continues it.
+pub(crate) fn stop_too(signal: i32) {
+    match Signal::try_from(signal) {
+        Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
+            let only = SigSet::from(signal);
+            let Ok(before) = unsafe_calls::set_default(signal) else { return };
+            // It waits until it is let through.
+            let _ = raise(signal);
+            let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+            let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
+            let _ = unsafe_calls::restore(signal, &before);
+        }
+        _ => {
+            let _ = raise(Signal::SIGSTOP);
+        }
+    }
+}
+
+// The names of signals.
+
+/// The name of a signal, or its number for one that has none.
+pub(crate) fn name(number: i32) -> String {
+    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
+}
+
+// Ctrl-Z at the wrong moment: a process that stops while it has the mutex of a lock file stops everybody
+// else. What the terminal sends waits until the mutex is given back; SIGSTOP, which nobody can hold back,
+// does not.
+
+/// Holds the stops of job control back until dropped.
+#[must_use = "stops are held back until this is dropped"]
+pub(crate) struct StopsHeldBack {
+    mask: SigSet,
+}
+
+impl StopsHeldBack {
+    /// Holds them back from now on.
+    pub(crate) fn begin() -> Self {
+        let stops = SigSet::from_iter([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU]);
+        let mut mask = SigSet::empty();
+        // It cannot fail for a set of signals that exist.
+        let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&stops), Some(&mut mask));
+        Self { mask }
+    }
+}
+
+impl Drop for StopsHeldBack {
+    fn drop(&mut self) {
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+    }
+}
+
+// Signals for a program that shows something: blocked, and handed over one by one by a thread of their own.
+
+/// What is taken. `SIGTTIN` and `SIGTTOU` are not: a program in the background must stop when it wants the
+/// terminal.
+const TAKEN: [Signal; 7] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+];
+
+/// The signals, blocked in this thread until this is dropped.
+#[must_use = "the signals are let through when this is dropped"]
+pub(crate) struct TakenSignals {
+    mask: SigSet,
+}
+
+impl TakenSignals {
+    /// Blocks the signals and hands them over until nobody wants them.
+    pub(crate) fn begin(mut hand_over: impl FnMut(Signal) -> bool + Send + 'static) -> io::Result<Self> {
+        let taken = SigSet::from_iter(TAKEN);
+        let mut mask = SigSet::empty();
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask))?;
+        let signals = Self { mask };
+        thread::Builder::new().spawn(move || while taken.wait().is_ok_and(&mut hand_over) {})?;
+        Ok(signals)
+    }
+}
+
+impl Drop for TakenSignals {
+    fn drop(&mut self) {
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+    }
+}
+
+// Ctrl-C while another program has the terminal: it is meant for that program alone.
+
+/// What a terminal sends to all who are in its foreground.
+const INTERRUPTS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
+
+/// Interrupts do not reach this process until this is dropped, and none that came meanwhile does afterwards.
+#[must_use = "interrupts are let through when this is dropped"]
+pub(crate) struct InterruptsHeldBack {
+    mask: SigSet,
+}
+
+impl InterruptsHeldBack {
+    /// Holds them back from now on. A child that is spawned has them, as the standard library clears its
+    /// mask.
+    pub(crate) fn begin() -> Self {
+        let mut mask = SigSet::empty();
+        // It cannot fail for a set of signals that exist.
+        let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::from_iter(INTERRUPTS)), Some(&mut mask));
+        Self { mask }
+    }
+}
+
+impl Drop for InterruptsHeldBack {
+    fn drop(&mut self) {
+        let _ = INTERRUPTS.into_iter().try_for_each(unsafe_calls::forget_pending);
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+    }
+}
+
+// A blocking call that must not block for ever: while an [`Alarm`] lives, a timer interrupts it again and
+// again. A single shot can be missed, when it goes off just before the call; an interval cannot. The timer
+// is one of `timer_create`, which no program inherits, and the signal's disposition and mask are put back
+// when the alarm is dropped.
+
+/// Interrupts blocking calls of this thread at an interval, with `SIGALRM`.
+#[must_use = "the interruptions end when the alarm is dropped"]
+pub(crate) struct Alarm {
+    timer: Option<Timer>,
+    action: SigAction,
+    mask: SigSet,
+}
+
+impl Alarm {
+    /// Starts to interrupt, first after `interval` (which is not zero), then every `interval`.
+    pub(crate) fn every(interval: Duration) -> Result<Self, Failure> {
+        Self::after(interval, interval)
+    }
+
+    /// Starts to interrupt, first after `delay` (which is not zero), then every `interval`.
+    pub(crate) fn after(delay: Duration, interval: Duration) -> Result<Self, Failure> {
+        let event = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGALRM, si_value: 0 });
+        let timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(Failure::of("timer_create"))?;
+        let action = unsafe_calls::interrupt_on(Signal::SIGALRM).map_err(Failure::of("sigaction"))?;
+        let mut mask = SigSet::empty();
+        let mut unblock = SigSet::empty();
+        unblock.add(Signal::SIGALRM);
+        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&unblock), Some(&mut mask))
+            .map_err(Failure::of("sigprocmask"))?;
+        let mut alarm = Self { timer: Some(timer), action, mask };
+        if let Some(timer) = &mut alarm.timer {
+            timer
+                .set(
+                    Expiration::IntervalDelayed(TimeSpec::from(delay), TimeSpec::from(interval)),
+                    TimerSetTimeFlags::empty(),
+                )
+                .map_err(Failure::of("timer_settime"))?;
+        }
+        Ok(alarm)
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        // First the timer, then the mask, then the disposition: no signal of ours may meet a disposition that
+        // is not ours.
+        self.timer = None;
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+        let _ = unsafe_calls::restore(Signal::SIGALRM, &self.action);
+        // An alarm(2) that the caller has set lives on over exec (perl -e 'alarm 300; exec @ARGV'): it is not
+        // ours to swallow.
+        if unsafe_calls::has_swallowed() {
+            let _ = raise(Signal::SIGALRM);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A value that is one of a few words. The words stand once, beside their type; reading, suggestions, the
+//! schema and `policy show` all take them from there.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A type whose values have names in the policy.
+pub(crate) trait Choice: Copy + PartialEq + 'static {
+    /// Every word with its value, in the order in which they are to be listed.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The value of a word.
+    fn of(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
+    }
+
+    /// The word of a value.
+    fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
+    }
+
+    /// The word of a value that is not the default.
+    fn unless_default(self) -> Option<&'static str>
+    where
+        Self: Default,
+    {
+        (self != Self::default()).then(|| self.word())
+    }
+
+    /// Every word.
+    fn words() -> Vec<&'static str> {
+        Self::WORDS.iter().map(|(word, _)| *word).collect()
+    }
+}
+
+// What becomes of a claim when its limit is reached.
+
+/// From the strictest on.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Admit {
+    /// The launch is refused.
+    #[default]
+    WithinLimit,
+    /// The launch starts without the slot, and the log says so.
+    Unenforced,
+    /// A slot beyond the limit is taken.
+    Always,
+}
+
+// What keeps a slot taken. The holds have an order, because several rules and repositories may speak about
+// one launch, and of those that do the strongest counts.
+
+/// From the weakest to the strongest.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hold {
+    /// The program itself: free again when it ends or closes the descriptor. No child keeps it.
+    #[default]
+    Process,
+    /// Every process that inherited the descriptor.
+    Descriptor,
+    /// A parent that waits for the command and then gives the slot back.
+    Supervisor,
+    /// The same, until all descendants have ended.
+    Tree,
+}
+
+impl Choice for Hold {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("process", Hold::Process),
+        ("descriptor", Hold::Descriptor),
+        ("supervisor", Hold::Supervisor),
+        ("tree", Hold::Tree),
+    ];
+}
+
+impl Hold {
+    /// Reads the word of a policy or of the command line.
+    pub fn parse(word: &str) -> Option<Hold> {
+        Hold::of(word)
+    }
+
+    /// As policies and listings write it.
+    pub fn name(self) -> &'static str {
+        self.word()
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+// Who keeps the slots of a repository.
+
+/// A key of repositories, with its default for all of them.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Keeper {
+    /// A lock file.
+    #[default]
+    File,
+    /// The agent of this host.
+    Agent,
+    /// The agents of all hosts together.
+    Site,
+}
+
+impl Choice for Keeper {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("file", Keeper::File), ("agent", Keeper::Agent), ("site", Keeper::Site)];
+}
+
+// What a launch below a holder of the same repository does.
+
+/// A key of repositories.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Nested {
+    /// It uses the ancestor's slot, if that was taken for the same command and nobody else uses it.
+    #[default]
+    Join,
+    /// It takes a slot of its own.
+    Take,
+}
+
+impl Choice for Nested {
+    const WORDS: &'static [(&'static str, Self)] = &[("join", Nested::Join), ("take", Nested::Take)];
+}
+
+// What becomes of programs when their host loses the site that keeps their slots.
+
+/// A key of repositories that the site keeps.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLost {
+    /// They go on, and their slots are taken anew when the site is back.
+    #[default]
+    Keep,
+    /// They are ended before others can get their slots.
+    Stop,
+}
+
+impl Choice for OnLost {
+    const WORDS: &'static [(&'static str, Self)] = &[("keep", OnLost::Keep), ("stop", OnLost::Stop)];
+}
+
+// A line that ends: how many launches may stand in it.
+
+/// Where the line of one table ends; nowhere where nothing is said.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Queue {
+    /// Behind so many others nobody else begins to wait.
+    pub most: Option<u32>,
+    /// So many launches of one user may wait.
+    pub per_user: Option<u32>,
+}
+
+impl Queue {
+    /// What two claims on one table allow.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let lower = |one: Option<u32>, other: Option<u32>| one.into_iter().chain(other).min();
+        Self { most: lower(self.most, other.most), per_user: lower(self.per_user, other.per_user) }
+    }
+
+    /// How many of those that may wait do: `3`, `3 of 20`.
+    pub fn show(self, waiting: usize) -> String {
+        self.most.map_or_else(|| waiting.to_string(), |most| format!("{waiting} of {most}"))
+    }
+
+    /// Whether it goes on for ever.
+    pub fn is_endless(self) -> bool {
+        self == Self::default()
+    }
+}
+
+// What becomes of a launch when the keeper of a repository cannot be reached.
+
+/// A key of repositories that the agent keeps.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Unreachable {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It starts without a slot, and the log says so.
+    Start,
+}
+
+impl Choice for Unreachable {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("refuse", Unreachable::Refuse), ("start", Unreachable::Start)];
+}

@@ -1,0 +1,103 @@
+//! How many slots a claim is for, and out of how many.
+
+use std::ops::RangeInclusive;
+
+use super::{keyword::Admit, runs::Runs};
+
+/// The numbers of a claim.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Amount {
+    /// How many slots may be held at once, as the repository says for this member; 0 drains.
+    pub limit: u64,
+    /// A lower limit for this launch alone.
+    pub ceiling: Option<u64>,
+    /// How many slots are wanted.
+    pub slots: Slots,
+    /// Where slots may be taken, in order of preference: `1..=limit` where nothing is reserved, nowhere where
+    /// the limit is 0.
+    pub zones: Vec<RangeInclusive<u64>>,
+    /// What becomes of the claim when the limit is reached.
+    pub admit: Admit,
+}
+
+impl Amount {
+    /// So many slots of so many, none of them reserved.
+    pub fn plain(slots: Slots, limit: u64) -> Self {
+        let zones = if limit == 0 { Vec::new() } else { vec![1..=limit] };
+        Self { limit, ceiling: None, slots, zones, admit: Admit::WithinLimit }
+    }
+
+    /// The limit for this launch, itself included.
+    pub fn effective_limit(&self) -> u64 {
+        self.ceiling.map_or(self.limit, |ceiling| ceiling.min(self.limit))
+    }
+
+    /// The number of slots that are wanted.
+    pub fn wanted(&self) -> u64 {
+        self.slots.under(self.effective_limit())
+    }
+
+    /// The zones, where they leave anything out. A single one from the first slot to the limit leaves nothing
+    /// out: the search may then begin anywhere. Without any zone everything is kept for others, which is
+    /// something else.
+    pub fn reserved_zones(&self) -> Option<&[RangeInclusive<u64>]> {
+        let limit = self.effective_limit();
+        match self.zones.as_slice() {
+            [] if limit == 0 => None,
+            [zone] if *zone.start() == 1 && *zone.end() >= limit => None,
+            zones => Some(zones),
+        }
+    }
+
+    /// How many slots there are for this launch at all: its limit, or fewer where some are kept for others.
+    pub fn reach(&self) -> u64 {
+        reach(self.effective_limit(), &self.zones)
+    }
+}
+
+/// How many slots a limit and zones leave.
+pub(super) fn reach(limit: u64, zones: &[RangeInclusive<u64>]) -> u64 {
+    zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum::<u64>().min(limit)
+}
+
+// How many slots are wanted.
+
+/// A number of slots, or all that there are.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Slots {
+    /// At least one.
+    Number(u32),
+    /// Every slot up to the limit: exclusive use.
+    All,
+}
+
+impl Slots {
+    /// The number, under a limit.
+    pub fn under(self, limit: u64) -> u64 {
+        match self {
+            Self::Number(number) => u64::from(number),
+            Self::All => limit.max(1),
+        }
+    }
+}
+
+// Slots of a repository, as the environment of a program names them.
+
+/// A repository and its slots.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NamedSlots {
+    /// The repository's name.
+    pub name: String,
+    /// Counted from 1.
+    pub slots: Runs,
+    /// What they are called, in the same order; nothing where slots have no names.
+    pub called: Vec<String>,
+}
+
+impl NamedSlots {
+    /// A repository's name as one word: where two files use one name, it is shown with the file's, behind a
+    /// blank.
+    pub fn word(name: &str) -> String {
+        name.replace(' ', "_")
+    }
+}
