@@ -5,7 +5,7 @@ use std::path::Path;
 use rungate::{
     keeper::table::Keepers,
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         grant::Grant,
         without_waiting::acquire,
@@ -28,7 +28,7 @@ pub(crate) fn is_admitted(file: &Path, limit: u64) -> bool {
 /// Asks for what is demanded, which is held until what comes out is dropped.
 pub(crate) fn granted<'c>(demands: &'c [Demand<'c>]) -> Option<Grant<'c>> {
     let inherited = Inherited::default();
-    let asker = Asker {
+    let asker = AcquireContext {
         launch: Launch { command: "bench", host: "bench", uid: 0, ancestors: &[], hold: Hold::Process },
         keepers: Keepers::of(&inherited),
         generation: 0,

@@ -55,7 +55,7 @@ const HOUR: f64 = 3600e6;
 struct Dice(u64);
 
 impl Dice {
-    fn throw(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -64,7 +64,7 @@ impl Dice {
     }
 
     fn share(&mut self) -> f64 {
-        (self.throw() >> 11) as f64 / (1u64 << 53) as f64
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn exponential(&mut self, mean: f64) -> f64 {
@@ -76,7 +76,7 @@ impl Dice {
     }
 
     fn below(&mut self, count: usize) -> usize {
-        (self.throw() % count as u64) as usize
+        (self.next_u64() % count as u64) as usize
     }
 }
 

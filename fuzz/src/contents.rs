@@ -26,7 +26,7 @@ use rungate::{
     },
     log::event::Event,
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         grant::Grant,
         refusal::Reason,
@@ -174,7 +174,7 @@ fn demands(path: &Path, limit: u64, pause: Option<Pause>) -> [Demand<'static>; 1
 
 fn launch<'c>(demands: &'c [Demand<'c>]) -> Outcome<'c> {
     let inherited = Inherited::default();
-    let asker = Asker {
+    let asker = AcquireContext {
         launch: Launch { command: "x", host: "h", uid: 0, ancestors: &[], hold: Hold::Process },
         keepers: Keepers::of(&inherited),
         generation: 0,

@@ -18,7 +18,7 @@ use std::{
 use super::{alive::Alive, ledger::holding::Holding};
 use crate::{
     keeper::{
-        Doubt, Fate, Overdue, Reach,
+        EvictionOutcome, Overdue, Reach, UnverifiedTarget,
         signalling::{SIGNALS, Whom},
         table::TableId,
     },
@@ -106,13 +106,13 @@ impl RunningEviction {
     }
 
     /// What has become of it now that its slots are free.
-    pub(super) fn when_free(&mut self) -> Fate {
+    pub(super) fn when_free(&mut self) -> EvictionOutcome {
         if let Some((Some(signal), attempt)) = self.attempt.take()
             && let Some(Sent::To(reach)) = attempt.cancel()
         {
             self.sent = Some((signal, reach));
         }
-        self.sent.map_or(Fate::HadLeft, |(signal, reach)| Fate::Ended(signal, reach))
+        self.sent.map_or(EvictionOutcome::HadLeft, |(signal, reach)| EvictionOutcome::Ended(signal, reach))
     }
 
     /// When it is to be looked at; none while a signal is being sent.
@@ -122,7 +122,7 @@ impl RunningEviction {
 
     /// Has the next signal sent, if that is due, and sees what came of the one before. Says what has
     /// become of the holder where nothing more can be done.
-    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<Fate> {
+    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<EvictionOutcome> {
         if let Some((signal, attempt)) = &self.attempt {
             let (signal, sent) = (*signal, attempt.answer()?);
             self.attempt = None;
@@ -163,9 +163,9 @@ impl RunningEviction {
     }
 
     /// What came of a signal; of a look whether anybody is there, where there was none.
-    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<Fate> {
+    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<EvictionOutcome> {
         match (signal, sent) {
-            (_, Sent::Doubted(doubt)) => Some(Fate::NotProved(doubt)),
+            (_, Sent::Doubted(doubt)) => Some(EvictionOutcome::NotProved(doubt)),
             (Some(signal), Sent::To(reach)) => {
                 self.sent = Some((signal, reach));
                 self.wait_for_grace()
@@ -177,21 +177,21 @@ impl RunningEviction {
                 self.is_childless |= holding.process.as_ref().is_some_and(|process| !process.has_ended());
                 self.wait_for_grace()
             }
-            (None, Sent::Nobody) => Some(Fate::NotProved(Doubt::InTransit)),
+            (None, Sent::Nobody) => Some(EvictionOutcome::NotProved(UnverifiedTarget::InTransit)),
             (None, Sent::To(_) | Sent::Denied) => Some(match self.sent {
-                Some((_, Reach::Partly)) | None => Fate::NotPermitted,
-                Some(_) => Fate::Survived,
+                Some((_, Reach::Partly)) | None => EvictionOutcome::NotPermitted,
+                Some(_) => EvictionOutcome::Survived,
             }),
         }
     }
 
-    fn wait_for_grace(&mut self) -> Option<Fate> {
+    fn wait_for_grace(&mut self) -> Option<EvictionOutcome> {
         self.due = Instant::now().checked_add(self.expiry.grace.max(SHORTEST_GRACE))?;
         None
     }
 
-    fn not_reached(&self) -> Fate {
-        self.sent.map_or(Fate::NotPermitted, |(signal, _)| Fate::LeftOthers(signal))
+    fn not_reached(&self) -> EvictionOutcome {
+        self.sent.map_or(EvictionOutcome::NotPermitted, |(signal, _)| EvictionOutcome::LeftOthers(signal))
     }
 }
 
@@ -234,7 +234,7 @@ pub(super) enum Sent {
     /// It may not be sent.
     Denied,
     /// Nothing proves that the process may be signalled at all.
-    Doubted(Doubt),
+    Doubted(UnverifiedTarget),
 }
 
 /// A signal that is being sent. Dropped, it is not sent any more, unless that has begun.
@@ -363,12 +363,12 @@ fn is_within(process: &PidFd, user: u32) -> bool {
 }
 
 /// Why nobody may be ended for what a process holds.
-fn doubt(process: &PidFd) -> Option<Doubt> {
+fn doubt(process: &PidFd) -> Option<UnverifiedTarget> {
     let is_privileged = process::is_privileged_by_exec(process.pid());
     match is_privileged {
         _ if process.has_ended() => None,
         Some(false) => None,
-        Some(true) => Some(Doubt::Privileged),
-        None => Some(Doubt::OutOfSight),
+        Some(true) => Some(UnverifiedTarget::Privileged),
+        None => Some(UnverifiedTarget::OutOfSight),
     }
 }

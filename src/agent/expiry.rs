@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     keeper::{
-        Fate, Holder, Overdue,
+        EvictionOutcome, Holder, Overdue,
         agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Which},
         memory,
         table::{Table, TableId},
@@ -152,7 +152,7 @@ impl Session {
         let (own, strange): (Vec<_>, Vec<_>) =
             others.partition(|overdue| uid == 0 || overdue.holder.uid == Some(uid));
         for overdue in strange {
-            self.tell(table, &overdue, Fate::NotPermitted);
+            self.tell(table, &overdue, EvictionOutcome::NotPermitted);
         }
         own
     }

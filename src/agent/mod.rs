@@ -33,7 +33,7 @@ use crate::{
         credentials,
         failure::{Errno, Failure},
         local_socket::Listener,
-        trust::Distrust,
+        trust::InsecurePath,
     },
     terms::names::Names,
 };
@@ -82,7 +82,7 @@ pub enum Fatal {
     /// What is wrong with its settings.
     Settings(Faults),
     /// Its settings cannot be read, or must not be believed.
-    Distrust(Distrust),
+    InsecurePath(InsecurePath),
     /// What is wrong with what its settings name for the site.
     Site(String),
     /// A call without which nothing goes.
@@ -115,7 +115,7 @@ impl fmt::Display for Fatal {
                 FORMAT.saturating_add(1)
             ),
             Self::Settings(faults) => faults.fmt(formatter),
-            Self::Distrust(distrust) => distrust.fmt(formatter),
+            Self::InsecurePath(distrust) => distrust.fmt(formatter),
             Self::Site(why) => write!(formatter, "[site] of its settings: {why}"),
             Self::Call(failure) => failure.fmt(formatter),
         }

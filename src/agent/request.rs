@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    keeper::{Fate, Overdue, table::Keepers},
+    keeper::{EvictionOutcome, Overdue, table::Keepers},
     policy::Wait,
-    protocol::acquire_context::{Asker, Clock},
+    protocol::acquire_context::{AcquireContext, Clock},
     terms::{
         claim::{Claim, Demand, Launch, Reserved, Setting, Terms},
         keyword::{Admit, Hold, Nested, OnLost, Queue, Unreachable},
@@ -176,7 +176,7 @@ impl AcquireRequest {
 /// For `asker.on_expired`: that holders are ended is for the agent to do, beside everything else.
 pub(super) const NOBODY_EXPIRES: &OnExpired<'_> = &|_, _, _| {};
 
-type OnExpired<'a> = dyn Fn(&Claim<'_>, &Overdue, Fate) + 'a;
+type OnExpired<'a> = dyn Fn(&Claim<'_>, &Overdue, EvictionOutcome) + 'a;
 
 impl Wanted {
     fn of(claim: &Claim<'_>, longest: Option<Wait>) -> Option<Self> {
@@ -246,8 +246,8 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
 }
 
 /// Whoever asks, of these tables.
-pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> Asker<'a> {
-    Asker {
+pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> AcquireContext<'a> {
+    AcquireContext {
         launch: request.launch(),
         keepers,
         generation: request.generation,

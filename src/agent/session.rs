@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     keeper::{
-        Fate, Number, Overdue,
+        EvictionOutcome, Number, Overdue,
         agent::message::{Answer, Expired, Granted, Refused, Take, Waits},
         memory,
     },
@@ -437,7 +437,7 @@ impl Session {
     }
 
     /// Tells what has become of somebody who was to be ended.
-    pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: Fate) {
+    pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: EvictionOutcome) {
         if let Stage::Evicting(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
         }

@@ -9,7 +9,7 @@ use crate::{
     policy::{AgentFile, LONGEST_MESSAGE},
     sys::{
         failure::Errno,
-        trust::{Distrust, Reason},
+        trust::{InsecurePath, Reason},
         trusted_file::{JudgedDirectories, TrustedFile},
     },
 };
@@ -25,17 +25,17 @@ const _: () = assert!(LONGEST_REQUEST == LONGEST_MESSAGE as usize);
 /// Reads them; those at `path` must be there.
 pub(super) fn load(path: Option<&Path>) -> Result<AgentFile, Fatal> {
     let at = path.unwrap_or(Path::new(SETTINGS));
-    match content(at).map_err(Fatal::Distrust)? {
+    match content(at).map_err(Fatal::InsecurePath)? {
         Some(content) => AgentFile::read(at, content).map_err(Fatal::Settings),
         None if path.is_none() => Ok(AgentFile::default()),
         None => {
             let reason = Reason::System("open", Errno::ENOENT);
-            Err(Fatal::Distrust(Distrust { path: at.to_owned(), reason }))
+            Err(Fatal::InsecurePath(InsecurePath { path: at.to_owned(), reason }))
         }
     }
 }
 
-fn content(path: &Path) -> Result<Option<Vec<u8>>, Distrust> {
+fn content(path: &Path) -> Result<Option<Vec<u8>>, InsecurePath> {
     let file = TrustedFile::open(path, &JudgedDirectories::for_caller(ROOT))?;
     file.map(|file| file.of_its_owner_alone()?.read()).transpose()
 }

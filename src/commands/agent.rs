@@ -34,7 +34,7 @@ fn error(fatal: &Fatal) -> Error {
         Fatal::Settings(faults) => {
             Error::new(ExitStatus::Policy, format!("the settings have faults\n{faults}"))
         }
-        Fatal::Distrust(_) => Error::new(ExitStatus::Policy, format!("the agent does not run: {fatal}")),
+        Fatal::InsecurePath(_) => Error::new(ExitStatus::Policy, format!("the agent does not run: {fatal}")),
         _ => Error::new(ExitStatus::System, format!("the agent does not run: {fatal}")),
     }
 }

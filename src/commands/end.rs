@@ -24,14 +24,14 @@ use crate::{
     escape::{visible, word},
     exit_status::ExitStatus,
     keeper::{
-        Fate, Holder, Overdue,
+        EvictionOutcome, Holder, Overdue,
         agent::{
             self,
             client::Client,
             message::{Chosen, Evict, MOST_CHOSEN, Which},
         },
         error::KeeperError,
-        file::{expiry, file::LockFile, lock_path::LockPath, table_snapshot::Survey},
+        file::{expiry, file::LockFile, lock_path::LockPath, table_snapshot::TableSnapshot},
         memory,
     },
     log::event::{Event, Kind},
@@ -131,7 +131,7 @@ impl End<'_> {
                 (None, overdue.into_iter().map(|overdue| self.permitted(overdue)).collect())
             }
             (None, Some(place)) => {
-                let survey = Survey::of(&place)?;
+                let survey = TableSnapshot::of(&place)?;
                 let Some(open) = LockFile::open_to_read(&place)? else { return Ok(()) };
                 let overdue = expiry::overdue(&open, &survey.holders, expiry, SystemTime::now())?;
                 (Some(open), overdue)
@@ -346,7 +346,7 @@ impl End<'_> {
             let told = self.evict(file, table, Which::These(chosen.collect()), &expiry)?;
             // Those whom the agent does not know any more have left.
             for holder in holders.iter().filter(|holder| !told.contains(&(holder.pid, holder.holder.since))) {
-                self.tell(file, holder, Fate::HadLeft);
+                self.tell(file, holder, EvictionOutcome::HadLeft);
             }
         }
         Ok(())
@@ -370,7 +370,7 @@ impl End<'_> {
     }
 
     /// Says what has become of a holder, and logs it.
-    fn tell(&mut self, file: &ListedFile, holder: &Overdue, fate: Fate) {
+    fn tell(&mut self, file: &ListedFile, holder: &Overdue, fate: EvictionOutcome) {
         if !fate.has_left() {
             self.status = ExitStatus::System;
         }

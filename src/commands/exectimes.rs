@@ -20,7 +20,7 @@ use crate::{
         error::KeeperError,
         file::{
             lock_path::LockPath,
-            table_snapshot::{Survey, held_slots},
+            table_snapshot::{TableSnapshot, held_slots},
         },
         occupancy::Occupancy,
         table::Keepers,
@@ -31,7 +31,7 @@ use crate::{
     },
     output::stream,
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         without_waiting::acquire,
     },
@@ -65,7 +65,7 @@ pub(super) fn main(arguments: &[OsString]) -> u8 {
             let _ = stream::print(&format!("{USAGE}\n"));
             failure
         }
-        Err(Failed::Because(reason)) => {
+        Err(Failed::Provenance(reason)) => {
             stream::complain(&reason);
             failure
         }
@@ -75,7 +75,7 @@ pub(super) fn main(arguments: &[OsString]) -> u8 {
 enum Failed {
     /// The original prints its usage to standard output.
     Usage,
-    Because(String),
+    Provenance(String),
 }
 
 fn act(arguments: &[OsString]) -> Result<(), Failed> {
@@ -89,11 +89,11 @@ fn act(arguments: &[OsString]) -> Result<(), Failed> {
 }
 
 fn held(path: &Path) -> Result<Occupancy, Failed> {
-    held_slots(&LockPath::named(path)).map_err(|error| Failed::Because(cannot_open(error)))
+    held_slots(&LockPath::named(path)).map_err(|error| Failed::Provenance(cannot_open(error)))
 }
 
 fn print(text: &str) -> Result<(), Failed> {
-    stream::print(text).map_err(|error| Failed::Because(cannot_write(error)))
+    stream::print(text).map_err(|error| Failed::Provenance(cannot_write(error)))
 }
 
 fn list(path: &Path) -> Result<(), Failed> {
@@ -102,8 +102,8 @@ fn list(path: &Path) -> Result<(), Failed> {
         held.spans().iter().map(|span| lines(span.slots.clone(), span.pid)).collect()
     } else {
         // Records know more of slots that go with a description.
-        let survey = Survey::of(&LockPath::named(path));
-        let holders = survey.map_err(|error| Failed::Because(cannot_open(error)))?.holders;
+        let survey = TableSnapshot::of(&LockPath::named(path));
+        let holders = survey.map_err(|error| Failed::Provenance(cannot_open(error)))?.holders;
         holders.iter().map(|holder| lines(holder.slots.0..=holder.slots.1, holder.pid)).collect()
     };
     print(&lines)
@@ -121,36 +121,36 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
     let limit: u32 = most
         .to_str()
         .and_then(|most| most.trim_start().parse().ok())
-        .ok_or_else(|| Failed::Because(no_number(most)))?;
+        .ok_or_else(|| Failed::Provenance(no_number(most)))?;
     let amount = Amount::plain(Slots::Number(1), u64::from(limit));
     let claim = Claim::outside_the_policy(FileLocation::named(path, 0o666), amount, "exectimes");
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let host = credentials::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
     let uid = Credentials::of_this_process().map_or(0, |credentials| credentials.uid);
     let inherited = Inherited::scan();
-    let asker = Asker {
+    let asker = AcquireContext {
         launch: Launch { command: &name, host: &host, uid, ancestors: &[], hold: Hold::Process },
         keepers: Keepers::of(&inherited),
         generation: 0,
         on_expired: &|_, _, _| {},
         clock: Clock::default(),
     };
-    let failed = |error| Failed::Because(cannot_lock(error));
+    let failed = |error| Failed::Provenance(cannot_lock(error));
     let demands = if keeps_slot(&claim, &asker).map_err(failed)? { vec![] } else { vec![Demand::One(claim)] };
     match acquire(&demands, &asker) {
         Ok(Outcome::Granted(grant)) => {
             let directory = env::current_dir().unwrap_or_default();
             let program = Program::find_or_shim(command, &directory)
-                .map_err(|error| Failed::Because(cannot_execute(error)))?;
+                .map_err(|error| Failed::Provenance(cannot_execute(error)))?;
             let command = Command { program, name: command, arguments: words, ancestors: &[], depth: None };
             match start(command, Hold::Process, grant) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(Failed::Because(cannot_execute(error))),
+                Err(error) => Err(Failed::Provenance(cannot_execute(error))),
             }
         }
-        Ok(Outcome::Refused(refusal)) => Err(Failed::Because(cannot_start(&refusal, limit))),
+        Ok(Outcome::Refused(refusal)) => Err(Failed::Provenance(cannot_start(&refusal, limit))),
         Ok(Outcome::Interrupted) => unreachable!("nobody watches a launch that does not wait"),
-        Err(error) => Err(Failed::Because(cannot_lock(error))),
+        Err(error) => Err(Failed::Provenance(cannot_lock(error))),
     }
 }
 
@@ -158,7 +158,7 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
 /// room for it. The original does not see locks of its own process, so that one exectimes may become another.
 /// Nothing is taken, and what it holds counted for everybody who came since: so it may look without locking
 /// the file.
-fn keeps_slot(claim: &Claim<'_>, asker: &Asker<'_>) -> Result<bool, KeeperError> {
+fn keeps_slot(claim: &Claim<'_>, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
     let Location::File(file) = &claim.location else { return Ok(false) };
     let may_hold = |id| asker.keepers.inherited.may_carry_locks_of_the_process(id);
     if !executable::identity(&file.path).is_some_and(may_hold) {

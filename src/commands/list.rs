@@ -17,7 +17,7 @@ use crate::{
     escape::visible,
     keeper::{
         error::KeeperError,
-        file::{holder::Holder, table_snapshot::Survey},
+        file::{holder::Holder, table_snapshot::TableSnapshot},
         line::{Waiter, WaitingProcess},
     },
     output::{
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &ListArguments) -> Result<u8, Error> {
     let shown = listing::to_show(&situation, &arguments.listing)?;
     let has_none = shown.repositories.is_empty();
     let files = shown.repositories.into_iter().flat_map(|repository| repository.files);
-    let mut files: Vec<(ListedFile, Result<Survey, KeeperError>)> =
+    let mut files: Vec<(ListedFile, Result<TableSnapshot, KeeperError>)> =
         files.map(|file| (file.survey(), file)).map(|(survey, file)| (file, survey)).collect();
     if !has_names {
         files.retain(|(file, survey)| is_busy(file, survey.as_ref().ok(), user));
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &ListArguments) -> Result<u8, Error> {
 }
 
 /// Whether there is something to see that nobody asked for by name: use, a queue, or that it is not known.
-fn is_busy(file: &ListedFile, survey: Option<&Survey>, user: Option<u32>) -> bool {
+fn is_busy(file: &ListedFile, survey: Option<&TableSnapshot>, user: Option<u32>) -> bool {
     let Some(survey) = survey else { return true };
     let holders = survey.holders.iter().any(|holder| is_of(user, holder.uid));
     let waiters = survey.waiting.iter().any(|waiter| is_of(user, waiter.uid()));
@@ -100,7 +100,7 @@ struct View {
 }
 
 impl View {
-    fn to_text(&self, file: &ListedFile, survey: &Survey) -> String {
+    fn to_text(&self, file: &ListedFile, survey: &TableSnapshot) -> String {
         let mut text = answer(&self.title(file, survey));
         let holders: Vec<&Holder> = self.holders(survey).collect();
         if !holders.is_empty() {
@@ -139,7 +139,7 @@ impl View {
     }
 
     /// `matlab: 43 of 50 used, 7 kept for cad, 3 waiting`
-    fn title(&self, file: &ListedFile, survey: &Survey) -> String {
+    fn title(&self, file: &ListedFile, survey: &TableSnapshot) -> String {
         let mut text = Style::Name.paint(&visible(file.title()));
         let limit = file.limit();
         let full = limit.is_some_and(|limit| survey.used >= limit);
@@ -168,19 +168,19 @@ impl View {
         text
     }
 
-    fn holders<'s>(&self, survey: &'s Survey) -> impl Iterator<Item = &'s Holder> {
+    fn holders<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = &'s Holder> {
         let user = self.user;
         survey.holders.iter().filter(move |holder| is_of(user, holder.uid))
     }
 
     /// Those who wait, each with its index in the whole queue.
-    fn waiting<'s>(&self, survey: &'s Survey) -> impl Iterator<Item = (usize, &'s Waiter)> {
+    fn waiting<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = (usize, &'s Waiter)> {
         let user = self.user;
         survey.waiting.iter().enumerate().filter(move |(_, waiter)| is_of(user, waiter.uid()))
     }
 
     /// How many slots and places may be the user's without that it can be seen.
-    fn unknown(&self, survey: &Survey) -> Option<u64> {
+    fn unknown(&self, survey: &TableSnapshot) -> Option<u64> {
         self.user?;
         let holders = survey.holders.iter().filter(|holder| holder.uid.is_none());
         let slots: u64 = holders.map(|holder| holder.slots.1 - holder.slots.0 + 1).sum();
@@ -243,7 +243,7 @@ fn short_hold(hold: Hold) -> &'static str {
 }
 
 impl View {
-    fn to_json(&self, file: &ListedFile, survey: &Survey) -> Value {
+    fn to_json(&self, file: &ListedFile, survey: &TableSnapshot) -> Value {
         let now = self.clock.system_time();
         let unreadable = file.unreadable_slots(survey);
         let key_of = |holder: &Holder| {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     policy::{
-        Acquisition, Captured, Charge, ClaimTerms, Facts, FileOf, GroupEntry, Placeholder, Policy,
+        Acquisition, Captured, Charge, ClaimTerms, EvalContext, FileOf, GroupEntry, Placeholder, Policy,
         Repository, Rule, SlotsFrom,
     },
     terms::{
@@ -25,7 +25,7 @@ use crate::{
 /// The demands of the rules so far.
 pub(super) struct Demands<'p, 'm> {
     policy: &'p Policy,
-    facts: &'m Facts<'m>,
+    facts: &'m EvalContext<'m>,
     /// For each demand its alternatives.
     list: Vec<Vec<Vec<Draft<'p>>>>,
     /// What rules lower that others claim.
@@ -39,7 +39,7 @@ pub(super) struct Demands<'p, 'm> {
 }
 
 impl<'p, 'm> Demands<'p, 'm> {
-    pub(super) fn new(policy: &'p Policy, facts: &'m Facts<'m>) -> Self {
+    pub(super) fn new(policy: &'p Policy, facts: &'m EvalContext<'m>) -> Self {
         Demands {
             policy,
             facts,

@@ -8,7 +8,7 @@ use super::{
     verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
 };
 use crate::{
-    policy::{Action, Delegation, Facts, Layer, Policy, Request, Rule, Unmatched},
+    policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rule, Unmatched},
     terms::{claim::settle, names::LookupError},
 };
 
@@ -31,7 +31,7 @@ pub fn decide_within<'p>(
 /// Beyond this a delegated rule is first checked for whether it is for the caller at all.
 const COSTLY: u64 = 100_000;
 
-fn decide_by<'p>(policy: &'p Policy, facts: &Facts<'_>) -> (Decision<'p>, Option<&'p Rule>) {
+fn decide_by<'p>(policy: &'p Policy, facts: &EvalContext<'_>) -> (Decision<'p>, Option<&'p Rule>) {
     let mut judged = Judged::new(policy, facts);
     let verdict = judged.verdict(facts);
     let entry = |(rule, outcome): (&'p Rule, Outcome)| {
@@ -54,7 +54,7 @@ struct Judged<'p> {
 }
 
 impl<'p> Judged<'p> {
-    fn new(policy: &'p Policy, facts: &Facts<'_>) -> Self {
+    fn new(policy: &'p Policy, facts: &EvalContext<'_>) -> Self {
         let mut judged = Judged {
             policy,
             outcomes: vec![Outcome::Disabled; policy.rules().len()],
@@ -85,7 +85,7 @@ impl<'p> Judged<'p> {
         judged
     }
 
-    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, facts: &Facts<'_>) -> Outcome {
+    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, facts: &EvalContext<'_>) -> Outcome {
         if !rule.enabled {
             return Outcome::Disabled;
         }
@@ -132,7 +132,7 @@ impl<'p> Judged<'p> {
         &self.policy.layers()[rule.layer]
     }
 
-    fn verdict(&mut self, facts: &Facts<'_>) -> Verdict<'p> {
+    fn verdict(&mut self, facts: &EvalContext<'_>) -> Verdict<'p> {
         let rules = self.policy.rules();
         let mut would_refuse = Vec::new();
         for index in self.counting(Action::Deny) {
@@ -175,7 +175,7 @@ impl<'p> Judged<'p> {
 
     fn start(
         &mut self,
-        facts: &Facts<'_>,
+        facts: &EvalContext<'_>,
         would_refuse: Vec<Unenforced<'p>>,
     ) -> Result<Start<'p>, (&'p Rule, LookupError)> {
         let rules = self.policy.rules();

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::zones::kept_now;
 use crate::{
     policy::{FileOf, Policy, Repository, Request, Reservation},
-    terms::{names::LookupError, provenance::Because},
+    terms::{names::LookupError, provenance::Provenance},
 };
 
 /// One file of a repository, at one time.
@@ -15,13 +15,13 @@ pub struct Listed<'p> {
     /// How many slots may be held.
     pub limit: u64,
     /// Why that is not everybody's limit, where it is not.
-    pub limit_of: Option<Because<'p>>,
+    pub limit_of: Option<Provenance<'p>>,
     /// The names of its slots, from the first on.
     pub names: &'p [String],
     /// The names of the slots that are given to nobody.
     pub out_of_order: Vec<&'p String>,
     /// The slots that only some may use, each stretch with those for whom it is kept.
-    pub kept: Vec<(RangeInclusive<u64>, Because<'p>)>,
+    pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
 }
 
 /// The limit of the members of a repository that are not named.

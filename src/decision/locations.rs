@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    policy::{Captured, Facts, Layer, Placeholder, Repository, Request},
+    policy::{Captured, EvalContext, Layer, Placeholder, Repository, Request},
     terms::{
         location::{Creation, FileLocation},
         names::{LookupError, Member},
@@ -47,7 +47,7 @@ pub(super) fn value(
     gid: Option<u32>,
     captured: &[Captured],
     request: &Request<'_>,
-    facts: &Facts<'_>,
+    facts: &EvalContext<'_>,
 ) -> Result<Vec<u8>, LookupError> {
     let bytes = match placeholder {
         Placeholder::Uid => request.uid.to_string().into_bytes(),

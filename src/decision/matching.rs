@@ -4,7 +4,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use crate::{
-    policy::{Delegation, Facts, Rule, Selector},
+    policy::{Delegation, EvalContext, Rule, Selector},
     terms::names::LookupError,
 };
 
@@ -23,12 +23,16 @@ pub(super) enum Judgement {
 
 /// The first selector that does not match, of those that need no look-up; the commands of the delegation that
 /// a rule stands under are as good as its own.
-pub(super) fn mismatch(rule: &Rule, delegation: Option<&Delegation>, facts: &Facts<'_>) -> Option<Selector> {
+pub(super) fn mismatch(
+    rule: &Rule,
+    delegation: Option<&Delegation>,
+    facts: &EvalContext<'_>,
+) -> Option<Selector> {
     let delegation = delegation.filter(|delegation| !delegation.is_for_command(facts));
     delegation.map(|_| Selector::Commands).or_else(|| rule.selectors.mismatch(facts, rule.layer))
 }
 
-pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &Facts<'_>) -> Judgement {
+pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalContext<'_>) -> Judgement {
     if let Some(selector) = mismatch(rule, delegation, facts) {
         return Judgement::No(selector);
     }
@@ -61,7 +65,7 @@ pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &Facts<
 }
 
 /// What of the request a rule matches, the most personal first, for people.
-pub(super) fn what_matches(rule: &Rule, facts: &Facts<'_>) -> String {
+pub(super) fn what_matches(rule: &Rule, facts: &EvalContext<'_>) -> String {
     let group = rule.selectors.groups.iter().flatten().find_map(|group| group.what_matches(facts));
     let user = || rule.selectors.users.iter().flatten().find_map(|user| user.what_matches(facts));
     group.or_else(user).unwrap_or_else(|| {

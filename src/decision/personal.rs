@@ -3,7 +3,7 @@
 
 use super::claims::Demands;
 use crate::{
-    policy::{Action, Delegation, Facts, Policy, Repository, Request, Rule, Selector},
+    policy::{Action, Delegation, EvalContext, Policy, Repository, Request, Rule, Selector},
     terms::{claim::Claim, names::LookupError},
 };
 
@@ -60,7 +60,7 @@ pub fn personal<'p>(policy: &'p Policy, request: &Request<'_>) -> Result<Persona
 fn is_for_person(
     rule: &Rule,
     delegation: Option<&Delegation>,
-    facts: &Facts<'_>,
+    facts: &EvalContext<'_>,
 ) -> Result<bool, LookupError> {
     if delegation.map(|delegation| delegation.is_for_user(facts)).transpose()? == Some(false)
         || rule.selectors.personal_mismatch(facts, rule.layer)?.is_some()

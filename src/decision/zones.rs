@@ -9,7 +9,7 @@ use crate::{
     policy::{Reservation, Standing},
     terms::{
         claim::Reserved,
-        provenance::{Because, Kept},
+        provenance::{Kept, Provenance},
     },
 };
 
@@ -71,7 +71,7 @@ pub(super) fn zones<'p, E>(
     out_of_order: &[u32],
     reservations: &'p [Reservation],
     mut standing: impl FnMut(&Reservation) -> Result<Standing, E>,
-    because: impl Fn(&'p Reservation) -> Because<'p>,
+    because: impl Fn(&'p Reservation) -> Provenance<'p>,
 ) -> Result<Zones<'p>, E> {
     let (mut own, mut lent, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let mut reserved = Reserved::default();

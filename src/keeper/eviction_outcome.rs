@@ -1,11 +1,11 @@
 //! What becomes of a holder that is overdue, whoever ends it.
 
-use super::{file::job::Doubt, signalling::Reach};
+use super::{file::job::UnverifiedTarget, signalling::Reach};
 use crate::sys::signals::Signal;
 
 /// What became of an overdue holder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fate {
+pub enum EvictionOutcome {
     /// It ended, or gave the slot back, after this signal was sent.
     Ended(Signal, Reach),
     /// The same, and a process that it left behind keeps the slot.
@@ -15,7 +15,7 @@ pub enum Fate {
     /// This user may not signal it.
     NotPermitted,
     /// Nothing proves that it is the job that holds the slot.
-    NotProved(Doubt),
+    NotProved(UnverifiedTarget),
     /// It holds the slot still: a process that even `SIGKILL` does not end sits in the kernel.
     Survived,
     /// It runs on another host, which was given notice of it and has not ended it yet.
@@ -24,7 +24,7 @@ pub enum Fate {
     NotOverdueThere,
 }
 
-impl Fate {
+impl EvictionOutcome {
     /// Whether its slot was given back.
     pub fn has_left(self) -> bool {
         matches!(self, Self::Ended(..) | Self::HadLeft)

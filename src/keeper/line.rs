@@ -126,7 +126,7 @@ impl Waiter {
 
 /// What tells whether a waiter is alive: it changes each second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Pulse {
+pub struct Heartbeat {
     /// Whose it is.
     pub pid: Option<i32>,
     /// How often it has beaten.

@@ -17,14 +17,14 @@ pub mod signalling;
 pub mod table;
 pub mod view;
 
-pub use self::eviction_outcome::Fate;
+pub use self::eviction_outcome::EvictionOutcome;
 pub use self::file::{
     expiry::{Ending, Overdue},
     holder::{Holder, Known},
-    job::Doubt,
+    job::UnverifiedTarget,
     lock_path::BaseDirectories,
     mutex::{LONGEST_PATIENCE, PATIENCE},
     scan::{Extent, Look, Means},
 };
-pub use line::{Class, Number, Pulse, Waiter, WaitingProcess, Woken};
+pub use line::{Class, Heartbeat, Number, Waiter, WaitingProcess, Woken};
 pub use signalling::Reach;

@@ -9,7 +9,7 @@ use std::{
 use super::{
     agent::client::Client,
     error::KeeperError,
-    eviction_outcome::Fate,
+    eviction_outcome::EvictionOutcome,
     file::{
         error::RepositoryError,
         expiry::{self, Ending, Overdue},
@@ -25,7 +25,7 @@ use super::{
         scan::{Extent, Look, Means},
     },
     held::Held,
-    line::{Number, Pulse, Waiter, Woken},
+    line::{Heartbeat, Number, Waiter, Woken},
     memory,
     occupancy::{Occupancy, Span},
     place::Place,
@@ -305,27 +305,27 @@ impl Table {
     }
 
     /// Begins to end an overdue holder; its fate where there is nothing to begin with.
-    pub fn begin_to_end(&self, overdue: &Overdue, expiry: &Expiry) -> Result<Ending, Fate> {
+    pub fn begin_to_end(&self, overdue: &Overdue, expiry: &Expiry) -> Result<Ending, EvictionOutcome> {
         match self {
             Self::File(file) => Ending::begin(file, overdue, *expiry),
             // The agent ends its own holders, and in a test nobody is ended.
-            Self::Memory(_) => Err(Fate::NotPermitted),
+            Self::Memory(_) => Err(EvictionOutcome::NotPermitted),
         }
     }
 
     /// Sends the next signal, if that is due. Says what became of the holder once that is certain.
-    pub fn go_on(&self, ending: &mut Ending) -> Result<Option<Fate>, KeeperError> {
+    pub fn go_on(&self, ending: &mut Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {
             Self::File(file) => ending.go_on(file)?,
-            Self::Memory(_) => Some(Fate::NotPermitted),
+            Self::Memory(_) => Some(EvictionOutcome::NotPermitted),
         })
     }
 
     /// What became of a holder that is being ended, if it has let its slot go.
-    pub fn has_let_go(&self, ending: &Ending) -> Result<Option<Fate>, KeeperError> {
+    pub fn has_let_go(&self, ending: &Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {
             Self::File(file) => ending.has_let_go(file)?,
-            Self::Memory(_) => Some(Fate::NotPermitted),
+            Self::Memory(_) => Some(EvictionOutcome::NotPermitted),
         })
     }
 
@@ -406,7 +406,7 @@ impl Table {
     }
 
     /// Whether a waiter is alive: who shows the same for some seconds is not.
-    pub fn pulse(&self, number: Number) -> Result<Option<Pulse>, KeeperError> {
+    pub fn pulse(&self, number: Number) -> Result<Option<Heartbeat>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::pulse(file, number)?,
             Self::Memory(table) => table.pulse(number),

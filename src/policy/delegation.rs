@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::{
-    eval_context::Facts,
+    eval_context::EvalContext,
     key::{Key, Keys, Shape, key},
     names::LookupError,
     selector::{CommandEntry, Entry, Principal},
@@ -62,17 +62,17 @@ impl Delegation {
     }
 
     /// Whether it is for the command of a launch; that needs no look-up.
-    pub(crate) fn is_for_command(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn is_for_command(&self, facts: &EvalContext<'_>) -> bool {
         self.commands.iter().any(|command| command.is_of(facts))
     }
 
     /// Whether it is for whoever starts it.
-    pub(crate) fn is_for_user(&self, facts: &Facts<'_>) -> Result<bool, LookupError> {
+    pub(crate) fn is_for_user(&self, facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         Principal::any(&self.users, facts)
     }
 
     /// Whether it can be for a launch. Where nobody can tell it may be: its rules ask again.
-    pub(crate) fn may_be_for(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn may_be_for(&self, facts: &EvalContext<'_>) -> bool {
         self.is_for_command(facts) && self.is_for_user(facts).unwrap_or(true)
     }
 

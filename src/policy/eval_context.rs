@@ -13,7 +13,7 @@ use super::names::LookupError;
 use crate::terms::names::Names;
 
 /// One request.
-pub(crate) struct Facts<'a> {
+pub(crate) struct EvalContext<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) lookups: Lookups<'a>,
     pub(super) command: Invocation<'a>,
@@ -35,13 +35,13 @@ struct LocalTime<'a> {
     time: OnceCell<DateTime>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> EvalContext<'a> {
     /// With the zone of each layer that has one.
     pub(super) fn new(
         request: &'a Request<'a>,
         zones: impl IntoIterator<Item = Option<&'a TimeZone>>,
     ) -> Self {
-        Facts {
+        EvalContext {
             request,
             lookups: Lookups::new(request),
             command: Invocation::new(request.typed, request.path, request.canonical),

@@ -4,7 +4,7 @@
 use super::{
     delegation::DELEGATE,
     key::{Key, Keys, Shape, Together, key},
-    keyword::{Choice, Hold},
+    keyword::{Hold, Keyword},
     layer::Unmatched,
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     log::LogEvents,

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::{
     delegation::Delegation,
-    keyword::{Choice, Hold},
+    keyword::{Hold, Keyword},
     log::Log,
     path_syntax::Directory,
     span_of_time::Wait,
@@ -91,6 +91,6 @@ pub enum Unmatched {
     Refuse,
 }
 
-impl Choice for Unmatched {
+impl Keyword for Unmatched {
     const WORDS: &'static [(&'static str, Self)] = &[("run", Unmatched::Run), ("refuse", Unmatched::Refuse)];
 }

@@ -11,7 +11,7 @@ use std::{
 use super::{
     Policy,
     delegation::Delegation,
-    eval_context::{Facts, Invocation, Request},
+    eval_context::{EvalContext, Invocation, Request},
     findings::Faults,
     loading::Skim,
     skim::Outline,
@@ -20,7 +20,7 @@ use super::{
 use crate::diagnostic::{Diagnostic, SourceText};
 
 /// The files of a policy, and what they say of programs.
-pub struct Opened<'s> {
+pub struct LazyPolicy<'s> {
     sources: &'s Sources,
     state: State,
 }
@@ -35,7 +35,7 @@ enum State {
     },
 }
 
-impl<'s> Opened<'s> {
+impl<'s> LazyPolicy<'s> {
     /// Finds the files, without those that are delegated, which name no programs; and validates them where
     /// they have to be read as a whole.
     pub fn open(sources: &'s Sources) -> Result<Self, Faults> {
@@ -44,7 +44,7 @@ impl<'s> Opened<'s> {
             Some((outlines, programs)) => State::Outlined { found, outlines, programs },
             None => State::Whole(Policy::of_found(found, sources.caller == 0, None, None)?),
         };
-        Ok(Opened { sources, state })
+        Ok(LazyPolicy { sources, state })
     }
 
     /// Whether no file says anything.
@@ -71,7 +71,7 @@ impl<'s> Opened<'s> {
         request: &Request<'_>,
     ) -> Result<Option<Policy>, Faults> {
         let sources = self.sources;
-        let facts = Facts::new(request, []);
+        let facts = EvalContext::new(request, []);
         let is_delegated = match &self.state {
             State::Whole(policy) => may_be_for(&policy.delegations, &facts),
             State::Outlined { found, .. } => may_be_for(&found.delegations, &facts),
@@ -111,7 +111,7 @@ impl<'s> Opened<'s> {
     }
 
     fn undelegated(self, command: &Invocation<'_>) -> Result<Option<Policy>, Faults> {
-        let Opened { sources, state } = self;
+        let LazyPolicy { sources, state } = self;
         match state {
             State::Whole(policy) => Ok(Some(policy)),
             State::Outlined { found, outlines, .. } => {
@@ -149,7 +149,7 @@ fn skimmed(found: Found, caller_is_root: bool, command: &Invocation<'_>) -> Opti
 }
 
 /// Whether something is delegated that can be for a launch.
-fn may_be_for<D: Borrow<Delegation>>(delegations: &[D], facts: &Facts<'_>) -> bool {
+fn may_be_for<D: Borrow<Delegation>>(delegations: &[D], facts: &EvalContext<'_>) -> bool {
     delegations.iter().any(|delegation| delegation.borrow().may_be_for(facts))
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     fault::Fault,
-    keyword::Choice,
+    keyword::Keyword,
     path_syntax::Directory,
     template::{PathTemplate, Placeholder},
 };
@@ -52,7 +52,7 @@ pub enum LogEvents {
     All,
 }
 
-impl Choice for LogEvents {
+impl Keyword for LogEvents {
     const WORDS: &'static [(&'static str, Self)] =
         &[("refusals", LogEvents::Refusals), ("all", LogEvents::All)];
 }

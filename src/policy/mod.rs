@@ -49,7 +49,7 @@ mod validation;
 mod warning;
 mod written;
 
-pub(crate) use self::eval_context::Facts;
+pub(crate) use self::eval_context::EvalContext;
 pub(crate) use self::rule::{Acquisition, ClaimTerms, SlotsFrom};
 pub(crate) use layer::SYSTEM_DIRECTORY;
 pub(crate) use repository::{FileOf, Standing};
@@ -61,9 +61,9 @@ pub use self::eval_context::Invocation;
 pub use self::eval_context::Request;
 pub use self::findings::Faults;
 pub use self::layer::Unmatched;
-pub use self::lazy_policy::Opened;
+pub use self::lazy_policy::LazyPolicy;
 pub use self::limit::Share;
-pub use self::relevant_inputs::Looks;
+pub use self::relevant_inputs::RelevantInputs;
 pub use self::times::Hours;
 pub use self::times::{named_zone, parse_time, system_zone};
 pub use agent_file::{AgentFile, AgentLimits, LONGEST_MESSAGE};
@@ -203,8 +203,8 @@ impl Policy {
     }
 
     /// A request, as the rules of this policy ask for it.
-    pub(crate) fn facts<'a>(&'a self, request: &'a Request<'a>) -> Facts<'a> {
-        Facts::new(request, self.layers.iter().map(|layer| layer.zone.as_ref()))
+    pub(crate) fn facts<'a>(&'a self, request: &'a Request<'a>) -> EvalContext<'a> {
+        EvalContext::new(request, self.layers.iter().map(|layer| layer.zone.as_ref()))
     }
 
     /// What the system has delegated.
@@ -219,7 +219,7 @@ impl Policy {
 
     /// The faults for which a launch would be refused, because the file that has them is for it.
     pub fn faults_for(&self, request: &Request<'_>) -> Option<&Faults> {
-        let facts = Facts::new(request, []);
+        let facts = EvalContext::new(request, []);
         let mut withheld = self.withheld.iter();
         withheld.find(|(delegation, _)| delegation.may_be_for(&facts)).map(|(_, faults)| faults)
     }

@@ -1,6 +1,6 @@
 //! `per`: a file for each.
 
-use crate::terms::keyword::Choice;
+use crate::terms::keyword::Keyword;
 
 /// For whom or what a repository has a file each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,22 +14,22 @@ pub(super) enum Per {
 
 /// One entry of `per`: a word, or the name of what rules capture.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum By<'a> {
+pub(super) enum PartitionKey<'a> {
     Each(Per),
     Captured(&'a str),
 }
 
-impl By<'_> {
+impl PartitionKey<'_> {
     /// As a policy writes it.
     pub(super) fn text(self) -> String {
         match self {
-            By::Each(per) => per.word().to_owned(),
-            By::Captured(name) => format!("{{{name}}}"),
+            PartitionKey::Each(per) => per.word().to_owned(),
+            PartitionKey::Captured(name) => format!("{{{name}}}"),
         }
     }
 }
 
-impl Choice for Per {
+impl Keyword for Per {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("user", Per::User),
         ("group", Per::Group),

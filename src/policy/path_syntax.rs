@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{
     capture::is_name,
     fault::Fault,
-    partition_key::{By, Per},
+    partition_key::{PartitionKey, Per},
     spelling::nearest,
     template::{LONGEST_NAME, Name, PathTemplate, Piece, Placeholder, Start},
 };
@@ -72,19 +72,19 @@ impl PathTemplate {
 
     /// The path of a repository that says none: `NAME.lock`, or with a file for each member
     /// `NAME.MEMBER.lock`.
-    pub(super) fn of_name(name: &str, per: &[By<'_>], directory: &Directory) -> Self {
+    pub(super) fn of_name(name: &str, per: &[PartitionKey<'_>], directory: &Directory) -> Self {
         let mut pieces = vec![Piece::Literal(name.to_owned())];
         let mut text = name.to_owned();
         for (index, by) in per.iter().enumerate() {
             // A comma never occurs in a value, so that values cannot run into each other.
             let before = if index == 0 { "." } else { "," };
             let placeholder = match by {
-                By::Each(Per::User) => Placeholder::Uid,
-                By::Each(Per::Group) => Placeholder::Gid,
-                By::Each(Per::Host) => Placeholder::Host,
-                By::Each(Per::Command) => Placeholder::Command,
-                By::Each(Per::Directory) => Placeholder::Directory,
-                By::Captured(name) => Placeholder::Captured((*name).to_owned()),
+                PartitionKey::Each(Per::User) => Placeholder::Uid,
+                PartitionKey::Each(Per::Group) => Placeholder::Gid,
+                PartitionKey::Each(Per::Host) => Placeholder::Host,
+                PartitionKey::Each(Per::Command) => Placeholder::Command,
+                PartitionKey::Each(Per::Directory) => Placeholder::Directory,
+                PartitionKey::Captured(name) => Placeholder::Captured((*name).to_owned()),
             };
             text.extend([before, "{", &placeholder.name(), "}"]);
             pieces.extend([Piece::Literal(before.into()), Piece::Value(placeholder)]);

@@ -10,7 +10,7 @@ use super::{
     fault::Fault,
     findings::Findings,
     key::{Keys, table_of, tables_of},
-    keyword::Choice,
+    keyword::Keyword,
     limit::{HIGHEST_LIMIT, Share},
     place::{At, Written},
     span_of_time::{Wait, parse_duration},
@@ -96,7 +96,7 @@ impl<'a> Section<'a> {
         self.get(key)?.share(0)
     }
 
-    pub(super) fn choice<T: Choice>(&self, key: &'static str) -> Option<Written<T>> {
+    pub(super) fn choice<T: Keyword>(&self, key: &'static str) -> Option<Written<T>> {
         self.get(key)?.choice()
     }
 
@@ -245,7 +245,7 @@ impl<'a> Value<'a> {
         u32::try_from(number.value).ok().map(|count| self.written(count))
     }
 
-    pub(super) fn choice<T: Choice>(&self) -> Option<Written<T>> {
+    pub(super) fn choice<T: Keyword>(&self) -> Option<Written<T>> {
         let text = self.text()?.value;
         let choice = T::of(text);
         if choice.is_none() {

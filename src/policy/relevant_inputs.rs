@@ -7,7 +7,7 @@ use super::{
 
 /// Which circumstances of a launch make a difference.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Looks {
+pub struct RelevantInputs {
     /// Where it is started.
     pub directories: bool,
     /// Its arguments.
@@ -18,7 +18,7 @@ pub struct Looks {
     pub hosts: bool,
 }
 
-impl Looks {
+impl RelevantInputs {
     /// At whatever one of both looks at.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -33,14 +33,14 @@ impl Looks {
 
 impl Policy {
     /// What it looks at, or may look at.
-    pub fn looks(&self) -> Looks {
+    pub fn looks(&self) -> RelevantInputs {
         let selectors =
             self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except));
         let mut terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
-        let looks = selectors.map(of_selectors).fold(Looks::default(), Looks::or);
-        let looks = self.repositories.iter().map(of_repository).fold(looks, Looks::or);
+        let looks = selectors.map(of_selectors).fold(RelevantInputs::default(), RelevantInputs::or);
+        let looks = self.repositories.iter().map(of_repository).fold(looks, RelevantInputs::or);
         let is_counted = terms.any(|terms| terms.slots_from.is_some());
-        Looks { arguments: looks.arguments || is_counted, ..looks }
+        RelevantInputs { arguments: looks.arguments || is_counted, ..looks }
     }
 
     /// The hours of the day, as the policy tells the time.
@@ -49,8 +49,8 @@ impl Policy {
     }
 }
 
-fn of_selectors(selectors: &Selectors) -> Looks {
-    Looks {
+fn of_selectors(selectors: &Selectors) -> RelevantInputs {
+    RelevantInputs {
         directories: selectors.directories.is_some(),
         arguments: selectors.arguments.is_some(),
         environment: selectors.environment.is_some(),
@@ -58,24 +58,26 @@ fn of_selectors(selectors: &Selectors) -> Looks {
     }
 }
 
-fn of_repository(repository: &super::Repository) -> Looks {
+fn of_repository(repository: &super::Repository) -> RelevantInputs {
     let placeholders = repository.path.placeholders().map(|placeholder| match placeholder {
-        Placeholder::Directory => Looks { directories: true, ..Looks::default() },
-        Placeholder::Argument(_) | Placeholder::Arguments => Looks { arguments: true, ..Looks::default() },
-        Placeholder::Environment(_) => Looks { environment: true, ..Looks::default() },
-        Placeholder::Host => Looks { hosts: true, ..Looks::default() },
-        _ => Looks::default(),
+        Placeholder::Directory => RelevantInputs { directories: true, ..RelevantInputs::default() },
+        Placeholder::Argument(_) | Placeholder::Arguments => {
+            RelevantInputs { arguments: true, ..RelevantInputs::default() }
+        }
+        Placeholder::Environment(_) => RelevantInputs { environment: true, ..RelevantInputs::default() },
+        Placeholder::Host => RelevantInputs { hosts: true, ..RelevantInputs::default() },
+        _ => RelevantInputs::default(),
     });
     let whom = repository.limits.iter().flat_map(|other| &other.whom).map(|whom| match whom {
-        Whom::Hosts(_) => Looks { hosts: true, ..Looks::default() },
-        Whom::Directories(_) => Looks { directories: true, ..Looks::default() },
-        _ => Looks::default(),
+        Whom::Hosts(_) => RelevantInputs { hosts: true, ..RelevantInputs::default() },
+        Whom::Directories(_) => RelevantInputs { directories: true, ..RelevantInputs::default() },
+        _ => RelevantInputs::default(),
     });
     let reserved = repository
         .reservations()
         .iter()
-        .map(|reservation| Looks { hosts: reservation.is_by_host(), ..Looks::default() });
+        .map(|reservation| RelevantInputs { hosts: reservation.is_by_host(), ..RelevantInputs::default() });
     // Where slots have names a host may have some of them out of order.
-    let named = Looks { hosts: repository.names.most().is_some(), ..Looks::default() };
-    placeholders.chain(whom).chain(reserved).fold(named, Looks::or)
+    let named = RelevantInputs { hosts: repository.names.most().is_some(), ..RelevantInputs::default() };
+    placeholders.chain(whom).chain(reserved).fold(named, RelevantInputs::or)
 }

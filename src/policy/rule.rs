@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    keyword::{Choice, Hold},
+    keyword::{Hold, Keyword},
     limit::Share,
     place::Place,
     selector::{Selector, Selectors},
@@ -25,7 +25,7 @@ pub enum Action {
     Exempt,
 }
 
-impl Choice for Action {
+impl Keyword for Action {
     const WORDS: &'static [(&'static str, Self)] =
         &[("limit", Action::Limit), ("deny", Action::Deny), ("exempt", Action::Exempt)];
 }
@@ -40,7 +40,7 @@ pub(super) enum Admission {
     Always,
 }
 
-impl Choice for Admission {
+impl Keyword for Admission {
     const WORDS: &'static [(&'static str, Self)] =
         &[("limited", Admission::Limited), ("always", Admission::Always)];
 }

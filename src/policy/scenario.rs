@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf};
 use jiff::Timestamp;
 
 use super::{
-    keyword::{Choice, Hold},
+    keyword::{Hold, Keyword},
     place::Place,
     rule::Slots,
     span_of_time::Wait,
@@ -97,7 +97,7 @@ pub enum Expectation {
     Exempt,
 }
 
-impl Choice for Expectation {
+impl Keyword for Expectation {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("start", Expectation::Start),
         ("refuse", Expectation::Refuse),

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::partition_key::{By, Per};
+use super::partition_key::{PartitionKey, Per};
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Placeholder {
@@ -208,14 +208,14 @@ impl PathTemplate {
     }
 
     /// For what there is one each, where that is all that the path depends on.
-    pub(super) fn per(&self) -> Vec<By<'_>> {
+    pub(super) fn per(&self) -> Vec<PartitionKey<'_>> {
         let by = self.placeholders().filter_map(|placeholder| match placeholder {
-            Placeholder::User | Placeholder::Uid => Some(By::Each(Per::User)),
-            Placeholder::Group | Placeholder::Gid => Some(By::Each(Per::Group)),
-            Placeholder::Host => Some(By::Each(Per::Host)),
-            Placeholder::Command => Some(By::Each(Per::Command)),
-            Placeholder::Directory => Some(By::Each(Per::Directory)),
-            Placeholder::Captured(name) => Some(By::Captured(name.as_str())),
+            Placeholder::User | Placeholder::Uid => Some(PartitionKey::Each(Per::User)),
+            Placeholder::Group | Placeholder::Gid => Some(PartitionKey::Each(Per::Group)),
+            Placeholder::Host => Some(PartitionKey::Each(Per::Host)),
+            Placeholder::Command => Some(PartitionKey::Each(Per::Command)),
+            Placeholder::Directory => Some(PartitionKey::Each(Per::Directory)),
+            Placeholder::Captured(name) => Some(PartitionKey::Captured(name.as_str())),
             Placeholder::Argument(_) | Placeholder::Arguments | Placeholder::Environment(_) => None,
         });
         by.collect()

@@ -3,12 +3,12 @@
 use std::{cell::Cell, time::SystemTime};
 
 use crate::{
-    keeper::{Fate, Overdue, table::Keepers},
+    keeper::{EvictionOutcome, Overdue, table::Keepers},
     terms::claim::{Claim, Launch},
 };
 
 /// A launch, and what it meets.
-pub struct Asker<'a> {
+pub struct AcquireContext<'a> {
     /// The launch.
     pub launch: Launch<'a>,
     /// Whoever keeps the slots.
@@ -16,7 +16,7 @@ pub struct Asker<'a> {
     /// Which policy gives the limits of its claims: 12 bits that differ where policies do.
     pub generation: u16,
     /// Called for each overdue holder that was ended, or could not be.
-    pub on_expired: &'a dyn Fn(&Claim<'_>, &Overdue, Fate),
+    pub on_expired: &'a dyn Fn(&Claim<'_>, &Overdue, EvictionOutcome),
     /// When it asks.
     pub clock: Clock,
 }

@@ -9,15 +9,15 @@ use std::{
 };
 
 use super::{
-    acquire_context::Asker,
-    allocation::Deliberation,
+    acquire_context::AcquireContext,
+    allocation::Allocation,
     blocked::Blocked,
     grant::Grant,
     line::Line,
-    liveness::{LOOK, Standpoint},
+    liveness::{LOOK, QueuePosition},
     refusal::Refusal,
-    room::{Room, Sight, Sights},
-    wants::{Choice, Wants, is_unenforced, terms_on},
+    room::{Room, Sights, TableView},
+    wants::{ClaimOnTable, Wants, is_unenforced, terms_on},
 };
 use crate::{
     keeper::{
@@ -27,7 +27,7 @@ use crate::{
         table::{Table, TableGuard, TableId},
         view::Entry,
     },
-    sys::signals::StopsHeldBack,
+    sys::signals::SigtstpBlocked,
     terms::{
         claim::{Claim, Demand},
         runs::Runs,
@@ -74,7 +74,7 @@ impl From<Disturbance> for KeeperError {
 
 /// The claims of a launch, and whoever asks.
 pub(super) struct Acquisition<'c, 'a> {
-    pub(super) asker: &'a Asker<'a>,
+    pub(super) asker: &'a AcquireContext<'a>,
     demands: &'c [Demand<'c>],
     pub(super) wants: Wants<'c>,
     /// What is written down of the launch: looked up before any table is locked.
@@ -86,14 +86,14 @@ pub(super) struct Acquisition<'c, 'a> {
 pub(super) struct Locked {
     _tables: Vec<TableGuard>,
     // Dropped after the tables: whoever is to stop unlocks them first.
-    _stops: Option<StopsHeldBack>,
+    _stops: Option<SigtstpBlocked>,
 }
 
 impl<'c, 'a> Acquisition<'c, 'a> {
     /// Opens all tables, save those that are open already, in which the launch may have its place.
     pub(super) fn open(
         demands: &'c [Demand<'c>],
-        asker: &'a Asker<'a>,
+        asker: &'a AcquireContext<'a>,
         known: &[Table],
     ) -> Result<Self, KeeperError> {
         let is_imagined = asker.clock.is_imagined();
@@ -105,7 +105,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     /// it answers; so long they are waited for.
     pub(super) fn attempt(
         &mut self,
-        standpoint: Standpoint<'_>,
+        standpoint: QueuePosition<'_>,
         patience: Duration,
     ) -> Result<(Decided<'c>, Locked), KeeperError> {
         let mut attempts = 1;
@@ -144,7 +144,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             });
             match locked {
                 Ok(()) => {
-                    let stops = (!self.asker.clock.is_imagined()).then(StopsHeldBack::begin);
+                    let stops = (!self.asker.clock.is_imagined()).then(SigtstpBlocked::begin);
                     return Ok(Locked { _tables: tables, _stops: stops });
                 }
                 Err(error) if !error.is_busy() => return Err(error),
@@ -158,7 +158,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     pub(super) fn look_ahead(
         &self,
         blocked: &Blocked<'c>,
-        standpoint: Standpoint<'_>,
+        standpoint: QueuePosition<'_>,
     ) -> Result<bool, KeeperError> {
         let mut is_any_alive = false;
         for line in &blocked.lines {
@@ -175,10 +175,10 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     pub(super) fn nearest_ahead(
         &self,
         line: &Line,
-        standpoint: Standpoint<'_>,
+        standpoint: QueuePosition<'_>,
     ) -> Result<Option<Waiter>, KeeperError> {
         let generation = self.wants.generation_on(line.table, standpoint.generation);
-        Standpoint { generation, ..standpoint }.nearest_ahead(self.wants.table(line.table), line.reach)
+        QueuePosition { generation, ..standpoint }.nearest_ahead(self.wants.table(line.table), line.reach)
     }
 
     fn replaced(&self) -> Option<Table> {
@@ -187,23 +187,23 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         tables.find(|(table, location)| !table.is_still_at(location)).map(|(table, _)| table.clone())
     }
 
-    fn decide(&self, standpoint: Standpoint<'_>) -> Result<Result<Decided<'c>, Disturbance>, KeeperError> {
+    fn decide(&self, standpoint: QueuePosition<'_>) -> Result<Result<Decided<'c>, Disturbance>, KeeperError> {
         let joined = self.join()?;
         let mut sights = Sights::new();
         for (id, table) in &self.wants.tables {
             if !joined.contains_key(id) {
                 let generation = self.wants.generation_on(*id, standpoint.generation);
-                sights.insert(*id, Sight::of(table, Standpoint { generation, ..standpoint })?);
+                sights.insert(*id, TableView::of(table, QueuePosition { generation, ..standpoint })?);
             }
         }
         let now = self.asker.clock.now();
         Ok(match self.wants.deliberate(&mut sights, now)? {
-            Deliberation::Start(picked) => self.take(sights, joined, &picked, now)?.map(Decided::Granted),
-            Deliberation::Blocked(blocked) => {
+            Allocation::Start(picked) => self.take(sights, joined, &picked, now)?.map(Decided::Granted),
+            Allocation::Blocked(blocked) => {
                 sights.values_mut().try_for_each(|sight| sight.view.mend())?;
                 Ok(Decided::Blocked(blocked))
             }
-            Deliberation::Disturbed => match self.wants.tables.values().next() {
+            Allocation::Disturbed => match self.wants.tables.values().next() {
                 Some(table) => Err(Disturbance::Taken(table.clone())),
                 None => unreachable!("nothing disturbs a launch that wants nothing"),
             },
@@ -212,7 +212,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
 
     /// The tables whose every claim is met by slots of an ancestor.
     fn join(&self) -> Result<BTreeMap<TableId, Held>, KeeperError> {
-        let Asker { launch, keepers, .. } = self.asker;
+        let AcquireContext { launch, keepers, .. } = self.asker;
         let mut joined = BTreeMap::new();
         if launch.ancestors.is_empty() {
             return Ok(joined);
@@ -229,7 +229,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         &self,
         mut sights: Sights<'_>,
         joined: BTreeMap<TableId, Held>,
-        picked: &[Choice<'c>],
+        picked: &[ClaimOnTable<'c>],
         now: SystemTime,
     ) -> Result<Result<Grant<'c>, Disturbance>, KeeperError> {
         let launch = &self.asker.launch;
@@ -277,8 +277,12 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     }
 }
 
-fn open<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>, known: &[Table]) -> Result<Wants<'c>, KeeperError> {
-    let Asker { keepers, launch, .. } = asker;
+fn open<'c>(
+    demands: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+    known: &[Table],
+) -> Result<Wants<'c>, KeeperError> {
+    let AcquireContext { keepers, launch, .. } = asker;
     let bases = BaseDirectories::default();
     Wants::open(demands, |claim| match known.iter().find(|table| table.is_still_at(&claim.location)) {
         // To open it once more would be to close it once more, and with that to lose the place in it.
@@ -297,7 +301,10 @@ pub(super) fn names_of(claim: &Claim<'_>, slots: &Runs) -> Vec<String> {
 }
 
 /// Each repository's name and slots, in the order of the claims. Two repositories may lead to one table.
-fn named_slots<'h>(held: impl Fn(&TableId) -> Option<&'h Held>, picked: &[Choice<'_>]) -> Vec<NamedSlots> {
+fn named_slots<'h>(
+    held: impl Fn(&TableId) -> Option<&'h Held>,
+    picked: &[ClaimOnTable<'_>],
+) -> Vec<NamedSlots> {
     let mut named: Vec<NamedSlots> = Vec::new();
     for choice in picked {
         let Some(taken) = held(&choice.table) else { continue };

@@ -9,14 +9,14 @@ use super::{
     line::Line,
     refusal::{Alternative, Full, Reason, Refused, Unmet},
     room::{Room, Sights, room},
-    wants::{Choice, Options, Wants, terms_on},
+    wants::{ClaimOnTable, Options, Wants, terms_on},
 };
 use crate::{keeper::error::KeeperError, terms::keyword::Admit};
 
 /// What came out.
-pub enum Deliberation<'c> {
+pub enum Allocation<'c> {
     /// All of these can be had together; those that cannot need not be.
-    Start(Vec<Choice<'c>>),
+    Start(Vec<ClaimOnTable<'c>>),
     /// Something stands in the way.
     Blocked(Blocked<'c>),
     /// Nothing stands in the way, and there is no room: somebody took slots without locking the table. Look
@@ -30,28 +30,28 @@ impl<'c> Wants<'c> {
         &self,
         sights: &mut Sights<'_>,
         now: SystemTime,
-    ) -> Result<Deliberation<'c>, KeeperError> {
+    ) -> Result<Allocation<'c>, KeeperError> {
         let too_soon = self.too_soon(sights, now)?;
         if !too_soon.is_empty() {
-            return Ok(Deliberation::Blocked(Blocked { unmet: too_soon, lines: Vec::new() }));
+            return Ok(Allocation::Blocked(Blocked { unmet: too_soon, lines: Vec::new() }));
         }
         let mut picked = Vec::new();
         if Self::choose(&self.demands, sights, now, &mut picked)? {
-            return Ok(Deliberation::Start(picked));
+            return Ok(Allocation::Start(picked));
         }
         let blocked = self.blocked(sights, now, false)?;
         if !blocked.is_by_the_line_alone() {
-            return Ok(Deliberation::Blocked(blocked));
+            return Ok(Allocation::Blocked(blocked));
         }
         // A line is left without locking the table: whoever was ahead may have gone since. Nobody joins it
         // meanwhile.
         picked.clear();
         if Self::choose(&self.demands, sights, now, &mut picked)? {
-            return Ok(Deliberation::Start(picked));
+            return Ok(Allocation::Start(picked));
         }
         // What is free by itself, and not to be had, is in the way of something else.
         let blocked = self.blocked(sights, now, true)?;
-        Ok(if blocked.unmet.is_empty() { Deliberation::Disturbed } else { Deliberation::Blocked(blocked) })
+        Ok(if blocked.unmet.is_empty() { Allocation::Disturbed } else { Allocation::Blocked(blocked) })
     }
 
     /// Demands whose pause is not over. A pause of one among several alternatives only keeps that one from
@@ -87,7 +87,7 @@ impl<'c> Wants<'c> {
         demands: &[Options<'c>],
         sights: &mut Sights<'_>,
         now: SystemTime,
-        picked: &mut Vec<Choice<'c>>,
+        picked: &mut Vec<ClaimOnTable<'c>>,
     ) -> Result<bool, KeeperError> {
         let Some((options, demands)) = demands.split_first() else { return Ok(true) };
         for choices in options.alternatives() {
@@ -106,10 +106,10 @@ impl<'c> Wants<'c> {
     }
 
     fn can_be_had(
-        choice: &Choice<'c>,
+        choice: &ClaimOnTable<'c>,
         sights: &mut Sights<'_>,
         now: SystemTime,
-        picked: &[Choice<'c>],
+        picked: &[ClaimOnTable<'c>],
     ) -> Result<bool, KeeperError> {
         let Some(sight) = sights.get_mut(&choice.table) else { return Ok(true) };
         let terms = terms_on(choice.table, picked);
@@ -150,7 +150,7 @@ impl<'c> Wants<'c> {
     /// What of an alternative cannot be had; with `choices_too` what could be had by itself as well.
     fn refused_of(
         &self,
-        choices: &[Choice<'c>],
+        choices: &[ClaimOnTable<'c>],
         sights: &mut Sights<'_>,
         now: SystemTime,
         choices_too: bool,
@@ -172,7 +172,7 @@ impl<'c> Wants<'c> {
     /// table is shared with an ancestor.
     pub fn room_for(
         &self,
-        choice: &Choice<'c>,
+        choice: &ClaimOnTable<'c>,
         sights: &mut Sights<'_>,
         now: SystemTime,
     ) -> Result<Option<(Room, u64)>, KeeperError> {
@@ -182,13 +182,13 @@ impl<'c> Wants<'c> {
     /// The same beside what has to be had together with it.
     fn room_beside(
         &self,
-        beside: &[Choice<'c>],
-        choice: &Choice<'c>,
+        beside: &[ClaimOnTable<'c>],
+        choice: &ClaimOnTable<'c>,
         sights: &mut Sights<'_>,
         now: SystemTime,
     ) -> Result<Option<(Room, u64)>, KeeperError> {
         let Some(sight) = sights.get_mut(&choice.table) else { return Ok(None) };
-        let mut together: Vec<Choice<'c>> = self.single().collect();
+        let mut together: Vec<ClaimOnTable<'c>> = self.single().collect();
         together.extend(beside);
         let terms = terms_on(choice.table, &together);
         Ok(Some((room(choice.claim, &terms, sight, now)?, terms.reach())))
@@ -196,7 +196,7 @@ impl<'c> Wants<'c> {
 
     fn refused(
         &self,
-        choice: &Choice<'c>,
+        choice: &ClaimOnTable<'c>,
         room: &Room,
         reach: u64,
         sights: &mut Sights<'_>,

@@ -3,11 +3,11 @@
 //! something has happened.
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     acquisition::{Acquisition, Decided},
     blocked::Blocked,
     grant::Grant,
-    liveness::Standpoint,
+    liveness::QueuePosition,
     place_in_line::PlaceInLine,
     refusal::{Refusal, Refused, Unmet},
     too_late::{Eviction, Known},
@@ -54,7 +54,7 @@ impl<'c> Standing<'c> {
 /// as its claims may be waited for, and until `deadline`.
 pub fn at_once<'c>(
     demands: &'c [Demand<'c>],
-    asker: &Asker<'_>,
+    asker: &AcquireContext<'_>,
     place: &mut PlaceInLine,
     deadline: Option<Instant>,
 ) -> Result<AtOnce<'c>, KeeperError> {
@@ -62,7 +62,7 @@ pub fn at_once<'c>(
     place.keep(&acquisition.wants);
     let standpoint = match place.number {
         Some(_) => place.standpoint(asker),
-        None => Standpoint::newcomer(asker.generation, None),
+        None => QueuePosition::newcomer(asker.generation, None),
     };
     let (decided, locked) = acquisition.attempt(standpoint, Duration::ZERO)?;
     let mut blocked = match decided {
@@ -94,7 +94,7 @@ pub fn at_once<'c>(
 
 fn has_nobody_ahead(
     acquisition: &Acquisition<'_, '_>,
-    standpoint: Standpoint<'_>,
+    standpoint: QueuePosition<'_>,
     blocked: &Blocked<'_>,
 ) -> Result<bool, KeeperError> {
     for line in blocked.unmet.iter().flat_map(Unmet::claims).filter_map(|refused| refused.line) {

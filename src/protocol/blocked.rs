@@ -3,7 +3,7 @@
 use super::{
     line::Line,
     refusal::{Alternative, Reason, Unmet},
-    wants::{Choice, terms_on},
+    wants::{ClaimOnTable, terms_on},
 };
 use crate::keeper::{error::KeeperError, table::Keepers};
 
@@ -65,7 +65,7 @@ impl Blocked<'_> {
 fn is_behind_others(alternative: &Alternative<'_>) -> Result<bool, KeeperError> {
     for refused in &alternative.refused {
         let Reason::Full(full) = &refused.reason else { return Ok(false) };
-        let choice = Choice { claim: refused.claim, table: refused.table };
+        let choice = ClaimOnTable { claim: refused.claim, table: refused.table };
         if !full.is_behind || !full.occupancy()?.fits(&terms_on(refused.table, &[choice])) {
             return Ok(false);
         }

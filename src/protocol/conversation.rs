@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     acquisition::Outcome,
     grant::Grant,
     liveness::LOOK,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     keeper::{
-        Fate, Overdue,
+        EvictionOutcome, Overdue,
         agent::{
             client::{self, Client},
             error::AgentError,
@@ -107,7 +107,7 @@ impl Conversation {
     pub(super) fn take<'c>(
         &mut self,
         question: &Question<'_, 'c>,
-        asker: &Asker<'_>,
+        asker: &AcquireContext<'_>,
         patience: Patience,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome<'c>, KeeperError> {
@@ -158,7 +158,7 @@ impl Conversation {
     fn ask<'c>(
         &mut self,
         question: &Question<'_, 'c>,
-        asker: &Asker<'_>,
+        asker: &AcquireContext<'_>,
         patience: Patience,
         watch: &mut Watch<'_>,
         is_again: bool,
@@ -265,7 +265,7 @@ struct Listening {
     /// How it stood last, where it waits or others are ended for it.
     stands: Option<Refused>,
     /// What became of those who were ended, each with its table.
-    fates: Vec<(String, Overdue, Fate)>,
+    fates: Vec<(String, Overdue, EvictionOutcome)>,
     /// Whether it has said that it waits no longer.
     is_leaving: bool,
 }
@@ -285,7 +285,7 @@ impl Listening {
     }
 
     /// Somebody was to be ended for it.
-    fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand<'_>], asker: &Asker<'_>) {
+    fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand<'_>], asker: &AcquireContext<'_>) {
         let Some((overdue, fate)) = expired.told() else { return };
         let mut claims = demands.iter().flat_map(Demand::claims);
         if let Some(claim) = claims.find(|claim| of_agent::table_of(claim) == Some(&expired.table)) {
@@ -299,7 +299,7 @@ impl Listening {
         &mut self,
         demands: &'c [Demand<'c>],
         refused: &Refused,
-        asker: &Asker<'_>,
+        asker: &AcquireContext<'_>,
     ) -> Result<Refusal<'c>, AgentError> {
         let mut refusal = of_agent::refusal(demands, refused, asker)?;
         for refused in refusal.unmet.iter_mut().flat_map(Unmet::claims_mut) {

@@ -4,13 +4,13 @@
 use std::time::SystemTime;
 
 use super::{
-    acquire_context::Asker,
-    allocation::Deliberation,
+    acquire_context::AcquireContext,
+    allocation::Allocation,
     clocks::Clocks,
-    liveness::Standpoint,
+    liveness::QueuePosition,
     refusal::Refusal,
-    room::{Room, Sight, Sights, room},
-    wait_check::Waits,
+    room::{Room, Sights, TableView, room},
+    wait_check::WaitCheck,
     wants::Wants,
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// What a launch would meet.
-pub struct Outlook<'c> {
+pub struct DryRun<'c> {
     /// Every claim.
     pub prospects: Vec<Prospect<'c>>,
     /// Why it would not start; none where it would. The first table that cannot be looked at is why nobody
@@ -80,13 +80,13 @@ impl Found {
 }
 
 /// Looks at the tables of all demands.
-pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Outlook<'c> {
+pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> DryRun<'c> {
     match look(demands, asker) {
-        Ok((prospects, refusal)) => Outlook { prospects, refusal: Ok(refusal) },
+        Ok((prospects, refusal)) => DryRun { prospects, refusal: Ok(refusal) },
         // One table that cannot be seen hides none of the others.
         Err(error) => {
             let claims = demands.iter().flat_map(Demand::claims);
-            Outlook { prospects: claims.map(|claim| alone(claim, asker)).collect(), refusal: Err(error) }
+            DryRun { prospects: claims.map(|claim| alone(claim, asker)).collect(), refusal: Err(error) }
         }
     }
 }
@@ -94,20 +94,20 @@ pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Outlook<'c> 
 /// Whether a launch that comes now and wants what these terms say would be refused because others wait: the
 /// question that every launch asks of a table, for listings.
 pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<bool, KeeperError> {
-    let mut sight = Sight::of(table, Standpoint::newcomer(generation, None))?;
+    let mut sight = TableView::of(table, QueuePosition::newcomer(generation, None))?;
     Ok(sight.room(terms)? == Room::Behind)
 }
 
 type Looked<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
 
-fn look<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Looked<'c>, KeeperError> {
+fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Looked<'c>, KeeperError> {
     let wants = Wants::open(demands, |claim| asker.keepers.look(claim))?;
     let mut sights = Sights::new();
     for (id, table) in &wants.tables {
-        let Asker { launch, keepers, .. } = asker;
+        let AcquireContext { launch, keepers, .. } = asker;
         if launch.ancestors.is_empty() || !table.could_join(&wants.claims_on(*id), launch, keepers)? {
             let generation = wants.generation_on(*id, asker.generation);
-            sights.insert(*id, Sight::of(table, Standpoint::newcomer(generation, None))?);
+            sights.insert(*id, TableView::of(table, QueuePosition::newcomer(generation, None))?);
         }
     }
     let now = SystemTime::now();
@@ -118,11 +118,17 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Looked<'c>, 
         prospects.push(Prospect { claim: choice.claim, found: Ok(found) });
     }
     let refusal = match wants.deliberate(&mut sights, now)? {
-        Deliberation::Start(_) | Deliberation::Disturbed => None,
-        Deliberation::Blocked(mut blocked) => {
-            let standpoint = Standpoint::newcomer(asker.generation, None);
-            Waits { standpoint, is_new: true, uid: asker.launch.uid, clocks: &Clocks::default(), shut: &[] }
-                .mark(&wants, &mut blocked)?;
+        Allocation::Start(_) | Allocation::Disturbed => None,
+        Allocation::Blocked(mut blocked) => {
+            let standpoint = QueuePosition::newcomer(asker.generation, None);
+            WaitCheck {
+                standpoint,
+                is_new: true,
+                uid: asker.launch.uid,
+                clocks: &Clocks::default(),
+                shut: &[],
+            }
+            .mark(&wants, &mut blocked)?;
             Some(Refusal { unmet: blocked.unmet, waited: None })
         }
     };
@@ -130,13 +136,13 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Looked<'c>, 
 }
 
 /// A claim for itself.
-fn alone<'c>(claim: &'c Claim<'c>, asker: &Asker<'_>) -> Prospect<'c> {
+fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
     let found = asker.keepers.look(claim).and_then(|table| {
         let terms = Terms::merge([&claim.amount]).unwrap_or_default();
         let room = room(
             claim,
             &terms,
-            &mut Sight::of(&table, Standpoint::newcomer(asker.generation, None))?,
+            &mut TableView::of(&table, QueuePosition::newcomer(asker.generation, None))?,
             SystemTime::now(),
         )?;
         Found::of(&table, Some(room))

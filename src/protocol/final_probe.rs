@@ -7,29 +7,29 @@ use std::thread;
 use super::{
     acquisition::Acquisition,
     blocked::Blocked,
-    liveness::{LOOK, LOOKS, Standpoint},
+    liveness::{LOOK, LOOKS, QueuePosition},
     refusal::Unmet,
     too_late::Endings,
     unwaited::Unwaited,
-    wait_check::Waits,
+    wait_check::WaitCheck,
 };
 use crate::keeper::error::KeeperError;
 
 /// What was done already.
 #[derive(Default)]
-pub(super) struct LastLook {
+pub(super) struct FinalProbe {
     looked: u8,
     has_begun_to_end: bool,
 }
 
-impl LastLook {
+impl FinalProbe {
     /// Sleeps as long as something may still come of it. Says whether everything is to be looked at once
     /// more.
     pub(super) fn goes_on<'c>(
         &mut self,
         acquisition: &Acquisition<'c, '_>,
         blocked: &mut Blocked<'c>,
-        standpoint: Standpoint<'_>,
+        standpoint: QueuePosition<'_>,
         endings: &mut Endings<'c>,
     ) -> Result<bool, KeeperError> {
         if self.looked <= LOOKS && blocked.is_by_others_alone()? {
@@ -57,7 +57,7 @@ impl LastLook {
         &mut self,
         acquisition: &Acquisition<'c, '_>,
         blocked: &mut Blocked<'c>,
-        waits: Waits<'_>,
+        waits: WaitCheck<'_>,
         endings: &mut Endings<'c>,
     ) -> Result<bool, KeeperError> {
         let mut refusing = Blocked { unmet: Vec::new(), lines: Vec::new() };
@@ -74,7 +74,7 @@ impl LastLook {
         acquisition: &Acquisition<'c, '_>,
         refusing: &mut Blocked<'c>,
         is_all: bool,
-        waits: Waits<'_>,
+        waits: WaitCheck<'_>,
         endings: &mut Endings<'c>,
     ) -> Result<bool, KeeperError> {
         let claims = || refusing.unmet.iter().flat_map(Unmet::claims);

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     deliberate_fault::DeliberateFault,
     keeper::{
-        Class, Number, Pulse, Waiter,
+        Class, Heartbeat, Number, Waiter,
         error::KeeperError,
         table::{Table, TableId},
     },
@@ -47,12 +47,12 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// What was seen of others until now.
 #[derive(Default)]
-pub struct Looks {
+pub struct LivenessTracker {
     seen: RefCell<BTreeMap<(TableId, Number), Seen>>,
 }
 
 struct Seen {
-    pulse: Option<Pulse>,
+    pulse: Option<Heartbeat>,
     at: Instant,
     unchanged: u8,
 }
@@ -68,7 +68,7 @@ pub enum Sign {
     Silent,
 }
 
-impl Looks {
+impl LivenessTracker {
     /// Looks at one waiter.
     pub(super) fn look(&self, table: &Table, waiter: &Waiter) -> Result<Sign, KeeperError> {
         let pulse = table.pulse(waiter.number)?;
@@ -142,18 +142,18 @@ impl Looks {
 
 /// From where in time a launch looks at a table.
 #[derive(Clone, Copy)]
-pub struct Standpoint<'a> {
+pub struct QueuePosition<'a> {
     /// Its number; none where it has none, and so comes after everybody.
     pub number: Option<Number>,
     /// Which policy gave its limits.
     pub generation: u16,
     /// Whom it has seen to be silent; none where it has not looked.
-    pub looks: Option<&'a Looks>,
+    pub looks: Option<&'a LivenessTracker>,
 }
 
-impl<'a> Standpoint<'a> {
+impl<'a> QueuePosition<'a> {
     /// That of a launch which does not wait.
-    pub fn newcomer(generation: u16, looks: Option<&'a Looks>) -> Self {
+    pub fn newcomer(generation: u16, looks: Option<&'a LivenessTracker>) -> Self {
         Self { number: DeliberateFault::Overtaking.is_on().then_some(Number(0)), generation, looks }
     }
 

@@ -4,7 +4,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     acquisition::names_of,
     grant::Grant,
     line::Line,
@@ -56,7 +56,7 @@ pub(super) fn table_of<'c>(claim: &'c Claim<'_>) -> Option<&'c str> {
 pub(super) fn refusal<'c>(
     demands: &'c [Demand<'c>],
     refused: &message::Refused,
-    asker: &Asker<'_>,
+    asker: &AcquireContext<'_>,
 ) -> Result<Refusal<'c>, AgentError> {
     let refused_claim = |claim: &'c Claim<'c>| {
         let name = table_of(claim)?;

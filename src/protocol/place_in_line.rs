@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     blocked::Blocked,
     clocks::Clocks,
     line::Line,
-    liveness::{LOOK, Looks, Standpoint},
+    liveness::{LOOK, LivenessTracker, QueuePosition},
     refusal::{Refused, Unmet},
     unwaited::Unwaited,
-    wait_check::Waits,
+    wait_check::WaitCheck,
     wants::Wants,
 };
 use crate::keeper::{
@@ -46,7 +46,7 @@ pub struct PlaceInLine {
     pub(super) places: Vec<Place>,
     /// Open for as long as the launch waits: to close one would be to give up the place in it.
     pub(super) tables: Vec<Table>,
-    pub(super) looks: Looks,
+    pub(super) looks: LivenessTracker,
     /// How long it has stood in each of its lines.
     pub(super) clocks: Clocks,
     /// Lines that it found at their end when it came.
@@ -81,8 +81,8 @@ impl PlaceInLine {
         self.clocks.spare(longest, self.over);
     }
 
-    pub(super) fn waits(&self, asker: &Asker<'_>) -> Waits<'_> {
-        Waits {
+    pub(super) fn waits(&self, asker: &AcquireContext<'_>) -> WaitCheck<'_> {
+        WaitCheck {
             standpoint: self.standpoint(asker),
             is_new: self.is_new(),
             uid: asker.launch.uid,
@@ -100,8 +100,8 @@ impl PlaceInLine {
         !self.places.is_empty()
     }
 
-    pub(super) fn standpoint(&self, asker: &Asker<'_>) -> Standpoint<'_> {
-        Standpoint { number: self.number, generation: asker.generation, looks: Some(&self.looks) }
+    pub(super) fn standpoint(&self, asker: &AcquireContext<'_>) -> QueuePosition<'_> {
+        QueuePosition { number: self.number, generation: asker.generation, looks: Some(&self.looks) }
     }
 
     /// How long tables are waited for at a time.

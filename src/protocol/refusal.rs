@@ -7,11 +7,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{line::Line, unwaited::Unwaited, wants::Choice};
+use super::{line::Line, unwaited::Unwaited, wants::ClaimOnTable};
 use crate::{
     exit_status::ExitStatus,
     keeper::{
-        Fate, Holder, Known, Look, Means, Overdue, Waiter,
+        EvictionOutcome, Holder, Known, Look, Means, Overdue, Waiter,
         error::KeeperError,
         occupancy::Occupancy,
         table::{Keepers, Table, TableId},
@@ -178,7 +178,7 @@ impl<'c> Unmet<'c> {
 }
 
 impl<'c> Alternative<'c> {
-    pub(super) fn of(choices: &[Choice<'c>], refused: Vec<Refused<'c>>) -> Self {
+    pub(super) fn of(choices: &[ClaimOnTable<'c>], refused: Vec<Refused<'c>>) -> Self {
         Self { claims: choices.iter().map(|choice| choice.claim).collect(), refused }
     }
 
@@ -222,7 +222,7 @@ pub struct Full {
     /// Whether nobody but this process and its ancestors stands in the way: it would wait forever.
     pub only_ancestors: bool,
     /// Holders that are overdue and could not be ended.
-    pub overdue: Vec<(Overdue, Fate)>,
+    pub overdue: Vec<(Overdue, EvictionOutcome)>,
 }
 
 impl Full {

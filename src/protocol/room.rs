@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use super::liveness::Standpoint;
+use super::liveness::QueuePosition;
 use crate::{
     keeper::{
         error::KeeperError,
@@ -50,7 +50,7 @@ impl Room {
 pub fn room(
     claim: &Claim<'_>,
     terms: &Terms,
-    sight: &mut Sight<'_>,
+    sight: &mut TableView<'_>,
     now: SystemTime,
 ) -> Result<Room, KeeperError> {
     let paused = claim.enforced_pause().and_then(|pause| sight.view.paused_since(pause, now));
@@ -61,11 +61,11 @@ pub fn room(
 }
 
 /// A table as a launch sees it from its place in time.
-pub struct Sight<'t> {
+pub struct TableView<'t> {
     /// What is known of the table.
     pub view: View<'t>,
     table: &'t Table,
-    standpoint: Standpoint<'t>,
+    standpoint: QueuePosition<'t>,
     /// Where there was room. What the lock of a table guards stays true while it is held, but whether an
     /// older launch is alive, and so is not passed over, may change at any moment: what was promised once is
     /// kept.
@@ -73,11 +73,11 @@ pub struct Sight<'t> {
 }
 
 /// The tables that a launch needs and does not share with an ancestor.
-pub type Sights<'t> = BTreeMap<TableId, Sight<'t>>;
+pub type Sights<'t> = BTreeMap<TableId, TableView<'t>>;
 
-impl<'t> Sight<'t> {
+impl<'t> TableView<'t> {
     /// Looks at a table. Older launches in its line come first.
-    pub fn of(table: &'t Table, standpoint: Standpoint<'t>) -> Result<Self, KeeperError> {
+    pub fn of(table: &'t Table, standpoint: QueuePosition<'t>) -> Result<Self, KeeperError> {
         Ok(Self { view: table.view()?, table, standpoint, promised: Vec::new() })
     }
 

@@ -4,14 +4,14 @@
 use std::time::{Duration, SystemTime};
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     blocked::Blocked,
     refusal::{Alternative, Reason, Refused, Unmet},
-    wants::{Choice, terms_on},
+    wants::{ClaimOnTable, terms_on},
 };
 use crate::{
     keeper::{
-        Ending, Fate, Overdue,
+        Ending, EvictionOutcome, Overdue,
         error::KeeperError,
         table::{Table, TableId},
     },
@@ -103,7 +103,7 @@ impl Known<'_> {
         let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
             return Ok((None, None));
         };
-        let choice = Choice { claim: refused.claim, table: refused.table };
+        let choice = ClaimOnTable { claim: refused.claim, table: refused.table };
         let terms = terms_on(refused.table, &[choice]);
         let missing = (full.used() + terms.slots).saturating_sub(terms.limit).max(1);
         let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
@@ -142,7 +142,7 @@ pub struct Endings<'c> {
     running: Vec<Running<'c>>,
     /// Nobody is sent signals again and again.
     tried: Vec<i32>,
-    fates: Vec<(&'c Claim<'c>, Overdue, Fate)>,
+    fates: Vec<(&'c Claim<'c>, Overdue, EvictionOutcome)>,
 }
 
 struct Running<'c> {
@@ -155,7 +155,11 @@ struct Running<'c> {
 impl<'c> Endings<'c> {
     /// Begins to end those that are overdue, each once, where that makes room. Says whether it began with
     /// any. The tables must not be locked.
-    pub fn begin(&mut self, blocked: &mut Blocked<'c>, asker: &Asker<'_>) -> Result<bool, KeeperError> {
+    pub fn begin(
+        &mut self,
+        blocked: &mut Blocked<'c>,
+        asker: &AcquireContext<'_>,
+    ) -> Result<bool, KeeperError> {
         // Where older launches wait, the first of them does it, and what becomes free is theirs.
         if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
             return Ok(false);
@@ -175,7 +179,7 @@ impl<'c> Endings<'c> {
         Ok(has_begun && makes_room)
     }
 
-    fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &Asker<'_>) -> bool {
+    fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
         let mut has_begun = false;
         for Eviction { claim, expiry, table, overdue } in all {
             for overdue in overdue {
@@ -192,7 +196,7 @@ impl<'c> Endings<'c> {
         table: Table,
         overdue: Overdue,
         expiry: Expiry,
-        asker: &Asker<'_>,
+        asker: &AcquireContext<'_>,
     ) {
         self.tried.push(overdue.pid);
         match table.begin_to_end(&overdue, &expiry) {
@@ -201,13 +205,19 @@ impl<'c> Endings<'c> {
         }
     }
 
-    fn has_become(&mut self, claim: &'c Claim<'c>, overdue: Overdue, fate: Fate, asker: &Asker<'_>) {
+    fn has_become(
+        &mut self,
+        claim: &'c Claim<'c>,
+        overdue: Overdue,
+        fate: EvictionOutcome,
+        asker: &AcquireContext<'_>,
+    ) {
         (asker.on_expired)(claim, &overdue, fate);
         self.fates.push((claim, overdue, fate));
     }
 
     /// Sends the signals that are due, and sees who has ended.
-    pub fn go_on(&mut self, asker: &Asker<'_>) -> Result<(), KeeperError> {
+    pub fn go_on(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for mut running in std::mem::take(&mut self.running) {
             match running.table.go_on(&mut running.ending)? {
                 Some(fate) => self.has_become(running.claim, running.overdue, fate, asker),
@@ -219,7 +229,7 @@ impl<'c> Endings<'c> {
 
     /// Sees who has let go, and leaves the others alone: they are not in the way any more, or it is somebody
     /// else's turn to end them.
-    pub fn leave_alone(&mut self, asker: &Asker<'_>) -> Result<(), KeeperError> {
+    pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
             if let Some(fate) = running.table.has_let_go(&running.ending)? {
                 self.has_become(running.claim, running.overdue, fate, asker);

@@ -5,7 +5,7 @@
 use super::{
     blocked::Blocked,
     clocks::Clocks,
-    liveness::{Sign, Standpoint},
+    liveness::{QueuePosition, Sign},
     refusal::{Refused, Unmet},
     unwaited::Unwaited,
     wants::Wants,
@@ -14,8 +14,8 @@ use crate::keeper::{Waiter, error::KeeperError, table::TableId};
 
 /// A launch that may have to wait, as far as that counts for how long and where.
 #[derive(Clone, Copy)]
-pub(super) struct Waits<'a> {
-    pub(super) standpoint: Standpoint<'a>,
+pub(super) struct WaitCheck<'a> {
+    pub(super) standpoint: QueuePosition<'a>,
     /// Whether it stands in no line yet, although it may have a number: who has stood in one joins every
     /// other.
     pub(super) is_new: bool,
@@ -25,7 +25,7 @@ pub(super) struct Waits<'a> {
     pub(super) shut: &'a [TableId],
 }
 
-impl Waits<'_> {
+impl WaitCheck<'_> {
     /// Marks what is not waited for, and leaves the launch the lines of the rest. Where nobody can join a
     /// line meanwhile, because the tables are locked, no line ever gets longer than it may.
     pub(super) fn mark(&self, wants: &Wants<'_>, blocked: &mut Blocked<'_>) -> Result<(), KeeperError> {
@@ -87,7 +87,7 @@ impl Waits<'_> {
         let generation = wants.generation_on(line.table, self.standpoint.generation);
         // Whoever begins to wait does so behind all others, whenever it came.
         let number = self.standpoint.number.filter(|_| !self.is_new);
-        let standpoint = Standpoint { number, generation, ..self.standpoint };
+        let standpoint = QueuePosition { number, generation, ..self.standpoint };
         standpoint.all_ahead(wants.table(line.table), line.reach, waiters)
     }
 

@@ -21,17 +21,17 @@ use std::{
 };
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     acquisition::{Acquisition, Decided, Outcome},
     blocked::Blocked,
     clocks::Clocks,
-    final_probe::LastLook,
+    final_probe::FinalProbe,
     line::Line,
     liveness::{LOOK, Watched},
     place_in_line::PlaceInLine,
     refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
     too_late::Endings,
-    wants::{Choice, Wants},
+    wants::{ClaimOnTable, Wants},
 };
 use crate::{
     deliberate_fault::DeliberateFault,
@@ -85,7 +85,7 @@ pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
 /// once a second.
 pub fn acquire_in_turn<'c>(
     demands: &'c [Demand<'c>],
-    asker: &Asker<'_>,
+    asker: &AcquireContext<'_>,
     place: &mut PlaceInLine,
     deadline: Option<Instant>,
     watch: &mut Watch<'_>,
@@ -99,7 +99,7 @@ pub fn acquire_in_turn<'c>(
         watched: Watched::default(),
         endings: Endings::default(),
     };
-    let mut last_look = LastLook::default();
+    let mut last_look = FinalProbe::default();
     if !place.is_in_line() {
         // As long as it cannot even look what is in its way, the longest of its waits counts.
         let longest = demands.iter().flat_map(Demand::claims).map(|claim| claim.wait.resolve()).max();
@@ -182,7 +182,7 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
 /// known to wait for, it is not known either that they are in the way.
 fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     let mut blocked = Blocked { unmet: Vec::new(), lines: Vec::new() };
-    let refused = |choice: &Choice<'c>| Refused {
+    let refused = |choice: &ClaimOnTable<'c>| Refused {
         claim: choice.claim,
         table: choice.table,
         reason: Reason::Full(Full::of(wants.table(choice.table), None, true)),
@@ -191,7 +191,7 @@ fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     };
     for options in &wants.demands {
         let alternative =
-            |choices: &[Choice<'c>]| Alternative::of(choices, choices.iter().map(refused).collect());
+            |choices: &[ClaimOnTable<'c>]| Alternative::of(choices, choices.iter().map(refused).collect());
         blocked.unmet.push(Unmet { alternatives: options.alternatives().map(alternative).collect() });
     }
     blocked.find_lines();

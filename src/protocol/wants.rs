@@ -17,16 +17,16 @@ use crate::{
 
 /// A claim, and its table.
 #[derive(Clone, Copy)]
-pub struct Choice<'c> {
+pub struct ClaimOnTable<'c> {
     /// What is wanted.
     pub claim: &'c Claim<'c>,
     /// Of which table.
     pub table: TableId,
 }
 
-impl Choice<'_> {
+impl ClaimOnTable<'_> {
     /// Whether both are the same claim, and not only equal ones.
-    pub fn is(&self, other: &Choice<'_>) -> bool {
+    pub fn is(&self, other: &ClaimOnTable<'_>) -> bool {
         std::ptr::eq(self.claim, other.claim)
     }
 }
@@ -63,7 +63,7 @@ impl<'c> Wants<'c> {
                         id
                     }
                 };
-                choices.push(Choice { claim, table });
+                choices.push(ClaimOnTable { claim, table });
             }
             wants.demands.push(Options { choices, lengths: lengths(demand) });
         }
@@ -76,7 +76,7 @@ impl<'c> Wants<'c> {
     }
 
     /// Every claim.
-    pub fn choices(&self) -> impl Iterator<Item = &Choice<'c>> {
+    pub fn choices(&self) -> impl Iterator<Item = &ClaimOnTable<'c>> {
         self.demands.iter().flat_map(|options| &options.choices)
     }
 
@@ -93,7 +93,7 @@ impl<'c> Wants<'c> {
     }
 
     /// What has to be had whatever else is: the claims of demands that have no alternative.
-    pub fn single(&self) -> impl Iterator<Item = Choice<'c>> {
+    pub fn single(&self) -> impl Iterator<Item = ClaimOnTable<'c>> {
         let single = self.demands.iter().filter(|options| options.alternatives().nth(1).is_none());
         single.flat_map(|options| options.choices.iter().copied())
     }
@@ -102,14 +102,14 @@ impl<'c> Wants<'c> {
 /// The alternatives of one demand.
 pub struct Options<'c> {
     /// Their claims, one alternative after the other.
-    choices: Vec<Choice<'c>>,
+    choices: Vec<ClaimOnTable<'c>>,
     /// How many claims each has; nothing where each has one, as mostly.
     lengths: Vec<usize>,
 }
 
 impl<'c> Options<'c> {
     /// What can be had instead of each other, in order of preference.
-    pub fn alternatives(&self) -> impl Iterator<Item = &[Choice<'c>]> {
+    pub fn alternatives(&self) -> impl Iterator<Item = &[ClaimOnTable<'c>]> {
         let mut rest = self.choices.as_slice();
         let mut lengths = self.lengths.iter();
         iter::from_fn(move || {
@@ -129,13 +129,13 @@ fn lengths(demand: &Demand<'_>) -> Vec<usize> {
 }
 
 /// What these claims ask of one table together.
-pub fn terms_on(table: TableId, picked: &[Choice<'_>]) -> Terms {
+pub fn terms_on(table: TableId, picked: &[ClaimOnTable<'_>]) -> Terms {
     let amounts = picked.iter().filter(|choice| choice.table == table).map(|choice| &choice.claim.amount);
     Terms::merge(amounts).unwrap_or_default()
 }
 
 /// Whether a launch may start without what these claims ask of one table.
-pub fn is_unenforced(table: TableId, picked: &[Choice<'_>]) -> bool {
+pub fn is_unenforced(table: TableId, picked: &[ClaimOnTable<'_>]) -> bool {
     let mut claims = picked.iter().filter(|choice| choice.table == table);
     claims.all(|choice| choice.claim.amount.admit == Admit::Unenforced)
 }

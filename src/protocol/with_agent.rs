@@ -4,12 +4,12 @@
 //! decides by itself; here its answers become what the answers of this process would be.
 
 use super::{
-    acquire_context::Asker,
+    acquire_context::AcquireContext,
     acquisition::{Acquisition, Decided, Outcome},
     conversation::{Conversation, Patience, Question},
     dry_run::outlook,
     grant::Grant,
-    liveness::{Looks, Standpoint},
+    liveness::{LivenessTracker, QueuePosition},
     place_in_line::PlaceInLine,
     waiting::{Watch, acquire_in_turn},
     without_waiting::acquire,
@@ -23,7 +23,7 @@ use crate::{
 pub fn acquire_with_agent<'c>(
     question: &Question<'_, 'c>,
     others: &'c [Demand<'c>],
-    asker: &Asker<'_>,
+    asker: &AcquireContext<'_>,
     conversation: &mut Conversation,
     place: &mut PlaceInLine,
     patience: Patience,
@@ -70,9 +70,12 @@ pub fn acquire_with_agent<'c>(
     }
 }
 
-fn look_once<'c>(others: &'c [Demand<'c>], asker: &Asker<'_>) -> Result<Option<Grant<'c>>, KeeperError> {
-    let looks = Looks::default();
-    let newcomer = Standpoint::newcomer(asker.generation, Some(&looks));
+fn look_once<'c>(
+    others: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+) -> Result<Option<Grant<'c>>, KeeperError> {
+    let looks = LivenessTracker::default();
+    let newcomer = QueuePosition::newcomer(asker.generation, Some(&looks));
     let (decided, _locked) = Acquisition::open(others, asker, &[])?.attempt(newcomer, PATIENCE)?;
     Ok(match decided {
         Decided::Granted(grant) => Some(grant),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::stage::{Cast, name, named};
+use super::stage::{FakeNames, name, named};
 use crate::{
     policy::{Expectation, ExpectedClaim, Policy, Rule, Scenario, Wait},
     protocol::refusal::Refusal,
@@ -32,7 +32,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    pub(super) fn of(claim: &Claim<'_>, cast: &Cast<'_>) -> Self {
+    pub(super) fn of(claim: &Claim<'_>, cast: &FakeNames<'_>) -> Self {
         Taken {
             repository: claim.repository.clone().into_owned(),
             member: claim.member_name(cast),
@@ -44,7 +44,7 @@ impl Taken {
 
 impl Ending<'_> {
     /// What a refusal by limits is: it may be that the launch waits.
-    pub(super) fn of(refusal: &Refusal<'_>, cast: &Cast<'_>, hold: Hold) -> Self {
+    pub(super) fn of(refusal: &Refusal<'_>, cast: &FakeNames<'_>, hold: Hold) -> Self {
         let names: Vec<String> = refusal.claims().map(|refused| name(refused.claim, cast)).collect();
         let names = names.join(", ");
         let origins = refusal.claims().flat_map(|refused| &refused.claim.origins);
@@ -62,12 +62,12 @@ impl Ending<'_> {
 }
 
 /// What a policy's test expects of an ending.
-pub(super) struct Critic<'p> {
+pub(super) struct Assertion<'p> {
     pub(super) policy: &'p Policy,
     pub(super) scenario: &'p Scenario,
 }
 
-impl Critic<'_> {
+impl Assertion<'_> {
     /// Whether a launch that ends so, and would end so if everything were enforced, is as expected.
     pub(super) fn is_expected(&self, actual: &Ending<'_>, intended: Option<&Ending<'_>>) -> bool {
         let intention = intended.unwrap_or(actual);

@@ -17,15 +17,15 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use self::{
-    assertion::{Critic, Ending, Taken},
-    stage::{Cast, Stage, in_memory},
+    assertion::{Assertion, Ending, Taken},
+    stage::{FakeNames, Stage, in_memory},
 };
 use crate::{
     decision::{Start, TraceEntry, Unenforced, Verdict},
     keeper::table::Keepers,
     policy::{Policy, Scenario},
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         without_waiting::acquire_at_once,
     },
@@ -62,7 +62,7 @@ pub fn rehearse(policy: &Policy, now: Timestamp) -> Vec<Rehearsal<'_>> {
 
 fn play(stage: Stage<'_>) -> Rehearsal<'_> {
     let Stage { policy, scenario, .. } = stage;
-    let cast = Cast::new(&scenario.person);
+    let cast = FakeNames::new(&scenario.person);
     let decision = stage.decide(&cast);
     let mut beside = Vec::new();
     let (actual, intended) = match decision.verdict {
@@ -80,7 +80,7 @@ fn play(stage: Stage<'_>) -> Rehearsal<'_> {
             (Ending::Refuse(vec![rule.shown_name().into()], why), None)
         }
     };
-    let critic = Critic { policy, scenario };
+    let critic = Assertion { policy, scenario };
     Rehearsal {
         scenario,
         passed: critic.is_expected(&actual, intended.as_ref()),
@@ -97,7 +97,7 @@ fn unmatched<'p>() -> Ending<'p> {
 
 /// How a launch ends that no rule refuses; and how it would end if everything were enforced, where that is
 /// something else.
-fn launch<'p>(stage: Stage<'p>, cast: &Cast<'p>, start: &Start<'p>) -> (Ending<'p>, Option<Ending<'p>>) {
+fn launch<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, start: &Start<'p>) -> (Ending<'p>, Option<Ending<'p>>) {
     let hold = start.hold.resolve();
     let would_refuse = start.would_refuse.first().map(|refusal| match refusal {
         Unenforced::Denied(rule) => {
@@ -129,7 +129,7 @@ fn enforced(demand: Demand<'_>) -> Demand<'_> {
 }
 
 /// Takes what is demanded while others hold slots and wait, as the test says.
-fn acquire<'p>(stage: Stage<'p>, cast: &Cast<'p>, demands: Vec<Demand<'p>>, hold: Hold) -> Ending<'p> {
+fn acquire<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, demands: Vec<Demand<'p>>, hold: Hold) -> Ending<'p> {
     let demands: Vec<Demand<'p>> = demands.into_iter().map(|demand| in_memory(demand, cast)).collect();
     let inherited = Inherited::default();
     let keepers = Keepers::of(&inherited);
@@ -140,7 +140,8 @@ fn acquire<'p>(stage: Stage<'p>, cast: &Cast<'p>, demands: Vec<Demand<'p>>, hold
     let Scenario { command, host, .. } = stage.scenario;
     let (command, host) = (command.to_string_lossy(), host.to_string_lossy());
     let launch = Launch { command: &command, host: &host, uid: cast.uid(), ancestors: &[], hold };
-    let asker = Asker { launch, keepers, generation: 0, on_expired: &|_, _, _| {}, clock: Clock::default() };
+    let asker =
+        AcquireContext { launch, keepers, generation: 0, on_expired: &|_, _, _| {}, clock: Clock::default() };
     match acquire_at_once(&demands, &asker) {
         Ok(Outcome::Granted(grant)) => {
             Ending::Start(grant.claims().iter().map(|claim| Taken::of(claim, cast)).collect(), hold)

@@ -18,7 +18,7 @@ use crate::{
     },
     policy::{Holders, Person, Policy, Request, Scenario},
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         grant::Grant,
         refusal::Refusal,
@@ -52,7 +52,7 @@ pub(super) struct Others {
 
 impl<'p> Stage<'p> {
     /// Judges the command of the test, started by somebody.
-    pub(super) fn decide(&self, cast: &Cast<'_>) -> Decision<'p> {
+    pub(super) fn decide(&self, cast: &FakeNames<'_>) -> Decision<'p> {
         let Self { scenario, .. } = self;
         let environment = |name: &str| -> Option<OsString> {
             scenario.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
@@ -82,7 +82,7 @@ impl<'p> Stage<'p> {
     pub(super) fn let_others_in(
         &self,
         demands: &[Demand<'_>],
-        cast: &Cast<'_>,
+        cast: &FakeNames<'_>,
         store: &Store,
     ) -> Result<Others, String> {
         let mut others = Others::default();
@@ -120,7 +120,7 @@ impl<'p> Stage<'p> {
     }
 
     /// What others use of tables that these demands are not about.
-    pub(super) fn not_asked_for(&self, demands: &[Demand<'_>], cast: &Cast<'_>) -> Vec<String> {
+    pub(super) fn not_asked_for(&self, demands: &[Demand<'_>], cast: &FakeNames<'_>) -> Vec<String> {
         let held = self.scenario.held.iter().map(|held| (held.repository, held.member.as_deref()));
         let waiting = self.scenario.waiting.iter().map(|one| (one.repository, one.member.as_deref()));
         let is_asked_for = |(repository, member): (usize, Option<&str>)| {
@@ -137,7 +137,7 @@ impl<'p> Stage<'p> {
 
     /// What somebody else who starts the command wants of a table; none where it is another member's.
     fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
-        let cast = Cast::new(person);
+        let cast = FakeNames::new(person);
         let demands = match self.decide(&cast).verdict {
             Verdict::Start(start) => start.demands,
             _ => Vec::new(),
@@ -158,7 +158,7 @@ impl<'p> Stage<'p> {
         repository: usize,
         member: Option<&str>,
         claim: &Claim<'_>,
-        cast: &Cast<'_>,
+        cast: &FakeNames<'_>,
     ) -> bool {
         let repository = self.policy.repositories().get(repository);
         repository.is_some_and(|known| known.shown_name() == claim.repository)
@@ -213,7 +213,7 @@ pub(super) fn named(repository: &str, member: Option<&str>) -> String {
 // of them.
 
 /// A user and the groups around them. Groups get numbers that no rule is likely to name.
-pub(super) struct Cast<'p> {
+pub(super) struct FakeNames<'p> {
     person: &'p Person,
     groups: HashMap<&'p str, u32>,
 }
@@ -221,10 +221,10 @@ pub(super) struct Cast<'p> {
 /// Far above the groups of people and below those of containers.
 const FIRST_GID: u32 = 3_000_000_000;
 
-impl<'p> Cast<'p> {
+impl<'p> FakeNames<'p> {
     pub(super) fn new(person: &'p Person) -> Self {
         let number = |(gid, name): (u32, &'p String)| (name.as_str(), name.parse().unwrap_or(gid));
-        Cast { person, groups: (FIRST_GID..).zip(&person.groups).map(number).collect() }
+        FakeNames { person, groups: (FIRST_GID..).zip(&person.groups).map(number).collect() }
     }
 
     pub(super) fn uid(&self) -> u32 {
@@ -236,7 +236,7 @@ impl<'p> Cast<'p> {
     }
 }
 
-impl Names for Cast<'_> {
+impl Names for FakeNames<'_> {
     fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
         Ok(Some(self.person.user.clone()).filter(|_| uid == self.person.uid))
     }
@@ -279,7 +279,7 @@ pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>>
         let launch =
             Launch { command: &command, host: &host, uid: *uid, ancestors: &[], hold: Hold::default() };
         let (keepers, clock) = (keepers.clone(), Clock::default());
-        let asker = Asker { launch, keepers, generation: 0, on_expired: &|_, _, _| {}, clock };
+        let asker = AcquireContext { launch, keepers, generation: 0, on_expired: &|_, _, _| {}, clock };
         match acquire_at_once(&demands[index], &asker) {
             Ok(Outcome::Granted(grant)) => granted.push(grant),
             Ok(Outcome::Refused(refusal)) => return Some(full(&refusal, *names)),

@@ -11,7 +11,7 @@ use crate::{policy::Hours, protocol::refusal::Refusal, statistics::fate::Fate};
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;
 
 /// The books of one world.
-pub(super) struct Books<'w, 's> {
+pub(super) struct Accumulator<'w, 's> {
     hours: Hours,
     see: &'w mut See<'s>,
     /// The names of the repositories, by number, and how much of each is in use.
@@ -37,7 +37,7 @@ impl Use {
     }
 }
 
-impl<'w, 's> Books<'w, 's> {
+impl<'w, 's> Accumulator<'w, 's> {
     /// Empty, from this moment on.
     pub(super) fn new(names: &[String], begin: u64, hours: Hours, see: &'w mut See<'s>) -> Self {
         let uses = vec![Use { since: begin, ..Use::default() }; names.len()];

@@ -25,7 +25,7 @@ impl Sample {
         self.seen += 1;
         if self.kept.len() < KEPT {
             self.kept.push(micros);
-        } else if let Ok(place) = usize::try_from(dice.throw() % self.seen)
+        } else if let Ok(place) = usize::try_from(dice.next_u64() % self.seen)
             && let Some(kept) = self.kept.get_mut(place)
         {
             *kept = micros;
@@ -70,11 +70,11 @@ impl Dice {
     /// policies are compared by the same luck.
     pub fn of_launch(seed: u64, draw: u64, launch: u64) -> Self {
         let mut dice = Self(seed ^ draw.wrapping_mul(0xa076_1d64_78bd_642f));
-        Self(dice.throw() ^ launch.wrapping_mul(0xe703_7ed1_a0b4_28db))
+        Self(dice.next_u64() ^ launch.wrapping_mul(0xe703_7ed1_a0b4_28db))
     }
 
     /// Any number.
-    pub fn throw(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -84,13 +84,13 @@ impl Dice {
 
     /// One below `count`.
     pub fn below(&mut self, count: usize) -> usize {
-        usize::try_from(self.throw() % (count.max(1) as u64)).unwrap_or(0)
+        usize::try_from(self.next_u64() % (count.max(1) as u64)).unwrap_or(0)
     }
 
     /// From 0 up to 1, which never comes.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub fn share(&mut self) -> f64 {
-        (self.throw() >> 11) as f64 / (1u64 << 53) as f64
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A time between two random arrivals that come one in `mean` on average.

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     log::{circumstances::Circumstances, event::Event},
-    policy::Looks,
+    policy::RelevantInputs,
 };
 
 /// What a decision looks at.
@@ -29,12 +29,12 @@ pub struct Kind {
 #[derive(Clone, Copy)]
 struct Seen<'e> {
     event: &'e Event,
-    looks: Looks,
+    looks: RelevantInputs,
     host: &'e str,
 }
 
 impl<'e> Seen<'e> {
-    fn of(event: &'e Event, looks: Looks, is_by_host: bool) -> Self {
+    fn of(event: &'e Event, looks: RelevantInputs, is_by_host: bool) -> Self {
         Self { event, looks, host: if looks.hosts || is_by_host { &event.host } else { "" } }
     }
 
@@ -47,7 +47,7 @@ impl<'e> Seen<'e> {
     fn told(self) -> Option<Told<'e>> {
         let Circumstances { groups, program, canonical, directory, arguments, environment, wait } =
             self.event.launch.as_deref()?;
-        let Looks { directories, arguments: at_arguments, environment: at_environment, hosts: _ } =
+        let RelevantInputs { directories, arguments: at_arguments, environment: at_environment, hosts: _ } =
             self.looks;
         Some(Told {
             groups,
@@ -138,7 +138,7 @@ pub struct Kinds {
 
 impl Kinds {
     /// The number of the kind of an event, without what no rule of the policy looks at.
-    pub fn number(&mut self, event: &Event, looks: Looks, is_by_host: bool) -> u32 {
+    pub fn number(&mut self, event: &Event, looks: RelevantInputs, is_by_host: bool) -> u32 {
         let seen = Seen::of(event, looks, is_by_host);
         let alike = self.numbers.entry(seen.hash()).or_default();
         if let Some(number) = alike.iter().find(|number| seen.is(&self.kinds[**number as usize])) {
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_a_policy_looks_at_makes_a_kind_and_nothing_else() {
-        let all = Looks { directories: true, arguments: true, environment: true, hosts: true };
+        let all = RelevantInputs { directories: true, arguments: true, environment: true, hosts: true };
         let shared = TableSeen { repository: "seats".to_owned(), shared: true, ..TableSeen::default() };
         let same = [
             event(|event, _| event.time += 1),
@@ -210,7 +210,7 @@ mod tests {
             event(|_, told| told.arguments.push(None)),
             event(|_, told| drop(told.environment.insert("DISPLAY".to_owned(), None))),
         ];
-        let count = |looks: Looks, is_by_host: bool| {
+        let count = |looks: RelevantInputs, is_by_host: bool| {
             let mut kinds = Kinds::default();
             let first = kinds.number(&event(|_, _| {}), looks, is_by_host);
             assert!(same.iter().all(|event| kinds.number(event, looks, is_by_host) == first));
@@ -221,7 +221,7 @@ mod tests {
             }
             kinds.into_list().len()
         };
-        assert_eq!((count(Looks::default(), false), count(Looks::default(), true)), (8, 9));
+        assert_eq!((count(RelevantInputs::default(), false), count(RelevantInputs::default(), true)), (8, 9));
         assert_eq!(count(all, false), 12);
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     log::event::Event,
-    policy::{Hours, Looks},
+    policy::{Hours, RelevantInputs},
     statistics::{
         counts::Counts,
         fate::Fate,
@@ -160,7 +160,7 @@ const NARROW: u64 = 600_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// What the policy looks at: the rest need not be told apart.
-    pub looks: Looks,
+    pub looks: RelevantInputs,
     /// What is known of the tables.
     pub tables: joiner::Reading,
     /// What the draws begin with.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    accumulator::{Books, See},
+    accumulator::{Accumulator, See},
     judge::{Judge, Needs, Plan},
     tally::Tally,
     traffic::{Draw, Traffic},
@@ -19,7 +19,7 @@ use crate::{
     keeper::{Class, WaitingProcess, held::Held, memory, table::Keepers},
     policy::Hours,
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         at_once::{AtOnce, Standing, at_once},
         grant::Grant,
         place_in_line::PlaceInLine,
@@ -34,7 +34,7 @@ pub struct World<'w, 'p, 's> {
     judge: &'w mut Judge<'p>,
     traffic: &'w Traffic,
     draw: Draw,
-    books: Books<'w, 's>,
+    books: Accumulator<'w, 's>,
     store: memory::Store,
     inherited: Inherited,
     /// Both are of the same moment, from which the world counts.
@@ -59,7 +59,7 @@ struct Waiting<'p> {
 /// Plays everything.
 pub fn play(judge: &mut Judge<'_>, traffic: &Traffic, hours: Hours, draw: Draw, see: &mut See<'_>) -> Tally {
     let begin = traffic.begin();
-    let books = Books::new(judge.repositories(), begin, hours, see);
+    let books = Accumulator::new(judge.repositories(), begin, hours, see);
     let world = World {
         judge,
         traffic,
@@ -160,7 +160,7 @@ impl<'p> World<'_, 'p, '_> {
         };
         let kind = self.traffic.launches[waiting.launch].kind as usize;
         let uid = self.traffic.kinds[kind].uid;
-        let asker = Asker {
+        let asker = AcquireContext {
             launch: Launch { command: "", host: "", uid, ancestors: &[], hold: needs.hold },
             keepers: Keepers { inherited: &self.inherited, memory: self.store.clone() },
             generation: self.judge.generation(self.time),

@@ -131,11 +131,11 @@ pub(crate) fn name(number: i32) -> String {
 
 /// Holds the stops of job control back until dropped.
 #[must_use = "stops are held back until this is dropped"]
-pub(crate) struct StopsHeldBack {
+pub(crate) struct SigtstpBlocked {
     mask: SigSet,
 }
 
-impl StopsHeldBack {
+impl SigtstpBlocked {
     /// Holds them back from now on.
     pub(crate) fn begin() -> Self {
         let stops = SigSet::from_iter([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU]);
@@ -146,7 +146,7 @@ impl StopsHeldBack {
     }
 }
 
-impl Drop for StopsHeldBack {
+impl Drop for SigtstpBlocked {
     fn drop(&mut self) {
         let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
     }

@@ -78,7 +78,7 @@ pub(super) const LONGEST: u64 = 8;
 
 /// Why a file cannot be read, or must not be believed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Distrust {
+pub struct InsecurePath {
     /// The file, or the directory above it, or the link that led to it.
     pub path: PathBuf,
     /// What is wrong with it.
@@ -114,7 +114,7 @@ pub enum Reason {
     TooLong,
 }
 
-impl Distrust {
+impl InsecurePath {
     /// Whether the file could be had but must not be believed, as against one that could not be read.
     pub fn is_about_trust(&self) -> bool {
         use Reason::{
@@ -139,7 +139,7 @@ impl Distrust {
             Reason::Owner(uid) => Reason::NotRoots(uid),
             other => other,
         };
-        Distrust { reason, ..self }
+        InsecurePath { reason, ..self }
     }
 
     /// The same, in the words for what is delegated to this user.
@@ -149,7 +149,7 @@ impl Distrust {
             Reason::Owner(owner) => Reason::NotTheDelegates(owner, delegate),
             other => other,
         };
-        Distrust { reason, ..self }
+        InsecurePath { reason, ..self }
     }
 
     /// The command that mends it, with the file still to be named, where its owner is all that is wrong.
@@ -224,10 +224,10 @@ fn what_it_is(kind: libc::mode_t) -> &'static str {
     }
 }
 
-impl fmt::Display for Distrust {
+impl fmt::Display for InsecurePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.shown(), self.reason)
     }
 }
 
-impl Error for Distrust {}
+impl Error for InsecurePath {}

@@ -31,7 +31,7 @@ use super::{
     failure::Failure,
     regular_file::create_directory_at,
     stamp::Stamp,
-    trust::{Distrust, LONGEST, Reason, Trust, is_private_group},
+    trust::{InsecurePath, LONGEST, Reason, Trust, is_private_group},
 };
 use crate::deliberate_fault::DeliberateFault;
 
@@ -45,24 +45,24 @@ pub struct TrustedFile {
 
 impl TrustedFile {
     /// Opens a file; `None` when there is none. A relative path starts in the working directory.
-    pub fn open(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedFile>, Distrust> {
+    pub fn open(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedFile>, InsecurePath> {
         judged.sparingly(|| Self::at_the_end_of(Walk::from_root(path, judged)?, &judged.trust()))
     }
 
     /// The same for a caller with this real uid, of a file that may belong to this user too.
-    pub fn open_of(path: &Path, caller: u32, owner: u32) -> Result<Option<TrustedFile>, Distrust> {
+    pub fn open_of(path: &Path, caller: u32, owner: u32) -> Result<Option<TrustedFile>, InsecurePath> {
         let trust = Trust::of_either(caller, owner);
         Self::at_the_end_of(Walk::from_root_trusting(path, trust.clone(), None)?, &trust)
     }
 
-    pub(super) fn at_the_end_of(walk: Walk<'_>, trust: &Trust) -> Result<Option<TrustedFile>, Distrust> {
+    pub(super) fn at_the_end_of(walk: Walk<'_>, trust: &Trust) -> Result<Option<TrustedFile>, InsecurePath> {
         let found = walk.end(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         found.map(|found| TrustedFile::judged(found, trust)).transpose()
     }
 
-    fn judged(found: Found, trust: &Trust) -> Result<TrustedFile, Distrust> {
+    fn judged(found: Found, trust: &Trust) -> Result<TrustedFile, InsecurePath> {
         let Found { descriptor, path, status } = found;
-        let blame = |reason| Distrust { path: path.clone(), reason };
+        let blame = |reason| InsecurePath { path: path.clone(), reason };
         if kind(&status) != libc::S_IFREG {
             return Err(blame(Reason::NotAFile(kind(&status))));
         }
@@ -79,22 +79,22 @@ impl TrustedFile {
     }
 
     /// The same, if nobody but its owner can read it.
-    pub fn of_its_owner_alone(self) -> Result<TrustedFile, Distrust> {
+    pub fn of_its_owner_alone(self) -> Result<TrustedFile, InsecurePath> {
         let mode = self.status.st_mode & 0o7777;
         match mode & 0o077 {
             0 => Ok(self),
-            _ => Err(Distrust { path: self.path, reason: Reason::ForOthers(mode) }),
+            _ => Err(InsecurePath { path: self.path, reason: Reason::ForOthers(mode) }),
         }
     }
 
     /// Its content.
-    pub fn read(&mut self) -> Result<Vec<u8>, Distrust> {
+    pub fn read(&mut self) -> Result<Vec<u8>, InsecurePath> {
         let reason = match self.read_all() {
             Ok(content) if content.len() as u64 <= LONGEST << 20 => return Ok(content),
             Ok(_) => Reason::TooLong,
             Err(error) => Reason::System("read", Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))),
         };
-        Err(Distrust { path: self.path.clone(), reason })
+        Err(InsecurePath { path: self.path.clone(), reason })
     }
 
     /// As many bytes as `fstat` said, where there was room for one more, are all of it. Any other number is
@@ -167,17 +167,17 @@ pub struct TrustedDirectory {
 
 impl TrustedDirectory {
     /// Opens a directory; `None` when there is none.
-    pub fn open(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedDirectory>, Distrust> {
+    pub fn open(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedDirectory>, InsecurePath> {
         judged.sparingly(|| Self::open_once(path, judged))
     }
 
-    fn open_once(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedDirectory>, Distrust> {
+    fn open_once(path: &Path, judged: &JudgedDirectories) -> Result<Option<TrustedDirectory>, InsecurePath> {
         let Some(found) = Walk::from_root(path, judged)?.end(OFlag::O_RDONLY | OFlag::O_DIRECTORY)? else {
             return Ok(None);
         };
         let Found { descriptor, path, status } = found;
         let judgement = judged.trust().judge_directory(&status);
-        judgement.map_err(|reason| Distrust { path: path.clone(), reason })?;
+        judgement.map_err(|reason| InsecurePath { path: path.clone(), reason })?;
         let (descriptor, names) = (Rc::new(descriptor), OnceCell::new());
         Ok(Some(TrustedDirectory { descriptor, path, status, names, caller: judged.caller }))
     }
@@ -188,7 +188,7 @@ impl TrustedDirectory {
     pub fn open_systems(
         path: &Path,
         judged: &JudgedDirectories,
-    ) -> Result<Option<TrustedDirectory>, Distrust> {
+    ) -> Result<Option<TrustedDirectory>, InsecurePath> {
         let Some(directory) = Self::open(path, judged)? else { return Ok(None) };
         let (owner, mode) = (directory.status.st_uid, directory.status.st_mode & 0o7777);
         let above = || fstatat(&directory.descriptor, "..", AtFlags::empty()).map(|above| above.st_uid);
@@ -199,15 +199,15 @@ impl TrustedDirectory {
         } else {
             return Ok(Some(TrustedDirectory { caller: owner, ..directory }));
         };
-        Err(Distrust { path: directory.path, reason })
+        Err(InsecurePath { path: directory.path, reason })
     }
 
     /// The names that are in it when this is first asked, in byte order, without `.` and `..`.
-    pub fn names(&self) -> Result<&[OsString], Distrust> {
+    pub fn names(&self) -> Result<&[OsString], InsecurePath> {
         if let Some(names) = self.names.get() {
             return Ok(names);
         }
-        let failed = |error: rustix::io::Errno| Distrust {
+        let failed = |error: rustix::io::Errno| InsecurePath {
             path: self.path.clone(),
             reason: Reason::System("getdents", Errno::from_raw(error.raw_os_error())),
         };
@@ -226,16 +226,16 @@ impl TrustedDirectory {
     }
 
     /// Opens a file in it; `None` when it has gone.
-    pub fn file(&self, name: &OsStr) -> Result<Option<TrustedFile>, Distrust> {
+    pub fn file(&self, name: &OsStr) -> Result<Option<TrustedFile>, InsecurePath> {
         self.file_trusting(name, &Trust::of_caller(self.caller))
     }
 
     /// The same, which may belong to this user too: it, and directories and links on the way to it.
-    pub fn file_of(&self, name: &OsStr, owner: u32) -> Result<Option<TrustedFile>, Distrust> {
+    pub fn file_of(&self, name: &OsStr, owner: u32) -> Result<Option<TrustedFile>, InsecurePath> {
         self.file_trusting(name, &Trust::of_either(self.caller, owner))
     }
 
-    fn file_trusting(&self, name: &OsStr, trust: &Trust) -> Result<Option<TrustedFile>, Distrust> {
+    fn file_trusting(&self, name: &OsStr, trust: &Trust) -> Result<Option<TrustedFile>, InsecurePath> {
         let walk = Walk::within(Rc::clone(&self.descriptor), &self.path, Path::new(name), trust.clone());
         TrustedFile::at_the_end_of(walk, trust)
     }
@@ -300,7 +300,7 @@ impl<'j> Walk<'j> {
     }
 
     /// A walk from the root directory, or, for a relative path, from the working directory.
-    pub(super) fn from_root(path: &Path, judged: &'j JudgedDirectories) -> Result<Self, Distrust> {
+    pub(super) fn from_root(path: &Path, judged: &'j JudgedDirectories) -> Result<Self, InsecurePath> {
         Self::from_root_trusting(path, judged.trust(), Some(judged))
     }
 
@@ -309,8 +309,9 @@ impl<'j> Walk<'j> {
         path: &Path,
         trust: Trust,
         judged: Option<&'j JudgedDirectories>,
-    ) -> Result<Self, Distrust> {
-        let failed = |call, errno| Distrust { path: path.to_owned(), reason: Reason::System(call, errno) };
+    ) -> Result<Self, InsecurePath> {
+        let failed =
+            |call, errno| InsecurePath { path: path.to_owned(), reason: Reason::System(call, errno) };
         let absolute = if path.is_absolute() {
             Cow::Borrowed(path)
         } else {
@@ -339,7 +340,7 @@ impl<'j> Walk<'j> {
 
     /// Goes down to the last component and opens it with these flags; `None` when something on the way is
     /// absent.
-    pub(super) fn end(mut self, flags: OFlag) -> Result<Option<Found>, Distrust> {
+    pub(super) fn end(mut self, flags: OFlag) -> Result<Option<Found>, InsecurePath> {
         while let Some(name) = self.left.pop_front() {
             let here = self.join(&name);
             if self.left.is_empty() {
@@ -351,27 +352,31 @@ impl<'j> Walk<'j> {
                     Err(Errno::ENOENT) => return Ok(None),
                     // A link, or, where a directory was asked for, something that is none.
                     Err(Errno::ELOOP | Errno::ENOTDIR) => {}
-                    Err(errno) => return Err(Distrust { path: here, reason: Reason::System("open", errno) }),
+                    Err(errno) => {
+                        return Err(InsecurePath { path: here, reason: Reason::System("open", errno) });
+                    }
                 }
             }
             if !self.step(&name, here)? {
                 return Ok(None);
             }
         }
-        Err(Distrust { path: self.path, reason: Reason::NotAFile(libc::S_IFDIR) })
+        Err(InsecurePath { path: self.path, reason: Reason::NotAFile(libc::S_IFDIR) })
     }
 
     /// Goes down through all that is left, and creates what is missing with these permission bits, where
     /// there are any. None when something is absent.
-    pub(super) fn directory(mut self, missing: Option<u32>) -> Result<Option<Reached>, Distrust> {
+    pub(super) fn directory(mut self, missing: Option<u32>) -> Result<Option<Reached>, InsecurePath> {
         while let Some(name) = self.left.pop_front() {
             let here = self.join(&name);
             if self.step(&name, here.clone())? {
                 continue;
             }
             let Some(mode) = missing else { return Ok(None) };
-            create_directory_at(&self.at, name.as_os_str(), mode)
-                .map_err(|errno| Distrust { path: here.clone(), reason: Reason::System("mkdirat", errno) })?;
+            create_directory_at(&self.at, name.as_os_str(), mode).map_err(|errno| InsecurePath {
+                path: here.clone(),
+                reason: Reason::System("mkdirat", errno),
+            })?;
             if !self.step(&name, here)? {
                 return Ok(None);
             }
@@ -380,8 +385,8 @@ impl<'j> Walk<'j> {
     }
 
     /// Enters a directory or follows a link; false when there is nothing.
-    fn step(&mut self, name: &OsStr, here: PathBuf) -> Result<bool, Distrust> {
-        let blame = |reason| Distrust { path: here.clone(), reason };
+    fn step(&mut self, name: &OsStr, here: PathBuf) -> Result<bool, InsecurePath> {
+        let blame = |reason| InsecurePath { path: here.clone(), reason };
         if name == ".." {
             self.judged = None;
         } else if let Some(known) = self.judged.and_then(|judged| judged.find(&here)) {
@@ -431,12 +436,12 @@ impl<'j> Walk<'j> {
     }
 }
 
-fn root(trust: &Trust, judged: Option<&JudgedDirectories>) -> Result<Rc<OwnedFd>, Distrust> {
+fn root(trust: &Trust, judged: Option<&JudgedDirectories>) -> Result<Rc<OwnedFd>, InsecurePath> {
     let root = Path::new("/");
     if let Some(known) = judged.and_then(|judged| judged.find(root)) {
         return Ok(known);
     }
-    let blame = |reason| Distrust { path: root.to_owned(), reason };
+    let blame = |reason| InsecurePath { path: root.to_owned(), reason };
     let descriptor = open(root, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
         .map_err(|errno| blame(Reason::System("open", errno)))?;
     trust.judge_directory(&status(&descriptor, root)?).map_err(blame)?;
@@ -447,9 +452,9 @@ fn root(trust: &Trust, judged: Option<&JudgedDirectories>) -> Result<Rc<OwnedFd>
     Ok(descriptor)
 }
 
-fn status(descriptor: impl AsFd, path: &Path) -> Result<FileStat, Distrust> {
+fn status(descriptor: impl AsFd, path: &Path) -> Result<FileStat, InsecurePath> {
     fstat(descriptor)
-        .map_err(|errno| Distrust { path: path.to_owned(), reason: Reason::System("fstat", errno) })
+        .map_err(|errno| InsecurePath { path: path.to_owned(), reason: Reason::System("fstat", errno) })
 }
 
 pub(super) fn kind(status: &FileStat) -> u32 {
@@ -494,7 +499,7 @@ impl JudgedDirectories {
 
     /// Opens something, and where descriptors are too few for that and for what is kept, once more without
     /// keeping any.
-    pub(super) fn sparingly<T>(&self, open: impl Fn() -> Result<T, Distrust>) -> Result<T, Distrust> {
+    pub(super) fn sparingly<T>(&self, open: impl Fn() -> Result<T, InsecurePath>) -> Result<T, InsecurePath> {
         open().or_else(|distrust| match distrust.reason {
             Reason::System(_, Errno::EMFILE | Errno::ENFILE) if !self.has_few.replace(true) => {
                 self.known.take();

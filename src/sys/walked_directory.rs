@@ -22,7 +22,7 @@ use rustix::fs::Dir;
 use super::{
     failure::Failure,
     regular_file::{self, Access, Status},
-    trust::{Distrust, Trust},
+    trust::{InsecurePath, Trust},
     trusted_file::{Reached, Walk},
 };
 
@@ -52,7 +52,7 @@ impl WalkedDirectory {
 
     /// Goes down to a directory below, and creates what is missing on the way with exactly these permission
     /// bits, where there are any. None when something is not there.
-    pub(crate) fn below(self, path: &Path, missing: Option<u32>) -> Result<Option<Self>, Distrust> {
+    pub(crate) fn below(self, path: &Path, missing: Option<u32>) -> Result<Option<Self>, InsecurePath> {
         if path.as_os_str().is_empty() {
             return Ok(Some(self));
         }

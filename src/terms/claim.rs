@@ -8,7 +8,7 @@ use super::{
     location::{FileLocation, Location},
     names::{self, Member, Names},
     pace::{Pace, Pause},
-    provenance::{self, Because, Kept, Origin},
+    provenance::{self, Kept, Origin, Provenance},
     slots_wanted::{Amount, NamedSlots, reach},
     span_of_time::Wait,
 };
@@ -28,7 +28,7 @@ pub struct Claim<'p> {
     /// How many.
     pub amount: Amount,
     /// Why the limit is not everybody's, where it is not.
-    pub limit_of: Option<Because<'p>>,
+    pub limit_of: Option<Provenance<'p>>,
     /// The slots of it that others may use and this launch may not.
     pub kept: Vec<Kept<'p>>,
     /// Which slots others have reserved.
@@ -98,7 +98,7 @@ impl<'p> Claim<'p> {
     /// `limit of %power, 1 out of order`, where the limit that counts for this launch is not everybody's.
     pub fn reason_of_limit(&self) -> Option<String> {
         let binds = self.amount.effective_limit() >= self.amount.limit;
-        let limit_of = self.limit_of.as_ref().map(Because::limit);
+        let limit_of = self.limit_of.as_ref().map(Provenance::limit);
         provenance::reason(limit_of, self.out_of_order).filter(|_| binds)
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A type whose values have names in the policy.
-pub(crate) trait Choice: Copy + PartialEq + 'static {
+pub(crate) trait Keyword: Copy + PartialEq + 'static {
     /// Every word with its value, in the order in which they are to be listed.
     const WORDS: &'static [(&'static str, Self)];
 
@@ -66,7 +66,7 @@ pub enum Hold {
     Tree,
 }
 
-impl Choice for Hold {
+impl Keyword for Hold {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("process", Hold::Process),
         ("descriptor", Hold::Descriptor),
@@ -107,7 +107,7 @@ pub enum Keeper {
     Site,
 }
 
-impl Choice for Keeper {
+impl Keyword for Keeper {
     const WORDS: &'static [(&'static str, Self)] =
         &[("file", Keeper::File), ("agent", Keeper::Agent), ("site", Keeper::Site)];
 }
@@ -124,7 +124,7 @@ pub enum Nested {
     Take,
 }
 
-impl Choice for Nested {
+impl Keyword for Nested {
     const WORDS: &'static [(&'static str, Self)] = &[("join", Nested::Join), ("take", Nested::Take)];
 }
 
@@ -141,7 +141,7 @@ pub enum OnLost {
     Stop,
 }
 
-impl Choice for OnLost {
+impl Keyword for OnLost {
     const WORDS: &'static [(&'static str, Self)] = &[("keep", OnLost::Keep), ("stop", OnLost::Stop)];
 }
 
@@ -187,7 +187,7 @@ pub enum Unreachable {
     Start,
 }
 
-impl Choice for Unreachable {
+impl Keyword for Unreachable {
     const WORDS: &'static [(&'static str, Self)] =
         &[("refuse", Unreachable::Refuse), ("start", Unreachable::Start)];
 }

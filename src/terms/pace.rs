@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::keyword::Choice;
+use super::keyword::Keyword;
 
 /// What a pause counts from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -15,7 +15,7 @@ pub enum ElapsedFrom {
     End,
 }
 
-impl Choice for ElapsedFrom {
+impl Keyword for ElapsedFrom {
     const WORDS: &'static [(&'static str, Self)] =
         &[("start", ElapsedFrom::Start), ("end", ElapsedFrom::End)];
 }
@@ -30,7 +30,7 @@ pub enum TooSoon {
     Ok,
 }
 
-impl Choice for TooSoon {
+impl Keyword for TooSoon {
     const WORDS: &'static [(&'static str, Self)] = &[("refuse", TooSoon::Refuse), ("ok", TooSoon::Ok)];
 }
 
@@ -44,7 +44,7 @@ pub enum ExpireKill {
     Group,
 }
 
-impl Choice for ExpireKill {
+impl Keyword for ExpireKill {
     const WORDS: &'static [(&'static str, Self)] =
         &[("process", ExpireKill::Process), ("group", ExpireKill::Group)];
 }

@@ -44,14 +44,14 @@ pub fn is_number(name: &str) -> bool {
 
 /// Whom an entry of the policy is for, and until when.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Because<'p> {
+pub struct Provenance<'p> {
     /// As the policy writes it: `%power`; empty where it is for everybody.
     pub whom: &'p str,
     /// The local time at which it is over: `18:00`.
     pub until: Option<String>,
 }
 
-impl Because<'_> {
+impl Provenance<'_> {
     /// `limit of %power`, of a limit that is not everybody's.
     pub fn limit(&self) -> String {
         let of = if self.whom.is_empty() { "" } else { " of " };
@@ -62,7 +62,7 @@ impl Because<'_> {
 }
 
 /// `%cad until 18:00`
-impl fmt::Display for Because<'_> {
+impl fmt::Display for Provenance<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.whom.shown())?;
         self.until.as_ref().map_or(Ok(()), |until| write!(f, " until {until}"))
@@ -75,7 +75,7 @@ pub struct Kept<'p> {
     /// How many.
     pub slots: u64,
     /// For whom.
-    pub whom: Because<'p>,
+    pub whom: Provenance<'p>,
 }
 
 /// `4 kept for %cad until 18:00`

@@ -16,7 +16,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use rungate::{
     keeper::{error::KeeperError, table::Keepers},
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         dry_run::outlook,
         without_waiting::acquire,
@@ -157,7 +157,7 @@ proptest! {
         let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
         let locks = state.lock(&path);
         let inherited = Inherited::default();
-        let asker = Asker {
+        let asker = AcquireContext {
             launch: Launch { command: "matlab", host: "ws17", uid: 0, ancestors: &[], hold: Hold::Process },
             keepers: Keepers::of(&inherited),
             generation: 0,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Site, announcement::log, etcd::Condition, key::Key};
+use super::{Site, announcement::log, etcd::ClusterStatus, key::Key};
 use crate::{
     escape::Show,
     keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
@@ -32,7 +32,7 @@ impl Site {
             lag: self.lag.at(now, self.ttl),
             leases_lost: self.leases_lost,
             trouble: self.about_trouble(),
-            store: self.condition.map(|Condition { size, quota, is_full, uncompacted }| AboutStore {
+            store: self.condition.map(|ClusterStatus { size, quota, is_full, uncompacted }| AboutStore {
                 size,
                 quota,
                 is_full,

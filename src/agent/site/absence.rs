@@ -17,7 +17,7 @@ use super::{
     key::Key,
     proof::Taking,
     record::HostRecord,
-    table_of_site::{At, TableOfSite},
+    table_of_site::{TableOfSite, Versioned},
     work::Work,
 };
 use crate::{deliberate_fault::DeliberateFault, sys::process};
@@ -75,8 +75,9 @@ impl Site {
     /// not there keeps its place, and is passed over.
     pub(super) fn look_who_is_reachable(&mut self) {
         let records = self.mirror.hosts.iter();
-        let of =
-            |(host, at): (&String, &At<HostRecord>)| Some((host.clone(), at.record.as_ref()?.agent.clone()));
+        let of = |(host, at): (&String, &Versioned<HostRecord>)| {
+            Some((host.clone(), at.record.as_ref()?.agent.clone()))
+        };
         let reachable: BTreeMap<String, AgentId> = records.filter_map(of).collect();
         if reachable == self.reachable {
             return;
@@ -151,17 +152,17 @@ impl Site {
     ) -> impl Iterator<Item = (Key, i64)> {
         let mut keys = Vec::new();
         for (table, of) in self.mirror.tables() {
-            for (slot, At { revision, record }) in &of.slots {
+            for (slot, Versioned { revision, record }) in &of.slots {
                 if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
                     keys.push((Key::Slot(table.clone(), *slot), *revision));
                 }
             }
-            for (number, At { revision, record }) in &of.tickets {
+            for (number, Versioned { revision, record }) in &of.tickets {
                 if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
                     keys.push((Key::Ticket(table.clone(), *number), *revision));
                 }
             }
-            for (slot, At { revision, record }) in &of.notices {
+            for (slot, Versioned { revision, record }) in &of.notices {
                 if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
                     keys.push((Key::Notice(table.clone(), *slot), *revision));
                 }

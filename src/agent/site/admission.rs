@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Instant};
 use super::{
     Site,
     difference::Value,
-    etcd::{Compare, Done, Operation, Transaction, Trouble},
+    etcd::{Compare, Done, EtcdError, Operation, Transaction},
     key::Key,
     proof::{self, Taking},
     record::SlotRecord,
@@ -107,15 +107,15 @@ impl Service {
     }
 
     /// What came of the proof.
-    pub(super) fn proved(&mut self, admission: Admission, result: Result<Done, Trouble>) {
+    pub(super) fn proved(&mut self, admission: Admission, result: Result<Done, EtcdError>) {
         let Some(site) = &mut self.site else { return };
         match result {
             Ok(done) if done.holds => self.admitted(admission, done.revision),
             Ok(_) => self.conflict(admission),
             Err(trouble) => {
-                let is_settled = trouble.is_settled() || DeliberateFault::BlindRetry.is_on();
+                let is_definite = trouble.is_definite() || DeliberateFault::BlindRetry.is_on();
                 site.note(trouble);
-                if is_settled {
+                if is_definite {
                     return self.conflict(admission);
                 }
                 // It may have been done, and may still be: nothing is told by a look until it can no longer

@@ -8,7 +8,7 @@ use std::{
 use super::{
     Site,
     announcement::log,
-    etcd::{Done, Trouble},
+    etcd::{Done, EtcdError},
     lease_keeper::Command,
     mirror::Changed,
     report::Report,
@@ -135,7 +135,7 @@ impl Service {
                 return self.changed(changed);
             }
             Report::Done(number, result) => return self.done(number, result),
-            Report::Condition(condition) => site.condition = Some(condition),
+            Report::ClusterStatus(condition) => site.condition = Some(condition),
             Report::Tick => {
                 site.look_for_absent();
                 site.own.try_again();
@@ -162,13 +162,13 @@ impl Service {
         true
     }
 
-    fn done(&mut self, number: u64, result: Result<Done, Trouble>) -> Heard {
+    fn done(&mut self, number: u64, result: Result<Done, EtcdError>) -> Heard {
         let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else {
             return Heard::Nothing;
         };
         // What was sent to the etcd before this one proves nothing now.
         let is_of_now = self.site.as_ref().is_none_or(|site| site.origin.has_sent(number));
-        let result = result.and_then(|done| if is_of_now { Ok(done) } else { Err(Trouble::replaced()) });
+        let result = result.and_then(|done| if is_of_now { Ok(done) } else { Err(EtcdError::replaced()) });
         let was_done = result.as_ref().is_ok_and(|done| done.holds);
         match work {
             Work::Take(admission) => self.proved(*admission, result),

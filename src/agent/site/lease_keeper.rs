@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     agent_id::AgentId,
-    etcd::{Client, Operation, Range, Transaction, Trouble},
+    etcd::{Client, EtcdError, Operation, Range, Transaction},
     key::{Key, Keys},
     record::{HostRecord, bytes, read},
     report::{Report, Reporter},
@@ -39,7 +39,7 @@ const THIRD: u32 = 3;
 const REST: Duration = Duration::from_millis(200);
 
 /// What it goes by.
-pub(super) struct Registrar {
+pub(super) struct LeaseKeeper {
     pub(super) client: Client,
     pub(super) keys: Keys,
     pub(super) host: String,
@@ -66,7 +66,7 @@ enum Found {
     Another(Option<AgentId>),
 }
 
-impl Registrar {
+impl LeaseKeeper {
     /// Goes on for as long as anybody listens.
     pub(super) fn start(self) {
         thread::spawn(move || self.run());
@@ -137,7 +137,7 @@ impl Registrar {
         lease: &mut Option<i64>,
         disputed: &mut Option<Instant>,
         looks: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), EtcdError> {
         let Some(known) = *written else {
             if lease.is_none() {
                 self.look_before()?;
@@ -188,7 +188,7 @@ impl Registrar {
 
     /// Sees before the first time whether another agent of the same kernel has the name. One of another boot
     /// is this host's own, from before it was started.
-    fn look_before(&self) -> Result<(), Trouble> {
+    fn look_before(&self) -> Result<(), EtcdError> {
         let sent = process::since_boot().unwrap_or_default();
         let (found, _, generation) = self.find(0)?;
         if let Found::Another(Some(other)) = found
@@ -202,7 +202,7 @@ impl Registrar {
 
     /// Writes both keys, in one transaction. Where it is not known whether that was done it is done again: a
     /// late one of both is found, because the revision is then another.
-    fn write(&self, lease: &mut Option<i64>) -> Result<Written, Trouble> {
+    fn write(&self, lease: &mut Option<i64>) -> Result<Written, EtcdError> {
         let seconds = i64::try_from((self.ttl / THIRD).as_secs()).unwrap_or(i64::MAX).max(1);
         let current = match *lease {
             Some(lease) => lease,
@@ -233,7 +233,7 @@ impl Registrar {
         Ok(Written { lease: current, revision: done.revision })
     }
 
-    fn find(&self, revision: i64) -> Result<(Found, i64, u64), Trouble> {
+    fn find(&self, revision: i64) -> Result<(Found, i64, u64), EtcdError> {
         let snapshot = self.client.read(&Range::key(self.keys.name(&Key::Host(self.host.clone()))))?;
         let found = match snapshot.pairs.first() {
             None => Found::Gone,

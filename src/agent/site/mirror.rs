@@ -8,7 +8,7 @@ use super::{
     etcd::{Inventory, Pair},
     key::{Key, Keys},
     record::{ClusterRecord, HostRecord, read},
-    table_of_site::{At, TableOfSite},
+    table_of_site::{TableOfSite, Versioned},
 };
 use crate::deliberate_fault::DeliberateFault;
 
@@ -29,9 +29,9 @@ pub(super) struct Mirror {
     tables: BTreeMap<String, TableOfSite>,
     /// The tables that have notices: few, if any.
     noticed: BTreeSet<String>,
-    pub(super) hosts: BTreeMap<String, At<HostRecord>>,
-    pub(super) written: BTreeMap<String, At<HostRecord>>,
-    pub(super) cluster: Option<At<ClusterRecord>>,
+    pub(super) hosts: BTreeMap<String, Versioned<HostRecord>>,
+    pub(super) written: BTreeMap<String, Versioned<HostRecord>>,
+    pub(super) cluster: Option<Versioned<ClusterRecord>>,
     /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
     strange: BTreeMap<String, i64>,
 }
@@ -155,17 +155,17 @@ impl Mirror {
         match key {
             Key::Slot(table, slot) => {
                 let of = self.table_of(changed, &table);
-                put(&mut of.slots, slot, is_there.then(|| At { revision, record: read(&value) }));
+                put(&mut of.slots, slot, is_there.then(|| Versioned { revision, record: read(&value) }));
                 self.forget_if_empty(&table);
             }
             Key::Ticket(table, number) => {
                 let of = self.table_of(changed, &table);
-                put(&mut of.tickets, number, is_there.then(|| At { revision, record: read(&value) }));
+                put(&mut of.tickets, number, is_there.then(|| Versioned { revision, record: read(&value) }));
                 self.forget_if_empty(&table);
             }
             Key::Notice(table, slot) => {
                 let of = self.table_of(changed, &table);
-                put(&mut of.notices, slot, is_there.then(|| At { revision, record: read(&value) }));
+                put(&mut of.notices, slot, is_there.then(|| Versioned { revision, record: read(&value) }));
                 if of.notices.is_empty() {
                     self.noticed.remove(&table);
                 } else {
@@ -175,19 +175,23 @@ impl Mirror {
             }
             Key::Stamps(table) => {
                 let of = self.table_of(changed, &table);
-                of.stamps = is_there.then(|| At { revision, record: read(&value) });
+                of.stamps = is_there.then(|| Versioned { revision, record: read(&value) });
                 self.forget_if_empty(&table);
             }
             Key::Host(host) => {
                 let record = read(&value).map(|record| HostRecord { lease, ..record });
-                put(&mut self.hosts, host.clone(), is_there.then_some(At { revision, record }));
+                put(&mut self.hosts, host.clone(), is_there.then_some(Versioned { revision, record }));
                 changed.hosts.insert(host);
             }
             Key::Written(host) => {
-                put(&mut self.written, host.clone(), is_there.then(|| At { revision, record: read(&value) }));
+                put(
+                    &mut self.written,
+                    host.clone(),
+                    is_there.then(|| Versioned { revision, record: read(&value) }),
+                );
                 changed.hosts.insert(host);
             }
-            Key::Cluster => self.cluster = is_there.then(|| At { revision, record: read(&value) }),
+            Key::Cluster => self.cluster = is_there.then(|| Versioned { revision, record: read(&value) }),
         }
     }
 

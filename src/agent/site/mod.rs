@@ -52,10 +52,10 @@ use std::{
 use self::{
     absence::Absence,
     agent_id::AgentId,
-    etcd::{Access, Client, Condition, Transaction, Trouble},
+    etcd::{Access, Client, ClusterStatus, EtcdError, Transaction},
     key::{Key, Keys},
     lag::Lag,
-    lease_keeper::{Command, Registrar},
+    lease_keeper::{Command, LeaseKeeper},
     mirror::Mirror,
     notices::received::ReceivedNotice,
     number::Numbers,
@@ -65,7 +65,7 @@ use self::{
     report::{Report, Reporter},
     resting::Resting,
     shown::Shown,
-    txn_job::Move,
+    txn_job::TxnJob,
     watcher::Watcher,
     work::{Admission, Work},
 };
@@ -93,14 +93,14 @@ pub(super) struct Site {
     endpoints: Vec<String>,
     ttl: Duration,
     margin: Duration,
-    moves: Sender<Move>,
+    moves: Sender<TxnJob>,
     commands: Sender<Command>,
     is_doubted: Arc<AtomicBool>,
     reports: Receiver<Report>,
     mirror: Mirror,
     origin: Origin,
     /// How etcd itself is, when that was looked at last.
-    condition: Option<Condition>,
+    condition: Option<ClusterStatus>,
     lag: Lag,
     shown: BTreeMap<String, Shown>,
     /// The revision of the host's key as this agent wrote it; none while it is being written anew.
@@ -112,7 +112,7 @@ pub(super) struct Site {
     /// The same as it was written down last.
     saved: Option<Duration>,
     /// What is wrong, and since when.
-    trouble: Option<(Trouble, Instant)>,
+    trouble: Option<(EtcdError, Instant)>,
     /// The same where another host has this one's name.
     twin: Option<(String, Instant)>,
     /// When it was seen last, since boot.
@@ -164,7 +164,7 @@ impl Site {
         let is_doubted = Arc::new(AtomicBool::new(false));
         let ttl_in_millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Registrar {
+        LeaseKeeper {
             client: client.clone(),
             keys: keys.clone(),
             host: host.clone(),
@@ -275,7 +275,7 @@ impl Site {
         self.next += 1;
         self.works.insert(number, work);
         // They live as long as this does.
-        let _ = self.moves.send(Move { number, generation: self.origin.generation, transaction });
+        let _ = self.moves.send(TxnJob { number, generation: self.origin.generation, transaction });
     }
 
     /// Whether something about this key is being done.
@@ -295,7 +295,7 @@ impl Site {
     }
 
     /// Remembers what is wrong, and since when.
-    fn note(&mut self, trouble: Trouble) {
+    fn note(&mut self, trouble: EtcdError) {
         let since = self.trouble.as_ref().map_or_else(Instant::now, |(_, since)| *since);
         self.trouble = Some((trouble, since));
     }

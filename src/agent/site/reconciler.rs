@@ -17,11 +17,11 @@ use super::{
     Site,
     agent_id::AgentId,
     difference::{Change, Difference, Present, Value, diff},
-    etcd::{Compare, Done, Operation, Transaction, Trouble},
+    etcd::{Compare, Done, EtcdError, Operation, Transaction},
     key::Key,
     lease_keeper::Command,
     record::SlotRecord,
-    table_of_site::At,
+    table_of_site::Versioned,
     work::Work,
 };
 use crate::{
@@ -129,7 +129,7 @@ impl Service {
     }
 
     /// What came of it.
-    pub(super) fn reconciled(&mut self, changes: Vec<Change>, result: Result<Done, Trouble>) {
+    pub(super) fn reconciled(&mut self, changes: Vec<Change>, result: Result<Done, EtcdError>) {
         let Some(site) = &mut self.site else { return };
         match result {
             Ok(done) if done.holds => {
@@ -159,7 +159,7 @@ impl Service {
             }
             Err(trouble) => {
                 site.own.have_failed(changes.into_iter().map(|change| change.key));
-                if !trouble.is_settled() {
+                if !trouble.is_definite() {
                     site.register_anew();
                 }
                 site.note(trouble);
@@ -209,22 +209,22 @@ impl Site {
         let is_own = |host: &str, agent| self.is_own(host, agent);
         match key {
             Key::Slot(table, slot) => {
-                let At { revision, record } = self.mirror.table(table)?.slots.get(slot)?;
+                let Versioned { revision, record } = self.mirror.table(table)?.slots.get(slot)?;
                 let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
                 Some(Present { revision: *revision, value: record.clone().map(Value::Slot), is_own })
             }
             Key::Ticket(table, number) => {
-                let At { revision, record } = self.mirror.table(table)?.tickets.get(number)?;
+                let Versioned { revision, record } = self.mirror.table(table)?.tickets.get(number)?;
                 let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
                 Some(Present { revision: *revision, value: record.clone().map(Value::Ticket), is_own })
             }
             Key::Notice(table, slot) => {
-                let At { revision, record } = self.mirror.table(table)?.notices.get(slot)?;
+                let Versioned { revision, record } = self.mirror.table(table)?.notices.get(slot)?;
                 let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
                 Some(Present { revision: *revision, value: record.clone().map(Value::Notice), is_own })
             }
             Key::Stamps(table) => {
-                let At { revision, record } = self.mirror.table(table)?.stamps.as_ref()?;
+                let Versioned { revision, record } = self.mirror.table(table)?.stamps.as_ref()?;
                 Some(Present { revision: *revision, value: record.map(Value::Stamps), is_own: false })
             }
             Key::Host(_) | Key::Written(_) | Key::Cluster => None,

@@ -11,7 +11,7 @@ use crate::{
         judge::shortened,
         ledger::state::{SavedHolding, at_millis},
     },
-    keeper::{Doubt, Fate, Holder, WaitingProcess},
+    keeper::{EvictionOutcome, Holder, UnverifiedTarget, WaitingProcess},
     output::json::{self, Numbered},
     sys::signals::Signal,
     terms::keyword::Hold,
@@ -160,30 +160,36 @@ pub(super) enum Reply {
 
 impl Reply {
     /// Of a holder that was ended and still has its slot.
-    pub(super) fn of(fate: Fate) -> Self {
+    pub(super) fn of(fate: EvictionOutcome) -> Self {
         match fate {
-            Fate::Ended(signal, _) => Self::Ending(signal as i32),
-            Fate::LeftOthers(signal) => Self::LeftOthers(signal as i32),
-            Fate::NotPermitted => Self::NotPermitted,
-            Fate::NotProved(Doubt::Privileged) => Self::Privileged,
-            Fate::NotProved(Doubt::InTransit) => Self::InTransit,
-            Fate::NotProved(Doubt::OutOfSight | Doubt::Gone | Doubt::NoGuardian) => Self::OutOfSight,
-            Fate::Survived => Self::Survived,
-            Fate::HadLeft | Fate::Noticed | Fate::NotOverdueThere => Self::NotOverdue,
+            EvictionOutcome::Ended(signal, _) => Self::Ending(signal as i32),
+            EvictionOutcome::LeftOthers(signal) => Self::LeftOthers(signal as i32),
+            EvictionOutcome::NotPermitted => Self::NotPermitted,
+            EvictionOutcome::NotProved(UnverifiedTarget::Privileged) => Self::Privileged,
+            EvictionOutcome::NotProved(UnverifiedTarget::InTransit) => Self::InTransit,
+            EvictionOutcome::NotProved(
+                UnverifiedTarget::OutOfSight | UnverifiedTarget::Gone | UnverifiedTarget::NoGuardian,
+            ) => Self::OutOfSight,
+            EvictionOutcome::Survived => Self::Survived,
+            EvictionOutcome::HadLeft | EvictionOutcome::Noticed | EvictionOutcome::NotOverdueThere => {
+                Self::NotOverdue
+            }
         }
     }
 
     /// What is told of it for as long as the holder has its slot.
-    pub(super) fn fate(self) -> Fate {
+    pub(super) fn fate(self) -> EvictionOutcome {
         match self {
-            Self::Ending(_) => Fate::Noticed,
-            Self::NotOverdue => Fate::NotOverdueThere,
-            Self::LeftOthers(signal) => Signal::try_from(signal).map_or(Fate::NotPermitted, Fate::LeftOthers),
-            Self::NotPermitted => Fate::NotPermitted,
-            Self::Privileged => Fate::NotProved(Doubt::Privileged),
-            Self::InTransit => Fate::NotProved(Doubt::InTransit),
-            Self::OutOfSight => Fate::NotProved(Doubt::OutOfSight),
-            Self::Survived => Fate::Survived,
+            Self::Ending(_) => EvictionOutcome::Noticed,
+            Self::NotOverdue => EvictionOutcome::NotOverdueThere,
+            Self::LeftOthers(signal) => {
+                Signal::try_from(signal).map_or(EvictionOutcome::NotPermitted, EvictionOutcome::LeftOthers)
+            }
+            Self::NotPermitted => EvictionOutcome::NotPermitted,
+            Self::Privileged => EvictionOutcome::NotProved(UnverifiedTarget::Privileged),
+            Self::InTransit => EvictionOutcome::NotProved(UnverifiedTarget::InTransit),
+            Self::OutOfSight => EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight),
+            Self::Survived => EvictionOutcome::Survived,
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     agent_id::AgentId,
-    etcd::{Condition, Done, Inventory, Pair, Snapshot, Trouble},
+    etcd::{ClusterStatus, Done, EtcdError, Inventory, Pair, Snapshot},
 };
 use crate::sys::poller::Bell;
 
@@ -20,7 +20,7 @@ pub(super) enum Report {
     /// A read that was sent then found the host's key as it was written; the revision of the whole etcd.
     Confirmed { sent: Duration, revision: i64, generation: u64 },
     /// No member answers, or none as it should.
-    Unreached(Trouble),
+    Unreached(EtcdError),
     /// The newest key had this revision when a read was sent.
     Compared { sent: Duration, revision: i64 },
     /// Which keys there were at a revision up to which every change was told.
@@ -34,11 +34,11 @@ pub(super) enum Report {
     /// Changes, in their order.
     Changes(Vec<(Pair, bool)>),
     /// The watch has ended for this reason; it is begun anew.
-    Deaf(Trouble),
+    Deaf(EtcdError),
     /// What became of a transaction, by its number.
-    Done(u64, Result<Done, Trouble>),
+    Done(u64, Result<Done, EtcdError>),
     /// How etcd itself is.
-    Condition(Condition),
+    ClusterStatus(ClusterStatus),
     /// Some time has passed.
     Tick,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{
     Site,
     record::{SlotRecord, TicketRecord},
-    table_of_site::{At, TableOfSite},
+    table_of_site::{TableOfSite, Versioned},
 };
 use crate::{
     keeper::{
@@ -38,7 +38,7 @@ impl Site {
         let at = |slot: &u64| of.slots.get(slot).filter(|_| !deleted.contains(slot));
         let is_as_shown = |at: Option<i64>, revision: i64| at == Some(revision);
         shown.slots.retain(|slot, (revision, _)| is_as_shown(at(slot).map(|at| at.revision), *revision));
-        for (slot, At { revision, record }) in &of.slots {
+        for (slot, Versioned { revision, record }) in &of.slots {
             if !shown.slots.contains_key(slot)
                 && !deleted.contains(slot)
                 && let Some(held) = table.take(&[*slot])
@@ -60,7 +60,7 @@ impl Site {
             }
             true
         });
-        for (number, At { revision, record }) in &of.tickets {
+        for (number, Versioned { revision, record }) in &of.tickets {
             // Whoever waits on this host stands there by itself.
             let is_own = record.as_ref().is_some_and(|of| of.agent == self.agent);
             if is_own || shown.places.contains_key(number) {

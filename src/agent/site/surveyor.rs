@@ -20,7 +20,7 @@ pub(super) fn start(client: Client, keys: Keys, ttl: Duration, reporter: Reporte
         loop {
             // What is wrong with the way there is told by others.
             let rest = match client.condition(&keys.all()) {
-                Ok(condition) if !reporter.tell(Report::Condition(condition)) => return,
+                Ok(condition) if !reporter.tell(Report::ClusterStatus(condition)) => return,
                 Ok(_) => ttl * EVERY,
                 Err(_) => REST,
             };

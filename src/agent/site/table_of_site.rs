@@ -10,7 +10,7 @@ use crate::agent::ledger::state::SavedStamps;
 
 /// A value, with the revision at which it was last written.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct At<T> {
+pub(super) struct Versioned<T> {
     pub(super) revision: i64,
     /// None where nobody can read it.
     pub(super) record: Option<T>,
@@ -19,11 +19,11 @@ pub(super) struct At<T> {
 /// A table.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct TableOfSite {
-    pub(super) slots: BTreeMap<u64, At<SlotRecord>>,
-    pub(super) tickets: BTreeMap<u64, At<TicketRecord>>,
+    pub(super) slots: BTreeMap<u64, Versioned<SlotRecord>>,
+    pub(super) tickets: BTreeMap<u64, Versioned<TicketRecord>>,
     /// By the slots that they are about.
-    pub(super) notices: BTreeMap<u64, At<NoticeRecord>>,
-    pub(super) stamps: Option<At<SavedStamps>>,
+    pub(super) notices: BTreeMap<u64, Versioned<NoticeRecord>>,
+    pub(super) stamps: Option<Versioned<SavedStamps>>,
 }
 
 impl TableOfSite {

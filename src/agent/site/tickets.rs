@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{
     difference::Value,
-    etcd::{Compare, Done, Operation, Transaction, Trouble},
+    etcd::{Compare, Done, EtcdError, Operation, Transaction},
     key::Key,
     lease_keeper::Command,
     number,
@@ -89,7 +89,7 @@ impl Service {
         launch: u64,
         under: i64,
         tickets: BTreeMap<Key, Value>,
-        result: Result<Done, Trouble>,
+        result: Result<Done, EtcdError>,
     ) {
         let Some(site) = &mut self.site else { return };
         let is_same = |place: &super::own_keys::Place| place.keys.iter().any(|key| tickets.contains_key(key));
@@ -117,7 +117,7 @@ impl Service {
                 }
             }
             Err(trouble) => {
-                let is_unclear = !trouble.is_settled();
+                let is_unclear = !trouble.is_definite();
                 site.note(trouble);
                 if is_unclear {
                     site.own.have_changed(tickets.into_keys());

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    etcd::{Client, Transaction, Trouble},
+    etcd::{Client, EtcdError, Transaction},
     report::{Report, Reporter},
 };
 
@@ -18,7 +18,7 @@ const MOVERS: usize = 8;
 
 /// A transaction and its number.
 #[derive(Debug)]
-pub(super) struct Move {
+pub(super) struct TxnJob {
     pub(super) number: u64,
     /// For which etcd it is meant.
     pub(super) generation: u64,
@@ -26,7 +26,7 @@ pub(super) struct Move {
 }
 
 /// Starts them.
-pub(super) fn start(client: &Client, reporter: &Reporter) -> Sender<Move> {
+pub(super) fn start(client: &Client, reporter: &Reporter) -> Sender<TxnJob> {
     let (moves, to_move) = channel();
     let to_move = Arc::new(Mutex::new(to_move));
     for _ in 0..MOVERS {
@@ -36,14 +36,16 @@ pub(super) fn start(client: &Client, reporter: &Reporter) -> Sender<Move> {
     moves
 }
 
-fn run(client: &Client, reporter: &Reporter, to_move: &Mutex<Receiver<Move>>) {
+fn run(client: &Client, reporter: &Reporter, to_move: &Mutex<Receiver<TxnJob>>) {
     loop {
         let next = to_move.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Move { number, generation, transaction }) = next else { return };
+        let Ok(TxnJob { number, generation, transaction }) = next else { return };
         let done = client.carry_out(&transaction);
         // Whatever another etcd has done by it proves nothing of this one.
-        let done = done
-            .and_then(|done| if done.generation == generation { Ok(done) } else { Err(Trouble::replaced()) });
+        let done =
+            done.and_then(
+                |done| if done.generation == generation { Ok(done) } else { Err(EtcdError::replaced()) },
+            );
         if !reporter.tell(Report::Done(number, done)) {
             return;
         }

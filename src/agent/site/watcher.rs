@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    etcd::{Client, Heard, Trouble},
+    etcd::{Client, EtcdError, Heard},
     key::Keys,
     report::{Report, Reporter},
 };
@@ -73,7 +73,7 @@ impl Watcher {
     }
 
     /// One watch, to its end. Says whether anybody listens.
-    fn go_on(&self, known: &mut Option<Known>) -> Result<bool, Trouble> {
+    fn go_on(&self, known: &mut Option<Known>) -> Result<bool, EtcdError> {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
         }
@@ -131,7 +131,7 @@ impl Watcher {
 
     /// Tells which keys there were at the revision up to which everything was told, of about so many that
     /// there are now. Says whether it is the same etcd still.
-    fn list(&self, known: &mut Known, count: i64) -> Result<bool, Trouble> {
+    fn list(&self, known: &mut Known, count: i64) -> Result<bool, EtcdError> {
         known.times = (known.times + 1) % ALL_EVERY;
         let since = if count <= FEW || known.times == 0 { 0 } else { known.compared };
         // What was compacted away since can no longer be told; the next time it is more.

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     boot,
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     page::counted,
     repositories::how_to_mend,
@@ -26,7 +26,7 @@ use crate::{
 /// Where the agent of the package keeps its state.
 const STATE: &str = "/run/rungate-agent/state";
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
         return Section::without_policy(Topic::Agent);
     };

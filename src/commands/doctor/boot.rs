@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    context::Examination,
+    context::Context,
     finding::{Finding, Health, Section},
     jobs,
     page::counted,
@@ -29,7 +29,7 @@ struct Gone {
     files: Vec<(PathBuf, u32)>,
 }
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
         return Section::without_policy(Topic::Boot);
     };
@@ -47,7 +47,7 @@ pub(super) fn look(examination: &Examination) -> Section {
 }
 
 impl Gone {
-    fn of(policy: &Policy, examination: &Examination) -> Self {
+    fn of(policy: &Policy, examination: &Context) -> Self {
         let runtime = &examination.situation.runtime;
         let mut gone = Self::default();
         for known in policy.repositories().iter().filter(|known| known.keeper() == Keeper::File) {

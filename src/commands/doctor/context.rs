@@ -9,13 +9,13 @@ use crate::{
 };
 
 /// Who asks, and the policy in force for them.
-pub(in crate::commands) struct Examination {
+pub(in crate::commands) struct Context {
     pub(super) situation: Situation,
     pub(super) sources: Sources,
     pub(in crate::commands) policy: Result<Policy, Faults>,
 }
 
-impl Examination {
+impl Context {
     /// Of this process, with a policy that was named besides.
     pub(in crate::commands) fn begin(named: Option<PathBuf>) -> Result<Self, Error> {
         let situation = Situation::of_this_process()?;

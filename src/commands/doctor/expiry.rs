@@ -4,7 +4,7 @@
 use super::{
     boot::{self, Unit},
     command_line::word,
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     jobs,
 };
@@ -26,7 +26,7 @@ const END_OVERDUE: &str = "rungate end --overdue";
 const OTHERWISE: &str =
     "overdue holders go on until a launch of root's, or of their own user, wants the slot";
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
         return Section::without_policy(Topic::Expiry);
     };

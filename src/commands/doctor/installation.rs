@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     command_line::command,
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     repositories::{Want, barrier},
 };
@@ -21,7 +21,7 @@ use crate::{
     sys::{accounts, executable, mount::Mount, ordinary_user::as_ordinary_user},
 };
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let is_launcher = |path: &PathBuf| path.is_absolute() && path.file_name() != Some(OsStr::new(TOOLS));
     let Some(launcher) = executable::own_path().filter(is_launcher) else {
         let finding = Finding::warning("launcher-unknown", "the launcher, rungate, is not beside its tools")

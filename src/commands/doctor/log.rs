@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     command_line::command,
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     repositories::{Want, barrier, how_to_mend},
 };
@@ -44,7 +44,7 @@ impl Wanted {
     }
 }
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(wanted) = wanted(examination) else {
         return Section::without_policy(Topic::Log);
     };
@@ -60,7 +60,7 @@ pub(super) fn look(examination: &Examination) -> Section {
 }
 
 /// The logs that the policy asks for, or has where it says nothing; none where there is no telling.
-fn wanted(examination: &Examination) -> Option<Vec<Wanted>> {
+fn wanted(examination: &Context) -> Option<Vec<Wanted>> {
     let policy = examination.policy()?;
     let is_system = |kind: LayerKind| kind == LayerKind::System;
     let asked = policy.logs().map(|(kind, log)| Wanted {
@@ -77,12 +77,12 @@ fn wanted(examination: &Examination) -> Option<Vec<Wanted>> {
 }
 
 /// What is wrong with the logs of the policy.
-pub(super) fn unwritable(examination: &Examination) -> Vec<Finding> {
+pub(super) fn unwritable(examination: &Context) -> Vec<Finding> {
     let wanted = wanted(examination).unwrap_or_default();
     wanted.iter().filter_map(|wanted| of(wanted, examination)).filter(Finding::is_wrong).collect()
 }
 
-fn of(wanted: &Wanted, examination: &Examination) -> Option<Finding> {
+fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
     match &wanted.target {
         Target::Off => None,
         Target::Journal if wanted.is_missing() => Some(

@@ -23,7 +23,7 @@ mod ways;
 use clap::ValueEnum;
 
 use self::finding::{Health, Section};
-pub(super) use self::{command_line::word, context::Examination, finding::Finding};
+pub(super) use self::{command_line::word, context::Context, finding::Finding};
 use crate::{
     cli::{DoctorArguments, Topic},
     commands::shared::print,
@@ -37,7 +37,7 @@ const WIDEST: usize = 110;
 
 /// Looks at everything, or at what was asked for, and says what is wrong.
 pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
-    let examination = Examination::begin(arguments.policy.policy.clone())?;
+    let examination = Context::begin(arguments.policy.policy.clone())?;
     let wanted = |topic: &&Topic| arguments.topics.is_empty() || arguments.topics.contains(topic);
     let sections: Vec<Section> =
         Topic::value_variants().iter().filter(wanted).map(|topic| look(*topic, &examination)).collect();
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
 
 /// What is wrong on this host, or will not hold on it, with what the policy says: for whoever checks the
 /// policy.
-pub(super) fn concerning_policy(examination: &Examination) -> Vec<Finding> {
+pub(super) fn concerning_policy(examination: &Context) -> Vec<Finding> {
     let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
     let found = unreadable.into_iter().chain(repositories::missing(examination));
     let found = found.chain(repositories::on_nfs(examination));
@@ -64,7 +64,7 @@ pub(super) fn concerning_policy(examination: &Examination) -> Vec<Finding> {
     found.filter(Finding::is_wrong).collect()
 }
 
-fn look(topic: Topic, examination: &Examination) -> Section {
+fn look(topic: Topic, examination: &Context) -> Section {
     match topic {
         Topic::Installation => installation::look(examination),
         Topic::Policy => policy::look(examination),

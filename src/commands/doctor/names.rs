@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
 };
 use crate::{cli::Topic, escape::Show, sys::accounts};
@@ -24,7 +24,7 @@ const LONG: Duration = Duration::from_millis(200);
 /// Services that the C library has in itself.
 const BUILT_IN: [&str; 2] = ["files", "dns"];
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let text = fs::read_to_string(NSSWITCH).unwrap_or_default();
     let services = |database| services(&text, database);
     let summary =

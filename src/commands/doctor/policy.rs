@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::{
-    context::Examination,
+    context::Context,
     finding::{Finding, NO_POLICY, Section},
     page::counted,
     repositories::{Want, barrier},
@@ -22,7 +22,7 @@ use crate::{
 /// How many faults are named one by one.
 const MOST: usize = 5;
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let mut findings = if examination.is_root() { unreadable(examination) } else { Vec::new() };
     let summary = match &examination.policy {
         Err(faults) => {
@@ -61,7 +61,7 @@ fn summary(policy: &Policy) -> String {
 }
 
 /// What keeps ordinary users from files of the system's policy, each barrier once.
-pub(super) fn unreadable(examination: &Examination) -> Vec<Finding> {
+pub(super) fn unreadable(examination: &Context) -> Vec<Finding> {
     let directory = examination.sources.drop_ins();
     let drop_ins = || directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let is_policy = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     page::counted,
     repositories::{Want, barrier},
@@ -22,7 +22,7 @@ use crate::{
 /// Where programs are, besides the directories of `PATH`.
 const USUAL: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
         return Section::without_policy(Topic::Programs);
     };
@@ -36,7 +36,7 @@ pub(super) fn look(examination: &Examination) -> Section {
     Section::new(Topic::Programs, summary, findings)
 }
 
-fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Examination) -> Finding {
+fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Context) -> Finding {
     match policy.executable(OsStr::new(name)) {
         Some(_) => missing(name, policy, examination).unwrap_or_else(|| {
             Finding::fine("program", format!("{}: the program of [command] is there", name.shown()))
@@ -46,13 +46,13 @@ fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Ex
 }
 
 /// Programs that `[command.NAME] exec` names and nobody, or no user, can start.
-pub(super) fn all_missing(examination: &Examination) -> Vec<Finding> {
+pub(super) fn all_missing(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     policy.command_names().into_iter().filter_map(|name| missing(name, policy, examination)).collect()
 }
 
 /// What is wrong with the program that `[command.NAME] exec` names.
-fn missing(name: &str, policy: &Policy, examination: &Examination) -> Option<Finding> {
+fn missing(name: &str, policy: &Policy, examination: &Context) -> Option<Finding> {
     let program = policy.executable(OsStr::new(name))?;
     let key = format!("[command.{}] exec = \"{}\"", name.shown(), program.shown());
     if let Err(errno) = executable::check(program) {
@@ -68,7 +68,7 @@ fn missing(name: &str, policy: &Policy, examination: &Examination) -> Option<Fin
 }
 
 /// A command without one is looked for in `PATH`, which others may have otherwise.
-fn found(name: &str, policy: &Policy, programs: &Programs, examination: &Examination) -> Finding {
+fn found(name: &str, policy: &Policy, programs: &Programs, examination: &Context) -> Finding {
     let typed = OsString::from(name);
     let found = stages::find(|name| policy.executable(name), &typed, None, &examination.situation.directory);
     match found {
@@ -80,7 +80,7 @@ fn found(name: &str, policy: &Policy, programs: &Programs, examination: &Examina
 }
 
 /// Commands that are nowhere on this host while a program with nearly the same name is.
-pub(super) fn all_misspelt(examination: &Examination) -> Vec<Finding> {
+pub(super) fn all_misspelt(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     let programs = Programs::default();
     let names = policy.command_names().into_iter();

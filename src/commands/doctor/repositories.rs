@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     command_line::command,
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(super) const INIT: &str = "rungate init --repositories";
 /// The bits of a directory in which everybody can create files, and nobody remove another's.
 const COMMON: u32 = 0o1777;
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
         return Section::without_policy(Topic::Repositories);
     };
@@ -62,7 +62,7 @@ pub(super) fn look(examination: &Examination) -> Section {
 }
 
 /// The directories that have to be there before any launch, each with the repositories in it.
-fn directories<'p>(policy: &'p Policy, examination: &Examination) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
+fn directories<'p>(policy: &'p Policy, examination: &Context) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
     let runtime = &examination.situation.runtime;
     let mut directories: BTreeMap<PathBuf, Vec<&Repository>> = BTreeMap::new();
     for known in policy.repositories().iter().filter(|known| known.keeper() == Keeper::File) {
@@ -75,7 +75,7 @@ fn directories<'p>(policy: &'p Policy, examination: &Examination) -> BTreeMap<Pa
 }
 
 /// Directories that are not there.
-pub(super) fn missing(examination: &Examination) -> Vec<Finding> {
+pub(super) fn missing(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     let directories = directories(policy, examination);
     let gone = directories.iter().filter(|(directory, _)| fs::metadata(directory).is_err());
@@ -84,7 +84,7 @@ pub(super) fn missing(examination: &Examination) -> Vec<Finding> {
 }
 
 /// Directories on NFS whose locks do not hold for other hosts.
-pub(super) fn on_nfs(examination: &Examination) -> Vec<Finding> {
+pub(super) fn on_nfs(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     directories(policy, examination).keys().filter_map(|directory| of_network(directory)).collect()
 }
@@ -186,7 +186,7 @@ fn of_files(
     known: &Repository,
     files: &[ListedFile],
     policy: &Policy,
-    examination: &Examination,
+    examination: &Context,
 ) -> Vec<Finding> {
     let layer = &policy.layers()[known.layer];
     if known.keeper() != Keeper::File || !layer.is_of_system() {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     command_line::{command, word},
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     page::counted,
 };
@@ -28,7 +28,7 @@ use crate::{
 /// Where the package has the system's.
 pub(super) const SYSTEM: &str = "/etc/rungate/shims";
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let shims = all();
     let directories: Vec<String> =
         directories().iter().map(|directory| directory.path().shown().to_string()).collect();
@@ -62,7 +62,7 @@ pub(super) fn all() -> Vec<Shim> {
     directories().into_iter().flat_map(of).collect()
 }
 
-fn of_shim(shim: &Shim, examination: &Examination) -> Finding {
+fn of_shim(shim: &Shim, examination: &Context) -> Finding {
     let path = shim.path.shown();
     if let Some(fault) = Shim::fault_of(&shim.name) {
         let remove = command("rm", &shim.path);
@@ -118,7 +118,7 @@ fn leads_to_tools(link: &Path) -> bool {
 
 /// Where some commands of the policy have a shim, those that have none are told. It matters for those that
 /// are limited and are on this host: their names start them past the policy.
-fn without_shims(shims: &[Shim], examination: &Examination) -> Vec<Finding> {
+fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
     let (Some(policy), Some(first)) = (examination.policy(), shims.first()) else { return Vec::new() };
     let directory = first.path.parent().unwrap_or(Path::new(SYSTEM));
     let limiting = policy.rules().iter().filter(|rule| rule.is_enabled() && rule.action() != Action::Exempt);

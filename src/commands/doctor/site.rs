@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     agent::restart,
-    context::Examination,
+    context::Context,
     finding::{Finding, Section},
     page::counted,
 };
@@ -24,7 +24,7 @@ use crate::{
 /// Whom to ask what happens to the members.
 const HEALTH: &str = "etcdctl endpoint status --cluster --write-out table";
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
         return Section::without_policy(Topic::Site);
     };

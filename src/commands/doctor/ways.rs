@@ -2,7 +2,7 @@
 //! the same command mends are one finding.
 
 use super::{
-    context::Examination,
+    context::Context,
     finding::{Finding, Health, Section},
     shims,
 };
@@ -24,7 +24,7 @@ struct Missed<'a> {
     reach: Reach,
 }
 
-pub(super) fn look(examination: &Examination) -> Section {
+pub(super) fn look(examination: &Context) -> Section {
     let shims = shims::all();
     if shims.is_empty() {
         return Section::new(Topic::Ways, "none leads by shims, for there are none", Vec::new());

@@ -14,7 +14,7 @@ use crate::{
         dry_run::{Found, Prospect},
         refusal::Refusal,
     },
-    terms::provenance::{self, Because},
+    terms::provenance::{self, Provenance},
 };
 
 impl Explained<'_, '_> {
@@ -80,7 +80,7 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
         "path": path,
         "wanted": claim.amount.wanted(),
         "limit": claim.amount.effective_limit(),
-        "limit_of": claim.limit_of.as_ref().map(Because::limit),
+        "limit_of": claim.limit_of.as_ref().map(Provenance::limit),
         "out_of_order": claim.out_of_order,
         "kept_for": (!claim.kept.is_empty()).then(|| provenance::list(&claim.kept)),
         "used": found.ok().map(|found| found.occupancy.shown()),

@@ -30,8 +30,8 @@ use crate::{
     output::{clock::Clock, columns::answer},
     policy::Policy,
     protocol::{
-        acquire_context::{self, Asker},
-        dry_run::{Outlook, Prospect, outlook},
+        acquire_context::{self, AcquireContext},
+        dry_run::{DryRun, Prospect, outlook},
     },
     sys::{accounts, descriptor::Inherited},
     terms::{claim::Launch, keyword::Hold},
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         Verdict::Start(start) => start.demands.as_slice(),
         _ => &[],
     };
-    let asker = Asker {
+    let asker = AcquireContext {
         launch: Launch {
             command: &name,
             host: &situation.host.to_string_lossy(),
@@ -121,7 +121,7 @@ struct Explained<'d, 'p> {
     clock: Clock,
     /// What is said of limits that the database's groups would change.
     other_limits: String,
-    outlook: Outlook<'d>,
+    outlook: DryRun<'d>,
 }
 
 /// Where a claim stands in what the rules demand, each counted from 0.

@@ -21,7 +21,7 @@ use crate::{
     error::Error,
     escape::visible,
     exit_status::ExitStatus,
-    keeper::{Waiter, error::KeeperError, file::table_snapshot::Survey},
+    keeper::{Waiter, error::KeeperError, file::table_snapshot::TableSnapshot},
     log::{self, history::Skipped},
     output::{
         exposition::{Exposition, Kind},
@@ -106,13 +106,13 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
-type Surveyed = (Result<Survey, KeeperError>, ListedFile, Option<Free>);
+type Surveyed = (Result<TableSnapshot, KeeperError>, ListedFile, Option<Free>);
 
 /// A family of samples, one for each lock file that can be looked at.
 struct Gauge {
     name: &'static str,
     help: &'static str,
-    value: fn(&ListedFile, &Survey, Option<Free>) -> Option<f64>,
+    value: fn(&ListedFile, &TableSnapshot, Option<Free>) -> Option<f64>,
 }
 
 const GAUGES: [Gauge; 11] = [

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cli::CheckArguments,
     commands::{
-        doctor::{self, Examination, Finding},
+        doctor::{self, Context, Finding},
         shared::{file_accounts::KnownAccounts, print, situation::Situation},
     },
     diagnostic::{Diagnostic, Severity},
@@ -60,7 +60,7 @@ fn gather(
     accounts: &KnownAccounts,
 ) -> Result<(Candidate, Vec<Finding>), Error> {
     let examination = match &arguments.in_place {
-        _ if arguments.files.is_empty() => Examination::begin(arguments.policy.policy.clone())?,
+        _ if arguments.files.is_empty() => Context::begin(arguments.policy.policy.clone())?,
         Some(name) => in_place(&arguments.files, name, situation)?,
         None => {
             let policy = Policy::check_files(&arguments.files, situation.credentials.uid, accounts);
@@ -72,13 +72,13 @@ fn gather(
 }
 
 /// The system's policy with a file as it would be under this name.
-fn in_place(files: &[PathBuf], name: &OsStr, situation: Situation) -> Result<Examination, Error> {
+fn in_place(files: &[PathBuf], name: &OsStr, situation: Situation) -> Result<Context, Error> {
     let [file] = files else {
         return Err(Error::new(ExitStatus::Usage, "--as is for one file"));
     };
     let path = path_of_system(name, "--as")?;
     let text = Some(read_candidate(file, &situation)?);
-    Ok(Examination::of_proposal(situation, Proposal { path, text }))
+    Ok(Context::of_proposal(situation, Proposal { path, text }))
 }
 
 fn show(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> Result<(), Error> {

@@ -20,7 +20,7 @@ use crate::{
         failure::errno_of,
         process::{Process, owner},
         regular_file,
-        trust::Distrust,
+        trust::InsecurePath,
         trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
 };
@@ -234,7 +234,7 @@ fn canonical(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// That somebody else can have written it.
-pub(super) fn distrusted(path: &Path, distrust: &Distrust) -> Error {
+pub(super) fn distrusted(path: &Path, distrust: &InsecurePath) -> Error {
     let text =
         if distrust.path == path { distrust.to_string() } else { format!("{}: {distrust}", visible(path)) };
     Error::new(ExitStatus::Policy, text)

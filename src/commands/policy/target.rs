@@ -13,7 +13,7 @@ use crate::{
     sys::{
         atomic_write::{Attributes, Before},
         regular_file,
-        trust::Distrust,
+        trust::InsecurePath,
         trusted_file::TrustedDirectory,
     },
 };
@@ -75,7 +75,7 @@ fn read(
     path: &Path,
 ) -> Result<(Option<String>, Attributes), Error> {
     let owner = regular_file::status_of_path(&directory.path().join(name)).map_or(0, |status| status.uid);
-    let distrusted = |distrust: Distrust| distrusted(path, &distrust);
+    let distrusted = |distrust: InsecurePath| distrusted(path, &distrust);
     let Some(mut file) = directory.file_of(name, owner).map_err(distrusted)? else { return Ok((None, NEW)) };
     let extended = file.extended_attributes().map_err(|failure| unkept(path, &failure.to_string()))?;
     if extended.is_signed() {

@@ -11,7 +11,7 @@ use crate::{
     output::clock::Clock,
     policy::Policy,
     protocol::{
-        dry_run::{Found, Outlook, Prospect},
+        dry_run::{DryRun, Found, Prospect},
         refusal::{Reason, Refusal, Refused},
         room::Room,
     },
@@ -26,7 +26,7 @@ use crate::{
 pub(in crate::commands) fn verdict(
     policy: &Policy,
     decision: &Decision<'_>,
-    outlook: &Outlook<'_>,
+    outlook: &DryRun<'_>,
 ) -> (String, Option<ExitStatus>) {
     if policy.is_empty() {
         return ("there is no policy that says what may start".to_owned(), Some(ExitStatus::Policy));
@@ -45,7 +45,7 @@ pub(in crate::commands) fn verdict(
     }
 }
 
-fn start(start: &Start<'_>, outlook: &Outlook<'_>) -> (String, Option<ExitStatus>) {
+fn start(start: &Start<'_>, outlook: &DryRun<'_>) -> (String, Option<ExitStatus>) {
     if let Some(rule) = start.exempt {
         return (format!("starts, exempt by {}", rule.title()), None);
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     commands::{
-        run::launch_spec::{Wanted, rules},
+        run::launch_spec::{LaunchSpec, rules},
         shared::situation::SystemNames,
     },
     error::contact_line,
@@ -41,7 +41,7 @@ const HOLDERS: usize = 4;
 /// The whole message: it speaks of the command by the name that rules see, and repeats it as it was typed.
 pub(in crate::commands) fn describe(
     name: &OsStr,
-    wanted: &Wanted<'_>,
+    wanted: &LaunchSpec<'_>,
     refusal: &Refusal<'_>,
     hints: &Hints,
 ) -> String {

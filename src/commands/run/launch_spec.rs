@@ -9,7 +9,7 @@ use crate::{
     commands::shared::situation::Situation,
     decision::Start,
     policy::Wait,
-    protocol::{acquire_context::Asker, refusal::Refusal},
+    protocol::{acquire_context::AcquireContext, refusal::Refusal},
     sys::regular_file,
     terms::{
         claim::{Claim, Demand},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What a launch asks for.
-pub(in crate::commands) struct Wanted<'p> {
+pub(in crate::commands) struct LaunchSpec<'p> {
     /// What the agent keeps comes first, and what only the command line asks for last.
     pub(in crate::commands) demands: Vec<Demand<'p>>,
     pub(in crate::commands) hold: Hold,
@@ -29,7 +29,7 @@ pub(in crate::commands) struct Wanted<'p> {
     pub(in crate::commands) longest: Option<Wait>,
 }
 
-impl<'p> Wanted<'p> {
+impl<'p> LaunchSpec<'p> {
     /// What a start depends on, with what the command line adds.
     pub(in crate::commands) fn of(start: Start<'p>, options: &LaunchOptions, situation: &Situation) -> Self {
         let mut demands = start.demands;
@@ -58,7 +58,11 @@ impl<'p> Wanted<'p> {
 
     /// The claims for which there was room when others were refused, as far as the refusal tells: what the
     /// agent keeps is asked for before anything else is looked at, and an ancestor's slots need no room.
-    pub(in crate::commands) fn met(&self, refusal: &Refusal<'_>, asker: &Asker<'_>) -> Vec<&Claim<'p>> {
+    pub(in crate::commands) fn met(
+        &self,
+        refusal: &Refusal<'_>,
+        asker: &AcquireContext<'_>,
+    ) -> Vec<&Claim<'p>> {
         if !asker.launch.ancestors.is_empty() || self.demands.iter().any(Demand::is_of_agent) {
             return Vec::new();
         }

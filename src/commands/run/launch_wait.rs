@@ -13,7 +13,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::launch_spec::Wanted;
+use super::launch_spec::LaunchSpec;
 use crate::{
     commands::refusals::{limits, waits},
     decision::Request,
@@ -26,7 +26,7 @@ use crate::{
     },
     policy::{Policy, Wait},
     protocol::{
-        acquire_context::Asker,
+        acquire_context::AcquireContext,
         acquisition::Outcome,
         conversation::{Conversation, Patience, Question},
         place_in_line::PlaceInLine,
@@ -59,7 +59,7 @@ pub(super) struct Watch<'a> {
 }
 
 /// A launch's place in time, from its arrival on.
-pub(super) struct Turn {
+pub(super) struct LaunchWait {
     begun: Instant,
     place: PlaceInLine,
     conversation: Conversation,
@@ -70,7 +70,7 @@ pub(super) struct Turn {
     told_cuts: Vec<String>,
 }
 
-impl Turn {
+impl LaunchWait {
     /// The launch has arrived.
     pub(super) fn begin() -> Self {
         Self {
@@ -124,8 +124,8 @@ impl Turn {
     /// Takes the slots, or waits for them as long as it may, and as long as the policy stays what it is.
     pub(super) fn take<'c>(
         &mut self,
-        wanted: &'c Wanted<'c>,
-        asker: &Asker<'_>,
+        wanted: &'c LaunchSpec<'c>,
+        asker: &AcquireContext<'_>,
         watch: &Watch<'_>,
     ) -> Result<Outcome<'c>, KeeperError> {
         let (of_agent, others) = wanted.by_keeper();
@@ -275,7 +275,7 @@ impl Asked {
     }
 
     /// The question; none where the agent keeps nothing of what is needed.
-    pub(super) fn of_agent(&self, request: &Request<'_>, wanted: &Wanted<'_>) -> Option<Take> {
+    pub(super) fn of_agent(&self, request: &Request<'_>, wanted: &LaunchSpec<'_>) -> Option<Take> {
         let is_asked = wanted.demands.first().is_some_and(Demand::is_of_agent);
         is_asked.then(|| Take {
             typed: request.typed.to_owned(),

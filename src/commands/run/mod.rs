@@ -12,8 +12,8 @@ use std::{env, ffi::OsStr, path::Path, time::Instant};
 
 use self::launch_options::{LaunchOptions, Voice};
 use self::{
-    launch_spec::Wanted,
-    launch_wait::{Asked, Turn, Watch},
+    launch_spec::LaunchSpec,
+    launch_wait::{Asked, LaunchWait, Watch},
     stages::{Judged, Located, judge, locate},
 };
 use super::{
@@ -35,9 +35,9 @@ use crate::{
     },
     log::circumstances::Circumstances,
     output::stream,
-    policy::{Faults, Invocation, Opened, Policy},
+    policy::{Faults, Invocation, LazyPolicy, Policy},
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         grant::Grant,
         refusal::Refusal,
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Error> {
 
 /// The same, however it was asked for.
 pub(super) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
-    let (session, mut turn) = (Session::begin(options)?, Turn::begin());
+    let (session, mut turn) = (Session::begin(options)?, LaunchWait::begin());
     loop {
         if let Attempt::Ended(status) = session.attempt(&mut turn)? {
             return Ok(status);
@@ -95,10 +95,10 @@ impl<'a> Session<'a> {
     }
 
     /// Decides, takes and starts, once.
-    fn attempt(&self, turn: &mut Turn) -> Result<Attempt, Error> {
+    fn attempt(&self, turn: &mut LaunchWait) -> Result<Attempt, Error> {
         let Self { options, situation, .. } = self;
         let sources = situation.sources(options.policy.clone());
-        let Some(opened) = self.unless_edited(Opened::open(&sources), turn)? else {
+        let Some(opened) = self.unless_edited(LazyPolicy::open(&sources), turn)? else {
             return Ok(Attempt::Again);
         };
         let located = match locate(options, &opened, situation, &self.depth) {
@@ -146,9 +146,9 @@ impl<'a> Session<'a> {
                 stream::complain(&format!("rungate: {}: {unclear}", visible(typed)));
             }
         }
-        let wanted = Wanted::of(start, options, situation);
+        let wanted = LaunchSpec::of(start, options, situation);
         let is_quiet = options.voice == Voice::Quiet;
-        let asker = Asker {
+        let asker = AcquireContext {
             launch: Launch {
                 command: &name,
                 host: &situation.host.to_string_lossy(),
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
         let outcome = match turn.take(&wanted, &asker, &watch) {
             // The agent has seen faults that were not there when this process looked.
             Err(error) if error.is_fault_of_policy() => {
-                let faults = Opened::open(&sources).and_then(Opened::faults);
+                let faults = LazyPolicy::open(&sources).and_then(LazyPolicy::faults);
                 return match self.unless_edited(faults, turn)? {
                     Some(()) if !error.costs_the_place() && turn.pause() => Ok(Attempt::Again),
                     Some(()) => Err(refusals::cannot_take(typed, &error)),
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
     /// A policy that is being edited costs nobody their place in line: nothing starts until it has no fault
     /// again. Where only a delegated file has faults others go on, and nobody may stand in their way
     /// meanwhile.
-    fn unless_edited<T>(&self, read: Result<T, Faults>, turn: &mut Turn) -> Result<Option<T>, Error> {
+    fn unless_edited<T>(&self, read: Result<T, Faults>, turn: &mut LaunchWait) -> Result<Option<T>, Error> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(faults) if !faults.are_delegated() && turn.pause() => Ok(None),
@@ -225,10 +225,10 @@ impl<'a> Session<'a> {
     fn start(
         &self,
         located: Located,
-        wanted: &Wanted<'_>,
+        wanted: &LaunchSpec<'_>,
         grant: Grant<'_>,
         journal: &Journal<'_>,
-        turn: &Turn,
+        turn: &LaunchWait,
     ) -> Result<u8, Error> {
         let LaunchOptions { command: typed, argv0, arguments, .. } = self.options;
         let Located { program, depth } = located;
@@ -267,11 +267,11 @@ impl<'a> Session<'a> {
 
     fn refuse(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &LaunchSpec<'_>,
         mut refusal: Refusal<'_>,
-        asker: &Asker<'_>,
+        asker: &AcquireContext<'_>,
         journal: &Journal<'_>,
-        turn: &Turn,
+        turn: &LaunchWait,
         hints: &Hints,
     ) -> u8 {
         journal.refused(&refusal, || wanted.met(&refusal, asker), asker.clock.last(), turn.since());

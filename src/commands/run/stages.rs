@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     launch::{depth::Depth, program::Program, shim::Shim},
     log::circumstances::Circumstances,
-    policy::{Opened, Policy},
+    policy::{LazyPolicy, Policy},
 };
 
 /// A program that was found, and how deep below itself it would run.
@@ -24,7 +24,7 @@ pub(super) struct Located {
 /// Finds the program of a command line that a policy, or a cap of its own, has anything to say of.
 pub(super) fn locate(
     options: &LaunchOptions,
-    opened: &Opened<'_>,
+    opened: &LazyPolicy<'_>,
     situation: &Situation,
     depth: &Depth,
 ) -> Result<Located, Error> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     escape::{Show, visible},
-    keeper::{Doubt, Fate, Overdue, Reach},
+    keeper::{EvictionOutcome, Overdue, Reach, UnverifiedTarget},
     output::clock::age,
 };
 
@@ -13,36 +13,38 @@ pub(in crate::commands) fn describe(
     repository: &str,
     path: Option<&Path>,
     overdue: &Overdue,
-    fate: Fate,
+    fate: EvictionOutcome,
 ) -> String {
     let name = visible(repository);
     let by_hand = by_hand(path);
     let comma = if overdue.by.is_some() { "," } else { "" };
     let (who, subject) = (who(overdue), format!("{}{comma}", who(overdue)));
     match fate {
-        Fate::Ended(signal, Reach::Full | Reach::Partly) => {
+        EvictionOutcome::Ended(signal, Reach::Full | Reach::Partly) => {
             format!("rungate: {name}: ended {who}, with {}", signal.as_str())
         }
-        Fate::Ended(signal, Reach::NoGroup) => format!(
+        EvictionOutcome::Ended(signal, Reach::NoGroup) => format!(
             "rungate: {name}: ended {who}, with {} to the process alone: it leads no group of its own",
             signal.as_str()
         ),
-        Fate::LeftOthers(signal) => format!(
+        EvictionOutcome::LeftOthers(signal) => format!(
             "rungate: {name}: ended {who}, with {}, but a process that it left behind keeps the slot{by_hand}",
             signal.as_str(),
         ),
-        Fate::HadLeft => format!("rungate: {name}: {subject} had already exited"),
-        Fate::NotPermitted => {
+        EvictionOutcome::HadLeft => format!("rungate: {name}: {subject} had already exited"),
+        EvictionOutcome::NotPermitted => {
             format!("rungate: {name}: {subject} belongs to another user and was not ended")
         }
-        Fate::NotProved(doubt) => {
+        EvictionOutcome::NotProved(doubt) => {
             format!("rungate: {name}: {subject} was not ended: {}{by_hand}", why_not(doubt))
         }
-        Fate::Survived => format!("rungate: {name}: {subject} survived SIGKILL: it hangs in the kernel"),
-        Fate::Noticed => {
+        EvictionOutcome::Survived => {
+            format!("rungate: {name}: {subject} survived SIGKILL: it hangs in the kernel")
+        }
+        EvictionOutcome::Noticed => {
             format!("rungate: {name}: {subject} is still running: its host was asked to end it")
         }
-        Fate::NotOverdueThere => {
+        EvictionOutcome::NotOverdueThere => {
             format!(
                 "rungate: {name}: {subject} was not ended: by the policy and the clock of its host it is not overdue"
             )
@@ -66,13 +68,15 @@ pub(in crate::commands) fn who(overdue: &Overdue) -> String {
 }
 
 /// Why it is not signalled.
-pub(in crate::commands) fn why_not(doubt: Doubt) -> &'static str {
+pub(in crate::commands) fn why_not(doubt: UnverifiedTarget) -> &'static str {
     match doubt {
-        Doubt::Gone | Doubt::NoGuardian => "nothing proves that it is the job that holds the slot",
-        Doubt::Privileged => "it runs a set-user-id program",
-        Doubt::InTransit => {
+        UnverifiedTarget::Gone | UnverifiedTarget::NoGuardian => {
+            "nothing proves that it is the job that holds the slot"
+        }
+        UnverifiedTarget::Privileged => "it runs a set-user-id program",
+        UnverifiedTarget::InTransit => {
             "it has ended, and the descriptor that keeps its slot lies in the queue of a socket"
         }
-        Doubt::OutOfSight => "it cannot be looked into from here",
+        UnverifiedTarget::OutOfSight => "it cannot be looked into from here",
     }
 }

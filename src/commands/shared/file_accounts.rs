@@ -22,12 +22,12 @@ pub(in crate::commands) enum KnownAccounts {
     /// The name service.
     System,
     /// Files.
-    Brought(Brought),
+    FileAccounts(FileAccounts),
 }
 
 /// What two files say.
 #[derive(Default)]
-pub(in crate::commands) struct Brought {
+pub(in crate::commands) struct FileAccounts {
     users: HashMap<u32, (String, u32)>,
     uids: HashMap<String, u32>,
     groups: HashMap<u32, String>,
@@ -40,14 +40,14 @@ impl KnownAccounts {
     pub(in crate::commands) fn of(situation: &Situation, directory: Option<&Path>) -> Result<Self, Error> {
         let Some(directory) = directory else { return Ok(Self::System) };
         let directory = situation.directory.join(directory);
-        Brought::read(&directory).map(Self::Brought).map_err(|error| {
+        FileAccounts::read(&directory).map(Self::FileAccounts).map_err(|error| {
             let name = visible(&directory);
             Error::new(ExitStatus::System, format!("passwd and group of {name} cannot be read: {error}"))
         })
     }
 }
 
-impl Brought {
+impl FileAccounts {
     fn read(directory: &Path) -> io::Result<Self> {
         let mut brought = Self::default();
         let read = |name: &str| fs::read_to_string(directory.join(name));
@@ -88,35 +88,35 @@ impl Names for KnownAccounts {
     fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
         match self {
             Self::System => SystemNames.user_name(uid),
-            Self::Brought(brought) => Ok(brought.users.get(&uid).map(|(name, _)| name.clone())),
+            Self::FileAccounts(brought) => Ok(brought.users.get(&uid).map(|(name, _)| name.clone())),
         }
     }
 
     fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
         match self {
             Self::System => SystemNames.user_id(name),
-            Self::Brought(brought) => Ok(brought.uids.get(name).copied()),
+            Self::FileAccounts(brought) => Ok(brought.uids.get(name).copied()),
         }
     }
 
     fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
         match self {
             Self::System => SystemNames.group_id(name),
-            Self::Brought(brought) => Ok(brought.gids.get(name).copied()),
+            Self::FileAccounts(brought) => Ok(brought.gids.get(name).copied()),
         }
     }
 
     fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
         match self {
             Self::System => SystemNames.group_name(gid),
-            Self::Brought(brought) => Ok(brought.groups.get(&gid).cloned()),
+            Self::FileAccounts(brought) => Ok(brought.groups.get(&gid).cloned()),
         }
     }
 
     fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError> {
         match self {
             Self::System => SystemNames.in_netgroup(netgroup, host, user),
-            Self::Brought(_) => Ok(false),
+            Self::FileAccounts(_) => Ok(false),
         }
     }
 }
@@ -128,7 +128,7 @@ impl Accounts for KnownAccounts {
                 let account = accounts::account_of_uid(uid).ok().flatten();
                 account.and_then(|account| accounts::groups_of(&account).ok()).unwrap_or_default()
             }
-            Self::Brought(brought) => {
+            Self::FileAccounts(brought) => {
                 let Some((name, gid)) = brought.users.get(&uid) else { return Vec::new() };
                 let others = brought.members.get(name).into_iter().flatten().copied();
                 [*gid].into_iter().chain(others.filter(|other| other != gid)).collect()

@@ -11,9 +11,9 @@ use std::{
 };
 
 use crate::{
-    commands::run::launch_spec::{Wanted, rules},
+    commands::run::launch_spec::{LaunchSpec, rules},
     decision::Unenforced,
-    keeper::{Fate, Overdue, occupancy::Occupancy},
+    keeper::{EvictionOutcome, Overdue, occupancy::Occupancy},
     log::{
         circumstances::{Circumstances, TableSeen},
         event::{Event, HAD_LEFT, Kind, micros},
@@ -100,7 +100,7 @@ impl<'a> Journal<'a> {
     /// The command is about to start.
     pub(in crate::commands) fn started(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &LaunchSpec<'_>,
         grant: &Grant<'_>,
         arrived: Option<SystemTime>,
     ) {
@@ -194,7 +194,7 @@ impl<'a> Journal<'a> {
     }
 
     /// A holder was overdue.
-    pub(in crate::commands) fn expired(&self, claim: &Claim<'_>, overdue: &Overdue, fate: Fate) {
+    pub(in crate::commands) fn expired(&self, claim: &Claim<'_>, overdue: &Overdue, fate: EvictionOutcome) {
         self.write(expired(self.event(Kind::Expired), &claim.repository, overdue, fate));
     }
 
@@ -226,21 +226,26 @@ impl<'a> Journal<'a> {
 }
 
 /// Fills in the event of a holder that was to be ended.
-pub(in crate::commands) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: Fate) -> Event {
+pub(in crate::commands) fn expired(
+    event: Event,
+    repository: &str,
+    overdue: &Overdue,
+    fate: EvictionOutcome,
+) -> Event {
     Event {
         repositories: vec![repository.to_owned()],
         rules: overdue.holder.rule.clone().into_iter().collect(),
         seconds: overdue.by.map(|by| by.as_secs_f64()),
         holder: Some(overdue.pid),
         status: Some(match fate {
-            Fate::Ended(signal, _) => signal.as_str().to_owned(),
-            Fate::LeftOthers(signal) => format!("{}, left others", signal.as_str()),
-            Fate::HadLeft => HAD_LEFT.to_owned(),
-            Fate::NotPermitted => "not permitted".to_owned(),
-            Fate::NotProved(_) => "not proved".to_owned(),
-            Fate::Survived => "survived".to_owned(),
-            Fate::Noticed => "noticed".to_owned(),
-            Fate::NotOverdueThere => "not overdue there".to_owned(),
+            EvictionOutcome::Ended(signal, _) => signal.as_str().to_owned(),
+            EvictionOutcome::LeftOthers(signal) => format!("{}, left others", signal.as_str()),
+            EvictionOutcome::HadLeft => HAD_LEFT.to_owned(),
+            EvictionOutcome::NotPermitted => "not permitted".to_owned(),
+            EvictionOutcome::NotProved(_) => "not proved".to_owned(),
+            EvictionOutcome::Survived => "survived".to_owned(),
+            EvictionOutcome::Noticed => "noticed".to_owned(),
+            EvictionOutcome::NotOverdueThere => "not overdue there".to_owned(),
         }),
         ..event
     }

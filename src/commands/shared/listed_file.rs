@@ -15,7 +15,7 @@ use crate::{
     keeper::{
         agent::{self, about::UnreadableSlot, client::Client},
         error::KeeperError,
-        file::{file::LockFile, lock_path::LockPath, reset::reset, table_snapshot::Survey},
+        file::{file::LockFile, lock_path::LockPath, reset::reset, table_snapshot::TableSnapshot},
         table::Table,
     },
     policy::{self, Policy},
@@ -122,22 +122,22 @@ impl ListedFile {
     }
 
     /// What is found there.
-    pub(in crate::commands) fn survey(&self) -> Result<Survey, KeeperError> {
+    pub(in crate::commands) fn survey(&self) -> Result<TableSnapshot, KeeperError> {
         match &self.kept_at {
-            KeptAt::File(path, way) => Ok(Survey::of(&way.place(path))?),
-            KeptAt::Named(path) => Ok(Survey::of_existing(&LockPath::named(path))?),
+            KeptAt::File(path, way) => Ok(TableSnapshot::of(&way.place(path))?),
+            KeptAt::Named(path) => Ok(TableSnapshot::of_existing(&LockPath::named(path))?),
             KeptAt::Agent(table) => Ok(agent::survey(table)?),
         }
     }
 
     /// Slots whose holders are unknown because nobody can read what the site has of them.
-    pub(in crate::commands) fn unreadable_slots(&self, survey: &Survey) -> Vec<UnreadableSlot> {
+    pub(in crate::commands) fn unreadable_slots(&self, survey: &TableSnapshot) -> Vec<UnreadableSlot> {
         self.table().map_or_else(Vec::new, |table| agent::unreadable_slots(table, &survey.holders))
     }
 
     /// How many slots every launch may have, and how many more only waiting launches: as a launch that
     /// comes now would be judged. None where the limit is not known.
-    pub(in crate::commands) fn free(&self, survey: &Survey, generation: u16) -> Option<Free> {
+    pub(in crate::commands) fn free(&self, survey: &TableSnapshot, generation: u16) -> Option<Free> {
         let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
         let is_for_queue = idle > 0 && !survey.waiting.is_empty() && self.is_for_queue(generation);
         Some(if is_for_queue { Free { now: 0, for_queue: idle } } else { Free { now: idle, for_queue: 0 } })
@@ -174,9 +174,9 @@ impl ListedFile {
     }
 
     /// The same, without a search for whom no record accounts for.
-    pub(in crate::commands) fn glance(&self) -> Result<Survey, KeeperError> {
+    pub(in crate::commands) fn glance(&self) -> Result<TableSnapshot, KeeperError> {
         match self.place() {
-            Some(place) => Ok(Survey::at_a_glance(&place)?),
+            Some(place) => Ok(TableSnapshot::at_a_glance(&place)?),
             None => self.survey(),
         }
     }
@@ -237,12 +237,12 @@ impl ListedFile {
     }
 
     /// How many of the slots that only some may use are idle.
-    pub(in crate::commands) fn kept_idle(&self, survey: &Survey) -> u64 {
+    pub(in crate::commands) fn kept_idle(&self, survey: &TableSnapshot) -> u64 {
         self.kept().iter().map(|(slots, _)| survey.free_among(slots)).sum()
     }
 
     /// `3 kept for %cad`, of what is idle.
-    pub(in crate::commands) fn kept_note(&self, survey: &Survey) -> Option<String> {
+    pub(in crate::commands) fn kept_note(&self, survey: &TableSnapshot) -> Option<String> {
         let idle = self.kept().iter().map(|(slots, whom)| (survey.free_among(slots), whom));
         let notes: Vec<String> = idle
             .filter(|(idle, _)| *idle > 0)

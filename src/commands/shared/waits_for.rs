@@ -3,7 +3,7 @@
 
 use crate::{
     escape::visible,
-    keeper::{Holder, Waiter, WaitingProcess, file::table_snapshot::Survey},
+    keeper::{Holder, Waiter, WaitingProcess, file::table_snapshot::TableSnapshot},
     sys::accounts::NameCache,
 };
 
@@ -22,7 +22,7 @@ pub(in crate::commands) enum WaitsFor {
 
 impl WaitsFor {
     /// What the waiter at this place in the line of a table waits for.
-    pub(in crate::commands) fn of(survey: &Survey, place: usize, limit: Option<u64>) -> Self {
+    pub(in crate::commands) fn of(survey: &TableSnapshot, place: usize, limit: Option<u64>) -> Self {
         let waiter = &survey.waiting[place];
         let ahead = survey.waiting[..place].iter().rev().find(|older| !waiter.class.passes(older.class));
         if let Some(ahead) = ahead {

@@ -17,7 +17,7 @@ use crate::{
     cli::StatusArguments,
     error::Error,
     escape::visible,
-    keeper::{error::KeeperError, file::table_snapshot::Survey},
+    keeper::{error::KeeperError, file::table_snapshot::TableSnapshot},
     output::{
         clock::{Clock, age},
         columns::answer,
@@ -70,7 +70,7 @@ struct Surveyed {
 /// A file, and what was found there.
 struct Seen {
     file: ListedFile,
-    survey: Result<Survey, KeeperError>,
+    survey: Result<TableSnapshot, KeeperError>,
     free: Option<Free>,
 }
 
@@ -127,9 +127,9 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 
 /// The line above those of the members.
 fn summary(repository: &Surveyed) -> [String; 8] {
-    let known: Vec<(&Survey, &ListedFile)> =
+    let known: Vec<(&TableSnapshot, &ListedFile)> =
         repository.files.iter().filter_map(|seen| Some((seen.survey.as_ref().ok()?, &seen.file))).collect();
-    let is_full = |(survey, file): &&(&Survey, &ListedFile)| {
+    let is_full = |(survey, file): &&(&TableSnapshot, &ListedFile)| {
         survey.used > 0 && file.limit().is_some_and(|limit| survey.used >= limit)
     };
     let used = known.iter().filter(|(survey, _)| was_used(survey)).count();
@@ -155,7 +155,7 @@ fn summary(repository: &Surveyed) -> [String; 8] {
 }
 
 /// Whether somebody has a slot, or had one: who only waits has neither, and no more has who was refused.
-fn was_used(survey: &Survey) -> bool {
+fn was_used(survey: &TableSnapshot) -> bool {
     survey.used > 0 || survey.last_start.is_some() || survey.last_end.is_some()
 }
 
@@ -189,7 +189,7 @@ fn shown_free(free: Free) -> String {
     if free.now == 0 { Style::Warning.paint("0") } else { free.now.to_string() }
 }
 
-fn note(file: &ListedFile, survey: &Survey, free: Option<Free>, clock: &Clock) -> String {
+fn note(file: &ListedFile, survey: &TableSnapshot, free: Option<Free>, clock: &Clock) -> String {
     if let Some(failure) = file.failure() {
         return Style::Fault.paint(&failure.to_string());
     }
@@ -200,7 +200,7 @@ fn note(file: &ListedFile, survey: &Survey, free: Option<Free>, clock: &Clock) -
 }
 
 /// Use is above the limit where that was lowered, or where somebody is always admitted.
-fn note_of_use(file: &ListedFile, survey: &Survey, clock: &Clock) -> String {
+fn note_of_use(file: &ListedFile, survey: &TableSnapshot, clock: &Clock) -> String {
     match file.limit() {
         Some(0) => Style::Warning.paint("closed: its limit is 0"),
         Some(limit) if survey.used > limit => {

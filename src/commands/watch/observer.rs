@@ -22,7 +22,7 @@ use crate::{
     error::Error,
     escape::visible,
     keeper::{
-        file::{holder::Holder, table_snapshot::Survey},
+        file::{holder::Holder, table_snapshot::TableSnapshot},
         line::Waiter,
     },
     output::clock::Clock,
@@ -135,7 +135,7 @@ impl Observer {
         }
     }
 
-    fn surveyed(&self, entry: Entry, file: &ListedFile, survey: &Survey) -> Entry {
+    fn surveyed(&self, entry: Entry, file: &ListedFile, survey: &TableSnapshot) -> Entry {
         let mut holders: Vec<Process> =
             survey.holders.iter().map(|holder| self.holder(file, holder)).collect();
         holders.sort_by_key(|holder| Reverse(holder.age));

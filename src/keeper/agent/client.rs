@@ -15,7 +15,7 @@ use super::{
     message::{Answer, End, Evict, Request, Table},
 };
 use crate::{
-    keeper::{Fate, Overdue, signalling::SIGNALS},
+    keeper::{EvictionOutcome, Overdue, signalling::SIGNALS},
     sys::{failure::Errno, local_socket::Connection},
 };
 
@@ -159,7 +159,11 @@ impl Client {
     }
 
     /// Has holders ended; `told` hears what became of each. Says whether all of them have gone.
-    pub fn evict(&mut self, evict: Evict, told: &mut dyn FnMut(&Overdue, Fate)) -> Result<bool, AgentError> {
+    pub fn evict(
+        &mut self,
+        evict: Evict,
+        told: &mut dyn FnMut(&Overdue, EvictionOutcome),
+    ) -> Result<bool, AgentError> {
         // A signal after each grace, and the agent's own time.
         let longest = evict.grace.saturating_mul(SIGNAL_COUNT).saturating_add(PATIENCE);
         self.say(&Request::Evict(evict))?;

@@ -1,14 +1,14 @@
 //! What became of overdue holders, on its way to whoever wanted their slots.
 
-use super::message::{Expired, Fate, Reach};
+use super::message::{EvictionOutcome, Expired, Reach};
 use crate::{
-    keeper::{self, Doubt, Overdue},
+    keeper::{self, Overdue, UnverifiedTarget},
     sys::signals::Signal,
 };
 
 impl Expired {
     /// Of a holder; none where it is not known who that is.
-    pub fn of(table: &str, overdue: &Overdue, fate: keeper::Fate) -> Option<Self> {
+    pub fn of(table: &str, overdue: &Overdue, fate: keeper::EvictionOutcome) -> Option<Self> {
         let Overdue { holder, elsewhere, by, slots, .. } = overdue;
         let holder = super::picture::described(holder.clone())?;
         let (table, is_elsewhere) = (table.to_owned(), elsewhere.is_some());
@@ -16,10 +16,10 @@ impl Expired {
     }
 
     /// The same as if this process had ended it; none where what is said makes no sense.
-    pub fn told(&self) -> Option<(Overdue, keeper::Fate)> {
+    pub fn told(&self) -> Option<(Overdue, keeper::EvictionOutcome)> {
         let fate = told(&self.fate)?;
         let job = match fate {
-            keeper::Fate::NotProved(doubt) => Err(doubt),
+            keeper::EvictionOutcome::NotProved(doubt) => Err(doubt),
             _ => Ok(self.holder.pid),
         };
         let holder = super::picture::shown(&self.holder);
@@ -30,40 +30,48 @@ impl Expired {
             by: self.by,
             slots: self.slots,
             job,
-            may_be_signalled: fate != keeper::Fate::NotPermitted,
+            may_be_signalled: fate != keeper::EvictionOutcome::NotPermitted,
         };
         Some((overdue, fate))
     }
 }
 
-fn sent(fate: keeper::Fate) -> Fate {
+fn sent(fate: keeper::EvictionOutcome) -> EvictionOutcome {
     match fate {
-        keeper::Fate::Ended(signal, reach) => Fate::Ended((signal as i32, reach.into())),
-        keeper::Fate::LeftOthers(signal) => Fate::LeftOthers(signal as i32),
-        keeper::Fate::HadLeft | keeper::Fate::NotProved(Doubt::Gone) => Fate::HadLeft,
-        keeper::Fate::NotPermitted => Fate::NotPermitted,
-        keeper::Fate::NotProved(Doubt::Privileged) => Fate::Privileged,
-        keeper::Fate::NotProved(Doubt::InTransit) => Fate::InTransit,
-        keeper::Fate::NotProved(Doubt::OutOfSight | Doubt::NoGuardian) => Fate::OutOfSight,
-        keeper::Fate::Survived => Fate::Survived,
-        keeper::Fate::Noticed => Fate::Noticed,
-        keeper::Fate::NotOverdueThere => Fate::NotOverdueThere,
+        keeper::EvictionOutcome::Ended(signal, reach) => {
+            EvictionOutcome::Ended((signal as i32, reach.into()))
+        }
+        keeper::EvictionOutcome::LeftOthers(signal) => EvictionOutcome::LeftOthers(signal as i32),
+        keeper::EvictionOutcome::HadLeft | keeper::EvictionOutcome::NotProved(UnverifiedTarget::Gone) => {
+            EvictionOutcome::HadLeft
+        }
+        keeper::EvictionOutcome::NotPermitted => EvictionOutcome::NotPermitted,
+        keeper::EvictionOutcome::NotProved(UnverifiedTarget::Privileged) => EvictionOutcome::Privileged,
+        keeper::EvictionOutcome::NotProved(UnverifiedTarget::InTransit) => EvictionOutcome::InTransit,
+        keeper::EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight | UnverifiedTarget::NoGuardian) => {
+            EvictionOutcome::OutOfSight
+        }
+        keeper::EvictionOutcome::Survived => EvictionOutcome::Survived,
+        keeper::EvictionOutcome::Noticed => EvictionOutcome::Noticed,
+        keeper::EvictionOutcome::NotOverdueThere => EvictionOutcome::NotOverdueThere,
     }
 }
 
-fn told(fate: &Fate) -> Option<keeper::Fate> {
+fn told(fate: &EvictionOutcome) -> Option<keeper::EvictionOutcome> {
     let signal = |number: i32| Signal::try_from(number).ok();
     Some(match fate {
-        Fate::Ended((number, reach)) => keeper::Fate::Ended(signal(*number)?, reach.into()),
-        Fate::LeftOthers(number) => keeper::Fate::LeftOthers(signal(*number)?),
-        Fate::HadLeft => keeper::Fate::HadLeft,
-        Fate::NotPermitted => keeper::Fate::NotPermitted,
-        Fate::Privileged => keeper::Fate::NotProved(Doubt::Privileged),
-        Fate::OutOfSight => keeper::Fate::NotProved(Doubt::OutOfSight),
-        Fate::InTransit => keeper::Fate::NotProved(Doubt::InTransit),
-        Fate::Survived => keeper::Fate::Survived,
-        Fate::Noticed => keeper::Fate::Noticed,
-        Fate::NotOverdueThere => keeper::Fate::NotOverdueThere,
+        EvictionOutcome::Ended((number, reach)) => {
+            keeper::EvictionOutcome::Ended(signal(*number)?, reach.into())
+        }
+        EvictionOutcome::LeftOthers(number) => keeper::EvictionOutcome::LeftOthers(signal(*number)?),
+        EvictionOutcome::HadLeft => keeper::EvictionOutcome::HadLeft,
+        EvictionOutcome::NotPermitted => keeper::EvictionOutcome::NotPermitted,
+        EvictionOutcome::Privileged => keeper::EvictionOutcome::NotProved(UnverifiedTarget::Privileged),
+        EvictionOutcome::OutOfSight => keeper::EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight),
+        EvictionOutcome::InTransit => keeper::EvictionOutcome::NotProved(UnverifiedTarget::InTransit),
+        EvictionOutcome::Survived => keeper::EvictionOutcome::Survived,
+        EvictionOutcome::Noticed => keeper::EvictionOutcome::Noticed,
+        EvictionOutcome::NotOverdueThere => keeper::EvictionOutcome::NotOverdueThere,
     })
 }
 

@@ -136,13 +136,13 @@ wire! {
         /// Whether it runs on another host.
         is_elsewhere: bool,
         /// What became of it.
-        fate: Fate,
+        fate: EvictionOutcome,
     }
 }
 
 wire! {
     /// What became of it; with the number of the last signal that was sent.
-    enum Fate {
+    enum EvictionOutcome {
         /// It ended.
         Ended((i32, Reach)) = 1,
         /// It ended, and others that cannot be ended keep the slot.

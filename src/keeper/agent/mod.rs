@@ -20,7 +20,7 @@ use self::{
 };
 use super::{
     Holder,
-    file::table_snapshot::Survey,
+    file::table_snapshot::TableSnapshot,
     memory::{self, Store},
     occupancy::Occupancy,
 };
@@ -55,12 +55,12 @@ pub fn look(name: &str) -> Result<Option<memory::Table>, AgentError> {
 }
 
 /// What is found in a table; one that was never used is empty.
-pub fn survey(name: &str) -> Result<Survey, AgentError> {
-    let Some(table) = look(name)? else { return Ok(Survey::default()) };
+pub fn survey(name: &str) -> Result<TableSnapshot, AgentError> {
+    let Some(table) = look(name)? else { return Ok(TableSnapshot::default()) };
     let occupancy: Occupancy = table.occupancy();
     let (last_start, last_end) = table.stamps();
     let (used, holders) = (occupancy.shown(), table.holders(&occupancy));
-    Ok(Survey { used, holders, waiting: table.waiters(), last_start, last_end })
+    Ok(TableSnapshot { used, holders, waiting: table.waiters(), last_start, last_end })
 }
 
 /// Where the agent listens. The directory is root's and nobody else's, so that nobody else can listen there.

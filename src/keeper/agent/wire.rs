@@ -14,7 +14,7 @@ use std::{
 
 use crate::keeper::line::Number;
 use crate::terms::{
-    keyword::{Choice, Hold},
+    keyword::{Hold, Keyword},
     pace::ExpireKill,
     span_of_time::Wait,
 };

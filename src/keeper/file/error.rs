@@ -15,7 +15,7 @@ use crate::{
         failure::{Errno, Failure},
         process::{self, Process},
         regular_file::Kind,
-        trust::Distrust,
+        trust::InsecurePath,
     },
 };
 
@@ -53,7 +53,7 @@ pub enum RepositoryError {
         /// The file.
         path: PathBuf,
         /// What is wrong, and where.
-        source: Distrust,
+        source: InsecurePath,
     },
     /// Something that is not a regular file stands at the path.
     NotRegular {
@@ -236,7 +236,7 @@ impl RepositoryError {
                 Some(format!("Ask your administrator to find it: fuser -v {}", word(path)))
             }
             Self::NotRegular { path, .. }
-            | Self::Distrusted { source: Distrust { path, .. }, .. }
+            | Self::Distrusted { source: InsecurePath { path, .. }, .. }
             | Self::SeveralLinks { path, .. }
             | Self::WrongOwner { path, .. }
             | Self::NotPrivate { path } => {

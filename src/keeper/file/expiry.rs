@@ -13,14 +13,14 @@ use super::{
     error::RepositoryError,
     file::LockFile,
     holder::Holder,
-    job::{Doubt, Guardian, Job},
+    job::{Guardian, Job, UnverifiedTarget},
     layout::{guardians, slot_bytes},
     scan::locks_within,
 };
 use crate::{
     escape::Show,
     keeper::{
-        eviction_outcome::Fate,
+        eviction_outcome::EvictionOutcome,
         signalling::{Reach, SIGNALS},
     },
     sys::{
@@ -48,7 +48,7 @@ pub struct Overdue {
     /// How many slots it holds.
     pub slots: u64,
     /// The process that is proved to be the job, or why none is.
-    pub job: Result<i32, Doubt>,
+    pub job: Result<i32, UnverifiedTarget>,
     /// Whether this user may signal it.
     pub may_be_signalled: bool,
 }
@@ -167,13 +167,20 @@ fn is_young(pid: i32, expiry: &Expiry) -> bool {
 }
 
 /// The job behind a slot.
-fn proved(file: &LockFile, holder: &Holder, candidates: &[i32], since_when: bool) -> Result<Job, Doubt> {
-    let mut doubt = Doubt::NoGuardian;
+fn proved(
+    file: &LockFile,
+    holder: &Holder,
+    candidates: &[i32],
+    since_when: bool,
+) -> Result<Job, UnverifiedTarget> {
+    let mut doubt = UnverifiedTarget::NoGuardian;
     for pid in candidates {
         match Job::prove(*pid, file.id(), holder.slots.0, since_when) {
             Ok(job) => return Ok(job),
             // What stands first is the likeliest, and is told.
-            Err(other) if doubt == Doubt::NoGuardian && other != Doubt::Gone => doubt = other,
+            Err(other) if doubt == UnverifiedTarget::NoGuardian && other != UnverifiedTarget::Gone => {
+                doubt = other
+            }
             Err(_) => {}
         }
     }
@@ -203,7 +210,7 @@ fn shown(holder: &Holder, pid: i32) -> Holder {
 /// wrote down. Of those without a record nobody knows since when they hold it.
 fn unproved(
     holder: &Holder,
-    doubt: Doubt,
+    doubt: UnverifiedTarget,
     slots: u64,
     overdue_by: Option<(&Expiry, SystemTime)>,
 ) -> Option<Overdue> {
@@ -226,7 +233,7 @@ pub fn end_all(
     file: &LockFile,
     all: Vec<Overdue>,
     expiry: &Expiry,
-    mut told: impl FnMut(&Overdue, Fate),
+    mut told: impl FnMut(&Overdue, EvictionOutcome),
 ) -> Result<(), RepositoryError> {
     let mut running = Vec::new();
     for overdue in all {
@@ -263,17 +270,17 @@ pub struct Ending {
 
 impl Ending {
     /// Begins, if the holder is still proved to be the job, and this user may signal it.
-    pub fn begin(file: &LockFile, overdue: &Overdue, expiry: Expiry) -> Result<Self, Fate> {
+    pub fn begin(file: &LockFile, overdue: &Overdue, expiry: Expiry) -> Result<Self, EvictionOutcome> {
         let (slot, is_overdue) = (overdue.holder.slots.0, overdue.by.is_some());
         let proved = overdue.job.and_then(|pid| Job::prove(pid, file.id(), slot, is_overdue));
         let job = proved.map_err(|doubt| match doubt {
-            Doubt::Gone => Fate::HadLeft,
-            _ if !overdue.may_be_signalled => Fate::NotPermitted,
-            doubt => Fate::NotProved(doubt),
+            UnverifiedTarget::Gone => EvictionOutcome::HadLeft,
+            _ if !overdue.may_be_signalled => EvictionOutcome::NotPermitted,
+            doubt => EvictionOutcome::NotProved(doubt),
         })?;
         // Asked before, because anybody in the same session may be continued.
         if !job.process().may_be_signalled() {
-            return Err(Fate::NotPermitted);
+            return Err(EvictionOutcome::NotPermitted);
         }
         let due = Instant::now();
         Ok(Self { job, slot, is_overdue, expiry, sent: None, next: 0, due, was_out_of_sight: false })
@@ -291,29 +298,33 @@ impl Ending {
 
     /// Looks whether it has ended, and sends the next signal if that is due. Proves each time that the
     /// process is still the job.
-    pub fn go_on(&mut self, file: &LockFile) -> Result<Option<Fate>, RepositoryError> {
+    pub fn go_on(&mut self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
         loop {
             if self.job.process().has_ended() {
                 return self.left_behind(file).map(Some);
             }
             match Job::prove(self.job.process().pid(), file.id(), self.slot, self.is_overdue) {
                 Ok(job) => self.job = job,
-                Err(Doubt::Gone) => return self.left_behind(file).map(Some),
+                Err(UnverifiedTarget::Gone) => return self.left_behind(file).map(Some),
                 // It has given up its memory, and is about to end.
-                Err(Doubt::OutOfSight) if !self.was_out_of_sight => {
+                Err(UnverifiedTarget::OutOfSight) if !self.was_out_of_sight => {
                     self.was_out_of_sight = true;
                     self.wait_for_grace();
                     return Ok(None);
                 }
-                Err(_) if self.next == SIGNALS.len() => return Ok(Some(Fate::Survived)),
-                Err(doubt) => return Ok(Some(Fate::NotProved(doubt))),
+                Err(_) if self.next == SIGNALS.len() => return Ok(Some(EvictionOutcome::Survived)),
+                Err(doubt) => return Ok(Some(EvictionOutcome::NotProved(doubt))),
             }
             if !self.left().is_zero() {
                 return Ok(None);
             }
             let Some(signal) = SIGNALS.get(self.next).copied() else {
                 let is_partly = matches!(self.sent, Some((_, Reach::Partly)));
-                return Ok(Some(if is_partly { Fate::NotPermitted } else { Fate::Survived }));
+                return Ok(Some(if is_partly {
+                    EvictionOutcome::NotPermitted
+                } else {
+                    EvictionOutcome::Survived
+                }));
             };
             if signal != Signal::SIGCONT && self.sent.is_none() {
                 self.tell_user(file);
@@ -323,7 +334,7 @@ impl Ending {
                 // What has ended already may leave something that has not: a supervisor that is about to give
                 // the slot back.
                 Err(Errno::ESRCH) => Reach::Full,
-                Err(_) => return Ok(Some(Fate::NotPermitted)),
+                Err(_) => return Ok(Some(EvictionOutcome::NotPermitted)),
             };
             self.next = self.next.saturating_add(1);
             if signal != Signal::SIGCONT {
@@ -352,7 +363,7 @@ impl Ending {
 
     /// What became of it, if it has let its slot go: a process that ends gives its locks up a moment before
     /// it has ended.
-    pub fn has_let_go(&self, file: &LockFile) -> Result<Option<Fate>, RepositoryError> {
+    pub fn has_let_go(&self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
         let pid = Some(self.job.process().pid());
         let is_its_own = |lock: &Conflict| {
             lock.pid == pid && Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot)
@@ -368,8 +379,8 @@ impl Ending {
     }
 
     /// What there is to say once the job has gone.
-    fn left_behind(&self, file: &LockFile) -> Result<Fate, RepositoryError> {
-        let Some((signal, reach)) = self.sent else { return Ok(Fate::HadLeft) };
+    fn left_behind(&self, file: &LockFile) -> Result<EvictionOutcome, RepositoryError> {
+        let Some((signal, reach)) = self.sent else { return Ok(EvictionOutcome::HadLeft) };
         let bytes = slot_bytes(self.slot, self.slot);
         // A lock of the process itself is left to nobody.
         let is_orphaned = self.job.hold() != Hold::Process
@@ -377,6 +388,10 @@ impl Ending {
             && !locks_within(file, &guardians())?
                 .iter()
                 .any(|lock| Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot));
-        Ok(if is_orphaned { Fate::LeftOthers(signal) } else { Fate::Ended(signal, reach) })
+        Ok(if is_orphaned {
+            EvictionOutcome::LeftOthers(signal)
+        } else {
+            EvictionOutcome::Ended(signal, reach)
+        })
     }
 }

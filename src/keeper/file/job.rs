@@ -52,7 +52,7 @@ impl Proof {
 
 /// Why a process is not proved to be the job that holds a slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Doubt {
+pub enum UnverifiedTarget {
     /// It has ended, or does not hold the slot.
     Gone,
     /// It has no guardian: nobody launched it under `expire_after` or with a supervisor, it closed a
@@ -68,26 +68,31 @@ pub enum Doubt {
 
 impl Job {
     /// Proves that this process is the job which holds the slot; with `since_when` by its guardian alone.
-    pub(super) fn prove(pid: i32, file: FileId, slot: u64, since_when: bool) -> Result<Self, Doubt> {
-        let process = PidFd::open(pid).map_err(|_| Doubt::Gone)?;
+    pub(super) fn prove(
+        pid: i32,
+        file: FileId,
+        slot: u64,
+        since_when: bool,
+    ) -> Result<Self, UnverifiedTarget> {
+        let process = PidFd::open(pid).map_err(|_| UnverifiedTarget::Gone)?;
         if !process.is_in_proc() {
-            return Err(Doubt::OutOfSight);
+            return Err(UnverifiedTarget::OutOfSight);
         }
         let shown = kernel_locks::locks_shown_by(pid, file);
         let privileged = process::is_privileged_by_exec(pid);
         let users = process::users(pid);
         if process.has_ended() {
-            return Err(Doubt::Gone);
+            return Err(UnverifiedTarget::Gone);
         }
         let (Ok(shown), Some(privileged), Some([user, _])) = (shown, privileged, users) else {
-            return Err(Doubt::OutOfSight);
+            return Err(UnverifiedTarget::OutOfSight);
         };
         let proof = proof_of(&shown, slot)?;
         if since_when && proof == Proof::Slot {
-            return Err(Doubt::NoGuardian);
+            return Err(UnverifiedTarget::NoGuardian);
         }
         if privileged {
-            return Err(Doubt::Privileged);
+            return Err(UnverifiedTarget::Privileged);
         }
         Ok(Self { process, proof, user, shown })
     }
@@ -128,30 +133,30 @@ impl Job {
 }
 
 /// What proves that the process which shows these locks holds a slot.
-fn proof_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Proof, Doubt> {
+fn proof_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Proof, UnverifiedTarget> {
     let is_own = |(ownership, bytes): &(Ownership, Bytes)| {
         *ownership == Ownership::Process && bytes.contains(&slot_byte(slot))
     };
     match guardian_of(shown, slot) {
         Ok(guardian) => Ok(Proof::Guardian(guardian)),
-        Err(Doubt::NoGuardian) if shown.iter().any(is_own) => Ok(Proof::Slot),
+        Err(UnverifiedTarget::NoGuardian) if shown.iter().any(is_own) => Ok(Proof::Slot),
         Err(doubt) => Err(doubt),
     }
 }
 
 /// The guardian of a slot among the locks that a process shows: the last one at or before it, in one run of
 /// slots with it.
-fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, Doubt> {
+fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, UnverifiedTarget> {
     let byte = slot_byte(slot);
     let run = shown.iter().map(|(_, bytes)| bytes).filter(|bytes| bytes.contains(&byte));
-    let first = run.map(|bytes| *bytes.start()).min().ok_or(Doubt::Gone)?;
+    let first = run.map(|bytes| *bytes.start()).min().ok_or(UnverifiedTarget::Gone)?;
     let is_proof = |ownership| ownership == Ownership::Process || DeliberateFault::DonatedProof.is_on();
     let guardians = shown.iter().filter(|(ownership, _)| is_proof(*ownership));
     guardians
         .filter_map(|(_, bytes)| Guardian::of(bytes))
         .filter(|guardian| (first..=byte).contains(&slot_byte(guardian.slot)))
         .max_by_key(|guardian| guardian.slot)
-        .ok_or(Doubt::NoGuardian)
+        .ok_or(UnverifiedTarget::NoGuardian)
 }
 
 // What proves that a process is the job that holds a slot: a lock of the process on a byte that says which

@@ -21,7 +21,7 @@ use super::{
     scan::{Extent, Look, Means},
 };
 use crate::{
-    keeper::line::{Class, Number, Pulse, Waiter, WaitingProcess, Woken},
+    keeper::line::{Class, Heartbeat, Number, Waiter, WaitingProcess, Woken},
     sys::{
         failure::Errno,
         record_lock::{self, Bytes, Conflict, Mode},
@@ -149,10 +149,11 @@ fn last<T>(
 
 /// What a place shows; none where there is none. Only its first byte is asked about: nobody else can have
 /// locked that.
-pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Pulse>, RepositoryError> {
+pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, RepositoryError> {
     let byte = place_byte(number.0, 0);
     let lock = file.conflict(&(byte..=byte))?;
-    Ok(lock.map(|lock| Pulse { pid: lock.pid, beats: lock.bytes.end().saturating_sub(*lock.bytes.start()) }))
+    Ok(lock
+        .map(|lock| Heartbeat { pid: lock.pid, beats: lock.bytes.end().saturating_sub(*lock.bytes.start()) }))
 }
 
 /// Everybody who stands in line, oldest first, as far as a bounded amount of work shows them.

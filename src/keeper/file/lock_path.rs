@@ -15,7 +15,7 @@ use crate::{
         credentials,
         failure::{Errno, Failure},
         regular_file::{self, Status},
-        trust::{Distrust, Reason},
+        trust::{InsecurePath, Reason},
         walked_directory::WalkedDirectory,
     },
     terms::location::{Creation, FileLocation},
@@ -165,9 +165,9 @@ impl<'a> LockPath<'a> {
         }
     }
 
-    fn distrusted(&self, distrust: Distrust) -> RepositoryError {
+    fn distrusted(&self, distrust: InsecurePath) -> RepositoryError {
         match distrust {
-            Distrust { path, reason: Reason::System(name, errno) } => call("open", &path, name, errno),
+            InsecurePath { path, reason: Reason::System(name, errno) } => call("open", &path, name, errno),
             source => RepositoryError::Distrusted { path: self.path.to_owned(), source },
         }
     }

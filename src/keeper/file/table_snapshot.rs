@@ -21,7 +21,7 @@ use crate::{
 
 /// A repository at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Survey {
+pub struct TableSnapshot {
     /// How many slots are held.
     pub used: u64,
     /// Who holds them, by slot.
@@ -42,7 +42,7 @@ pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
 
 type HoldersOf = fn(&LockFile, &Occupancy) -> Result<Vec<Holder>, RepositoryError>;
 
-impl Survey {
+impl TableSnapshot {
     /// Looks at a lock file of a policy: one that is not there was never used.
     pub fn of(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
         LockFile::open_to_read(place)?

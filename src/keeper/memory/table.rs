@@ -13,7 +13,7 @@ use crate::{
     keeper::{
         Holder, Overdue,
         hint::slots_to_join,
-        line::{Class, Number, Pulse, Waiter},
+        line::{Class, Heartbeat, Number, Waiter},
         occupancy::{Occupancy, Span, Vacancy},
     },
     sys::process,
@@ -271,11 +271,11 @@ impl Table {
     }
 
     /// What tells whether a waiter is alive.
-    pub fn pulse(&self, number: Number) -> Option<Pulse> {
+    pub fn pulse(&self, number: Number) -> Option<Heartbeat> {
         let mut state = self.state.borrow_mut();
         let life = state.places.get_mut(&number)?;
         life.beats += u64::from(!life.is_silent);
-        Some(Pulse { pid: None, beats: life.beats })
+        Some(Heartbeat { pid: None, beats: life.beats })
     }
 }
 

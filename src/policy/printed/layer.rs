@@ -9,7 +9,7 @@ use std::{
 use crate::{
     policy::{
         Policy,
-        keyword::Choice,
+        keyword::Keyword,
         layer::{Layer, LayerKind},
         log::{Log, LogEvents, LogTarget},
         place::Place,

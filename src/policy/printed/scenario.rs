@@ -2,7 +2,7 @@
 
 use super::layer::{Part, PartKind, RepositoryNames};
 use crate::policy::{
-    keyword::Choice,
+    keyword::Keyword,
     rule::Slots,
     scenario::{ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     toml_text::{Table, inline_table, key, list, string},

@@ -11,7 +11,7 @@ use crate::{
         reader::Section,
         toml_text::{Table, string},
     },
-    terms::keyword::{Choice, Keeper, OnLost, Unreachable},
+    terms::keyword::{Keeper, Keyword, OnLost, Unreachable},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[

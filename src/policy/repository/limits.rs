@@ -4,7 +4,7 @@
 use super::Repository;
 use crate::{
     policy::{
-        eval_context::{Facts, any},
+        eval_context::{EvalContext, any},
         key::{Keys, Shape, key},
         limit::Limit,
         names::LookupError,
@@ -12,7 +12,7 @@ use crate::{
         selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window, until},
         toml_text::{inline_table, key as toml_key, list, string},
     },
-    terms::provenance::Because,
+    terms::provenance::Provenance,
 };
 
 pub(in crate::policy) static LIMITS: Keys = Keys {
@@ -58,7 +58,7 @@ pub(in crate::policy) enum Whom {
 /// One file of a repository with a file for each of something: whose it is, and at what time.
 pub(crate) struct FileOf<'a> {
     /// Of a launch by this member, or as good as.
-    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) facts: &'a EvalContext<'a>,
     /// The group that is charged.
     pub(crate) gid: Option<u32>,
     /// The value of the placeholder.
@@ -132,9 +132,9 @@ impl OtherLimit {
         self.whom.iter().any(|whom| matches!(whom, Whom::Users(users) if users.iter().any(is_group)))
     }
 
-    fn because(&self, facts: &Facts<'_>, layer: usize) -> Option<Because<'_>> {
+    fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Provenance<'_>> {
         let says_something = !self.shown.is_empty() || !self.when.is_empty();
-        says_something.then(|| Because { whom: &self.shown, until: until(&self.when, facts, layer) })
+        says_something.then(|| Provenance { whom: &self.shown, until: until(&self.when, facts, layer) })
     }
 
     fn printed(&self) -> Vec<(&'static str, String)> {
@@ -155,7 +155,10 @@ impl PartialEq for OtherLimit {
 
 impl Repository {
     /// The limit of one of its files, and why it is not everybody's.
-    pub(crate) fn limit_for(&self, file: &FileOf<'_>) -> Result<(Limit, Option<Because<'_>>), LookupError> {
+    pub(crate) fn limit_for(
+        &self,
+        file: &FileOf<'_>,
+    ) -> Result<(Limit, Option<Provenance<'_>>), LookupError> {
         for other in &self.limits {
             if other.is_of(file, self.layer)? {
                 return Ok((other.limit, other.because(file.facts, self.layer)));
@@ -165,7 +168,7 @@ impl Repository {
     }
 
     /// The limit of whoever is not named, at this time.
-    pub(crate) fn limit_of_most(&self, facts: &Facts<'_>) -> Limit {
+    pub(crate) fn limit_of_most(&self, facts: &EvalContext<'_>) -> Limit {
         let is_on = |other: &&OtherLimit| {
             other.whom.is_empty() && any(&other.when, |window| window.matches(facts, self.layer)) == Ok(true)
         };

@@ -23,7 +23,7 @@ use super::{
     template::{PathTemplate, Placeholder},
 };
 use crate::terms::{
-    keyword::{Choice, Keeper, Nested, Queue},
+    keyword::{Keeper, Keyword, Nested, Queue},
     pace::Pace,
     provenance::Place,
 };

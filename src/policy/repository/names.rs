@@ -5,7 +5,7 @@ use std::{borrow::Cow, slice};
 
 use crate::policy::{
     aliases::{Aliases, WrittenEntry},
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     place::{At, Written},
     reader::{Section, Value},
@@ -42,7 +42,7 @@ impl SlotNames {
     }
 
     /// The slots that are not given on the host of a request, in ascending order.
-    pub(crate) fn out_of_order(&self, facts: &Facts<'_>) -> Vec<u32> {
+    pub(crate) fn out_of_order(&self, facts: &EvalContext<'_>) -> Vec<u32> {
         let is_here =
             |broken: &&OutOfOrder| broken.host.as_ref().is_none_or(|host| host.matches(facts, 0) == Ok(true));
         let mut slots: Vec<u32> =

@@ -14,7 +14,7 @@ use crate::{
         warning::Warning,
     },
     terms::{
-        keyword::{Choice, Hold},
+        keyword::{Hold, Keyword},
         pace::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
     },
 };

@@ -3,7 +3,7 @@
 use crate::{
     policy::{
         aliases::{Aliases, WrittenList},
-        eval_context::{Facts, any},
+        eval_context::{EvalContext, any},
         fault::Fault,
         key::{Keys, Shape, Together, key},
         limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE, Share},
@@ -13,7 +13,7 @@ use crate::{
         selector::{Entry, HostEntry, Principal, Window, entries_of, until},
         toml_text::{inline_table, list, string},
     },
-    terms::provenance::Because,
+    terms::provenance::Provenance,
 };
 
 pub(in crate::policy) static RESERVE: Keys = Keys {
@@ -153,7 +153,7 @@ impl Reservation {
     }
 
     /// What it is for a launch. When it is nobody's, nobody is looked up.
-    pub(crate) fn standing(&self, facts: &Facts<'_>, layer: usize) -> Result<Standing, LookupError> {
+    pub(crate) fn standing(&self, facts: &EvalContext<'_>, layer: usize) -> Result<Standing, LookupError> {
         if !self.is_on(facts, layer) {
             return Ok(Standing::Nobodys);
         }
@@ -165,13 +165,13 @@ impl Reservation {
     }
 
     /// Whether it is its time.
-    pub(crate) fn is_on(&self, facts: &Facts<'_>, layer: usize) -> bool {
+    pub(crate) fn is_on(&self, facts: &EvalContext<'_>, layer: usize) -> bool {
         self.when.is_empty() || any(&self.when, |window| window.matches(facts, layer)) == Ok(true)
     }
 
     /// For whom, and until when.
-    pub(crate) fn because(&self, facts: &Facts<'_>, layer: usize) -> Because<'_> {
-        Because { whom: &self.shown, until: until(&self.when, facts, layer) }
+    pub(crate) fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Provenance<'_> {
+        Provenance { whom: &self.shown, until: until(&self.when, facts, layer) }
     }
 
     pub(in crate::policy) fn printed(&self) -> String {

@@ -10,7 +10,7 @@ use crate::{
         span_of_time::Wait,
         toml_text::{Table, string},
     },
-    terms::keyword::{Choice, Hold, Nested, Queue},
+    terms::keyword::{Hold, Keyword, Nested, Queue},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[
@@ -40,7 +40,7 @@ pub enum Charge {
     Any,
 }
 
-impl Choice for Charge {
+impl Keyword for Charge {
     const WORDS: &'static [(&'static str, Self)] =
         &[("all", Charge::All), ("first", Charge::First), ("any", Charge::Any)];
 }

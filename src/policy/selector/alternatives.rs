@@ -4,7 +4,7 @@ use super::captured_names::{note, report};
 use crate::policy::{
     aliases::{Aliases, WrittenEntry, WrittenList},
     capture::Captured,
-    eval_context::{Facts, any},
+    eval_context::{EvalContext, any},
     fault::Fault,
     key::Key,
     names::{LookupError, Names},
@@ -22,7 +22,7 @@ pub(in crate::policy) trait Entry: Sized {
 
     /// Reads an entry that is neither empty nor a negation.
     fn parse(text: &str) -> Result<Self, Fault>;
-    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError>;
+    fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError>;
     fn covers(&self, narrow: &Self) -> bool;
     fn text(&self) -> String;
 
@@ -32,7 +32,7 @@ pub(in crate::policy) trait Entry: Sized {
     }
 
     /// What it captures of a request, where it matches.
-    fn captured(&self, _facts: &Facts<'_>) -> Vec<Captured> {
+    fn captured(&self, _facts: &EvalContext<'_>) -> Vec<Captured> {
         Vec::new()
     }
 
@@ -66,7 +66,7 @@ impl<E: Entry> Kind for Vec<E> {
         entries_of(&written.entries, aliases)
     }
 
-    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError> {
         any(self, |entry| entry.matches(facts, layer))
     }
 
@@ -78,7 +78,7 @@ impl<E: Entry> Kind for Vec<E> {
         self.iter().any(Entry::is_everything)
     }
 
-    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+    fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
         self.iter()
             .map(|entry| entry.captured(facts))
             .find(|captured| !captured.is_empty())
@@ -155,7 +155,7 @@ pub(super) trait Kind: Sized {
     fn read(value: Value<'_>) -> Option<Self::Written<'_>>;
     fn validate<'w>(written: &'w Self::Written<'w>, aliases: &Aliases<'w>) -> Self;
     /// Whether it matches a request, for a rule of this layer.
-    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError>;
+    fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError>;
     /// Whether this certainly matches everything that the other does. It may miss some, for nobody proves
     /// that two globs mean the same.
     fn covers(&self, narrow: &Self) -> bool;
@@ -168,7 +168,7 @@ pub(super) trait Kind: Sized {
     }
 
     /// What it captures of a request that it matches.
-    fn captured(&self, _facts: &Facts<'_>) -> Vec<Captured> {
+    fn captured(&self, _facts: &EvalContext<'_>) -> Vec<Captured> {
         Vec::new()
     }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::policy::{
     aliases::{Aliases, WrittenEntry, WrittenList, entry, read_all},
     capture::Captured,
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     key::{Key, Keys, Shape, Together, key},
     names::LookupError,
@@ -113,7 +113,7 @@ impl Kind for Arguments {
         arguments
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         if !facts.spend(facts.effort_of(self.patterns())) {
             return Ok(false);
         }
@@ -127,7 +127,7 @@ impl Kind for Arguments {
     }
 
     /// Of several alternatives the first that stands there counts, where it first does.
-    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+    fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
         let arguments = facts.request.arguments;
         let taken = |(entry, argument): (&TextEntry, &OsString)| entry.captured(argument.as_bytes());
         let of_list = |entries: &Vec<TextEntry>| -> Option<Vec<Captured>> {

@@ -2,7 +2,7 @@
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::policy::{
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,
@@ -18,7 +18,7 @@ pub(crate) struct CommandEntry {
 
 impl CommandEntry {
     /// Whether it is the command of a launch.
-    pub(in crate::policy) fn is_of(&self, facts: &Facts<'_>) -> bool {
+    pub(in crate::policy) fn is_of(&self, facts: &EvalContext<'_>) -> bool {
         facts.command.any(self.is_path, |value| self.pattern.matches(value))
     }
 
@@ -39,7 +39,7 @@ impl Entry for CommandEntry {
         Ok(CommandEntry { pattern: pattern(text, Subject::Path)?, is_path })
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         Ok(self.is_of(facts))
     }
 

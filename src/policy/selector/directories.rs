@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::policy::{
     capture::{Capture, Captured, captures, is_literal},
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,
@@ -93,7 +93,7 @@ impl Entry for DirectoryEntry {
         })
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         Ok(self.has(facts.request.directory.as_os_str().as_bytes()))
     }
 
@@ -114,7 +114,7 @@ impl Entry for DirectoryEntry {
         self.parts().map(|(_, name)| name.as_str()).collect()
     }
 
-    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+    fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
         let directory = facts.request.directory.as_os_str().as_bytes();
         let part = |(part, name): &(usize, String)| {
             let value = parts_of(directory).nth(*part)?.to_vec();

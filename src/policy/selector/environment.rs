@@ -10,7 +10,7 @@ use super::{
 use crate::policy::{
     aliases::{Aliases, WrittenList},
     capture::Captured,
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,
@@ -83,7 +83,7 @@ impl Kind for Environment {
         Environment(written.iter().map(variable).collect())
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         let matches = |(variable, wanted): &(String, Wanted)| {
             let value = (facts.request.environment)(variable);
             match wanted {
@@ -104,7 +104,7 @@ impl Kind for Environment {
         self.0.iter().all(covered)
     }
 
-    fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+    fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
         let captured = |(variable, wanted): &(String, Wanted)| {
             let Wanted::OneOf(entries) = wanted else { return None };
             let value = (facts.request.environment)(variable)?;

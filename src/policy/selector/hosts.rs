@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::alternatives::{Entry, pattern};
 use crate::policy::{
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,
@@ -21,7 +21,7 @@ impl Entry for HostEntry {
         pattern(text, Subject::Host).map(HostEntry)
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         let host = facts.request.host.as_bytes();
         let label = host.split(|byte| *byte == b'.').next().unwrap_or(host);
         Ok(self.0.matches(host) || self.0.matches(label))

@@ -35,7 +35,7 @@ pub(crate) use self::{
 use super::{
     aliases::{Aliases, WrittenList},
     capture::Captured,
-    eval_context::Facts,
+    eval_context::EvalContext,
     key::Key,
     names::LookupError,
     place::At,
@@ -111,14 +111,14 @@ macro_rules! selectors {
             }
 
             /// What they capture of a request that they match.
-            pub(crate) fn captured(&self, facts: &Facts<'_>) -> Vec<Captured> {
+            pub(crate) fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
                 [$(self.$key.as_ref().map_or_else(Vec::new, |selector| selector.captured(facts))),+].concat()
             }
 
             /// The first selector that asks for the user, the groups or the host and does not match.
             pub(crate) fn personal_mismatch(
                 &self,
-                facts: &Facts<'_>,
+                facts: &EvalContext<'_>,
                 layer: usize,
             ) -> Result<Option<Selector>, LookupError> {
                 $(if let Some(selector) = self.$key.as_ref().filter(|_| Selector::$name.is_personal())
@@ -139,7 +139,7 @@ macro_rules! selectors {
             fn first_mismatch(
                 &self,
                 asking_who: bool,
-                facts: &Facts<'_>,
+                facts: &EvalContext<'_>,
                 layer: usize,
             ) -> Result<Option<Selector>, LookupError> {
                 let mut open = Ok(None);
@@ -176,19 +176,23 @@ impl Selector {
 
 impl Selectors {
     /// The first selector that does not match, of those that need no look-up.
-    pub(crate) fn mismatch(&self, facts: &Facts<'_>, layer: usize) -> Option<Selector> {
+    pub(crate) fn mismatch(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Selector> {
         self.first_mismatch(false, facts, layer).ok().flatten()
     }
 
     /// The first selector that does not match, of those that ask who the caller is.
-    pub(crate) fn stranger(&self, facts: &Facts<'_>, layer: usize) -> Result<Option<Selector>, LookupError> {
+    pub(crate) fn stranger(
+        &self,
+        facts: &EvalContext<'_>,
+        layer: usize,
+    ) -> Result<Option<Selector>, LookupError> {
         self.first_mismatch(true, facts, layer)
     }
 }
 
 impl Selectors {
     /// What it takes to compare them with the arguments of a launch; everything else costs next to nothing.
-    pub(crate) fn effort(&self, facts: &Facts<'_>) -> u64 {
+    pub(crate) fn effort(&self, facts: &EvalContext<'_>) -> u64 {
         facts.effort_of(self.arguments.as_ref().map_or(0, Arguments::patterns))
     }
 }

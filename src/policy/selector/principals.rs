@@ -4,7 +4,7 @@ use std::{fmt, ops::RangeInclusive, slice};
 
 use super::alternatives::{Entry, pattern};
 use crate::policy::{
-    eval_context::{Facts, Lookups, any},
+    eval_context::{EvalContext, Lookups, any},
     fault::Fault,
     key::{Key, Shape, key},
     names::{LookupError, Names},
@@ -25,7 +25,7 @@ pub(crate) enum Principal {
 
 impl Principal {
     /// Whether any of these names the caller.
-    pub(crate) fn any(principals: &[Principal], facts: &Facts<'_>) -> Result<bool, LookupError> {
+    pub(crate) fn any(principals: &[Principal], facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         any(principals, |principal| principal.is_caller(facts))
     }
 
@@ -38,7 +38,7 @@ impl Principal {
         }
     }
 
-    fn is_caller(&self, facts: &Facts<'_>) -> Result<bool, LookupError> {
+    fn is_caller(&self, facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         match self {
             Principal::Uids(uids) => Ok(uids.contains(facts.request.uid)),
             Principal::User(pattern) if pattern.is_everything() => Ok(true),
@@ -51,7 +51,7 @@ impl Principal {
     }
 
     /// What of the caller it matches, for people.
-    pub(crate) fn what_matches(&self, facts: &Facts<'_>) -> Option<String> {
+    pub(crate) fn what_matches(&self, facts: &EvalContext<'_>) -> Option<String> {
         match self {
             Principal::Group(entry) => entry.what_matches(facts),
             principal if !principal.is_caller(facts).unwrap_or(false) => None,
@@ -96,7 +96,7 @@ impl Entry for Principal {
         }
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         self.is_caller(facts)
     }
 
@@ -192,7 +192,7 @@ impl GroupEntry {
     }
 
     /// The caller's groups that it names.
-    fn gids(&self, facts: &Facts<'_>) -> Result<Vec<u32>, LookupError> {
+    fn gids(&self, facts: &EvalContext<'_>) -> Result<Vec<u32>, LookupError> {
         let mine = facts.request.gids;
         match self {
             GroupEntry::Gids(gids) => Ok(mine.iter().copied().filter(|gid| gids.contains(*gid)).collect()),
@@ -224,7 +224,10 @@ impl GroupEntry {
     }
 
     /// The caller's groups that any of the entries names, each once, in the order of the entries.
-    pub(crate) fn gids_of_any(groups: &[GroupEntry], facts: &Facts<'_>) -> Result<Vec<u32>, LookupError> {
+    pub(crate) fn gids_of_any(
+        groups: &[GroupEntry],
+        facts: &EvalContext<'_>,
+    ) -> Result<Vec<u32>, LookupError> {
         let mut gids = Vec::new();
         for group in groups {
             for gid in group.gids(facts)? {
@@ -237,7 +240,7 @@ impl GroupEntry {
     }
 
     /// What of the caller it matches, for people.
-    pub(crate) fn what_matches(&self, facts: &Facts<'_>) -> Option<String> {
+    pub(crate) fn what_matches(&self, facts: &EvalContext<'_>) -> Option<String> {
         let gid = Self::gids_of_any(slice::from_ref(self), facts).ok()?.first().copied()?;
         let name = facts.lookups.group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
         Some(format!("your group \"{name}\""))
@@ -265,7 +268,7 @@ impl Entry for GroupEntry {
         Ok(gid.is_none().then(|| Warning::UnknownGroup { name: name.to_owned() }))
     }
 
-    fn matches(&self, facts: &Facts<'_>, _layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         match self {
             GroupEntry::Named(pattern) if pattern.is_everything() => Ok(!facts.request.gids.is_empty()),
             _ => Ok(!self.gids(facts)?.is_empty()),

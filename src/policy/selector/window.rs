@@ -12,7 +12,7 @@ use jiff::{
 
 use super::alternatives::Entry;
 use crate::policy::{
-    eval_context::Facts,
+    eval_context::EvalContext,
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,
@@ -361,7 +361,7 @@ const MOST_IN_A_ROW: usize = 400;
 
 /// The local time of the layer at which none of these windows, one of which it is now, holds any more. None
 /// where that never comes, or where there is no window.
-pub(in crate::policy) fn until(windows: &[Window], facts: &Facts<'_>, layer: usize) -> Option<String> {
+pub(in crate::policy) fn until(windows: &[Window], facts: &EvalContext<'_>, layer: usize) -> Option<String> {
     let now = facts.local_time(layer).filter(|_| !windows.is_empty())?;
     let end = end_of(windows, now)?;
     Some(show(end, now))
@@ -398,7 +398,7 @@ impl Entry for Window {
         Window::parse(text).map_err(|problem| Fault::BadWindow { reason: problem.to_string() })
     }
 
-    fn matches(&self, facts: &Facts<'_>, layer: usize) -> Result<bool, LookupError> {
+    fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError> {
         Ok(facts.local_time(layer).is_some_and(|time| self.contains(time)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     cursor::{Cursor, Piece},
-    references::Mentions,
+    references::References,
     rule::PlainRule,
     test,
 };
@@ -17,7 +17,7 @@ const OTHERS: [&str; 6] = ["defaults", "alias", "repository", "command", "delega
 #[derive(Debug, Default)]
 pub(in crate::policy) struct Outline {
     pub(super) sections: Vec<Section>,
-    pub(super) mentions: Mentions,
+    pub(super) mentions: References,
     programs: Vec<(Piece, Piece)>,
 }
 
@@ -88,7 +88,7 @@ impl Outline {
         &mut self,
         cursor: &mut Cursor<'_>,
         header: &str,
-        read: impl FnOnce(&mut Cursor<'_>, &mut Mentions) -> Option<T>,
+        read: impl FnOnce(&mut Cursor<'_>, &mut References) -> Option<T>,
     ) -> Option<T> {
         let (start, mark) = (cursor.at, self.mentions.mark());
         cursor.at += header.len();

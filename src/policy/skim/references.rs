@@ -5,7 +5,7 @@ use crate::policy::selector::Selector;
 
 /// What plain rules and tests refer to, each kind in the order of the file.
 #[derive(Debug, Default)]
-pub(in crate::policy) struct Mentions {
+pub(in crate::policy) struct References {
     /// Entries of `commands`.
     pub(super) commands: Vec<Piece>,
     /// The repositories that rules acquire.
@@ -28,11 +28,11 @@ pub(super) struct Mark {
     pub(super) tests: u32,
 }
 
-impl Mentions {
+impl References {
     pub(super) fn mark(&self) -> Mark {
         // A text is shorter than 4 GiB, and no two of them begin at the same byte.
         let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let Mentions { commands, claims, aliases, times, tests } = self;
+        let References { commands, claims, aliases, times, tests } = self;
         Mark {
             commands: length(commands.len()),
             claims: length(claims.len()),
@@ -44,7 +44,7 @@ impl Mentions {
 
     /// Forgets all since then.
     pub(super) fn rewind(&mut self, mark: Mark) {
-        let Mentions { commands, claims, aliases, times, tests } = self;
+        let References { commands, claims, aliases, times, tests } = self;
         commands.truncate(mark.commands as usize);
         claims.truncate(mark.claims as usize);
         aliases.truncate(mark.aliases as usize);

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use super::{
     cursor::{Cursor, Piece},
-    references::{Mark, Mentions},
+    references::{Mark, References},
     selectors,
 };
 use crate::policy::{
     Wait,
     contact::is_contact,
-    keyword::{Choice, Hold},
+    keyword::{Hold, Keyword},
     limit::HIGHEST_LIMIT,
 };
 
@@ -38,7 +38,7 @@ impl PlainRule {
     }
 
     /// Reads what stands under `[[rule]]`, up to the next header; `None` where it is not plain.
-    pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<Self> {
+    pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<Self> {
         let first = mentions.mark();
         let mut reading = Reading {
             name: None,
@@ -100,7 +100,7 @@ struct Reading<'m> {
     acquires: bool,
     /// Whether a key stands there that means something only to a rule that acquires.
     limits: bool,
-    mentions: &'m mut Mentions,
+    mentions: &'m mut References,
 }
 
 impl Reading<'_> {
@@ -164,7 +164,7 @@ impl Reading<'_> {
 }
 
 /// A repository by its name, or one that is to have at most so many slots in use.
-fn claim(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+fn claim(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     if cursor.peek() != Some(b'{') {
         mentions.claims.push(cursor.string()?);
         return Some(());

@@ -3,12 +3,12 @@
 
 use super::{
     cursor::{Cursor, Piece},
-    references::Mentions,
+    references::References,
 };
 use crate::policy::selector::Selector;
 
 /// The commands of a rule, which tell whether it matters to a launch.
-pub(super) fn commands(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+pub(super) fn commands(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     let filled = cursor.list(|cursor| {
         let piece = entry(cursor, Selector::Commands, mentions)?;
         mentions.commands.push(piece);
@@ -18,7 +18,7 @@ pub(super) fn commands(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Opti
 }
 
 /// Any other selector of a rule.
-pub(super) fn any(cursor: &mut Cursor<'_>, key: &str, mentions: &mut Mentions) -> Option<()> {
+pub(super) fn any(cursor: &mut Cursor<'_>, key: &str, mentions: &mut References) -> Option<()> {
     if key == "when" {
         let filled = cursor.list(|cursor| {
             let piece = cursor.string()?;
@@ -34,7 +34,7 @@ pub(super) fn any(cursor: &mut Cursor<'_>, key: &str, mentions: &mut Mentions) -
 }
 
 /// A selector in a table of `except`.
-pub(super) fn of_exception(cursor: &mut Cursor<'_>, key: &str, mentions: &mut Mentions) -> Option<()> {
+pub(super) fn of_exception(cursor: &mut Cursor<'_>, key: &str, mentions: &mut References) -> Option<()> {
     let selector = match key {
         "commands" => Selector::Commands,
         "users" => Selector::Users,
@@ -56,7 +56,7 @@ pub(super) fn of_exception(cursor: &mut Cursor<'_>, key: &str, mentions: &mut Me
     (filled > 0).then_some(())
 }
 
-fn arguments(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+fn arguments(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     let filled = cursor.list(|cursor| {
         if cursor.peek() != Some(b'[') {
             return pattern(cursor, Selector::Arguments, mentions);
@@ -70,7 +70,7 @@ fn arguments(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
     (filled > 0).then_some(())
 }
 
-fn environment(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+fn environment(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     let variables = cursor.table(|cursor, name| {
         let name = name.of(cursor.text);
         (!name.is_empty() && !name.contains('=')).then_some(())?;
@@ -84,7 +84,7 @@ fn environment(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
 }
 
 /// A pattern that may begin with anything, and be empty; or an alias.
-fn pattern(cursor: &mut Cursor<'_>, selector: Selector, mentions: &mut Mentions) -> Option<()> {
+fn pattern(cursor: &mut Cursor<'_>, selector: Selector, mentions: &mut References) -> Option<()> {
     let piece = cursor.string()?;
     let text = piece.of(cursor.text);
     if text.starts_with('@') {
@@ -95,7 +95,7 @@ fn pattern(cursor: &mut Cursor<'_>, selector: Selector, mentions: &mut Mentions)
 }
 
 /// An entry of a list of alternatives.
-fn entry(cursor: &mut Cursor<'_>, selector: Selector, mentions: &mut Mentions) -> Option<Piece> {
+fn entry(cursor: &mut Cursor<'_>, selector: Selector, mentions: &mut References) -> Option<Piece> {
     let piece = cursor.string()?;
     let text = piece.of(cursor.text);
     let is_plain = match text.as_bytes().first()? {

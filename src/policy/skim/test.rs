@@ -2,7 +2,7 @@
 
 use super::{
     cursor::Cursor,
-    references::{Mention, Mentions},
+    references::{Mention, References},
 };
 use crate::policy::limit::HIGHEST_LIMIT;
 
@@ -27,7 +27,7 @@ const KEYS: [&str; 16] = [
 ];
 
 /// Reads what stands under `[[test]]`, up to the next header; `None` where it is not plain.
-pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     let mut seen: Vec<&str> = Vec::new();
     let mut expects_start = false;
     cursor.line_end()?;
@@ -55,7 +55,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<(
     (is_whole && !(expects_start && seen.contains(&"by"))).then_some(())
 }
 
-fn value(cursor: &mut Cursor<'_>, key: &str, mentions: &mut Mentions) -> Option<()> {
+fn value(cursor: &mut Cursor<'_>, key: &str, mentions: &mut References) -> Option<()> {
     match key {
         "uid" => within(cursor, 0, i64::from(u32::MAX) - 1)?,
         "cpus" => within(cursor, 1, 1_000_000)?,
@@ -74,7 +74,7 @@ fn within(cursor: &mut Cursor<'_>, least: i64, most: i64) -> Option<()> {
     (least..=most).contains(&cursor.number()?).then_some(())
 }
 
-fn held(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+fn held(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     cursor.table(|cursor, name| {
         mentions.tests.push(Mention::Repository(name));
         within(cursor, 0, i64::from(HIGHEST_LIMIT))
@@ -82,7 +82,7 @@ fn held(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
     Some(())
 }
 
-fn claim(cursor: &mut Cursor<'_>, mentions: &mut Mentions) -> Option<()> {
+fn claim(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     if cursor.peek() != Some(b'{') {
         mentions.tests.push(Mention::Repository(cursor.string()?));
         return Some(());

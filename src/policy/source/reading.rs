@@ -17,7 +17,7 @@ use crate::{
     sys::{
         accounts,
         regular_file::{self, Kind},
-        trust::Distrust,
+        trust::InsecurePath,
         trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
 };
@@ -76,7 +76,7 @@ impl<'p> Reading<'p> {
         &mut self,
         path: &Path,
         need: Need,
-        opened: Result<Option<TrustedFile>, Distrust>,
+        opened: Result<Option<TrustedFile>, InsecurePath>,
     ) -> Vec<SourceText> {
         match opened {
             Ok(None) => {
@@ -191,7 +191,7 @@ impl<'p> Reading<'p> {
         &mut self,
         path: &Path,
         delegation: &Delegation,
-        open: impl FnOnce(u32) -> Result<Option<TrustedFile>, Distrust>,
+        open: impl FnOnce(u32) -> Result<Option<TrustedFile>, InsecurePath>,
     ) -> Option<SourceText> {
         let owner = match delegation.owner().parse() {
             Ok(uid) => Ok(Some(uid)),
@@ -242,7 +242,7 @@ impl<'p> Reading<'p> {
         }
     }
 
-    fn distrust(&mut self, path: &Path, distrust: &Distrust) {
+    fn distrust(&mut self, path: &Path, distrust: &InsecurePath) {
         // The reason names the file it is about only where that is another one: a directory above, or a link.
         let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
         let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} mends that"));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::symbol_table::Book;
+use super::symbol_table::SymbolTable;
 use crate::policy::{
     fault::Fault, place::Written, repository::Repository, template::Placeholder, written::WrittenClaim,
 };
@@ -12,7 +12,7 @@ pub(super) struct Captures(Vec<Written<String>>);
 
 impl Captures {
     /// Those of the selectors that were validated last.
-    pub(super) fn of_selectors(book: &Book<'_>) -> Self {
+    pub(super) fn of_selectors(book: &SymbolTable<'_>) -> Self {
         let noted = book.aliases.captures.take();
         let mut known: Vec<Written<String>> = Vec::with_capacity(noted.len());
         for capture in noted {
@@ -32,7 +32,11 @@ impl Captures {
     }
 
     /// What nothing that the rule claims is by, was likely not meant to be captured.
-    pub(super) fn report_unused<'r>(&self, claimed: impl Iterator<Item = &'r Repository>, book: &Book<'_>) {
+    pub(super) fn report_unused<'r>(
+        &self,
+        claimed: impl Iterator<Item = &'r Repository>,
+        book: &SymbolTable<'_>,
+    ) {
         if self.is_empty() {
             return;
         }
@@ -72,7 +76,7 @@ impl<'w> Missing<'w> {
 
     /// Where no rule captures anything of that name, and it resembles what every path knows, it is a slip in
     /// the path.
-    pub(super) fn report(self, book: &Book<'_>) {
+    pub(super) fn report(self, book: &SymbolTable<'_>) {
         let mut slips = HashSet::new();
         for (claim, index, name) in self.claims {
             let nearest = Placeholder::nearest(&name).filter(|_| !self.captured.contains(&name));

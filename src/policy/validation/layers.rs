@@ -18,7 +18,7 @@ use crate::{
         times::{named_zone, system_zone},
         written::{WrittenDefaults, WrittenLog},
     },
-    terms::keyword::{Choice, Keeper},
+    terms::keyword::{Keeper, Keyword},
 };
 
 pub(super) fn validate(

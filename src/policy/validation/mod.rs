@@ -20,7 +20,7 @@ use std::{
 };
 
 pub(super) use self::delegations::delegations_of;
-use self::symbol_table::Book;
+use self::symbol_table::SymbolTable;
 use super::{
     Policy,
     fault::Fault,
@@ -80,7 +80,7 @@ pub(super) fn validate(
     let layer_of_file: Vec<usize> = files.iter().map(|file| file.layer).collect();
     let delegations = delegations::validate(kinds, files, &layer_of_file, findings, checking);
     let layers = layers::validate(kinds, caller_is_root, files, findings, &delegations);
-    let book = Book::new(&layers, files, &layer_of_file, findings, checking);
+    let book = SymbolTable::new(&layers, files, &layer_of_file, findings, checking);
     let mut repositories = repositories::validate(&book);
     let mut rules = rules::validate(&book, &repositories);
     let executables = executables(&book);
@@ -109,7 +109,7 @@ pub(super) fn validate(
 }
 
 /// The programs behind commands. One of a later layer replaces one of an earlier where it may loosen.
-fn executables(book: &Book<'_>) -> HashMap<String, (usize, PathBuf)> {
+fn executables(book: &SymbolTable<'_>) -> HashMap<String, (usize, PathBuf)> {
     let mut found: HashMap<&str, (usize, Written<&str>)> = HashMap::new();
     for file in book.files {
         for command in &file.written.commands {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::{LayerFile, captures::Missing, symbol_table::Book};
+use super::{LayerFile, captures::Missing, symbol_table::SymbolTable};
 use crate::policy::{
     fault::Fault,
     place::{At, Written},
@@ -12,7 +12,7 @@ use crate::policy::{
 
 /// A rule that is being read, and where.
 pub(super) struct Reading<'b, 'w> {
-    pub(super) book: &'b Book<'w>,
+    pub(super) book: &'b SymbolTable<'w>,
     pub(super) repositories: &'b [Repository],
     pub(super) written: &'w WrittenRule<'w>,
     pub(super) file: &'b LayerFile<'w>,

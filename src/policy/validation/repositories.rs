@@ -5,7 +5,7 @@ use std::{
     slice,
 };
 
-use super::{captures::Captures, symbol_table::Book};
+use super::{captures::Captures, symbol_table::SymbolTable};
 use crate::{
     policy::{
         aliases::{Aliases, WrittenEntry},
@@ -28,7 +28,7 @@ use crate::{
 /// The longest name: what it becomes must fit into the name of a file.
 const LONGEST_NAME: usize = 100;
 
-pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
+pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     let mut repositories: Vec<Repository> = Vec::new();
     let mut files = HashMap::new();
     let mut keepers = HashMap::new();
@@ -67,7 +67,7 @@ pub(super) fn validate(book: &Book<'_>) -> Vec<Repository> {
 }
 
 struct Reading<'b, 'w> {
-    book: &'b Book<'w>,
+    book: &'b SymbolTable<'w>,
     written: &'w WrittenRepository<'w>,
 }
 

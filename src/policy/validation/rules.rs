@@ -8,7 +8,7 @@ use std::{
 use super::{
     captures::{Captures, Missing},
     reading::{Reading, value},
-    symbol_table::Book,
+    symbol_table::SymbolTable,
 };
 use crate::policy::{
     fault::Fault,
@@ -21,7 +21,7 @@ use crate::policy::{
 };
 use crate::terms::keyword::Keeper;
 
-pub(super) fn validate(book: &Book<'_>, repositories: &[Repository]) -> Vec<Rule> {
+pub(super) fn validate(book: &SymbolTable<'_>, repositories: &[Repository]) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut families: HashMap<(usize, &str), Vec<At>> = HashMap::new();
     let mut family_numbers: HashMap<(usize, &str), usize> = HashMap::new();

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::symbol_table::Book;
+use super::symbol_table::SymbolTable;
 use crate::policy::{
     fault::Fault,
     layer::Layer,
@@ -19,7 +19,7 @@ use crate::policy::{
     written::{WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario},
 };
 
-pub(super) fn validate(book: &Book<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
+pub(super) fn validate(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for file in book.files {
         for written in &file.written.scenarios {
@@ -31,7 +31,7 @@ pub(super) fn validate(book: &Book<'_>, rules: &[Rule], repositories: &[Reposito
 }
 
 struct Reading<'b, 'w> {
-    book: &'b Book<'w>,
+    book: &'b SymbolTable<'w>,
     rules: &'b [Rule],
     repositories: &'b [Repository],
     written: &'w WrittenScenario<'w>,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{LayerFile, symbol_table::Book};
+use super::{LayerFile, symbol_table::SymbolTable};
 use crate::policy::{
     aliases::WrittenEntry,
     place::{At, Written},
@@ -16,7 +16,7 @@ use crate::policy::{
     times::parse_time,
 };
 
-pub(super) fn check(book: &Book<'_>, rules: &[Rule], repositories: &[Repository]) {
+pub(super) fn check(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) {
     for (index, file) in book.files.iter().enumerate() {
         if let Some(kept) = file.kept {
             let reading = Reading { book, rules, repositories, file, kept, at: At::whole(index) };
@@ -26,7 +26,7 @@ pub(super) fn check(book: &Book<'_>, rules: &[Rule], repositories: &[Repository]
 }
 
 struct Reading<'b, 'w> {
-    book: &'b Book<'w>,
+    book: &'b SymbolTable<'w>,
     rules: &'b [Rule],
     repositories: &'b [Repository],
     file: &'b LayerFile<'w>,

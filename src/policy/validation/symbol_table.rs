@@ -13,7 +13,7 @@ use crate::policy::{
     written::WrittenRepository,
 };
 
-pub(super) struct Book<'w> {
+pub(super) struct SymbolTable<'w> {
     pub(super) layers: &'w [Layer],
     pub(super) files: &'w [LayerFile<'w>],
     pub(super) findings: &'w Findings,
@@ -21,7 +21,7 @@ pub(super) struct Book<'w> {
     repositories: Definitions<'w>,
 }
 
-impl<'w> Book<'w> {
+impl<'w> SymbolTable<'w> {
     pub(super) fn new(
         layers: &'w [Layer],
         files: &'w [LayerFile<'w>],
@@ -43,7 +43,7 @@ impl<'w> Book<'w> {
         for delegation in files.iter().flat_map(|file| &file.written.delegations) {
             delegation.lists().for_each(|list| aliases.mark_used(&list.entries));
         }
-        Book { layers, files, findings, aliases, repositories }
+        SymbolTable { layers, files, findings, aliases, repositories }
     }
 
     /// The repository that a name means in a file; reports when it means none, or several.

@@ -7,7 +7,7 @@ use crate::policy::{
     capture::name_in_braces,
     fault::Fault,
     limit::{HIGHEST_LIMIT, Limit},
-    partition_key::By,
+    partition_key::PartitionKey,
     place::{At, Written},
     reader::{Section, Value},
     repository::{
@@ -25,7 +25,7 @@ use crate::policy::{
 pub(in crate::policy) struct WrittenRepository<'a> {
     pub(in crate::policy) name: Written<&'a str>,
     pub(in crate::policy) path: Option<Written<&'a str>>,
-    pub(in crate::policy) per: Option<Written<Vec<By<'a>>>>,
+    pub(in crate::policy) per: Option<Written<Vec<PartitionKey<'a>>>>,
     /// Nothing where it is missing, a fault (already reported) where it is wrong.
     pub(in crate::policy) limit: Option<Result<Written<Limit>, ()>>,
     pub(in crate::policy) limits: Option<(At, WrittenLimits<'a>)>,
@@ -79,7 +79,7 @@ impl<'a> WrittenRepository<'a> {
     }
 }
 
-fn per(value: Value<'_>) -> Option<Written<Vec<By<'_>>>> {
+fn per(value: Value<'_>) -> Option<Written<Vec<PartitionKey<'_>>>> {
     if !value.is_list() {
         if value.as_text().is_none() {
             value
@@ -100,11 +100,11 @@ fn per(value: Value<'_>) -> Option<Written<Vec<By<'_>>>> {
     value.filled(members, "leave it out for one file that all share")
 }
 
-fn by(value: Value<'_>) -> Option<By<'_>> {
+fn by(value: Value<'_>) -> Option<PartitionKey<'_>> {
     let is_capture = |name: &&str| matches!(Placeholder::parse(name), Ok(Placeholder::Captured(_)));
     match value.as_text().and_then(name_in_braces).filter(is_capture) {
-        Some(name) => Some(By::Captured(name)),
-        None => value.choice().map(|word| By::Each(word.value)),
+        Some(name) => Some(PartitionKey::Captured(name)),
+        None => value.choice().map(|word| PartitionKey::Each(word.value)),
     }
 }
 

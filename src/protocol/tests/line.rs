@@ -12,7 +12,7 @@ use crate::{
     keeper::{Class, Number, table::Table},
     protocol::{
         acquisition::Outcome,
-        liveness::{LOOK, Looks, Sign},
+        liveness::{LOOK, LivenessTracker, Sign},
         place_in_line::PlaceInLine,
         waiting::acquire_in_turn,
     },
@@ -69,7 +69,7 @@ fn a_waiter_that_beats_is_let_go_first_and_a_silent_one_is_passed_over() {
 fn looks_at_one_moment_are_one_look() {
     let tables = tables().waiting("seats", 1, 0, 3);
     tables.line[0].fall_silent();
-    let (looks, table) = (Looks::default(), Table::Memory(tables.store.table("seats")));
+    let (looks, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
     for _ in 0..10 {
         assert_eq!(looks.look(&table, &waiter).expect("a table in memory"), Sign::None);
@@ -82,7 +82,7 @@ fn looks_at_one_moment_are_one_look() {
 fn a_heartbeat_before_the_last_look_prevents_overtaking() {
     let mut tables = tables().waiting("seats", 1, 0, 3);
     tables.line[0].fall_silent();
-    let (looks, table) = (Looks::default(), Table::Memory(tables.store.table("seats")));
+    let (looks, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
     while looks.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
         thread::sleep(LOOK);

@@ -15,12 +15,12 @@ use crate::{
         table::Keepers,
     },
     protocol::{
-        acquire_context::{Asker, Clock},
+        acquire_context::{AcquireContext, Clock},
         acquisition::{Acquisition, Decided, Outcome},
         blocked::Blocked,
-        dry_run::{Outlook, outlook},
+        dry_run::{DryRun, outlook},
         grant::Grant,
-        liveness::Standpoint,
+        liveness::QueuePosition,
         refusal::{Alternative, Reason, Refusal, Refused, Unmet},
         room::Room,
         wants::Wants,
@@ -96,11 +96,11 @@ impl Tables {
         self
     }
 
-    pub(super) fn asks<T>(&self, ask: impl FnOnce(&Asker<'_>) -> T) -> T {
+    pub(super) fn asks<T>(&self, ask: impl FnOnce(&AcquireContext<'_>) -> T) -> T {
         let launch =
             Launch { command: "matlab", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process };
         let keepers = Keepers { inherited: &self.inherited, memory: self.store.clone() };
-        ask(&Asker {
+        ask(&AcquireContext {
             launch,
             keepers,
             generation: GENERATION,
@@ -110,7 +110,7 @@ impl Tables {
     }
 
     /// What is foreseen.
-    pub(super) fn outlook<'c>(&self, demands: &'c [Demand<'c>]) -> Outlook<'c> {
+    pub(super) fn outlook<'c>(&self, demands: &'c [Demand<'c>]) -> DryRun<'c> {
         self.asks(|asker| outlook(demands, asker))
     }
 
@@ -118,7 +118,7 @@ impl Tables {
     pub(super) fn attempt<'c>(&self, demands: &'c [Demand<'c>]) -> Result<Grant<'c>, Blocked<'c>> {
         self.asks(|asker| {
             let mut acquisition = Acquisition::open(demands, asker, &[]).expect("tables in memory");
-            let standpoint = Standpoint::newcomer(asker.generation, None);
+            let standpoint = QueuePosition::newcomer(asker.generation, None);
             match acquisition.attempt(standpoint, PATIENCE).expect("tables in memory").0 {
                 Decided::Granted(grant) => Ok(grant),
                 Decided::Blocked(blocked) => Err(blocked),

@@ -51,7 +51,7 @@ pub(crate) struct Snapshot {
 }
 
 /// The same, with all processes that keep each slot, as far as they are known.
-pub(crate) struct Examination {
+pub(crate) struct Context {
     pub(crate) snapshot: Snapshot,
     pub(crate) keepers: Vec<(HeldSlot, Vec<i32>)>,
 }
@@ -104,7 +104,7 @@ impl Repository {
 
     /// The same, once it is worth asking who keeps what. As long as the mutex is held nobody gets a slot:
     /// whoever is found to keep one has kept it since before.
-    pub(crate) fn examine(&self, processes: &[i32]) -> io::Result<Option<Examination>> {
+    pub(crate) fn examine(&self, processes: &[i32]) -> io::Result<Option<Context>> {
         self.under_the_mutex(|inode, file| {
             let held = held_slots(file)?;
             let described: Vec<(i32, Vec<(i64, i64)>)> =
@@ -118,7 +118,7 @@ impl Repository {
             };
             let keepers = held.iter().map(|slot| (*slot, keepers_of(slot))).collect();
             let snapshot = Snapshot { inode, taken: process::now(), held, line: line(file)? };
-            Ok(Examination { snapshot, keepers })
+            Ok(Context { snapshot, keepers })
         })
     }
 

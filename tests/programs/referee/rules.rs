@@ -9,7 +9,7 @@ use super::caps::{Caps, Member};
 use super::held_slots::HeldSlot;
 use super::line::Line;
 use super::process::{self, Process};
-use super::repository::{Examination, Repository, Snapshot, Ticket};
+use super::repository::{Context, Repository, Snapshot, Ticket};
 
 /// A slot may outlive its command for so long: its supervisor has to be scheduled.
 const LONGEST_RELEASE: f64 = 2.0;
@@ -32,7 +32,7 @@ struct Holder {
 }
 
 /// The slots that launches keep, as far as all keepers of a slot are of one.
-fn holders(examination: &Examination, processes: &BTreeMap<i32, Process>) -> Vec<Holder> {
+fn holders(examination: &Context, processes: &BTreeMap<i32, Process>) -> Vec<Holder> {
     let holder = |(slot, keepers): &(HeldSlot, Vec<i32>)| {
         let begun = |pid: &i32| Some((*pid, processes.get(pid)?.begun()?));
         let known = keepers.iter().map(begun).collect::<Option<Vec<_>>>()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Client, Done, Pair, Range, Transaction, Trouble,
+    Client, Done, EtcdError, Pair, Range, Transaction,
     etcd_error::Kind,
     message::{
         LeaseGrantRequest, LeaseRequest, LeaseResponse, Long, RangeRequest, RangeResponse, Streamed,
@@ -50,7 +50,7 @@ pub(in crate::agent::site) struct Summary {
 impl Client {
     /// Carries a transaction out, if its conditions hold. Trouble that is not settled leaves open whether it
     /// was.
-    pub(in crate::agent::site) fn carry_out(&self, transaction: &Transaction) -> Result<Done, Trouble> {
+    pub(in crate::agent::site) fn carry_out(&self, transaction: &Transaction) -> Result<Done, EtcdError> {
         let asked = self.generations().ask();
         let answer: TransactionResponse = self.ask("/v3/kv/txn", &transaction.wire(), false)?;
         let generation = self.generations().answered(asked, &answer.header);
@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// Reads keys, in pages, all at one revision: what the majority has now.
-    pub(in crate::agent::site) fn read(&self, range: &Range) -> Result<Snapshot, Trouble> {
+    pub(in crate::agent::site) fn read(&self, range: &Range) -> Result<Snapshot, EtcdError> {
         let (snapshot, _) = self.read_pages(question(range))?;
         Ok(snapshot)
     }
@@ -70,7 +70,7 @@ impl Client {
         range: &Range,
         revision: i64,
         since: i64,
-    ) -> Result<Option<Inventory>, Trouble> {
+    ) -> Result<Option<Inventory>, EtcdError> {
         let min_mod_revision = (since > 0).then(|| Long(since.saturating_add(1)));
         let at = Some(Long(revision));
         let question = RangeRequest { revision: at, min_mod_revision, keys_only: true, ..question(range) };
@@ -86,7 +86,7 @@ impl Client {
 
     /// All pages, at the revision of the question or else at that of the first answer; and how many keys
     /// there are in the whole range, whatever else is asked of them.
-    fn read_pages(&self, mut question: RangeRequest) -> Result<(Snapshot, i64), Trouble> {
+    fn read_pages(&self, mut question: RangeRequest) -> Result<(Snapshot, i64), EtcdError> {
         let mut first: Option<(Snapshot, i64)> = None;
         question.limit = Some(Long(PAGE));
         loop {
@@ -100,7 +100,7 @@ impl Client {
                 (Snapshot { revision: revision.0, generation, cluster, pairs }, answer.count.0)
             });
             if found.generation != generation {
-                return Err(Trouble::replaced());
+                return Err(EtcdError::replaced());
             }
             let last = answer.kvs.last().map(|pair| pair.key.clone());
             found.pairs.extend(answer.kvs.into_iter().map(Pair::from));
@@ -116,7 +116,7 @@ impl Client {
     }
 
     /// How much there is, and when it was last changed.
-    pub(in crate::agent::site) fn summary(&self, range: &Range) -> Result<Summary, Trouble> {
+    pub(in crate::agent::site) fn summary(&self, range: &Range) -> Result<Summary, EtcdError> {
         let question = RangeRequest {
             limit: Some(Long(1)),
             sort_order: Some("DESCEND"),
@@ -134,24 +134,24 @@ impl Client {
     }
 
     /// A new lease of so many seconds.
-    pub(in crate::agent::site) fn grant_lease(&self, seconds: i64) -> Result<i64, Trouble> {
+    pub(in crate::agent::site) fn grant_lease(&self, seconds: i64) -> Result<i64, EtcdError> {
         let question = LeaseGrantRequest { ttl: Long(seconds) };
         // One too many goes by itself.
         let answer: LeaseResponse = self.ask("/v3/lease/grant", &question, true)?;
         if answer.id.0 == 0 {
-            return Err(Trouble { endpoint: String::new(), kind: Kind::Senseless(answer.error) });
+            return Err(EtcdError { endpoint: String::new(), kind: Kind::Senseless(answer.error) });
         }
         Ok(answer.id.0)
     }
 
     /// Renews a lease. One that is dead is told by an answer without a time.
-    pub(in crate::agent::site) fn keep_alive(&self, lease: i64) -> Result<(), Trouble> {
+    pub(in crate::agent::site) fn keep_alive(&self, lease: i64) -> Result<(), EtcdError> {
         let question = LeaseRequest { id: Long(lease) };
         let answer: Streamed<LeaseResponse> = self.ask("/v3/lease/keepalive", &question, true)?;
-        let trouble = |kind| Trouble { endpoint: String::new(), kind };
+        let trouble = |kind| EtcdError { endpoint: String::new(), kind };
         match (answer.result, answer.error) {
             (Some(lease), None) if lease.ttl.0 > 0 => Ok(()),
-            (_, Some(failure)) => Err(Trouble::said("", 500, &failure.text())),
+            (_, Some(failure)) => Err(EtcdError::said("", 500, &failure.text())),
             _ => Err(trouble(Kind::LeaseGone)),
         }
     }

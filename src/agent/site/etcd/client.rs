@@ -17,7 +17,7 @@ use ureq::{Agent, Body, http::Response};
 
 use super::{
     cluster_status::Generations,
-    etcd_error::{Kind, Trouble},
+    etcd_error::{EtcdError, Kind},
     message::{AuthenticateRequest, AuthenticateResponse, Failure},
     tls,
 };
@@ -106,10 +106,10 @@ impl Client {
         path: &str,
         question: &Q,
         is_harmless: bool,
-    ) -> Result<A, Trouble> {
+    ) -> Result<A, EtcdError> {
         let patience = self.0.access.patience;
         let (endpoint, response) = self.call(path, question, is_harmless, Some(patience))?;
-        let trouble = |kind| Trouble { endpoint: endpoint.clone(), kind };
+        let trouble = |kind| EtcdError { endpoint: endpoint.clone(), kind };
         let mut text = Vec::new();
         response
             .into_body()
@@ -127,7 +127,7 @@ impl Client {
         question: &Q,
         is_harmless: bool,
         longest: Option<Duration>,
-    ) -> Result<(String, Response<Body>), Trouble> {
+    ) -> Result<(String, Response<Body>), EtcdError> {
         let question = serde_json::to_vec(question).unwrap_or_default();
         let mut renewed = false;
         let mut tried = 0;
@@ -149,7 +149,7 @@ impl Client {
             let _ =
                 self.0.current.compare_exchange(at, at.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
             tried += 1;
-            if tried >= self.0.access.endpoints.len() || !(trouble.is_settled() || is_harmless) {
+            if tried >= self.0.access.endpoints.len() || !(trouble.is_definite() || is_harmless) {
                 return Err(trouble);
             }
         }
@@ -157,7 +157,7 @@ impl Client {
 
     /// Whether a new token could help: the one that was sent has run out, or none was sent because none was
     /// wanted before.
-    fn has_no_token(&self, trouble: &Trouble) -> bool {
+    fn has_no_token(&self, trouble: &EtcdError) -> bool {
         match &trouble.kind {
             Kind::TokenExpired => true,
             Kind::Refused(why) => self.0.access.user.is_some() && why.contains("user name is empty"),
@@ -177,7 +177,7 @@ impl Client {
         path: &str,
         question: &[u8],
         longest: Option<Duration>,
-    ) -> Result<Response<Body>, Trouble> {
+    ) -> Result<Response<Body>, EtcdError> {
         let token = self.token_for(endpoint)?;
         self.post(endpoint, path, question, token.as_deref(), longest)
     }
@@ -189,7 +189,7 @@ impl Client {
         question: &[u8],
         token: Option<&str>,
         longest: Option<Duration>,
-    ) -> Result<Response<Body>, Trouble> {
+    ) -> Result<Response<Body>, EtcdError> {
         let mut request = self
             .0
             .agent
@@ -204,7 +204,7 @@ impl Client {
             request = request.header("Authorization", token);
         }
         let patience = self.0.access.patience;
-        let response = request.send(question).map_err(|error| Trouble::of(endpoint, patience, &error))?;
+        let response = request.send(question).map_err(|error| EtcdError::of(endpoint, patience, &error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -216,7 +216,7 @@ impl Client {
             Ok(failure) => failure.text(),
             Err(_) => String::from_utf8_lossy(&text).trim().to_owned(),
         };
-        Err(Trouble::said(endpoint, status, &text))
+        Err(EtcdError::said(endpoint, status, &text))
     }
 
     /// Asks each member, and hears those that answer.
@@ -246,14 +246,14 @@ impl Client {
     }
 
     /// The token, where one is needed; a new one where there is none.
-    fn token_for(&self, endpoint: &str) -> Result<Option<String>, Trouble> {
+    fn token_for(&self, endpoint: &str) -> Result<Option<String>, EtcdError> {
         let Access { user: Some(user), password_file, patience, .. } = &self.0.access else {
             return Ok(None);
         };
         if let Some(token) = self.token().clone() {
             return Ok(Some(token).filter(|token| !token.is_empty()));
         }
-        let trouble = |kind| Trouble { endpoint: endpoint.to_owned(), kind };
+        let trouble = |kind| EtcdError { endpoint: endpoint.to_owned(), kind };
         // Read each time: a password that was changed counts without a restart.
         let password = match password_file {
             Some(path) => fs::read_to_string(path).map_err(|error| {
@@ -266,14 +266,14 @@ impl Client {
         let response = self.post(endpoint, "/v3/auth/authenticate", &question, None, Some(*patience));
         let response = match response {
             // Without authentication nobody needs a token, and nobody is asked again for one.
-            Err(Trouble { kind: Kind::Refused(why), .. })
+            Err(EtcdError { kind: Kind::Refused(why), .. })
                 if why.contains("authentication is not enabled") =>
             {
                 *self.token() = Some(String::new());
                 return Ok(None);
             }
             // Nothing that was asked for is done by that.
-            Err(Trouble { endpoint, kind }) => {
+            Err(EtcdError { endpoint, kind }) => {
                 let kind = match kind {
                     Kind::Unclear(why) | Kind::Senseless(why) | Kind::Broken(why) | Kind::HungUp(why) => {
                         Kind::NotNow(why)
@@ -281,7 +281,7 @@ impl Client {
                     Kind::Silent(_) => Kind::NotReached("no answer".to_owned()),
                     kind => kind,
                 };
-                return Err(Trouble { endpoint, kind });
+                return Err(EtcdError { endpoint, kind });
             }
             Ok(response) => response,
         };

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Client, Range, Trouble,
+    Client, EtcdError, Range,
     etcd_error::Kind,
     message::{Header, Long, RangeRequest, RangeResponse},
 };
@@ -69,7 +69,7 @@ impl Generations {
 
 /// What the members say of themselves.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(in crate::agent::site) struct Condition {
+pub(in crate::agent::site) struct ClusterStatus {
     /// How large the largest of their databases is, in bytes.
     pub(in crate::agent::site) size: u64,
     /// How large it may be, where that is told.
@@ -97,7 +97,7 @@ const QUOTA: &str = "etcd_server_quota_backend_bytes ";
 
 impl Client {
     /// Looks how it is.
-    pub(in crate::agent::site) fn condition(&self, range: &Range) -> Result<Condition, Trouble> {
+    pub(in crate::agent::site) fn condition(&self, range: &Range) -> Result<ClusterStatus, EtcdError> {
         let members: Vec<StatusResponse> = self.ask_each("/v3/maintenance/status", &StatusRequest {});
         let size = members.iter().map(|member| member.size.0).max().unwrap_or_default();
         let mut errors = members.iter().flat_map(|member| &member.errors);
@@ -113,11 +113,11 @@ impl Client {
         };
         let uncompacted = match self.ask::<_, RangeResponse>("/v3/kv/range", &oldest, true) {
             Ok(answer) => u64::try_from(answer.header.revision.0).ok(),
-            Err(Trouble { kind: Kind::Compacted, .. }) => None,
+            Err(EtcdError { kind: Kind::Compacted, .. }) => None,
             Err(trouble) => return Err(trouble),
         };
         let quota = self.metrics().and_then(|text| quota(&text));
-        Ok(Condition {
+        Ok(ClusterStatus {
             size: u64::try_from(size).unwrap_or_default(),
             quota,
             is_full: errors.any(|error| error.contains("NOSPACE")),

@@ -8,7 +8,7 @@ use crate::escape::Show;
 
 /// Why there is no answer, or not the one that was hoped for.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::agent::site) struct Trouble {
+pub(in crate::agent::site) struct EtcdError {
     /// Where it was tried.
     pub(in crate::agent::site) endpoint: String,
     pub(in crate::agent::site) kind: Kind,
@@ -46,9 +46,9 @@ pub(in crate::agent::site) enum Kind {
     Senseless(String),
 }
 
-impl Trouble {
+impl EtcdError {
     /// Whether it is certain that nothing was done.
-    pub(in crate::agent::site) fn is_settled(&self) -> bool {
+    pub(in crate::agent::site) fn is_definite(&self) -> bool {
         match &self.kind {
             Kind::NotReached(_)
             | Kind::Distrusted(_)
@@ -219,7 +219,7 @@ fn what_is_wrong(why: &CertificateError) -> Option<&'static str> {
     })
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for EtcdError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.endpoint.is_empty() {
             write!(formatter, "{}: ", self.endpoint.shown())?;
@@ -251,4 +251,4 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl Error for Trouble {}
+impl Error for EtcdError {}

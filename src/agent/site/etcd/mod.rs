@@ -1,7 +1,7 @@
 //! etcd, as far as a site needs it: transactions, reads, leases and a watch, over the JSON gateway that every
 //! member has at its client port. Nothing here knows what the keys mean. What an answer leaves open is a
-//! value ([`Trouble::is_settled`]): a transaction whose answer did not come may have been committed, and may
-//! still be.
+//! value ([`EtcdError::is_definite`]): a transaction whose answer did not come may have been committed, and
+//! may still be.
 
 mod calls;
 mod client;
@@ -15,8 +15,8 @@ mod watch;
 pub(super) use self::{
     calls::{Inventory, Snapshot},
     client::{Access, Client},
-    cluster_status::Condition,
-    etcd_error::Trouble,
+    cluster_status::ClusterStatus,
+    etcd_error::EtcdError,
     message::Pair,
     transaction::{Compare, Done, Operation, Range, Transaction},
     watch::Heard,

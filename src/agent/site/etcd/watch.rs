@@ -10,7 +10,7 @@ use std::{
 use ureq::BodyReader;
 
 use super::{
-    Client, Pair, Range, Trouble,
+    Client, EtcdError, Pair, Range,
     etcd_error::Kind,
     message::{Bytes, Failure, Long, Streamed, WatchCreateRequest, WatchRequest, WatchResponse},
 };
@@ -40,7 +40,7 @@ impl Client {
         range: &Range,
         from: i64,
         longest: Duration,
-    ) -> Result<Watch, Trouble> {
+    ) -> Result<Watch, EtcdError> {
         let question = WatchRequest {
             create_request: WatchCreateRequest {
                 key: range.key_bytes(),
@@ -55,7 +55,7 @@ impl Client {
 
 impl Watch {
     /// Waits for what comes next; none where its time is over.
-    pub(in crate::agent::site) fn next(&mut self) -> Result<Option<Heard>, Trouble> {
+    pub(in crate::agent::site) fn next(&mut self) -> Result<Option<Heard>, EtcdError> {
         loop {
             let mut line = Vec::new();
             match self.lines.read_until(b'\n', &mut line) {
@@ -69,20 +69,20 @@ impl Watch {
         }
     }
 
-    fn ended(&self, error: &std::io::Error) -> Result<Option<Heard>, Trouble> {
+    fn ended(&self, error: &std::io::Error) -> Result<Option<Heard>, EtcdError> {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>());
         match inner {
             Some(ureq::Error::Timeout(_)) => Ok(None),
-            Some(inner) => Err(Trouble::of(&self.endpoint, self.longest, inner)),
+            Some(inner) => Err(EtcdError::of(&self.endpoint, self.longest, inner)),
             None => Err(self.trouble(Kind::Broken(error.to_string()))),
         }
     }
 
-    fn trouble(&self, kind: Kind) -> Trouble {
-        Trouble { endpoint: self.endpoint.clone(), kind }
+    fn trouble(&self, kind: Kind) -> EtcdError {
+        EtcdError { endpoint: self.endpoint.clone(), kind }
     }
 
-    fn heard(&self, line: &[u8]) -> Result<Option<Heard>, Trouble> {
+    fn heard(&self, line: &[u8]) -> Result<Option<Heard>, EtcdError> {
         let answer: Streamed<WatchResponse> =
             serde_json::from_slice(line).map_err(|error| self.trouble(Kind::Senseless(error.to_string())))?;
         if let Some(failure) = answer.error {
@@ -93,7 +93,7 @@ impl Watch {
             return Ok(Some(Heard::Compacted));
         }
         if result.canceled {
-            return Err(Trouble::said(&self.endpoint, 400, &result.cancel_reason));
+            return Err(EtcdError::said(&self.endpoint, 400, &result.cancel_reason));
         }
         if result.created {
             return Ok(Some(Heard::Begun(result.header.revision.0)));

@@ -24,7 +24,7 @@ use crate::{
         },
     },
     escape::visible,
-    keeper::{Fate, memory, table::Table},
+    keeper::{EvictionOutcome, memory, table::Table},
     terms::{location::table_of_site, pace::Expiry},
 };
 
@@ -177,7 +177,7 @@ impl Service {
         let endings = of_holding.into_iter().filter(|(_, of)| of.is_ending());
         let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.by, of.ending?)));
         let Some((table, host, by, mut ending)) = endings.next() else { return };
-        if let Fate::Ended(signal, _) = ending.when_free() {
+        if let EvictionOutcome::Ended(signal, _) = ending.when_free() {
             let why = match by {
                 Some(uid) => format!("at the request of user {uid} on {}", visible(host)),
                 None => format!("which was overdue, for {}", visible(host)),

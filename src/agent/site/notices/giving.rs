@@ -17,7 +17,7 @@ use crate::{
             record::{NoticeRecord, Reply, SlotRecord},
         },
     },
-    keeper::{Fate, Overdue, Reach},
+    keeper::{EvictionOutcome, Overdue, Reach},
     sys::signals::Signal,
     terms::location::{name_on_site, table_of_site},
 };
@@ -105,7 +105,7 @@ impl Session {
 
 impl Site {
     /// What has become of a holder; none as long as it is waited for.
-    fn fate_of(&self, notice: &mut GivenNotice, waits: bool) -> Option<Fate> {
+    fn fate_of(&self, notice: &mut GivenNotice, waits: bool) -> Option<EvictionOutcome> {
         notice.reply = self.notice_on(notice).map_or(notice.reply, |record| record.reply);
         let of = self.mirror.table(&notice.table).and_then(|of| of.slots.get(&notice.slot));
         let is_there = of.is_some_and(|at| at.record.as_ref().is_some_and(|now| now.is_same(&notice.holder)));
@@ -114,13 +114,17 @@ impl Site {
         match notice.reply {
             Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
                 let signal = Signal::try_from(signal).ok();
-                Some(signal.map_or(Fate::HadLeft, |signal| Fate::Ended(signal, Reach::Full)))
+                Some(
+                    signal.map_or(EvictionOutcome::HadLeft, |signal| {
+                        EvictionOutcome::Ended(signal, Reach::Full)
+                    }),
+                )
             }
-            _ if !is_there => Some(Fate::HadLeft),
+            _ if !is_there => Some(EvictionOutcome::HadLeft),
             Some(reply) if reply.is_final() => Some(reply.fate()),
             _ if waits => None,
-            Some(Reply::NotOverdue) => Some(Fate::NotOverdueThere),
-            _ => notice.is_late().then_some(Fate::Noticed),
+            Some(Reply::NotOverdue) => Some(EvictionOutcome::NotOverdueThere),
+            _ => notice.is_late().then_some(EvictionOutcome::Noticed),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::{
     keeper::{
         Holder, Waiter, agent,
         error::KeeperError,
-        file::{lock_path::LockPath, table_snapshot::Survey},
+        file::{lock_path::LockPath, table_snapshot::TableSnapshot},
     },
     output::clock::Clock,
     policy::{Policy, Rule},
@@ -90,7 +90,7 @@ fn request(situation: &Situation) -> Request<'_> {
 /// A table that exists, and what was found there.
 struct Table {
     file: ListedFile,
-    survey: Result<Survey, KeeperError>,
+    survey: Result<TableSnapshot, KeeperError>,
 }
 
 /// One table that a rule can charge the person for.
@@ -99,7 +99,7 @@ struct Limit<'p> {
     claim: &'p Claim<'p>,
     /// Rules that allow less, each with how much.
     lower: Vec<(u64, &'p Origin<'p>)>,
-    survey: Result<Survey, String>,
+    survey: Result<TableSnapshot, String>,
     /// How many slots the person holds.
     mine: u64,
 }
@@ -145,7 +145,7 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
         })
     }
 
-    fn seen(&self) -> impl Iterator<Item = (&ListedFile, &Survey)> {
+    fn seen(&self) -> impl Iterator<Item = (&ListedFile, &TableSnapshot)> {
         self.tables.iter().filter_map(|table| Some((&table.file, table.survey.as_ref().ok()?)))
     }
 
@@ -197,7 +197,7 @@ fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Lim
         let known = limits.iter_mut().find(|known| known.claim.location.is_same_table(&claim.location));
         let Some(known) = known else {
             let survey = survey(claim, tables);
-            let own = |survey: &Survey| {
+            let own = |survey: &TableSnapshot| {
                 let own = survey.holders.iter().filter(|holder| holder.uid == Some(uid));
                 own.map(|holder| holder.slots.1 - holder.slots.0 + 1).sum()
             };
@@ -215,7 +215,7 @@ fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Lim
 }
 
 /// What is found in the table of a claim: one that does not exist was never used.
-fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<Survey, String> {
+fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<TableSnapshot, String> {
     let is_it = |table: &&Table| match &claim.location {
         Location::File(file) => table.file.path() == Some(&file.path),
         Location::Agent(of) => table.file.table() == Some(&of.table),
@@ -225,9 +225,9 @@ fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<Survey, String> {
         return table.survey.as_ref().map(Clone::clone).map_err(ToString::to_string);
     }
     match &claim.location {
-        Location::File(file) => Survey::of(&LockPath::of(file)).map_err(|error| error.to_string()),
+        Location::File(file) => TableSnapshot::of(&LockPath::of(file)).map_err(|error| error.to_string()),
         Location::Agent(of) => agent::survey(&of.table).map_err(|error| error.to_string()),
-        Location::Memory(_) => Ok(Survey::default()),
+        Location::Memory(_) => Ok(TableSnapshot::default()),
     }
 }
 
