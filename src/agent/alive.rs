@@ -11,7 +11,6 @@ use crate::{
     },
 };
 
-/// They.
 pub(super) struct Alive {
     processes: BTreeMap<i32, Process>,
     /// The FIFOs of launches that each of them has open.
@@ -19,7 +18,6 @@ pub(super) struct Alive {
 }
 
 impl Alive {
-    /// One look.
     pub(super) fn look() -> Self {
         let own = process::own_pid();
         let all = process::all().into_iter().filter(|process| process.pid != own && !process.is_zombie());

@@ -59,7 +59,6 @@ impl Eviction {
 /// A holder that is being ended.
 #[derive(Debug)]
 pub(super) struct RunningEviction {
-    /// Its holding.
     pub(super) holding: u64,
     /// The table whose slots are wanted.
     pub(super) table: String,

@@ -71,7 +71,6 @@ pub(super) enum Question {
     Expiry(u64, String),
 }
 
-/// What they answer.
 #[derive(Debug)]
 pub(super) enum Answered {
     Launch(Judgement),
@@ -84,7 +83,6 @@ pub(super) enum Answered {
 pub(super) struct Case {
     /// The conversation.
     pub(super) session: u64,
-    /// Which of its questions.
     pub(super) question: u64,
     pub(super) take: Arc<Take>,
     pub(super) uid: u32,
@@ -178,7 +176,6 @@ impl Judges {
         judgement
     }
 
-    /// What a judge has answered.
     pub(super) fn answer(&mut self) -> Option<Answered> {
         let answer = self.answers.try_recv().ok()?;
         if let Answered::Launch(judgement) = &answer {

@@ -69,7 +69,6 @@ pub struct Options {
 /// Why it cannot serve.
 #[derive(Debug)]
 pub enum Fatal {
-    /// It is not root.
     NotRoot,
     /// The socket cannot be opened.
     Socket(PathBuf, Errno),

@@ -166,7 +166,6 @@ impl AcquireRequest {
         self.wanted().map(|wanted| wanted.table.as_str())
     }
 
-    /// The launch.
     pub(super) fn launch(&self) -> Launch<'_> {
         let Self { command, host, uid, ancestors, hold, .. } = self;
         Launch { command, host, uid: *uid, ancestors, hold: *hold }

@@ -453,7 +453,6 @@ impl Session {
         Some(Case { session, question: self.question, take, uid, groups })
     }
 
-    /// The holding that it has.
     pub(super) fn holding(&self) -> Option<u64> {
         match self.stage {
             Stage::Running(holding) => Some(holding),
@@ -579,7 +578,6 @@ impl Sessions {
         self.all.insert(number, session);
     }
 
-    /// One of them.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is a map")]
     pub(super) fn get(&self, number: &u64) -> Option<&Session> {
         self.all.get(number)
@@ -595,7 +593,6 @@ impl Sessions {
         Some(session)
     }
 
-    /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &Session)> {
         self.all.iter()
     }

@@ -35,7 +35,6 @@ pub enum Verdict<'p> {
     Start(Start<'p>),
     /// A `deny` rule refuses.
     Denied {
-        /// The rule.
         rule: &'p Rule,
         /// What of the request it matches, for people: `your group "contractors"`.
         matches: String,
@@ -73,7 +72,6 @@ pub struct Unclear {
     pub after: String,
     /// What follows it, if anything does.
     pub text: Option<OsString>,
-    /// The repository.
     pub repository: String,
     /// How many slots are wanted of it all the same.
     pub slots: Slots,
@@ -110,7 +108,6 @@ pub enum Unenforced<'p> {
 /// What became of one rule. Other rules are named by their index among the rules of the policy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It counts.
     Counts,
     /// It counts as the first of so many that share its `first_of`.
     CountsFirstOf(usize),
@@ -135,7 +132,6 @@ pub enum Outcome {
 /// One rule and what became of it.
 #[derive(Debug)]
 pub struct TraceEntry<'p> {
-    /// The rule.
     pub rule: &'p Rule,
     /// What became of it.
     pub outcome: Outcome,

@@ -11,7 +11,6 @@ use crate::sys::failure::Failure;
 pub enum KeeperError {
     /// A lock file.
     File(RepositoryError),
-    /// The agent.
     Agent(AgentError),
     /// Nobody can be waited for.
     Wait(Failure),

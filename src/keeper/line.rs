@@ -19,7 +19,6 @@ use crate::{
 pub struct Number(pub u64);
 
 impl Number {
-    /// The next one.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -58,7 +57,6 @@ pub struct Waiter {
     pub wants: Option<u64>,
     /// Whether its keeper has found out that it does not answer, so that it is passed.
     pub is_away: bool,
-    /// Who it is.
     pub process: WaitingProcess,
 }
 
@@ -69,7 +67,6 @@ pub struct WaitingProcess {
     pub pid: Option<i32>,
     /// Its host, where that is another one.
     pub host: Option<Arc<str>>,
-    /// Its user.
     pub user: Option<u32>,
     /// The command that it is to start.
     pub command: Option<Arc<str>>,
@@ -127,7 +124,6 @@ impl Waiter {
 /// What tells whether a waiter is alive: it changes each second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Heartbeat {
-    /// Whose it is.
     pub pid: Option<i32>,
     /// How often it has beaten.
     pub beats: u64,

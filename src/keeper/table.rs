@@ -100,12 +100,9 @@ pub enum TableId {
     Memory(usize),
 }
 
-/// A table.
 #[derive(Clone)]
 pub enum Table {
-    /// A lock file.
     File(Rc<LockFile>),
-    /// A table in memory.
     Memory(memory::Table),
 }
 
@@ -128,7 +125,6 @@ impl Table {
         }
     }
 
-    /// Which one it is.
     pub fn id(&self) -> TableId {
         match self {
             Self::File(file) => TableId::File(file.id()),

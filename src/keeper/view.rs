@@ -20,7 +20,6 @@ use crate::terms::{
 pub enum View<'t> {
     /// A lock file.
     File(file::view::View<'t>),
-    /// A table in memory.
     Memory(&'t memory::Table),
 }
 

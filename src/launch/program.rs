@@ -177,14 +177,12 @@ impl Missing {
 pub enum ProgramError {
     /// No directory of `PATH` has it.
     NotOnPath {
-        /// The command.
         command: OsString,
         /// The `PATH` that was searched.
         search: OsString,
     },
     /// No directory of `PATH` that comes after the shim's has it.
     NotBehind {
-        /// The shim.
         shim: Shim,
         /// Whether it is a copy of rungate, or a hard link to it, where people expect a symbolic link.
         is_copy: bool,
@@ -192,13 +190,9 @@ pub enum ProgramError {
         search: OsString,
     },
     /// The path that was typed leads to nothing.
-    NotFound {
-        /// The path.
-        path: PathBuf,
-    },
+    NotFound { path: PathBuf },
     /// No directory of `PATH` is seen to have it, and one cannot be looked into.
     OutOfSight {
-        /// The command.
         command: OsString,
         /// The first such directory.
         directory: PathBuf,
@@ -307,7 +301,6 @@ pub struct Search {
 }
 
 impl Search {
-    /// That of the environment.
     pub fn of_environment() -> Self {
         Self::of(env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH)))
     }

@@ -31,9 +31,7 @@ pub struct Shim {
 /// As what this process was started.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum CalledAs {
-    /// As rungate.
     Rungate,
-    /// As exectimes.
     Exectimes,
     /// As something else.
     Shim(Shim),
@@ -112,7 +110,6 @@ pub fn is_own_name(name: &OsStr) -> bool {
 // A directory with shims: what stands there under a name, and the making and removing of links. Nothing that
 // is not a link to rungate is ever written over or removed, and of several links all are made, or none.
 
-/// The directory.
 #[derive(Clone, Debug)]
 pub struct ShimDirectory {
     path: PathBuf,
@@ -162,7 +159,6 @@ impl ShimDirectory {
         }
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -32,7 +32,6 @@ pub enum StartError {
     Call(Failure),
     /// The kernel did not execute the file.
     Exec {
-        /// The program.
         program: Program,
         /// Why.
         errno: Errno,
@@ -80,7 +79,6 @@ pub struct Command<'a> {
     pub program: Program,
     /// What it finds as its name, as typed.
     pub name: &'a OsStr,
-    /// Its arguments.
     pub arguments: &'a [OsString],
     /// The slots that ancestors hold, as the environment says.
     pub ancestors: &'a [NamedSlots],

@@ -14,7 +14,6 @@ pub struct Circumstances {
     /// The ids of the groups of the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<u32>,
-    /// The program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// The same without links, where that is another path.

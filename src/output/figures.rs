@@ -30,7 +30,6 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// The share of a part.
 #[expect(clippy::cast_precision_loss, reason = "a share")]
 pub(crate) fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }

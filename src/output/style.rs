@@ -23,7 +23,6 @@ pub(crate) enum Style {
     Name,
 }
 
-/// Ends every style.
 const END: char = '\u{e007f}';
 
 impl Style {

@@ -55,7 +55,6 @@ const COUNT: Shape = Shape::Number { least: LEAST as i64, most: MOST as i64 };
 /// What the file says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AgentFile {
-    /// `[agent]`.
     pub limits: AgentLimits,
     /// `[site]`, where there is one.
     pub site: Option<SiteSettings>,
@@ -68,11 +67,9 @@ pub struct AgentLimits {
     pub message: u32,
     /// Messages a second of one connection, when it has said what it may at once.
     pub rate: u32,
-    /// Connections.
     pub connections: u32,
     /// Launches with slots.
     pub launches: u32,
-    /// Slots.
     pub slots: u32,
     /// Places in lines.
     pub places: u32,

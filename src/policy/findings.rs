@@ -175,7 +175,6 @@ impl Faults {
         Faults { diagnostics, are_delegated: false }
     }
 
-    /// The same, with whose they are.
     pub(super) fn of_delegated(self, is_delegated: impl Fn(&Diagnostic) -> bool) -> Self {
         Faults { are_delegated: self.iter().all(is_delegated), ..self }
     }

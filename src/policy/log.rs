@@ -19,7 +19,6 @@ use super::{
 pub struct Log {
     /// Where events go.
     pub to: LogTarget,
-    /// Which events.
     pub events: LogEvents,
     /// Whether they tell what a decision looked at.
     pub replay: bool,
@@ -30,9 +29,7 @@ pub struct Log {
 pub enum LogTarget {
     /// Nowhere.
     Off,
-    /// To journald.
     Journald,
-    /// To syslog.
     Syslog,
     /// To a file of JSON Lines.
     File(LogFile),
@@ -48,7 +45,6 @@ pub enum LogEvents {
     /// Those of launches that did not start, and of holders that were ended.
     #[default]
     Refusals,
-    /// All.
     All,
 }
 

@@ -20,7 +20,6 @@ impl At {
         At { file, start: span.start, end: span.end }
     }
 
-    /// A file as a whole.
     pub(super) fn whole(file: usize) -> Self {
         At { file, start: 0, end: 0 }
     }

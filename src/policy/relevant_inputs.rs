@@ -10,9 +10,7 @@ use super::{
 pub struct RelevantInputs {
     /// Where it is started.
     pub directories: bool,
-    /// Its arguments.
     pub arguments: bool,
-    /// The environment.
     pub environment: bool,
     /// The machine.
     pub hosts: bool,

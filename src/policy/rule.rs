@@ -45,7 +45,6 @@ impl Keyword for Admission {
         &[("limited", Admission::Limited), ("always", Admission::Always)];
 }
 
-/// One `[[rule]]`.
 #[derive(Debug)]
 pub struct Rule {
     pub(super) name: String,
@@ -164,7 +163,6 @@ impl Rule {
 /// One entry of `acquire`.
 #[derive(Debug)]
 pub(crate) enum Acquisition {
-    /// This.
     One(ClaimTerms),
     /// The first of these that can be had, each as a whole.
     AnyOf(Vec<Vec<ClaimTerms>>),

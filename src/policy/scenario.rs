@@ -89,7 +89,6 @@ pub enum Expectation {
     Start,
     /// It does not start at once: it is refused, by a rule or because there is no room, or waits.
     Refuse,
-    /// It waits.
     Wait,
     /// It starts, and would be refused or wait if everything were enforced.
     WouldRefuse,

@@ -50,7 +50,6 @@ pub struct SiteSettings {
     pub ca: Option<PathBuf>,
     /// What this host shows.
     pub certificate: Option<PathBuf>,
-    /// Its key.
     pub key: Option<PathBuf>,
     /// As whom it asks.
     pub user: Option<String>,

@@ -9,7 +9,6 @@ use crate::{
 
 /// A launch, and what it meets.
 pub struct AcquireContext<'a> {
-    /// The launch.
     pub launch: Launch<'a>,
     /// Whoever keeps the slots.
     pub keepers: Keepers<'a>,
@@ -24,7 +23,6 @@ pub struct AcquireContext<'a> {
 // What time it is when a launch is decided: the system's, or that of a world in which launches are only
 // imagined. It is asked while the tables are locked, and remembers what it said.
 
-/// A clock.
 #[derive(Debug, Default)]
 pub struct Clock {
     imagined: Option<SystemTime>,

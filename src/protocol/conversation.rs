@@ -249,7 +249,6 @@ impl Conversation {
 
 /// How a question ended.
 enum Asked<'c> {
-    /// With an answer.
     Answered(Outcome<'c>),
     /// The agent had it, and has gone.
     Lost(AgentError),

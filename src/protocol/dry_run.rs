@@ -38,7 +38,6 @@ pub struct DryRun<'c> {
 
 /// A claim, and how it finds its table.
 pub struct Prospect<'c> {
-    /// The claim.
     pub claim: &'c Claim<'c>,
     /// What is there; the error that a launch would meet where that cannot be seen.
     pub found: Result<Found, String>,
@@ -57,7 +56,6 @@ impl Prospect<'_> {
 
 /// A table as a claim finds it.
 pub struct Found {
-    /// The table.
     pub table: Table,
     /// The room in it; none where a slot of an ancestor would be used.
     pub room: Option<Room>,
@@ -135,7 +133,6 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Loo
     Ok((prospects, refusal))
 }
 
-/// A claim for itself.
 fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
     let found = asker.keepers.look(claim).and_then(|table| {
         let terms = Terms::merge([&claim.amount]).unwrap_or_default();

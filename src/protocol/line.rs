@@ -5,7 +5,6 @@ use crate::keeper::table::TableId;
 /// A table in which a launch is blocked, and as whom.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// The table.
     pub table: TableId,
     /// How many slots there are for the launch there.
     pub reach: u64,

@@ -69,7 +69,6 @@ pub enum Sign {
 }
 
 impl LivenessTracker {
-    /// Looks at one waiter.
     pub(super) fn look(&self, table: &Table, waiter: &Waiter) -> Result<Sign, KeeperError> {
         let pulse = table.pulse(waiter.number)?;
         let now = Instant::now();

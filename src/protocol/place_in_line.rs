@@ -262,7 +262,6 @@ impl PlaceInLine {
 
 /// One of the tables in which a launch has a place.
 pub struct Stood {
-    /// The table.
     pub table: memory::Table,
     /// As whom it stands in line there; in none of the classes where it only keeps its number.
     pub classes: Vec<Class>,

@@ -30,13 +30,11 @@ pub struct Refusal<'c> {
 
 /// A demand none of whose alternatives can be had.
 pub struct Unmet<'c> {
-    /// All of them.
     pub alternatives: Vec<Alternative<'c>>,
 }
 
 /// Claims that would have to be met together.
 pub struct Alternative<'c> {
-    /// All of them.
     pub claims: Vec<&'c Claim<'c>>,
     /// Those that cannot be met; never none.
     pub refused: Vec<Refused<'c>>,
@@ -44,9 +42,7 @@ pub struct Alternative<'c> {
 
 /// A claim that cannot be met.
 pub struct Refused<'c> {
-    /// The claim.
     pub claim: &'c Claim<'c>,
-    /// Its table.
     pub table: TableId,
     /// Why.
     pub reason: Reason,
@@ -239,7 +235,6 @@ impl Full {
         }
     }
 
-    /// The table.
     pub fn table(&self) -> &Table {
         &self.table
     }

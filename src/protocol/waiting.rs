@@ -53,10 +53,15 @@ pub struct Waiting<'w, 'c> {
 
 /// What is known of the line in which a launch stands.
 enum LineSeen<'w> {
-    /// All of it.
-    Here { table: &'w Table, class: Class, number: Option<Number> },
+    Here {
+        table: &'w Table,
+        class: Class,
+        number: Option<Number>,
+    },
     /// How many come first, as the keeper says.
-    Elsewhere { ahead: usize },
+    Elsewhere {
+        ahead: usize,
+    },
 }
 
 impl<'w, 'c> Waiting<'w, 'c> {

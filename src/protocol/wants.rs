@@ -15,12 +15,9 @@ use crate::{
     },
 };
 
-/// A claim, and its table.
 #[derive(Clone, Copy)]
 pub struct ClaimOnTable<'c> {
-    /// What is wanted.
     pub claim: &'c Claim<'c>,
-    /// Of which table.
     pub table: TableId,
 }
 
@@ -75,12 +72,10 @@ impl<'c> Wants<'c> {
         &self.tables[&id]
     }
 
-    /// Every claim.
     pub fn choices(&self) -> impl Iterator<Item = &ClaimOnTable<'c>> {
         self.demands.iter().flat_map(|options| &options.choices)
     }
 
-    /// Every claim on one table.
     pub fn claims_on(&self, table: TableId) -> Vec<&'c Claim<'c>> {
         self.choices().filter(|choice| choice.table == table).map(|choice| choice.claim).collect()
     }

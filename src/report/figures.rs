@@ -538,14 +538,11 @@ fn of_letters(name: &str) -> String {
 
 // What a figure is.
 
-/// One figure.
 #[derive(Debug, Default)]
 pub struct Figure {
     /// For links.
     pub id: String,
-    /// What it is.
     pub title: String,
-    /// What it says.
     pub says: String,
     /// What is drawn of it.
     pub drawing: Option<Drawing>,
@@ -564,12 +561,10 @@ pub struct Column {
     pub is_number: bool,
 }
 
-/// A column of words.
 pub const fn words(title: &'static str) -> Column {
     Column { title, is_number: false }
 }
 
-/// A column of numbers.
 pub const fn numbers(title: &'static str) -> Column {
     Column { title, is_number: true }
 }

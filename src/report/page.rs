@@ -33,7 +33,6 @@ pub struct Page<'a> {
 const SENTENCES: usize = 12;
 
 impl Page<'_> {
-    /// The whole page.
     pub fn to_html(&self) -> String {
         let (title, subtitle) = (TITLE, text(self.subtitle));
         let mut page = format!(

@@ -82,7 +82,6 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// One below `count`.
     pub fn below(&mut self, count: usize) -> usize {
         usize::try_from(self.next_u64() % (count.max(1) as u64)).unwrap_or(0)
     }

@@ -102,7 +102,6 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync)
 /// What one limit of a repository comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The limit.
     pub limit: u32,
     /// The launches that want some of the repository.
     pub launches: u64,

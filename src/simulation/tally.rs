@@ -8,7 +8,6 @@ use crate::statistics::{counts::Cell, distribution::Distribution, fate::Fate};
 /// So long a wait is one that people complain of.
 pub const LONG_WAIT: u64 = 300_000_000;
 
-/// One repository.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OfRepository {
     /// The launches that wanted some of it, and what came of them; refused are those that it stood in the way
@@ -24,7 +23,6 @@ pub struct OfRepository {
     pub slot_time: u128,
 }
 
-/// All of it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Tally {
     /// All launches.
@@ -48,7 +46,6 @@ pub struct Tally {
 /// What became of one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// What.
     pub fate: Fate,
     /// How long it waited, in microseconds.
     pub wait: u64,

@@ -19,7 +19,6 @@ use crate::{
     },
 };
 
-/// One launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch {
     /// When it came, in microseconds since 1970 (52 bits, so until 2112), what became of it (2 bits), and the
@@ -225,7 +224,6 @@ impl Recording {
         self.joiner.see(event, &mut self.launches)
     }
 
-    /// All of it.
     pub fn finish(self) -> Traffic {
         self.finish_counted().0.unwrap_or_default()
     }

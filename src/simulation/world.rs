@@ -29,7 +29,6 @@ use crate::{
     terms::{claim::Launch, location::Location},
 };
 
-/// A world.
 pub struct World<'w, 'p, 's> {
     judge: &'w mut Judge<'p>,
     traffic: &'w Traffic,
@@ -406,7 +405,6 @@ impl Programs {
         u32::try_from(self.running.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// One ends.
     pub(super) fn end(&mut self, number: u32) -> Running {
         self.free.push(number);
         std::mem::take(&mut self.running[number as usize])

@@ -27,7 +27,6 @@ const MOST_NAMES: usize = 100_000;
 /// Why a launch was refused, and whether that was enforced.
 pub type Reason = (&'static str, bool);
 
-/// One repository.
 #[derive(Debug, Default)]
 pub struct Repository {
     /// The launches that it gave slots to, and those that it stood in the way of.
@@ -59,7 +58,6 @@ impl Repository {
     }
 }
 
-/// A rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rule {
     /// Launches that started under it.
@@ -381,7 +379,6 @@ impl Statistics {
         self.joiner.see(event, &mut self.counts)
     }
 
-    /// All of it.
     pub fn finish(mut self) -> Counts {
         let closing = self.joiner.finish(&mut self.counts);
         self.counts.close(closing);
@@ -394,7 +391,6 @@ impl Statistics {
 /// Some launches.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cell {
-    /// All of them.
     pub launches: u64,
     /// Started without a wait.
     pub at_once: u64,

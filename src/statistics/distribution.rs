@@ -21,7 +21,6 @@ pub struct Distribution {
     pub count: u64,
     /// All of them together.
     pub total: u64,
-    /// The longest.
     pub longest: u64,
     shortest: u64,
 }

@@ -8,14 +8,12 @@ pub enum Fate {
     AtOnce,
     /// It stood in line, and started.
     Waited,
-    /// It was refused.
     Refused,
     /// It stood in line, and its time ran out.
     TimedOut,
 }
 
 impl Fate {
-    /// Each of them.
     pub const ALL: [Self; 4] = [Self::AtOnce, Self::Waited, Self::Refused, Self::TimedOut];
 
     /// Whether a program was started.
@@ -23,7 +21,6 @@ impl Fate {
         matches!(self, Self::AtOnce | Self::Waited)
     }
 
-    /// In words.
     pub fn word(self) -> &'static str {
         match self {
             Self::AtOnce => "started at once",

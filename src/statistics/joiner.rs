@@ -86,7 +86,6 @@ impl Launched<'_> {
 
 /// Slots of a table that a launch has taken.
 pub struct Taken<'a> {
-    /// The repository.
     pub repository: &'a str,
     /// Which of its tables, where that is known.
     pub table: Option<u32>,
@@ -126,18 +125,14 @@ pub struct Run {
     pub is_bounded: bool,
     /// How long it ran, as its supervisor measured it.
     pub told: Option<u64>,
-    /// Its slots.
     pub slots: Vec<Held>,
 }
 
 /// Slots of one table.
 #[derive(Debug)]
 pub struct Held {
-    /// The table.
     pub table: u32,
-    /// The repository that it is of.
     pub repository: Arc<str>,
-    /// The slots.
     pub slots: Runs,
     /// Whether the table is known, so that no slot of it has two holders.
     pub is_one: bool,

@@ -21,7 +21,6 @@ pub(super) struct Holder {
 /// A table, as the log tells of it.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The repository that it is of.
     pub(super) repository: Arc<str>,
     /// Whether a slot that is taken again must have been free before. Where the log does not tell whose table
     /// it was, the same number may be a slot of another member.

@@ -76,7 +76,6 @@ pub struct Usage {
     pub has_members: bool,
     /// The limit that the log told last, and the highest that it told.
     pub limit: Option<u64>,
-    /// The highest.
     pub highest_limit: u64,
     slot_time: (u128, u128),
     /// The most that starts saw, the most that the log leaves possible, and the most of one launch.

@@ -151,7 +151,6 @@ impl NameCache {
         self.users.borrow_mut().entry(uid).or_insert_with(name).clone()
     }
 
-    /// The same of a group.
     pub(crate) fn group(&self, gid: u32) -> String {
         let name = || group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
         self.groups.borrow_mut().entry(gid).or_insert_with(name).clone()

@@ -20,7 +20,6 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Of this process.
     pub fn of_this_process() -> Result<Self, Errno> {
         let gid = getgid().as_raw();
         let mut groups = vec![gid];

@@ -26,7 +26,6 @@ use super::{
     trusted_file::TrustedDirectory,
 };
 
-/// What is locked.
 const WHOLE: Bytes = 0..=0;
 
 /// The lock, until it is dropped.

@@ -55,7 +55,6 @@ impl Fifo {
         Self::open(path)
     }
 
-    /// Opens one that is there.
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let reader = open(
             path,
@@ -83,7 +82,6 @@ impl Fifo {
         }
     }
 
-    /// Which file it is.
     pub fn id(&self) -> FileId {
         self.id
     }

@@ -42,7 +42,6 @@ pub struct Process {
     pub state: char,
     /// The parent's process id; 0 where it is out of sight.
     pub parent: i32,
-    /// Its process group.
     pub group: i32,
     /// When it started, in clock ticks since boot (`CLOCK_BOOTTIME`).
     pub started: u64,
@@ -54,7 +53,6 @@ impl Process {
         Self::parse(pid, &read_within::<1024>(format!("/proc/{pid}/stat"))?)
     }
 
-    /// This process.
     pub fn this() -> Option<Self> {
         Self::find(own_pid())
     }

@@ -23,7 +23,6 @@ use nix::{
 
 use super::{failure::Failure, stamp::FileId};
 
-/// What a file is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Access {
     /// Look only.
@@ -35,15 +34,10 @@ pub enum Access {
 /// What kind of thing a path leads to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
-    /// A regular file.
     Regular,
-    /// A directory.
     Directory,
-    /// A symbolic link.
     SymbolicLink,
-    /// A FIFO.
     Fifo,
-    /// A socket.
     Socket,
     /// A character or block device.
     Device,
@@ -65,9 +59,7 @@ impl fmt::Display for Kind {
 /// What `fstat` says of a file, as far as it matters here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Status {
-    /// Which file it is.
     pub id: FileId,
-    /// What kind of file it is.
     pub kind: Kind,
     /// Its owner.
     pub uid: u32,
@@ -163,7 +155,6 @@ pub fn create_directory(path: &Path, mode: u32) -> Result<(), Errno> {
     create_directory_at(AT_FDCWD, path, mode)
 }
 
-/// The same in a directory.
 pub(super) fn create_directory_at(
     directory: impl AsFd,
     name: &(impl NixPath + ?Sized),

@@ -126,7 +126,6 @@ impl TrustedFile {
         self.status.st_uid
     }
 
-    /// Its group.
     pub fn group(&self) -> u32 {
         self.status.st_gid
     }

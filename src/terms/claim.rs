@@ -111,7 +111,6 @@ impl<'p> Claim<'p> {
 /// One thing that must be had for the launch to start.
 #[derive(Clone, Debug)]
 pub enum Demand<'p> {
-    /// This claim.
     One(Claim<'p>),
     /// The first of these that can be had, each as a whole.
     AnyOf(Vec<Vec<Claim<'p>>>),
@@ -132,7 +131,6 @@ impl<'p> Demand<'p> {
         only.into_iter().chain(several.into_iter().flatten().map(Vec::as_slice))
     }
 
-    /// Every claim.
     pub fn claims(&self) -> impl Iterator<Item = &Claim<'p>> {
         self.alternatives().flatten()
     }

@@ -28,7 +28,6 @@ pub(crate) trait Keyword: Copy + PartialEq + 'static {
         (self != Self::default()).then(|| self.word())
     }
 
-    /// Every word.
     fn words() -> Vec<&'static str> {
         Self::WORDS.iter().map(|(word, _)| *word).collect()
     }

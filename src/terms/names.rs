@@ -11,13 +11,11 @@ use std::{
 /// Look-ups in the databases of users, groups and netgroups. Each may cost hundreds of microseconds, so the
 /// evaluator asks only for rules whose other selectors already match.
 pub trait Names {
-    /// The name of a uid.
     fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError>;
     /// The uid of a user's name. Only `policy check` asks.
     fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError>;
     /// The gid of a group's name.
     fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError>;
-    /// The name of a gid.
     fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError>;
     /// Whether `netgroup` holds this host and this user.
     fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError>;

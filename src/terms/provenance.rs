@@ -74,7 +74,6 @@ impl fmt::Display for Provenance<'_> {
 pub struct Kept<'p> {
     /// How many.
     pub slots: u64,
-    /// For whom.
     pub whom: Provenance<'p>,
 }
 

@@ -53,7 +53,6 @@ impl Runs {
         self.0.iter()
     }
 
-    /// Every slot.
     pub fn slots(&self) -> impl Iterator<Item = u64> {
         self.0.iter().cloned().flatten()
     }

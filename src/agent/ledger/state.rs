@@ -54,7 +54,6 @@ pub(in crate::agent) struct State {
     directory: PathBuf,
 }
 
-/// What was found in it.
 pub(in crate::agent) struct Found {
     pub(in crate::agent) holdings: BTreeMap<u64, SavedHolding>,
     pub(in crate::agent) places: BTreeMap<u64, SavedPlace>,
@@ -189,7 +188,6 @@ impl State {
         renamed.map_err(Failure::of_io("rename"))
     }
 
-    /// Forgets it.
     pub(in crate::agent) fn forget(&self, number: u64, hold: Hold) {
         // Both are there where its start could not be told by the name.
         for is_started in [true, false] {
@@ -205,7 +203,6 @@ impl State {
         put(&self.place(number), place)
     }
 
-    /// Forgets it.
     pub(in crate::agent) fn forget_place(&self, number: u64) {
         let _ = fs::remove_file(self.place(number));
     }
@@ -215,7 +212,6 @@ impl State {
         put(&self.stamps(table), stamps)
     }
 
-    /// Forgets that.
     pub(in crate::agent) fn forget_stamps(&self, table: &str) {
         let _ = fs::remove_file(self.stamps(table));
     }
@@ -436,7 +432,6 @@ impl SavedStamps {
         Self { last_start: since(start), last_end: since(end), started_by: Some(started_by), longest_pause }
     }
 
-    /// Puts them into a table.
     pub(in crate::agent) fn put_into(&self, table: &memory::Table) {
         let (start, end) = self.stamps();
         table.set_stamps(start, end, self.started_by);
@@ -460,7 +455,6 @@ impl SavedPlace {
         at_millis(self.since?)
     }
 
-    /// Who waits there.
     pub(super) fn process(&self) -> WaitingProcess {
         WaitingProcess {
             pid: Some(self.pid),

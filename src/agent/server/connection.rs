@@ -29,7 +29,6 @@ use crate::{
 /// Bytes that are read at once.
 const ROOM: usize = 16 * 1024;
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: local_socket::Connection,

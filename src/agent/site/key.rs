@@ -30,7 +30,6 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Below this prefix.
     pub(super) fn below(prefix: &str) -> Self {
         Self { prefix: format!("{}/", prefix.trim_end_matches('/')) }
     }
@@ -78,12 +77,10 @@ impl Keys {
         })
     }
 
-    /// All keys.
     pub(super) fn all(&self) -> Range {
         Range::below(&self.prefix)
     }
 
-    /// Every slot of a table.
     pub(super) fn slots(&self, table: &str) -> Range {
         Range::below(format!("{}s/{table}/", self.prefix))
     }
@@ -94,7 +91,6 @@ impl Keys {
         Range { from: first, ..self.slots(table) }
     }
 
-    /// Every host that is there.
     pub(super) fn hosts(&self) -> Range {
         Range::below(format!("{}h/", self.prefix))
     }

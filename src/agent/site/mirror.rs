@@ -20,7 +20,6 @@ pub(super) struct Changed {
     pub(super) keys: Vec<Key>,
 }
 
-/// The mirror.
 #[derive(Clone, Debug)]
 pub(super) struct Mirror {
     keys: Keys,

@@ -147,7 +147,6 @@ impl NoticeRecord {
 pub(super) enum Reply {
     /// It is about to get this signal.
     Ending(i32),
-    /// It is not overdue here.
     NotOverdue,
     /// It has ended, and others that cannot be ended keep the slot.
     LeftOthers(i32),
@@ -199,7 +198,6 @@ impl Reply {
     }
 }
 
-/// A host that is there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct HostRecord {
     pub(super) agent: AgentId,

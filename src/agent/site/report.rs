@@ -12,7 +12,6 @@ use super::{
 };
 use crate::sys::poller::Bell;
 
-/// One report.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The host's key was written, and this is its revision; asked for at this time since boot.

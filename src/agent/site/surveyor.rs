@@ -14,7 +14,6 @@ const EVERY: u32 = 10;
 /// How long it rests where nobody answered.
 const REST: Duration = Duration::from_secs(5);
 
-/// Starts it.
 pub(super) fn start(client: Client, keys: Keys, ttl: Duration, reporter: Reporter) {
     thread::spawn(move || {
         loop {

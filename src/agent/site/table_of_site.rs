@@ -16,7 +16,6 @@ pub(super) struct Versioned<T> {
     pub(super) record: Option<T>,
 }
 
-/// A table.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct TableOfSite {
     pub(super) slots: BTreeMap<u64, Versioned<SlotRecord>>,

@@ -25,7 +25,6 @@ pub(super) struct TxnJob {
     pub(super) transaction: Transaction,
 }
 
-/// Starts them.
 pub(super) fn start(client: &Client, reporter: &Reporter) -> Sender<TxnJob> {
     let (moves, to_move) = channel();
     let to_move = Arc::new(Mutex::new(to_move));

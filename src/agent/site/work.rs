@@ -42,7 +42,6 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// The keys of its slots.
     pub(super) fn slots(&self) -> impl Iterator<Item = &Key> {
         self.writes.iter().map(|(key, _)| key).filter(|key| matches!(key, Key::Slot(..)))
     }

@@ -67,7 +67,6 @@ impl Finding {
         Self { health: Health::Fault, ..Self::fine(code, text) }
     }
 
-    /// The same, with what mends it.
     #[must_use]
     pub(super) fn mend(mut self, how: impl Into<String>) -> Self {
         self.mend.push(how.into());

@@ -53,7 +53,6 @@ pub(super) fn directories() -> Vec<ShimDirectory> {
     open.filter(|directory| directory.shims().is_ok_and(|shims| !shims.is_empty())).collect()
 }
 
-/// Every shim in them.
 pub(super) fn all() -> Vec<Shim> {
     let of = |directory: ShimDirectory| {
         let names = directory.shims().unwrap_or_default();

@@ -52,7 +52,6 @@ impl FirstPolicy {
         self.within(SYSTEM)
     }
 
-    /// For one user.
     pub(super) fn for_a_user(&self) -> String {
         self.within(OWN)
     }

@@ -22,7 +22,6 @@ use crate::{
 pub(super) enum Content {
     /// Nothing: it is there to be locked. One of root's that is there already will do.
     LockFile,
-    /// A text.
     Text(String),
 }
 

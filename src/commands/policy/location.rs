@@ -33,7 +33,6 @@ pub(super) struct Location {
     pub(super) sources: Sources,
     /// Where it really is.
     pub(super) directory: Rc<TrustedDirectory>,
-    /// Its name there.
     pub(super) name: OsString,
 }
 

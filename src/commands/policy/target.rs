@@ -58,7 +58,6 @@ impl Target {
         Ok(read(directory, name, path)?.0 != self.before)
     }
 
-    /// Puts a text there.
     pub(super) fn put(&self, text: &str) -> Result<(), Error> {
         let Location { directory, name, .. } = &self.location;
         directory.place(name, text.as_bytes(), &self.attributes).map_err(|failure| {

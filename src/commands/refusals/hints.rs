@@ -20,7 +20,6 @@ pub(in crate::commands) struct Hints {
     words: String,
     /// `--policy`, with a blank in front.
     policy: String,
-    /// The same with `--as`.
     named: String,
     /// Everything but the wait.
     options: String,

@@ -26,7 +26,6 @@ use crate::{
 /// How many users, groups, commands and rules there are at most.
 const MOST: usize = 200;
 
-/// All of it.
 pub(super) fn all(
     counts: &Counts,
     programs: &[Program<'_>],

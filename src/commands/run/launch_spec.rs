@@ -51,7 +51,6 @@ impl<'p> LaunchSpec<'p> {
         self.demands.split_at(self.demands.partition_point(Demand::is_of_agent))
     }
 
-    /// Every claim.
     pub(in crate::commands) fn claims(&self) -> impl Iterator<Item = &Claim<'p>> {
         self.demands.iter().flat_map(Demand::claims)
     }

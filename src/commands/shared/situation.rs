@@ -39,7 +39,6 @@ pub(in crate::commands) struct Situation {
 }
 
 impl Situation {
-    /// That of this process.
     pub(in crate::commands) fn of_this_process() -> Result<Self, Error> {
         let credentials = Credentials::of_this_process()
             .map_err(|errno| Error::new(ExitStatus::System, format!("getgroups: {}", errno.desc())))?;

@@ -27,7 +27,6 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// One launch.
     pub(super) fn see(&mut self, launch: usize, outcome: Outcome) {
         let Some(then) = outcome.then.filter(|then| *then != outcome.fate) else { return };
         *self.changes.entry((then, outcome.fate)).or_default() += 1;
@@ -37,7 +36,6 @@ impl Compared {
     }
 }
 
-/// All of it.
 pub(super) fn all(material: &Material<'_>, draws: &[Tally], compared: &Compared) -> String {
     let Some(now) = draws.first() else { return String::new() };
     let parts = [

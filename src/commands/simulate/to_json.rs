@@ -17,7 +17,6 @@ use crate::{
 /// How many users, groups and commands there are at most.
 const MOST: usize = 200;
 
-/// All of it.
 pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
     let Some(now) = draws.first() else { return Value::Null };
     let traffic = material.traffic;

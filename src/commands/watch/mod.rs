@@ -60,7 +60,6 @@ pub(super) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
 enum End {
     /// By a key.
     Asked,
-    /// By a signal.
     Signal(Signal),
 }
 

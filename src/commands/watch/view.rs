@@ -11,7 +11,6 @@ use crate::{
 /// In which order the repositories stand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum SortKey {
-    /// As the policy has them.
     #[default]
     Policy,
     /// The fullest first.
@@ -20,7 +19,6 @@ pub(super) enum SortKey {
     Waiting,
     /// The oldest holder first.
     Age,
-    /// By name.
     Name,
 }
 

@@ -6,9 +6,7 @@ use super::wire::{Wire, wire};
 use crate::escape::{Show, word};
 
 wire! {
-    /// The agent.
     struct About {
-        /// Its version.
         version: String,
         /// How it stands with others; none where it shares nothing.
         site: Option<AboutSite>,
@@ -76,7 +74,6 @@ wire! {
 wire! {
     /// What is wrong.
     struct AboutTrouble {
-        /// What it is.
         text: String,
         /// What to do about it, where that is known.
         advice: Option<String>,
@@ -86,9 +83,7 @@ wire! {
 }
 
 wire! {
-    /// A host.
     struct AboutHost {
-        /// Its name.
         name: String,
         /// The version of its agent, if it ever said so.
         version: Option<String>,

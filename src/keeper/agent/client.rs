@@ -41,7 +41,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects.
     pub fn connect() -> Result<Self, AgentError> {
         Self::connect_within(PATIENCE)
     }

@@ -13,7 +13,6 @@ pub enum AgentError {
     NotReached(Errno),
     /// It has not answered for so long.
     Silent(Duration),
-    /// It has hung up.
     HungUp,
     /// Whoever listens is not root.
     NotRoot(u32),

@@ -44,7 +44,6 @@ impl Request {
 }
 
 impl Answer {
-    /// Its frame.
     pub fn frame(&self) -> Vec<u8> {
         frame(self)
     }

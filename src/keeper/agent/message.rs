@@ -76,7 +76,6 @@ wire! {
 }
 
 wire! {
-    /// What is answered.
     enum Answer {
         /// Everything was taken.
         Granted(Granted) = 1,
@@ -88,7 +87,6 @@ wire! {
         Differs(String) = 4,
         /// What was asked for was done; whether there was anything to do.
         Done(bool) = 5,
-        /// Tables.
         Tables(Vec<Table>) = 6,
         /// It cannot be done, for this reason.
         Failed(String) = 7,
@@ -125,7 +123,6 @@ wire! {
 wire! {
     /// What became of a holder that was to be ended.
     struct Expired {
-        /// Its table.
         table: String,
         /// The holder, with the first of its slots.
         holder: Holder,
@@ -143,7 +140,6 @@ wire! {
 wire! {
     /// What became of it; with the number of the last signal that was sent.
     enum EvictionOutcome {
-        /// It ended.
         Ended((i32, Reach)) = 1,
         /// It ended, and others that cannot be ended keep the slot.
         LeftOthers(i32) = 2,
@@ -181,9 +177,7 @@ wire! {
 wire! {
     /// Which holders of one table are to be ended, and how.
     struct Evict {
-        /// The table.
         table: String,
-        /// Which of them.
         which: Which,
         /// The time between two signals.
         grace: Duration,
@@ -208,7 +202,6 @@ wire! {
 wire! {
     /// A holder as a listing showed it: nobody else is meant who has the same slot or number by now.
     struct Chosen {
-        /// One of its slots.
         slot: u64,
         /// The process.
         pid: i32,
@@ -297,9 +290,7 @@ wire! {
 }
 
 wire! {
-    /// A table.
     struct Table {
-        /// Its name.
         name: String,
         /// First and last of the slots that are held.
         held: Vec<(u64, u64)>,
@@ -331,7 +322,6 @@ wire! {
         taken: Option<Duration>,
         /// What keeps the slots.
         hold: Hold,
-        /// The command.
         command: String,
         /// The rule that asked for them.
         rule: String,

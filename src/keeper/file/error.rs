@@ -33,7 +33,6 @@ pub enum RepositoryError {
     },
     /// A process has a lease on the file, so that it cannot be opened now.
     Leased {
-        /// The file.
         path: PathBuf,
         /// Who has it, where the kernel shows that here.
         holder: Option<Process>,
@@ -50,47 +49,35 @@ pub enum RepositoryError {
     },
     /// On the way to the file there is a directory or a link of somebody who is not trusted.
     Distrusted {
-        /// The file.
         path: PathBuf,
         /// What is wrong, and where.
         source: InsecurePath,
     },
     /// Something that is not a regular file stands at the path.
     NotRegular {
-        /// The path.
         path: PathBuf,
         /// What stands there.
         kind: Kind,
     },
     /// A file that somebody named holds something that is no repository.
-    NoRepository {
-        /// The file.
-        path: PathBuf,
-    },
+    NoRepository { path: PathBuf },
     /// The file has other names: through one of them it may be somebody's data.
     SeveralLinks {
-        /// The file.
         path: PathBuf,
         /// How many names it has.
         links: u64,
     },
     /// A file for one user, in a directory where everybody may create files, belongs to another user.
     WrongOwner {
-        /// The file.
         path: PathBuf,
-        /// Whose it is.
         owner: u32,
         /// Whose it should be.
         expected: u32,
     },
     /// The file was replaced between opening and locking, again and again.
-    ReplacedTooOften {
-        /// The path.
-        path: PathBuf,
-    },
+    ReplacedTooOften { path: PathBuf },
     /// Somebody keeps the file's mutex.
     MutexBusy {
-        /// The file.
         path: PathBuf,
         /// How long it was waited for.
         waited: Duration,
@@ -101,21 +88,12 @@ pub enum RepositoryError {
     },
     /// There are so many locks on the file that nobody can tell, with a bounded amount of work, whether there
     /// is room.
-    TooManyLocks {
-        /// The file.
-        path: PathBuf,
-    },
+    TooManyLocks { path: PathBuf },
     /// Nobody can stand in line: somebody has locked the bytes where the places are.
-    LineLocked {
-        /// The file.
-        path: PathBuf,
-    },
+    LineLocked { path: PathBuf },
     /// A lock that was proved to be free could not be taken, again and again: somebody locks slots without
     /// the mutex.
-    LockedMeanwhile {
-        /// The file.
-        path: PathBuf,
-    },
+    LockedMeanwhile { path: PathBuf },
 }
 
 impl fmt::Display for RepositoryError {

@@ -86,12 +86,10 @@ impl Held {
         }
     }
 
-    /// The file.
     pub fn file(&self) -> &Rc<LockFile> {
         &self.file
     }
 
-    /// The slots.
     pub fn slots(&self) -> &[u64] {
         &self.slots
     }

@@ -49,7 +49,6 @@ pub struct Holder {
     pub taken: Option<Duration>,
     /// What keeps the slot.
     pub hold: Option<Hold>,
-    /// The command.
     pub command: Option<String>,
     /// The rule that asked for the slot.
     pub rule: Option<String>,

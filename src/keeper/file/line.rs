@@ -48,7 +48,6 @@ impl Place {
         Ok(file.try_lock(&(byte..=byte))?.then_some(place))
     }
 
-    /// The file.
     pub fn file(&self) -> &Rc<LockFile> {
         &self.file
     }

@@ -24,7 +24,6 @@ use crate::{
 /// The way to a lock file.
 #[derive(Clone, Copy, Debug)]
 pub struct LockPath<'a> {
-    /// The lock file.
     pub path: &'a Path,
     /// The directory that whoever named the repository vouches for.
     pub base: &'a Path,

@@ -118,7 +118,6 @@ impl Look {
         Self { all, seen: Vec::new(), extent: None }
     }
 
-    /// At all slots.
     pub fn at_slots() -> Self {
         Self::at(slot_bytes_above(slot_byte(0)))
     }
@@ -238,7 +237,6 @@ impl Look {
         Occupancy::of(look.seen.into_iter().map(span).collect())
     }
 
-    /// What was seen.
     pub(super) fn seen(&self) -> &[Conflict] {
         &self.seen
     }

@@ -3,7 +3,6 @@
 use super::Table;
 use crate::keeper::line::{Class, Number, Waiter, WaitingProcess};
 
-/// A place.
 #[must_use = "the place is given up when this is dropped"]
 #[derive(Debug)]
 pub struct Place {
@@ -23,7 +22,6 @@ impl Place {
         Self { table: table.clone(), number, classes, wants, process, is_away: false }
     }
 
-    /// The table.
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -124,12 +122,10 @@ impl Held {
         Self { table: table.clone(), slots: slots.to_vec(), share: Some(share) }
     }
 
-    /// The slots.
     pub fn slots(&self) -> &[u64] {
         &self.slots
     }
 
-    /// The table.
     pub fn table(&self) -> &Table {
         &self.table
     }

@@ -96,7 +96,6 @@ impl Table {
         Self { number, name: name.map(Rc::from), owner, state: Rc::default() }
     }
 
-    /// On whose account it is there.
     pub(super) fn account(&self) -> Option<u32> {
         self.owner
     }
@@ -248,7 +247,6 @@ impl Table {
         state.highest = state.highest.max(Some(number));
     }
 
-    /// The highest number of a place.
     pub fn highest_place(&self) -> Option<Number> {
         self.state.borrow().places.keys().next_back().copied()
     }

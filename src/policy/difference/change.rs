@@ -13,7 +13,6 @@ use crate::policy::{
 /// The layer that a table is in.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LayerName {
-    /// Whose it is.
     pub kind: LayerKind,
     /// The delegated file, where it is one.
     pub file: Option<String>,
@@ -39,7 +38,6 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Turn::Added => "added",

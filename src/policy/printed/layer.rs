@@ -242,18 +242,14 @@ pub enum PartKind {
     Log,
     /// The program behind a command.
     Command,
-    /// A repository.
     Repository,
-    /// A rule.
     Rule,
     /// The order of rules of which the first that matches counts.
     Family,
-    /// A test.
     Test,
 }
 
 impl PartKind {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             PartKind::Defaults => "defaults",

@@ -43,7 +43,6 @@ pub(crate) struct OtherLimit {
     pub(in crate::policy) key: Option<String>,
 }
 
-/// Whose a limit is.
 #[derive(Debug)]
 pub(in crate::policy) enum Whom {
     Hosts(Vec<HostEntry>),

@@ -31,7 +31,6 @@ const QUEUE: Shape = Shape::Number { least: 1, most: LONGEST_QUEUE as i64 };
 /// rule's.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Charge {
-    /// All of them.
     #[default]
     All,
     /// The first, in the order of the rule's `groups`.
@@ -45,7 +44,6 @@ impl Keyword for Charge {
         &[("all", Charge::All), ("first", Charge::First), ("any", Charge::Any)];
 }
 
-/// The settings of one repository.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) charge: Option<Charge>,

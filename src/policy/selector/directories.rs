@@ -22,7 +22,6 @@ pub(crate) struct DirectoryEntry {
     capturing: Option<Box<Capturing>>,
 }
 
-/// What of a directory is captured.
 #[derive(Debug)]
 struct Capturing {
     /// The entry as it is written.

@@ -45,14 +45,12 @@ pub(super) use window::Window;
 
 macro_rules! selectors {
     ($($name:ident, $key:ident: $kind:ty = $written:ident;)+) => {
-        /// The name of a selector.
         #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
         pub enum Selector { $(#[doc = concat!("`", stringify!($key), "`")] $name,)+ }
 
         pub(super) const KEYS: &[Key] = &[$(<$kind as Kind>::KEY),+];
 
         impl Selector {
-            /// The key in the policy.
             pub fn key(self) -> &'static str {
                 match self { $(Selector::$name => <$kind as Kind>::KEY.name,)+ }
             }

@@ -13,7 +13,6 @@ pub(super) const ENDS_COMMENT: u8 = 16;
 /// What a claim says beside the name of a repository: no byte is of this kind.
 pub(super) const LOWERS: u8 = 32;
 
-/// Of what kinds each byte is.
 pub(super) static KINDS: [u8; 256] = kinds();
 
 const fn kinds() -> [u8; 256] {

@@ -32,7 +32,6 @@ pub(super) struct Section {
 pub(super) enum Kind {
     /// A rule; where it is plain, what it says.
     Rule(Option<PlainRule>),
-    /// A test that is plain.
     PlainTest,
     /// What stands before the first header, a test that is not plain, or any other table.
     Other,

@@ -11,7 +11,6 @@ use crate::{
 /// The text of a layer's files, wherever it came from.
 #[derive(Debug)]
 pub struct LayerText {
-    /// Whose they are.
     pub kind: LayerKind,
     /// The files, in the order in which they count.
     pub files: Vec<SourceText>,

@@ -110,7 +110,6 @@ fn by(value: Value<'_>) -> Option<PartitionKey<'_>> {
 
 // `limits` as written: a table of members, or a list of tables with selectors.
 
-/// `limits` as written.
 pub(in crate::policy) enum WrittenLimits<'a> {
     ByMember(Vec<(WrittenEntry<'a>, Written<Limit>)>),
     List(Vec<WrittenLimit<'a>>),
@@ -143,7 +142,6 @@ impl<'a> WrittenLimits<'a> {
         Some(Self::List(sections.filter_map(|section| WrittenLimit::read(&section)).collect()))
     }
 
-    /// Every limit.
     pub(in crate::policy) fn limits(&self) -> impl Iterator<Item = Written<Limit>> {
         let (by_member, listed) = match self {
             Self::ByMember(entries) => (entries.as_slice(), &[][..]),

@@ -105,7 +105,6 @@ impl<'a> WrittenPerson<'a> {
         }
     }
 
-    /// The groups as they are written.
     pub(in crate::policy) fn groups(&self) -> &[WrittenEntry<'a>] {
         self.groups.as_ref().map_or(&[], |groups| groups.entries.as_slice())
     }

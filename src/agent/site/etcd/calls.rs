@@ -17,7 +17,6 @@ const PAGE: i64 = 5000;
 /// Keys, all at one revision.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent::site) struct Snapshot {
-    /// The revision of the whole etcd.
     pub(in crate::agent::site) revision: i64,
     /// That of the etcd that has answered, and its name.
     pub(in crate::agent::site) generation: u64,

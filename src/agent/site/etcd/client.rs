@@ -26,7 +26,6 @@ use crate::escape::visible;
 /// An answer that is longer is not read to its end.
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
 
-/// The same of metrics.
 const LONGEST_METRICS: u64 = 4 * 1024 * 1024;
 
 /// Where etcd is, and who asks.

@@ -30,7 +30,6 @@ pub(in crate::agent::site) enum Kind {
     HungUp(String),
     /// The token does not count, or no longer.
     TokenExpired,
-    /// The lease has gone.
     LeaseGone,
     /// What the watch was to begin with is no longer there.
     Compacted,

@@ -5,7 +5,6 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// Bytes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Bytes(pub(super) Vec<u8>);
 

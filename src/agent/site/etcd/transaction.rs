@@ -13,7 +13,6 @@ pub(in crate::agent::site) struct Range {
 }
 
 impl Range {
-    /// One key.
     pub(in crate::agent::site) fn key(key: impl Into<String>) -> Self {
         Self { from: key.into(), to: None }
     }
@@ -71,7 +70,6 @@ pub(in crate::agent::site) enum Operation {
     Delete(String),
 }
 
-/// A transaction.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent::site) struct Transaction {
     pub(in crate::agent::site) compares: Vec<Compare>,

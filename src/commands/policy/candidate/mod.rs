@@ -69,12 +69,10 @@ impl Candidate {
         &self.proposals
     }
 
-    /// The policy, or its faults.
     pub(super) fn policy(&self) -> Result<&Policy, &Faults> {
         self.new.as_ref()
     }
 
-    /// Its faults.
     pub(super) fn faults(&self) -> impl Iterator<Item = &Diagnostic> {
         self.new.as_ref().err().into_iter().flatten()
     }

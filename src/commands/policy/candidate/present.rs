@@ -24,7 +24,6 @@ use crate::{
     sys::{accounts, credentials, process},
 };
 
-/// One of them.
 struct Running {
     pid: i32,
     uid: u32,

@@ -61,7 +61,6 @@ impl Filter {
         self.since
     }
 
-    /// The same.
     pub(in crate::commands) fn until(&self) -> Option<u64> {
         self.until
     }

@@ -24,7 +24,6 @@ use crate::{
 /// and old Debian's.
 const FILES_OF_SYSLOG: [&str; 3] = ["/var/log/syslog", "/var/log/messages", "/var/log/daemon.log"];
 
-/// One log.
 pub(super) struct Source {
     name: PathBuf,
     kind: Kind,

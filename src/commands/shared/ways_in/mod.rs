@@ -27,7 +27,6 @@ pub(in crate::commands) enum Way {
     Su,
     /// A job of cron.
     Cron,
-    /// A command of sudo.
     Sudo,
     /// A session of the desktop, and what is started from its menus.
     Desktop,
@@ -48,7 +47,6 @@ pub(in crate::commands) struct WayIn {
 /// What a name leads to on one way.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::commands) enum Reach {
-    /// The shim.
     Shim,
     /// A program that is found before it.
     Other(PathBuf),

@@ -16,15 +16,10 @@ use crate::commands::shared::ways_in::{
 /// A shell that people have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::commands) enum Shell {
-    /// `sh`.
     Sh,
-    /// `bash`.
     Bash,
-    /// `zsh`.
     Zsh,
-    /// `fish`.
     Fish,
-    /// `tcsh`.
     Tcsh,
 }
 
@@ -35,7 +30,6 @@ pub(super) fn installed() -> impl Iterator<Item = Shell> {
 }
 
 impl Shell {
-    /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Sh => "sh",
