@@ -179,7 +179,7 @@ fn proved(
             Ok(job) => return Ok(job),
             // What stands first is the likeliest, and is told.
             Err(other) if doubt == UnverifiedTarget::NoGuardian && other != UnverifiedTarget::Gone => {
-                doubt = other
+                doubt = other;
             }
             Err(_) => {}
         }
