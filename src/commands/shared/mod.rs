@@ -4,6 +4,7 @@
 #[cfg(feature = "tools")]
 pub(super) mod differences;
 pub(super) mod expired;
+#[cfg(feature = "tools")]
 pub(super) mod file_accounts;
 pub(super) mod journal;
 #[cfg(feature = "tools")]
