@@ -209,6 +209,17 @@ pub(crate) fn only_root_ends_what_is_somebody_elses() {
             ))
             .status(77);
     }
+    let mut of_root = run("root");
+    let pid = of_root.pid().to_string();
+    end("backup", &[&pid])
+        .stderr(&format!(
+            "
+            rungate: seats: PID {pid} (job) belongs to root
+            Only root may end it. Ask root: rungate end seats {pid}
+            "
+        ))
+        .status(77);
+    of_root.wait_for_echo();
     theirs.wait_for_echo();
     own.wait_for_echo();
     // All of a repository are all of one's own.

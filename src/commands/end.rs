@@ -241,13 +241,16 @@ impl End<'_> {
             }
             if let Some(row) = meant.iter().find(|row| !is_own(row)) {
                 let owner = row.holder.uid.map(|uid| visible(NameCache::new().user(uid)));
-                let owner = owner.unwrap_or_else(|| "a user who cannot be seen from here".to_owned());
-                let text = format!("{title}: {} belongs to {owner}", shown(&row.holder));
+                let known = owner.as_deref().unwrap_or("a user who cannot be seen from here");
+                let text = format!("{title}: {} belongs to {known}", shown(&row.holder));
+                let who = match owner {
+                    Some(owner) if row.holder.uid != Some(0) => {
+                        format!("Only root and {owner} may end it. Ask one of them")
+                    }
+                    _ => "Only root may end it. Ask root".to_owned(),
+                };
                 let words = self.arguments.holders.iter().map(word).collect::<Vec<_>>().join(" ");
-                let advice = format!(
-                    "Only root and {owner} may end it. Ask one of them: rungate end {} {words}",
-                    word(&repository.name)
-                );
+                let advice = format!("{who}: rungate end {} {words}", word(&repository.name));
                 return Err(Error::new(ExitStatus::Denied, text).advise(advice));
             }
             if let Some(row) = meant.iter().find(|row| is_above(row)) {
