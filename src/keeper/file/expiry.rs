@@ -1,6 +1,6 @@
 //! Too late: a holder that keeps a slot longer than it may is ended when somebody else wants the slot
 //! (`ExpireAfter` of adaptive locks). `rungate end` ends a holder in the same way, however old it is. The
-//! kernel must vouch for the holder: by its [`guardian`](crate::keeper::file::guardian) or, where its age
+//! kernel must vouch for the holder: by its [`guardian`](crate::keeper::file::job) or, where its age
 //! does not matter, by a slot that is a lock of its own. What a record says, or the number that the kernel
 //! keeps with a lock, tells where to look and what to call a holder, and ends nobody. A holder that cannot be
 //! proved to be the job is named, and is not signalled.
