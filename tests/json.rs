@@ -138,7 +138,7 @@ fn every_key_is_in_the_manual() {
         "list",
         "explain/json",
         "explain/mine/json",
-        "doctor/json",
+        "doctor/page",
         "simulate/sweep",
         "simulate/to_json",
         "report/to_json",

@@ -244,7 +244,6 @@ fn short_hold(hold: Hold) -> &'static str {
 
 impl View {
     fn to_json(&self, file: &ListedFile, survey: &TableSnapshot) -> Value {
-        let now = self.clock.system_time();
         let unreadable = file.unreadable_slots(survey);
         let key_of = |holder: &Holder| {
             let found = unreadable.iter().find(|slot| (holder.slots.0..=holder.slots.1).contains(&slot.slot));
@@ -279,7 +278,7 @@ impl View {
                     "uid": waiter.uid(),
                     "user": waiter.uid().map(|uid| self.names.user(uid)),
                     "host": host_of(&waiter.process),
-                    "since": waiter.waited().and_then(|waited| now.checked_sub(waited)).and_then(Clock::stamp),
+                    "since": waiter.since().and_then(Clock::stamp),
                     "wants": waiter.wants,
                     "limit": waiter.class.reach,
                     "behind": waits_for.waiter().and_then(|ahead| ahead.pid),

@@ -96,12 +96,14 @@ impl Waiter {
         Process::find(self.pid_here()?)
     }
 
-    /// How long it has waited. Where the keeper does not know, since its process started.
+    /// When it began to wait. Where the keeper does not know, when its process started.
+    pub fn since(&self) -> Option<SystemTime> {
+        self.process.since.or_else(|| SystemTime::now().checked_sub(self.process_here()?.age()?))
+    }
+
+    /// How long it has waited.
     pub fn waited(&self) -> Option<Duration> {
-        match self.process.since {
-            Some(since) => Some(SystemTime::now().duration_since(since).unwrap_or_default()),
-            None => self.process_here()?.age(),
-        }
+        Some(SystemTime::now().duration_since(self.since()?).unwrap_or_default())
     }
 
     /// Its user.

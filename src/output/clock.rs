@@ -117,9 +117,9 @@ impl Clock {
         self.dated(moment, ["%H:%M:%S", "%-d %b %H:%M:%S", "%Y-%m-%d %H:%M:%S"])
     }
 
-    /// RFC 3339 in UTC with milliseconds, for scripts.
+    /// RFC 3339 in UTC with milliseconds, for scripts: those that are over, as records have them.
     pub(crate) fn stamp(moment: SystemTime) -> Option<String> {
-        let moment = Timestamp::try_from(moment).ok()?;
+        let moment = Timestamp::from_millisecond(Timestamp::try_from(moment).ok()?.as_millisecond()).ok()?;
         Some(moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
     }
     pub(crate) fn system_time(&self) -> SystemTime {

@@ -107,7 +107,7 @@ fn a_holder_that_cannot_be_looked_into_is_named_and_goes_on() {
     site.script("matlab", WITHOUT_MAIN_THREAD);
     let mut holder = matlab(&site, "games").background();
     eventually("its main thread has ended", || (holder.state() == 'Z').then_some(()));
-    let why = "goes on: it cannot be looked into from here[..]\n...\n";
+    let why = "was not ended: it cannot be looked into from here[..]\n...\n";
     let goes_on = format!("rungate: seats: PID [pid] (matlab), overdue by [age], {why}");
     matlab(&site, "backup").stderr(&goes_on).status(75);
     holder.wait_for_echo();

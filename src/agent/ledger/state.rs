@@ -101,8 +101,12 @@ impl State {
         } else if let Some(format) = state.format().filter(|format| !json::is_readable(*format)) {
             return Err(Fatal::NewerState(directory.to_owned(), format));
         }
-        let written = replaced_file::replace(&state.format_file(), format!("{FORMAT}\n").as_bytes(), MODE);
-        written.map_err(|failure| Fatal::State(directory.to_owned(), failure))?;
+        // An agent comes back although its disk is full.
+        if state.format() != Some(FORMAT) {
+            let text = format!("{FORMAT}\n");
+            let written = replaced_file::replace(&state.format_file(), text.as_bytes(), MODE);
+            written.map_err(|failure| Fatal::State(directory.to_owned(), failure))?;
+        }
         for name in FOLDERS {
             fs::create_dir_all(directory.join(name)).map_err(failed("mkdir"))?;
         }

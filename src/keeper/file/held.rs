@@ -57,9 +57,8 @@ impl Held {
     /// Proves from now on that this process is the job that holds these slots, so that it can be ended when
     /// it is overdue. Where somebody is in the way there is no proof, and nobody will be ended.
     pub fn guard(&mut self) -> Result<(), RepositoryError> {
-        let firsts = self.slots.iter().filter(|slot| !self.slots.contains(&slot.saturating_sub(1)));
-        let guardians: Vec<Guardian> = firsts.filter_map(|slot| Guardian::begin(*slot, self.hold)).collect();
-        for guardian in guardians {
+        let runs = Runs::of(&self.slots);
+        for guardian in runs.iter().filter_map(|run| Guardian::begin(*run.start(), self.hold)) {
             if self.file.try_read_lock(&guardian.byte())? {
                 self.guardians.push(guardian);
             }

@@ -15,7 +15,6 @@ use crate::{
 impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
     pub(super) fn to_json(&self) -> String {
         let credentials = &self.situation.credentials;
-        let now = self.clock.system_time();
         let held = self.held().map(|(file, holder)| {
             json!({
                 "repository": file.name,
@@ -29,14 +28,13 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
             })
         });
         let places = self.places().map(|place| {
-            let waited = place.waiter.waited();
             json!({
                 "repository": place.file.name,
                 "member": place.file.member,
                 "place": place.number,
                 "of": place.of,
                 "pid": place.waiter.process.pid,
-                "since": waited.and_then(|waited| now.checked_sub(waited)).and_then(Clock::stamp),
+                "since": place.waiter.since().and_then(Clock::stamp),
                 "wants": place.waiter.wants,
                 "behind": place.waits_for.waiter().and_then(|ahead| ahead.pid),
                 "waits_for": place.waits_for.show(&self.names),
