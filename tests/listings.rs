@@ -694,7 +694,7 @@ fn list_shows_what_one_user_holds_and_waits_for() {
 #[test]
 fn on_a_terminal_each_slot_has_one_line() {
     needs_tmux!();
-    let rule = "seats for everybody in the departments of physics, chemistry and biology";
+    let rule = "seats for everybody in physics, chemistry and biology";
     let site = Site::with_policy(&format!(
         "[repository.seats]\nlimit = 1\n[repository.missing]\nlimit = 1\npath = \"/nosuch/{}/x.lock\"\n\
          [[rule]]\nname = \"{rule}\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n",
