@@ -8,4 +8,3 @@ mod names;
 mod overdue;
 mod places;
 mod policies;
-mod table;

@@ -1,10 +1,11 @@
 //! `docs/broken-policies.md`: ways to break a policy, each tried, with what it says to the letter. Whoever
-//! changes a wording changes the page, and reads there what stands around it.
+//! changes a wording renews the page with `RUNGATE_SNAPSHOTS=write cargo test --test tests broken_policies`, and reads
+//! there what stands around it.
 
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Ending, Site, is_root};
+use crate::support::{Ending, Site, is_root, snapshot};
 
 /// One way: what the policy is, or what is done to one that was right, and what is said.
 struct Way {
@@ -15,9 +16,7 @@ struct Way {
     said: String,
 }
 
-fn ways() -> Vec<Way> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/broken-policies.md");
-    let page = fs::read_to_string(path).expect("the page");
+fn ways(page: &str) -> Vec<Way> {
     let sections = page.split("\n### ").skip(1);
     let block = |section: &str, kind: &str| {
         let (_, rest) = section.split_once(&format!("\n```{kind}\n"))?;
@@ -35,7 +34,9 @@ fn ways() -> Vec<Way> {
 
 #[test]
 fn each_way_to_break_a_policy_says_what_the_page_says() {
-    let ways = ways();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/broken-policies.md");
+    let mut page = fs::read_to_string(&path).expect("the page");
+    let ways = ways(&page);
     assert!(ways.len() >= 55, "{} ways", ways.len());
     for way in ways {
         let site = Site::new();
@@ -56,6 +57,13 @@ fn each_way_to_break_a_policy_says_what_the_page_says() {
             _ => panic!("{}: either a policy or what is done to one", way.title),
         };
         assert_eq!(outcome.ending, Ending::Status(1), "{}", way.title);
-        assert_eq!(outcome.stderr, way.said, "{}", way.title);
+        let block = |said: &str| format!("```text\n{said}```\n");
+        let (before, after) = page.split_once(&format!(" {}\n", way.title)).expect("the title");
+        page = format!(
+            "{before} {}\n{}",
+            way.title,
+            after.replacen(&block(&way.said), &block(&outcome.stderr), 1)
+        );
     }
+    snapshot::compare([(path, page)]);
 }

@@ -23,6 +23,7 @@ mod process_state;
 mod running;
 mod sabotage;
 mod site;
+pub(crate) mod snapshot;
 mod storm;
 mod terminal;
 mod test;

@@ -8,18 +8,43 @@ use rungate::{
 
 /// A policy with something wrong, and what is shown of it.
 pub(crate) struct Case {
-    pub(crate) about: &'static str,
+    pub(crate) about: String,
     /// Paths and texts, in the order in which they count. What lies below `/home` is the caller's own.
-    pub(crate) files: &'static [(&'static str, &'static str)],
-    pub(crate) shown: &'static str,
+    pub(crate) files: Vec<(String, String)>,
 }
 
+/// What a text has, and what stands for it in a file of cases.
+const PICTURES: [(&str, &str); 4] = [("\u{1b}", "␛"), ("\0", "␀"), ("\r", "␍"), ("", "␄\n")];
+
 impl Case {
+    pub(super) fn parse(text: &str) -> Self {
+        let (files, _) = text.split_once("\n>>>\n").expect("what is shown");
+        let mut files = files.split("\n--- ");
+        let about = files.next().expect("a title").to_owned();
+        let file = |file: &str| {
+            let (path, text) = file.split_once('\n').expect("a path and a text");
+            let text = PICTURES.iter().fold(format!("{text}\n"), |text, (is, shown)| text.replace(shown, is));
+            (path.to_owned(), text)
+        };
+        Self { about, files: files.map(file).collect() }
+    }
+
+    /// The case as it stands in its file, if this is shown.
+    pub(super) fn with(&self, shown: &str) -> String {
+        let mut all = format!("=== {}\n", self.about);
+        for (path, text) in &self.files {
+            let ended = if text.ends_with('\n') { text.clone() } else { format!("{text}␄\n") };
+            let pictured = PICTURES[..3].iter().fold(ended, |text, (is, shown)| text.replace(is, shown));
+            all += &format!("--- {path}\n{pictured}");
+        }
+        format!("{all}>>>\n{shown}\n")
+    }
+
     /// What is shown, and the codes of it.
     pub(crate) fn check(&self) -> (String, Vec<&'static str>) {
         let layer = |kind, own: bool| {
             let files = self.files.iter().filter(|(path, _)| path.starts_with("/home") == own);
-            let text = |(path, text): &(&str, &str)| SourceText::new(*path, text.trim_start_matches('\n'));
+            let text = |(path, text): &(String, String)| SourceText::new(path, text);
             LayerText { kind, files: files.map(text).collect() }
         };
         let mut layers = vec![layer(LayerKind::System, false), layer(LayerKind::Own, true)];

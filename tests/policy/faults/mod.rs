@@ -1,60 +1,57 @@
-//! Every fault and every warning, to the letter: `path:line:col: message [code]`, the line, a caret. Whoever
-//! changes a wording changes it here too, and sees it as an admin does.
+//! Every fault and every warning, to the letter: `path:line:col: message [code]`, the line, a caret. Each file
+//! `*.cases` beside this one has policies with something wrong, and below each what is shown of it:
+//!
+//! ```text
+//! === what is wrong
+//! --- /etc/rungate/policy.toml
+//! the text of this file, and then of the next one; below `/home` are those of the caller
+//! >>>
+//! what is shown
+//! ```
+//!
+//! A control character is written as its picture (`␛`, `␀`, `␍`), and `␄` ends a text that has no newline there.
+//! `RUNGATE_SNAPSHOTS=write cargo test --test tests policy::faults` renews what is shown.
 
-mod captures;
-pub(crate) mod case;
-mod delegation;
+mod case;
 mod files;
-mod keepers;
-mod keys;
-mod layers;
-mod limits;
-mod names;
-mod paths;
-mod repositories;
-mod rules;
-mod selectors;
-mod several;
-mod syntax;
-mod warnings;
 
 use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rungate::policy::codes;
 
-use case::Case;
+pub(crate) use case::Case;
 
-/// Every case.
-pub(crate) fn cases() -> impl Iterator<Item = &'static Case> {
-    let topics = [
-        syntax::CASES,
-        keys::CASES,
-        names::CASES,
-        selectors::CASES,
-        captures::CASES,
-        paths::CASES,
-        rules::CASES,
-        repositories::CASES,
-        keepers::CASES,
-        limits::CASES,
-        layers::CASES,
-        delegation::CASES,
-        several::CASES,
-        warnings::CASES,
-    ];
-    topics.into_iter().flatten()
+use crate::support::snapshot;
+
+/// Each file of cases, in the order of their names.
+fn topics() -> Vec<(PathBuf, Vec<Case>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/policy/faults");
+    let files = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a file").path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "cases")).collect();
+    files.sort();
+    let cases = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("cases");
+        (path, text.trim_start_matches("=== ").split("\n=== ").map(Case::parse).collect())
+    };
+    files.into_iter().map(cases).collect()
+}
+
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    topics().into_iter().flat_map(|(_, cases)| cases)
 }
 
 #[test]
 fn what_is_wrong_is_shown_with_its_place_and_what_to_write_instead() {
-    let mut wrong = Vec::new();
-    for case in cases() {
-        let (shown, _) = case.check();
-        if shown != case.shown.trim_matches('\n') {
-            wrong.push(format!("--- {}\n{shown}", case.about));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let topics = topics();
+    assert!(topics.len() >= 14 && cases().count() >= 208, "{} cases", cases().count());
+    let shown = topics.iter().map(|(path, cases)| {
+        let cases: Vec<String> = cases.iter().map(|case| case.with(&case.check().0)).collect();
+        (path.clone(), cases.join("\n"))
+    });
+    snapshot::compare(shown);
 }
 
 /// Faults that only agent.toml can have: `tests/site/settings.rs` shows them.
