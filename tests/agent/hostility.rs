@@ -147,7 +147,7 @@ fn who_stands_in_line_gets_nothing_by_an_old_policy() {
     waits.write_all(&take(Duration::from_secs(600))).expect("the agent reads");
     assert!(matches!(answer(&mut waits, &mut inbox), Answer::Waits(_)));
     let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
-    site.system_file("policy.toml", &policy.replace("limit  = 1", "limit  = 0"));
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 0"));
     // It is obeyed for a second after it was judged, and no longer.
     let judged = Instant::now();
     while judged.elapsed() < Duration::from_millis(1200) {

@@ -26,23 +26,12 @@ mod waiting;
 
 use std::fs;
 
-use crate::support::{Running, Site, eventually, listing};
+use crate::support::{self, Running, Site, eventually, listing};
 
 /// Seats that the agent keeps, for `matlab`; `more` goes into the repository.
 fn seats(limit: u32, more: &str) -> (Site, Running) {
-    let (site, agent) = Site::with_agent(&format!(
-        "
-        [repository.seats]
-        keeper = \"agent\"
-        limit  = {limit}
-        {more}
-
-        [[rule]]
-        name     = \"seats\"
-        commands = [\"matlab\", \"other\"]
-        acquire  = [\"seats\"]
-        "
-    ));
+    let keys = format!("keeper = \"agent\"\n{more}");
+    let (site, agent) = Site::with_agent(&support::seats(limit, &keys, &["matlab", "other"]));
     site.program("matlab");
     (site, agent)
 }

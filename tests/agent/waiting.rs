@@ -88,7 +88,7 @@ fn a_policy_that_changes_is_seen_from_the_head_of_the_line() {
     let mut first = waiter(&site, "games", 1);
     let mut second = waiter(&site, "nobody", 2);
     let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
-    site.system_file("policy.toml", &policy.replace("limit  = 1", "limit  = 3"));
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 3"));
     assert_eq!((first.read_line(), second.read_line()), ("it runs\n".to_owned(), "it runs\n".to_owned()));
     let slots: Vec<i64> = held(&site).into_iter().map(|(_, pid)| pid).collect();
     assert_eq!(slots[1..], [i64::from(first.pid()), second.pid().into()], "the first has the lower slot");
@@ -109,7 +109,7 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
     let mut inbox = Inbox::default();
     assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
     let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
-    site.system_file("policy.toml", &policy.replace("limit  = 1", "limit  = 2"));
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 2"));
     let obstacle = Obstacle { table: "seats".to_owned(), reason: Reason::Full, unwaited: None };
     let refused = Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true };
     let slots = vec![("seats".to_owned(), "1".to_owned())];

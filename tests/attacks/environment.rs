@@ -11,20 +11,8 @@ use nix::{
 
 use crate::support::{Ending, Site, Test};
 
-const ONE_SEAT: &str = r#"
-    [repository.seats]
-    limit = 1
-
-    [[rule]]
-    name     = "one seat"
-    commands = ["matlab"]
-    acquire  = ["seats"]
-"#;
-
 fn site() -> Site {
-    let site = Site::with_policy(ONE_SEAT);
-    site.program("matlab");
-    site
+    Site::with_seats(1, "", &["matlab"])
 }
 
 fn matlab(site: &Site) -> Test {

@@ -3,21 +3,11 @@
 
 use std::fs;
 
-use crate::support::{Ending, Site, Test, needs_root, set_mode};
-
-const ONE_SEAT: &str = r#"
-    [repository.seats]
-    limit = 1
-
-    [[rule]]
-    name     = "one seat"
-    commands = ["told"]
-    acquire  = ["seats"]
-"#;
+use crate::support::{Ending, Site, Test, needs_root, seats, set_mode};
 
 /// A site with a program that says what it was told of its slots, and needs next to nothing for that.
 fn site() -> Site {
-    let site = Site::with_policy(ONE_SEAT);
+    let site = Site::with_policy(&seats(1, "", &["told"]));
     site.copy_of("/usr/bin/printenv", "told");
     site
 }

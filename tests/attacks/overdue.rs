@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root, skip};
+use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root, seats, skip};
 
 /// Whatever holds a slot is overdue by the time that a test has seen it run. Who dies of the first signal has
 /// all the time that a slow machine takes for that.
@@ -22,18 +22,7 @@ const GUARDIANS: i64 = (1 << 62) + (1 << 60) + (1 << 36);
 
 fn site(keys: &str) -> Site {
     let site = Site::new();
-    site.system_policy(&format!(
-        "
-        [repository.seats]
-        limit = 1
-        {keys}
-
-        [[rule]]
-        name     = \"seats\"
-        commands = [\"job\"]
-        acquire  = [\"seats\"]
-        "
-    ));
+    site.system_policy(&seats(1, keys, &["job"]));
     site.program("job");
     site
 }

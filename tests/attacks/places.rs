@@ -8,17 +8,7 @@ use std::{
     sync::PoisonError,
 };
 
-use crate::support::{ALONE_WITH_THE_MACHINE, Account, Ending, Site, needs_root, set_mode, skip};
-
-const SEATS: &str = r#"
-    [repository.seats]
-    limit = 2
-
-    [[rule]]
-    name     = "seats"
-    commands = ["matlab"]
-    acquire  = ["seats"]
-"#;
+use crate::support::{ALONE_WITH_THE_MACHINE, Account, Ending, Site, needs_root, seats, set_mode, skip};
 
 const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";
 
@@ -50,7 +40,7 @@ fn traps_of_another_user_in_a_sticky_directory() {
             ("mkdir -m 777 seats.lock", "directory"),
         ] {
             let site = Site::new();
-            site.system_policy(SEATS);
+            site.system_policy(&seats(2, "", &["matlab"]));
             site.program("matlab");
             site.write("work/precious", "of games\n");
             let games = Account::named("games");
@@ -172,7 +162,7 @@ fn a_directory_on_the_way_that_another_user_made() {
         ),
     ] {
         let site = Site::new();
-        site.system_policy(&SEATS.replace("limit = 2", "limit = 2\npath = \"people/{uid}\""));
+        site.system_policy(&seats(2, "path = \"people/{uid}\"", &["matlab"]));
         site.program("matlab");
         prepare(&site, "backup", &directory);
         let before = fs::read_dir(site.repository("people")).expect("a directory").count();
@@ -186,7 +176,7 @@ fn a_directory_on_the_way_that_another_user_made() {
     }
     // The directory of whoever comes first is for all, and is used by all.
     let site = Site::new();
-    site.system_policy(&SEATS.replace("limit = 2", "limit = 2\npath = \"people/{uid}\""));
+    site.system_policy(&seats(2, "path = \"people/{uid}\"", &["matlab"]));
     site.program("matlab");
     for user in ["backup", "games", "root"] {
         site.test().user(user).args(["run", "--", "matlab"]).status(0);
@@ -227,7 +217,7 @@ fn a_private_directory_that_somebody_else_made() {
 fn forged_records_admit_and_end_nobody() {
     needs_root!();
     let site = Site::new();
-    site.system_policy(&SEATS.replace("limit = 2", "limit = 1\nexpire_after = \"1h\""));
+    site.system_policy(&seats(1, "expire_after = \"1h\"", &["matlab"]));
     site.program("matlab");
     let holder = site.test().user("games").args(["run", "--", "matlab"]).spawn();
     let innocent = site.test().user("games").program("/bin/cat").spawn();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ending, ProcessState, Running, Site, Test, eventually, needs_strace, state_of};
+use crate::support::{Ending, ProcessState, Running, Site, Test, eventually, needs_strace, seats, state_of};
 
 const SUPERVISED: [&str; 2] = ["supervisor", "tree"];
 
@@ -18,17 +18,7 @@ fn site() -> Site {
 }
 
 fn site_with(limit: u32) -> Site {
-    let site = Site::with_policy(&format!(
-        r#"
-        [repository.seats]
-        limit = {limit}
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab", "missing", "broken"]
-        acquire  = ["seats"]
-        "#
-    ));
+    let site = Site::with_policy(&seats(limit, "", &["matlab", "missing", "broken"]));
     site.copy_of("/bin/bash", "matlab");
     site
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Ending, Site, Terminal, eventually, needs_strace, needs_tmux};
+use crate::support::{Ending, Site, Terminal, eventually, needs_strace, needs_tmux, seats};
 
 /// The ways to start a program: without rungate, and with each hold.
 fn ways(site: &Site) -> Vec<String> {
@@ -14,17 +14,7 @@ fn ways(site: &Site) -> Vec<String> {
 }
 
 fn site() -> Site {
-    let site = Site::with_policy(
-        r#"
-        [repository.seats]
-        limit = 1
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab", "patient", "漢字*"]
-        acquire  = ["seats"]
-        "#,
-    );
+    let site = Site::with_policy(&seats(1, "", &["matlab", "patient", "漢字*"]));
     site.program("matlab");
     site.script(
         "patient",

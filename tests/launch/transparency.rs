@@ -10,17 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::support::{ProcessState, Site, Test};
-
-const ONE_SEAT: &str = r#"
-    [repository.seats]
-    limit = 1
-
-    [[rule]]
-    name     = "one seat"
-    commands = ["matlab"]
-    acquire  = ["seats"]
-"#;
+use crate::support::{ProcessState, Site, Test, seats};
 
 /// The descriptors from here on are where rungate keeps what holds a slot (above those that
 /// scripts number themselves).
@@ -29,8 +19,7 @@ const DESCRIPTOR_FLOOR: u32 = 200;
 /// Starts the program without rungate and with it, and compares what it got.
 #[track_caller]
 fn nothing_else_changes(prepare: impl Fn(Test) -> Test) {
-    let site = Site::with_policy(ONE_SEAT);
-    site.program("matlab");
+    let site = Site::with_seats(1, "", &["matlab"]);
     let plain = prepare(site.test().program("matlab")).spawn();
     let launched = prepare(site.test().args(["run", "--", "matlab"])).spawn();
     let plain = ProcessState::of(plain.pid(), "matlab");
@@ -69,7 +58,7 @@ fn a_plain_start() {
 
 #[test]
 fn arguments_pass_as_bytes() {
-    let site = Site::with_policy(ONE_SEAT);
+    let site = Site::with_policy(&seats(1, "", &["matlab"]));
     site.script("matlab", "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
     site.test()
         .args(["run", "--", "matlab", "-r", "", "two\nlines", "--policy", "--"])
@@ -86,8 +75,7 @@ fn arguments_pass_as_bytes() {
 /// "argv[0] of the program stays what the user typed."
 #[test]
 fn the_name_of_the_program_is_what_was_typed() {
-    let site = Site::with_policy(ONE_SEAT);
-    site.program("matlab");
+    let site = Site::with_seats(1, "", &["matlab"]);
     for typed in ["matlab", "$DIR/bin/matlab", "../bin/matlab"] {
         let running = site.test().args(["run", "--", typed]).spawn();
         let state = ProcessState::of(running.pid(), "matlab");
@@ -141,7 +129,7 @@ fn the_signal_mask_stays() {
 fn closed_standard_descriptors_stay_closed() {
     for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
         let pause = format!("exec \"$@\" {closed}");
-        let site = Site::with_policy(ONE_SEAT);
+        let site = Site::with_policy(&seats(1, "", &["matlab"]));
         site.copy_of("/bin/sleep", "matlab");
         let launched = site
             .test()
@@ -171,7 +159,7 @@ fn descriptors_of_the_caller_reach_the_program() {
 /// rungate.
 #[test]
 fn a_writer_into_a_closed_pipe_dies_as_it_would() {
-    let site = Site::with_policy(ONE_SEAT);
+    let site = Site::with_policy(&seats(1, "", &["matlab"]));
     site.copy_of("/usr/bin/yes", "matlab");
     let pipe = "set -o pipefail; \"$@\" | head -n1";
     site.test()

@@ -30,7 +30,7 @@ mod unclear;
 mod unreachable;
 mod upkeep;
 
-use crate::support::{Etcd, Host, answered, listing};
+use crate::support::{self, Etcd, Host, answered, listing};
 
 /// As short as an agent can be made to go by, for tests in which the site is lost, or nothing is ever given.
 const TTL: &str = "3s";
@@ -45,19 +45,7 @@ const MISSED: &str = "5s";
 
 /// Seats of the site, for `matlab`; `more` goes into the repository.
 fn seats(limit: u32, more: &str) -> String {
-    format!(
-        "
-        [repository.seats]
-        keeper = \"site\"
-        limit  = {limit}
-        {more}
-
-        [[rule]]
-        name     = \"seats\"
-        commands = [\"matlab\"]
-        acquire  = [\"seats\"]
-        "
-    )
+    support::seats(limit, &format!("keeper = \"site\"\n{more}"), &["matlab"])
 }
 
 /// Hosts of these names that have a policy in common.

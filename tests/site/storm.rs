@@ -139,7 +139,7 @@ fn three_hosts_keep_one_limit() {
 fn members_that_hang_let_nobody_in() {
     needs_etcd!();
     let etcd = Etcd::new();
-    let policy = policy().replace("limit  = 2", "limit  = 2\non_lost = \"stop\"");
+    let policy = policy().replace("limit = 2", "limit = 2\non_lost = \"stop\"");
     let hosts = hosts_with(&etcd, MISSED, &policy, ["lab1", "lab2", "lab3"]);
     let each_hangs = || {
         for member in 0..3 {

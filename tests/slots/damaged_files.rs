@@ -8,24 +8,12 @@ use std::path::Path;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::support::{Ending, Running, Site, Test, eventually, needs_root, needs_strace, set_mode};
-
-const THREE_SEATS: &str = r#"
-    [repository.seats]
-    limit = 3
-
-    [[rule]]
-    name     = "three seats"
-    commands = ["matlab"]
-    acquire  = ["seats"]
-"#;
+use crate::support::{Ending, Running, Site, Test, eventually, needs_root, needs_strace, seats, set_mode};
 
 const REFUSED: &str = "rungate: matlab: not started: [..]\n...\n";
 
 fn site() -> Site {
-    let site = Site::with_policy(THREE_SEATS);
-    site.program("matlab");
-    site
+    Site::with_seats(3, "", &["matlab"])
 }
 
 fn matlab(site: &Site) -> Test {
@@ -165,7 +153,7 @@ fn a_second_hard_link() {
 
 #[test]
 fn a_device() {
-    let site = Site::with_policy(&THREE_SEATS.replace("limit = 3", "limit = 3\npath = \"/dev/null\""));
+    let site = Site::with_policy(&seats(3, "path = \"/dev/null\"", &["matlab"]));
     site.program("matlab");
     matlab(&site).stderr("rungate: [..]/dev/null[..]device[..]\n...\n").status(74);
 }
@@ -180,7 +168,7 @@ fn a_directory_that_is_not_there() {
 
     needs_root!();
     let system = Site::new();
-    system.system_policy(THREE_SEATS);
+    system.system_policy(&seats(3, "", &["matlab"]));
     system.program("matlab");
     fs::remove_dir(system.repository("")).expect("an empty directory");
     refused_as(&system, "does not exist");

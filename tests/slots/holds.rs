@@ -20,24 +20,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
-use crate::support::{Ending, Running, Site, eventually, listing, state_of};
+use crate::support::{Ending, Running, Site, eventually, listing, seats, state_of};
 
 const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
 
 /// One seat, and a program named `matlab` that does what it reads from its standard input, as a shell does.
 fn site(hold: &str) -> Site {
-    let site = Site::with_policy(&format!(
-        r#"
-        [repository.seats]
-        limit = 1
-        hold  = "{hold}"
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab"]
-        acquire  = ["seats"]
-        "#
-    ));
+    let site = Site::with_policy(&seats(1, &format!("hold = \"{hold}\""), &["matlab"]));
     site.copy_of("/bin/bash", "matlab");
     mkfifo(&site.path("daemon"), Mode::from_bits_truncate(0o666)).expect("a new FIFO");
     site

@@ -1,20 +1,9 @@
 //! "`nested` of a repository says what a launch below a holder does."
 
-use crate::support::{Site, needs_root};
-
-const POLICY: &str = r#"
-    [repository.seats]
-    limit  = LIMIT
-    nested = "NESTED"
-
-    [[rule]]
-    name     = "seats"
-    commands = ["matlab"]
-    acquire  = ["seats"]
-"#;
+use crate::support::{Site, needs_root, seats};
 
 fn site(limit: u32, nested: &str, wrapper: &str) -> Site {
-    let site = Site::with_policy(&POLICY.replace("LIMIT", &limit.to_string()).replace("NESTED", nested));
+    let site = Site::with_policy(&seats(limit, &format!("nested = \"{nested}\""), &["matlab"]));
     let wrapper = wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path"));
     site.script("matlab", &wrapper);
     site
@@ -96,12 +85,8 @@ pub(crate) fn the_advice_names_only_what_is_missing() {
         ),
     ] {
         let wrapper = "#!/bin/sh\nLAUNCHER run -- INNER inner\n".replace("INNER", inner);
-        let site = Site::with_policy(
-            &POLICY
-                .replace("LIMIT", "1")
-                .replace("NESTED", nested)
-                .replace("[\"matlab\"]", &format!("[\"matlab\", \"simulink\"]\n    hold = \"{hold}\"")),
-        );
+        let keys = format!("nested = \"{nested}\"\nhold = \"{hold}\"");
+        let site = Site::with_policy(&seats(1, &keys, &["matlab", "simulink"]));
         site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
         site.program("simulink");
         let stderr = site.test().args(["run", "--", "matlab"]).outcome().stderr;
@@ -138,17 +123,7 @@ pub(crate) fn a_name_with_that_of_its_file_is_one_word() {
 /// A slot that was taken for another command is not shared.
 #[test]
 pub(crate) fn join_is_for_the_same_command_only() {
-    let site = Site::with_policy(
-        r#"
-        [repository.seats]
-        limit = 2
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab", "simulink"]
-        acquire  = ["seats"]
-        "#,
-    );
+    let site = Site::with_policy(&seats(2, "", &["matlab", "simulink"]));
     site.program("simulink");
     let rungate = site.rungate().to_str().expect("a plain path").to_owned();
     site.script("matlab", &format!("#!/bin/sh\nexec {rungate} run -- simulink\n"));

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::support::{Ending, Running, Site, eventually};
+use crate::support::{Ending, Running, Site, eventually, seats};
 
 /// The byte before the one that says that slot 1 is shared.
 const SHARED_ZERO: i64 = 1 << 41;
@@ -14,18 +14,8 @@ const SHARED_ZERO: i64 = 1 << 41;
 /// A policy with the limit and the hold, and a wrapper named `matlab` that calls its own launcher in a child.
 /// `inner` is the program itself, and copies its standard input.
 fn site(limit: u32, hold: &str, wrapper: &str) -> Site {
-    let site = Site::with_policy(&format!(
-        r#"
-        [repository.seats]
-        limit = {limit}
-        hold  = "{hold}"
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab", "simulink"]
-        acquire  = ["seats"]
-        "#
-    ));
+    let keys = format!("hold = \"{hold}\"");
+    let site = Site::with_policy(&seats(limit, &keys, &["matlab", "simulink"]));
     site.program("simulink");
     let launcher = site.rungate().to_str().expect("a plain path");
     let text =

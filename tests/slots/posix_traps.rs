@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use nix::{sys::stat::Mode, unistd::mkfifo};
 
-use crate::support::Site;
+use crate::support::{Site, seats};
 
 /// "Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach
 /// the same (dev, ino) share one descriptor." And: "When several claims name the same file (the same inode,
@@ -39,20 +39,10 @@ fn two_spellings_of_one_file_are_one_claim_that_stays() {
 /// "A launch may run in the very process that holds the slot (a shim that execs a script that execs a shim)."
 #[test]
 fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
-    let policy = r#"
-        [repository.seats]
-        limit  = 2
-        nested = "NESTED"
-
-        [[rule]]
-        name     = "two seats"
-        commands = ["matlab"]
-        acquire  = ["seats"]
-    "#;
     // The wrapper becomes the launcher again, in the same process, and that the program.
     let wrapper = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nexec $RUNGATE run -- matlab inner\n";
     for (nested, numbers) in [("join", vec![1]), ("take", vec![1, 2])] {
-        let site = Site::with_policy(&policy.replace("NESTED", nested));
+        let site = Site::with_policy(&seats(2, &format!("nested = \"{nested}\""), &["matlab"]));
         site.script("matlab", &wrapper.replace("$RUNGATE", site.rungate().to_str().expect("a plain path")));
         let running = site.test().args(["run", "--", "matlab"]).spawn();
         assert_eq!(site.held_numbers("seats.lock"), numbers, "nested = {nested:?}");
@@ -78,9 +68,7 @@ fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
 fn a_descriptor_that_somebody_left_open_hides_no_slot() {
     for hold in ["process", "descriptor", "supervisor", "tree"] {
         for left_open in ["exec 9<>$FILE", "exec 9<>$FILE; flock 9", "exec 9<$FILE", "exec 0<>$FILE"] {
-            let site = Site::with_policy(
-                "[repository.seats]\nlimit = 1\n[[rule]]\nname = \"one seat\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n",
-            );
+            let site = Site::with_policy(&seats(1, "", &["matlab"]));
             site.script("matlab", "#!/bin/sh\necho started\nexec tail -f /dev/null\n");
             let rungate = site.rungate().display();
             let launch = format!("{rungate} run --hold {hold} -- matlab");
@@ -172,18 +160,7 @@ fn a_launch_in_the_process_of_a_holder_may_reach_the_file_by_two_paths() {
 /// remains.
 #[test]
 fn a_nested_launch_that_fails_leaves_nothing() {
-    let site = Site::with_policy(
-        r#"
-        [repository.seats]
-        limit  = 1
-        nested = "take"
-
-        [[rule]]
-        name     = "one seat"
-        commands = ["outer", "missing"]
-        acquire  = ["seats"]
-        "#,
-    );
+    let site = Site::with_policy(&seats(1, "nested = \"take\"", &["outer", "missing"]));
     let rungate = site.rungate().to_str().expect("a plain path").to_owned();
     site.script("outer", &format!("#!/bin/sh\nexec {rungate} run -- missing\n"));
     site.test().args(["run", "--", "outer"]).stderr("rungate: [..]\n...\n").status(127);

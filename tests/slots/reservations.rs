@@ -4,7 +4,7 @@
 use std::thread;
 
 use crate::support::{
-    Account, Ending, Outcome, Running, Site, Test, Witness, eventually, needs_root, storm_size,
+    Account, Ending, Outcome, Running, Site, Test, Witness, eventually, needs_root, seats, storm_size,
 };
 
 /// Members are in the group audio, students in the group video.
@@ -166,26 +166,14 @@ pub(crate) fn listings_show_what_is_kept_idle() {
 #[test]
 pub(crate) fn what_is_kept_as_a_whole_is_for_nobody_else() {
     needs_root!();
-    let site = Site::with_policy(
-        r#"
-        [repository.seats]
-        limit   = 2
-        reserve = [{ for = ["%audio"], slots = 2 }]
-
-        [[rule]]
-        name     = "two seats"
-        commands = ["matlab"]
-        acquire  = ["seats"]
-        "#,
-    );
-    site.program("matlab");
+    let site = Site::with_seats(2, "reserve = [{ for = [\"%audio\"], slots = 2 }]", &["matlab"]);
     matlab(&site, STRANGER)
         .stderr(
             "
             rungate: matlab: not started: it can never have what it needs
               seats  1 slot wanted of 2
                   none for you: 2 kept for %audio
-                  rule \"two seats\", $DIR/policy.toml:[..]
+                  rule \"seats\", $DIR/policy.toml:[..]
             Fewer slots would not help. To see for whom they are kept: rungate explain -- matlab
             If that is wrong, ask your administrator.
             ",
@@ -277,18 +265,7 @@ pub(crate) fn an_own_policy_on_the_same_file_by_another_name_takes_nothing_that_
     needs_root!();
     let site = Site::new();
     site.program("matlab");
-    site.system_policy(
-        r#"
-        [repository.seats]
-        limit   = 3
-        reserve = [{ for = ["%audio"], slots = 2 }]
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab"]
-        acquire  = ["seats"]
-        "#,
-    );
+    site.system_policy(&seats(3, "reserve = [{ for = [\"%audio\"], slots = 2 }]", &["matlab"]));
     let stranger = site.test().user(STRANGER);
     let file = site.repository("seats.lock");
     for path in [format!("/proc/self/root{}", file.display()), file.display().to_string()] {

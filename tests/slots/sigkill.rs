@@ -7,20 +7,8 @@ use nix::unistd::Pid;
 
 use crate::support::{Site, eventually, needs_strace};
 
-const ONE_SEAT: &str = r#"
-    [repository.seats]
-    limit = 1
-
-    [[rule]]
-    name     = "one seat"
-    commands = ["matlab"]
-    acquire  = ["seats"]
-"#;
-
 fn site() -> Site {
-    let site = Site::with_policy(ONE_SEAT);
-    site.program("matlab");
-    site
+    Site::with_seats(1, "", &["matlab"])
 }
 
 #[test]

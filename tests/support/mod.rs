@@ -48,7 +48,7 @@ pub(crate) use over_agent::{is_on as is_over_the_agent, over_the_agent};
 pub(crate) use process_state::ProcessState;
 pub(crate) use running::{Running, is_alive, state_of};
 pub(crate) use sabotage::{Fault, Report, Sabotage, Start, TracedCall};
-pub(crate) use site::{Site, copy_program, set_mode};
+pub(crate) use site::{Site, copy_program, seats, set_mode};
 pub(crate) use storm::storm_size;
 pub(crate) use terminal::Terminal;
 pub(crate) use test::Test;

@@ -49,6 +49,15 @@ const PROGRAMS: [&str; 12] = [
     "synthetic_site",
 ];
 
+/// A policy of one repository, `seats`, with this limit and these other keys, and of a rule with the same name
+/// that takes a slot of it for these commands.
+pub(crate) fn seats(limit: u32, keys: &str, commands: &[&str]) -> String {
+    format!(
+        "[repository.seats]\nlimit = {limit}\n{keys}\n\
+        [[rule]]\nname = \"seats\"\ncommands = {commands:?}\nacquire = [\"seats\"]\n"
+    )
+}
+
 /// A handle to one site. The directory goes with the last handle.
 #[derive(Clone)]
 pub(crate) struct Site(Arc<Directory>);
@@ -79,6 +88,15 @@ impl Site {
     pub(crate) fn with_policy(text: &str) -> Self {
         let site = Self::new();
         site.policy(text);
+        site
+    }
+
+    /// A new site with the policy of [`seats`] and a program for each of the commands.
+    pub(crate) fn with_seats(limit: u32, keys: &str, commands: &[&str]) -> Self {
+        let site = Self::with_policy(&seats(limit, keys, commands));
+        for command in commands {
+            site.program(command);
+        }
         site
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Outcome, Site, needs_root};
+use crate::support::{Ending, Outcome, Site, needs_root, seats};
 
 /// A name that would clear the screen, forge a line, turn the text around, and is not UTF-8.
 const NAME: &[u8] = b"mat\x1b[2Jlab\nroot\r\x07\x7f\xc2\x9b\xe2\x80\xae\xff";
@@ -52,16 +52,6 @@ fn shows_harmlessly<A: AsRef<OsStr>>(
     assert_eq!(outcome.ending, Ending::Status(status), "{}{}", outcome.stdout, outcome.stderr);
     outcome
 }
-
-const SEATS: &str = r#"
-    [repository.seats]
-    limit = 1
-
-    [[rule]]
-    name     = "any"
-    commands = ["*"]
-    acquire  = ["seats"]
-"#;
 
 const ANY: &str = r#"
     [repository.seats]
@@ -173,7 +163,7 @@ fn two_values_never_share_a_file() {
 /// The name of a lock file reaches whoever is refused because of it.
 #[test]
 fn the_name_of_a_lock_file_is_escaped_in_every_error() {
-    let site = Site::with_policy(SEATS);
+    let site = Site::with_policy(&seats(1, "", &["*"]));
     site.program("matlab");
     let file = site.path(format!("work/{HOSTILE}.lock"));
     let path = file.to_str().expect("a name in UTF-8");
@@ -201,7 +191,7 @@ fn the_name_of_a_lock_file_is_escaped_in_every_error() {
     // No control character gets into a policy's path; others do.
     let turned = SUBTLE.trim_start_matches('\u{9b}');
     fs::create_dir(site.path(format!("work/{turned}"))).expect("a new directory");
-    site.policy(&SEATS.replace("limit", &format!("path = \"$DIR/work/{turned}\"\nlimit")));
+    site.policy(&seats(1, &format!("path = \"$DIR/work/{turned}\""), &["*"]));
     shows_harmlessly(&site, ["run", "--", "matlab"], 74);
     shows_harmlessly(&site, ["list"], 74);
 }
@@ -209,7 +199,7 @@ fn the_name_of_a_lock_file_is_escaped_in_every_error() {
 /// A process chooses its name, and everybody who waits for a mutex that it holds is told it.
 #[test]
 fn the_name_of_a_process_is_escaped() {
-    let site = Site::with_policy(SEATS);
+    let site = Site::with_policy(&seats(1, "", &["*"]));
     site.program("matlab");
     let program = site.path("bin").join(NAME_OF_PROCESS);
     site.copy_of(site.helper("holder").to_str().expect("a plain path"), NAME_OF_PROCESS);
@@ -233,7 +223,7 @@ fn the_name_of_a_process_is_escaped() {
 /// A record is what anybody wrote who can open the file.
 #[test]
 fn a_forged_record_is_escaped() {
-    let site = Site::with_policy(SEATS);
+    let site = Site::with_policy(&seats(1, "", &["*"]));
     site.program("matlab");
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
     let file = OpenOptions::new()
@@ -388,7 +378,7 @@ fn what_a_policy_says_is_escaped() {
 #[test]
 fn the_name_of_a_user_is_escaped() {
     needs_root!();
-    let site = Site::with_policy(SEATS);
+    let site = Site::with_policy(&seats(1, "", &["*"]));
     site.program("matlab");
     site.account("\u{1b}[2J\u{202e}ann", &["\u{9b}2Jcad"]);
     site.test().user("\u{1b}[2J\u{202e}ann").args(["list"]).outcome();
@@ -403,7 +393,7 @@ fn the_name_of_a_user_is_escaped() {
 /// What somebody typed is repeated to them, and to whoever reads the output of their script.
 #[test]
 fn what_was_typed_is_escaped() {
-    let site = Site::with_policy(SEATS);
+    let site = Site::with_policy(&seats(1, "", &["*"]));
     site.program("matlab");
     for words in [
         &[HOSTILE][..],

@@ -18,19 +18,7 @@ const HAND_OVERS: usize = 100;
 const AT_ONCE: Duration = Duration::from_millis(250);
 
 fn site() -> Site {
-    let site = Site::with_policy(
-        r#"
-        [repository.seats]
-        limit = 1
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab"]
-        acquire  = ["seats"]
-        "#,
-    );
-    site.program("matlab");
-    site
+    Site::with_seats(1, "", &["matlab"])
 }
 
 /// A program that has a line to answer as soon as it runs, and so shows when it does.

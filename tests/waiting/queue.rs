@@ -9,22 +9,12 @@ use nix::sys::signal::Signal;
 
 use crate::support::{
     Call, Ending, Observed, Observer, ProcessState, Running, Site, Test, Trace, eventually,
-    is_over_the_agent, needs_root, needs_strace, storm_size,
+    is_over_the_agent, needs_root, needs_strace, seats, storm_size,
 };
 
 /// One seat, and a command that says that it runs by appending its argument to `$DIR/order`.
-fn site(limit: usize) -> Site {
-    let site = Site::with_policy(&format!(
-        r#"
-        [repository.seats]
-        limit = {limit}
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab", "job"]
-        acquire  = ["seats"]
-        "#
-    ));
+fn site(limit: u32) -> Site {
+    let site = Site::with_policy(&seats(limit, "", &["matlab", "job"]));
     site.program("matlab");
     site.script("job", "#!/bin/sh\necho \"$1\" >>$DIR/order\nexec cat\n");
     site
@@ -699,18 +689,7 @@ pub(crate) fn a_launch_that_arrives_in_the_middle_of_a_hand_over_misses_nothing(
 pub(crate) fn whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner() {
     needs_root!();
     let site = Site::new();
-    site.system_policy(
-        r#"
-        [repository.seats]
-        limit   = 3
-        reserve = [{ for = ["games"], slots = 1 }]
-
-        [[rule]]
-        name     = "seats"
-        commands = ["matlab"]
-        acquire  = ["seats"]
-        "#,
-    );
+    site.system_policy(&seats(3, "reserve = [{ for = [\"games\"], slots = 1 }]", &["matlab"]));
     site.program("matlab");
     let matlab = |user| site.test().user(user).args(["run", "--wait", "forever", "--", "matlab"]);
     let first = matlab("backup").spawn();

@@ -9,21 +9,18 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Account, Ending, Running, Site, Test, eventually, needs_root, set_mode, skip};
+use crate::support::{Account, Ending, Running, Site, Test, eventually, needs_root, seats, set_mode, skip};
 
 /// One repository, and a command that says that it runs by appending its argument to `$DIR/order`.
-fn site(limit: usize, more: &str) -> Site {
+fn site(limit: u32, more: &str) -> Site {
     let site = Site::new();
     set_limit(&site, limit, more);
     site.script("job", "#!/bin/sh\necho \"$1\" >>$DIR/order\nexec cat\n");
     site
 }
 
-fn set_limit(site: &Site, limit: usize, more: &str) {
-    site.policy(&format!(
-        "[repository.seats]\nlimit = {limit}\n{more}\n\
-        [[rule]]\nname = \"seats\"\ncommands = [\"job\"]\nacquire = [\"seats\"]\n"
-    ));
+fn set_limit(site: &Site, limit: u32, more: &str) {
+    site.policy(&seats(limit, more, &["job"]));
 }
 
 fn job(site: &Site, name: &str, options: &[&str]) -> Test {
