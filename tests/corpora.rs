@@ -35,7 +35,7 @@ fn replay(target: &str, judge: fn(&[u8])) {
     }
 }
 
-/// "What is printed decides as what was read does", and a user's own policy only tightens the system's.
+/// What is printed decides as what was read does, and a user's own policy only tightens the system's.
 #[test]
 fn policies() {
     replay("policy", policy::judge);
@@ -47,19 +47,19 @@ fn skimmed_policies() {
     replay("policy", skimming::judge);
 }
 
-/// "Only kernel locks admit or refuse; records are for people": whatever the file says.
+/// Only kernel locks admit or refuse; records are for people: whatever the file says.
 #[test]
 fn contents_of_lock_files() {
     replay("contents", contents::judge);
 }
 
-/// "Arguments and environment pass through untouched as bytes."
+/// Arguments and environment pass through untouched as bytes.
 #[test]
 fn command_lines_and_environments() {
     replay("words", words::judge);
 }
 
-/// "A stream of bytes becomes messages, and nothing else is ever made of it."
+/// A stream of bytes becomes messages, and nothing else is ever made of it.
 #[test]
 fn messages_of_launchers_and_agents() {
     replay("messages", messages::judge);

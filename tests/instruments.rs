@@ -52,7 +52,7 @@ fn the_observer_sees_one_holder_too_many() {
     assert_eq!(site.held("spare"), []);
 }
 
-/// The article: "will execute the command only if fewer than the maximum are running".
+/// The article: will execute the command only if fewer than the maximum are running.
 #[test]
 fn peers_among_themselves_keep_their_maximum() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! "All policies and published behaviours that hold for lock files hold for the agent": the tests of the one,
+//! All policies and published behaviours that hold for lock files hold for the agent: the tests of the one,
 //! each run over the other. What is about the lock file itself (its path, its mode, who may open it, what a
 //! peer locks in it) is not in this table, nor is a test that passes when the agent is dead: it asks no agent.
 

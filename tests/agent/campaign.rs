@@ -1,4 +1,4 @@
-//! "2,000 waiters of 50 users, limit 8, programs of 50 ms": how many of the starts that are possible there
+//! 2,000 waiters of 50 users, limit 8, programs of 50 ms: how many of the starts that are possible there
 //! are, what that takes of a processor, and how long the agent is silent at most. Each waiter speaks as a
 //! launcher does: it shows that it lives a second after it has heard last, and asks again as soon as its
 //! program has ended.

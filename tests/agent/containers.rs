@@ -1,4 +1,4 @@
-//! "Containers: peers from other PID and user namespaces are who the host says they are."
+//! Containers: peers from other PID and user namespaces are who the host says they are.
 
 use std::fs;
 
@@ -87,7 +87,7 @@ fn a_launch_from_a_container_waits_and_is_passed_over_like_any_other() {
     assert_eq!(held(&site), [(1, inside.into())]);
 }
 
-/// "A launcher in such a namespace sees root as 65534": it says so, and believes no policy.
+/// A launcher in such a namespace sees root as 65534: it says so, and believes no policy.
 #[test]
 fn a_users_own_user_namespace_is_refused_by_the_launcher() {
     needs_root!();

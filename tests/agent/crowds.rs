@@ -1,4 +1,4 @@
-//! "Ten thousand connections, half messages, slow readers": from several users at once. Each of them is cut off
+//! Ten thousand connections, half messages, slow readers: from several users at once. Each of them is cut off
 //! at what one user may have, the agent stays below 100 MB, and the launches of others go on.
 
 use std::fs;
@@ -297,7 +297,7 @@ for _ in range(count):
 print(int(1000 * (time.monotonic() - begun)), flush=True)
 "#;
 
-/// "A connection a rate": fifty at once, five a second, and nothing that was said is lost.
+/// A connection a rate: fifty at once, five a second, and nothing that was said is lost.
 #[test]
 fn who_says_more_than_one_may_is_heard_later() {
     needs_root!();
@@ -338,7 +338,7 @@ for line in sys.stdin:
 
 const VOICES: usize = 700;
 
-/// "None of them delays anybody else": of users who speak at the same time each is heard in turn, however many
+/// None of them delays anybody else: of users who speak at the same time each is heard in turn, however many
 /// connections somebody has.
 #[test]
 fn who_speaks_over_many_connections_is_heard_no_sooner_than_others() {

@@ -1,4 +1,4 @@
-//! "Its death: programs go on, and it comes back with its table."
+//! Its death: programs go on, and it comes back with its table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::hostility::{LONG, request};
 use super::{REFUSED, held, seats, waiter, waiting};
 use crate::support::{Ending, Running, Site, eventually, listing, needs_root, set_mode};
 
-/// "It reads its table, opens pidfds and compares start times, then answers."
+/// It reads its table, opens pidfds and compares start times, then answers.
 #[test]
 fn slots_outlive_the_agent_and_no_longer_than_their_programs() {
     needs_root!();
@@ -29,7 +29,7 @@ fn slots_outlive_the_agent_and_no_longer_than_their_programs() {
     assert_eq!(held(&site).len(), 1);
 }
 
-/// "A FIFO needs no descriptor store: after a restart EAGAIN on the read end means held, end of file free."
+/// A FIFO needs no descriptor store: after a restart EAGAIN on the read end means held, end of file free.
 #[test]
 fn a_descriptor_keeps_its_slot_over_the_death_of_the_agent() {
     needs_root!();
@@ -62,7 +62,7 @@ fn starts_later(file: &Path) {
     fs::write(file, text.replace(&start.to_string(), &(start + 1).to_string())).expect("it is written");
 }
 
-/// "A holder that ended while the agent was down and whose PID another process has is not kept."
+/// A holder that ended while the agent was down and whose PID another process has is not kept.
 #[test]
 fn a_process_with_the_number_of_a_holder_is_not_the_holder() {
     needs_root!();
@@ -104,7 +104,7 @@ fn a_process_with_the_number_of_a_waiter_is_not_the_waiter() {
     assert_eq!(first.read_line(), "it runs\n");
 }
 
-/// "Waiting launchers reconnect for 30 s."
+/// Waiting launchers reconnect for 30 s.
 #[test]
 fn a_launch_that_waits_waits_for_the_agent_too() {
     needs_root!();
@@ -149,7 +149,7 @@ fn a_state_of_another_boot_is_forgotten_and_a_damaged_one_is_refused() {
     assert_eq!(held(&site), []);
 }
 
-/// "With its state directory full": nothing is given that could not be written down.
+/// With its state directory full: nothing is given that could not be written down.
 #[test]
 fn what_cannot_be_written_down_is_not_given() {
     needs_root!();
@@ -215,7 +215,7 @@ fn without_its_fifo_nothing_is_taken_for_free() {
     site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).stderr(refused).status(71);
 }
 
-/// "Waiting launchers keep their place": in the order in which they came, whoever calls first.
+/// Waiting launchers keep their place: in the order in which they came, whoever calls first.
 #[test]
 fn those_who_wait_have_their_places_again() {
     needs_root!();
@@ -266,7 +266,7 @@ fn who_does_not_call_again_delays_nobody_for_long() {
     assert_eq!(other.read_line(), "it runs\n");
 }
 
-/// "From the end of the last": also where the agent was not there to see it.
+/// From the end of the last: also where the agent was not there to see it.
 #[test]
 fn an_end_that_nobody_saw_begins_the_pause_all_the_same() {
     needs_root!();
@@ -292,7 +292,7 @@ for step in 1 2 3 4 5 6 7 8; do /bin/true; done
 rmdir \"$1/$RUNGATE_SLOT_SEATS\"
 ";
 
-/// "Restarted in the middle of a storm": no slot lost, none doubled, and everybody is served.
+/// Restarted in the middle of a storm: no slot lost, none doubled, and everybody is served.
 #[test]
 fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing() {
     needs_root!();
@@ -342,7 +342,7 @@ const ASKS: &str = "import socket, struct, sys\n\
     print(c.recv(size, socket.MSG_WAITALL)[1], flush=True)\n    \
     sys.stdin.readline()\n";
 
-/// "Each waiter is served in their order": also one whose slots were written down by an agent that died before
+/// Each waiter is served in their order: also one whose slots were written down by an agent that died before
 /// it could tell them.
 #[test]
 fn who_was_not_told_of_their_slots_keeps_their_turn() {

@@ -1,5 +1,5 @@
-//! "Ending overdue holders needs no record: the agent has the process and the time, and is root; it signals
-//! only processes whose real user is the holder's."
+//! Ending overdue holders needs no record: the agent has the process and the time, and is root; it signals
+//! only processes whose real user is the holder's.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,7 @@ fn an_overdue_holder_of_another_user_is_ended_for_whoever_comes_next() {
     }
 }
 
-/// "Who stands in line keeps the order": the first in line ends a holder once it becomes overdue.
+/// Who stands in line keeps the order: the first in line ends a holder once it becomes overdue.
 #[test]
 fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
     needs_root!();
@@ -65,7 +65,7 @@ fn a_child_that_was_left_behind_is_ended_too() {
     matlab(&site, "backup").stderr(ended).status(0);
 }
 
-/// "No set-id program": it has powers that its user has not, and others may rely on it.
+/// No set-id program: it has powers that its user has not, and others may rely on it.
 #[test]
 fn a_set_id_program_is_named_and_goes_on() {
     needs_root!();
@@ -113,7 +113,7 @@ fn a_holder_that_cannot_be_looked_into_is_named_and_goes_on() {
     holder.wait_for_echo();
 }
 
-/// "No stranger in the same group."
+/// No stranger in the same group.
 #[test]
 fn of_a_group_only_the_holders_own_processes_are_ended() {
     needs_root!();
@@ -139,7 +139,7 @@ fn of_a_group_only_the_holders_own_processes_are_ended() {
     assert_eq!(alive.as_deref(), Some("sleep\n"));
 }
 
-/// "`end --overdue` of what is not one's own needs root."
+/// `end --overdue` of what is not one's own needs root.
 #[test]
 fn everybody_may_sweep_what_is_their_own_and_root_everything() {
     needs_root!();

@@ -1,4 +1,4 @@
-//! "One launch may need slots of both keepers, all or none."
+//! One launch may need slots of both keepers, all or none.
 
 use super::{held, waiting};
 use crate::support::{Running, Site, eventually, needs_root};
@@ -51,7 +51,7 @@ fn a_launch_takes_slots_of_both_keepers_or_of_none() {
     let _third = site.test().args(["run", "--", "third"]).spawn();
 }
 
-/// "Then it starts over": whoever waits for one keeper holds nothing of the other.
+/// Then it starts over: whoever waits for one keeper holds nothing of the other.
 #[test]
 fn whoever_waits_for_a_file_holds_nothing_of_the_agents() {
     needs_root!();

@@ -1,4 +1,4 @@
-//! "With its state directory full": launches are refused with a reason, nothing is lost or doubled, and it
+//! With its state directory full: launches are refused with a reason, nothing is lost or doubled, and it
 //! serves again when there is room.
 
 use std::fs::{self, File};

@@ -4,7 +4,7 @@
 use super::{REFUSED, held, listing, seats};
 use crate::support::{eventually, needs_root};
 
-/// "Closing descriptors loses nothing."
+/// Closing descriptors loses nothing.
 #[test]
 fn a_program_that_closes_all_descriptors_keeps_its_slot() {
     needs_root!();
@@ -42,7 +42,7 @@ fn a_child_that_is_left_behind_keeps_the_slot_where_the_hold_says_so() {
     }
 }
 
-/// "`tree`: if the launcher is killed, the slot stays while the FIFO has a writer."
+/// `tree`: if the launcher is killed, the slot stays while the FIFO has a writer.
 #[test]
 fn a_supervisor_that_is_killed_leaves_the_slot_to_its_program() {
     needs_root!();

@@ -100,7 +100,7 @@ pub(super) fn memory_of(process: &Running) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// "The agent below 100 MB": no question is judged before the one before it has its answer.
+/// The agent below 100 MB: no question is judged before the one before it has its answer.
 #[test]
 fn who_asks_again_and_again_fills_no_memory_and_gets_what_it_asked_for_last() {
     needs_root!();
@@ -273,7 +273,7 @@ fn comes_last_for_something_else(is_granted: bool, agent_dies: bool) {
     assert_eq!(waiting(&site), 1);
 }
 
-/// "Nobody is overtaken": to have stood in one line is worth nothing in another.
+/// Nobody is overtaken: to have stood in one line is worth nothing in another.
 #[test]
 fn who_waits_for_something_else_comes_last() {
     comes_last_for_something_else(false, false);

@@ -1,4 +1,4 @@
-//! "Killed at each of its system calls": the launcher, and the agent, once at every call that they make. No
+//! Killed at each of its system calls: the launcher, and the agent, once at every call that they make. No
 //! slot is lost and none is given twice, and who waits is served in the order in which they came.
 //!
 //! The ordinary tests take a sample. All calls, in some minutes:

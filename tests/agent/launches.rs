@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use super::{REFUSED, held, seats, waiting};
 use crate::support::{Ending, Site, eventually, needs_root, set_mode};
 
-/// "The limit holds for everybody together", and a refusal says what one over lock files says.
+/// The limit holds for everybody together, and a refusal says what one over lock files says.
 #[test]
 fn the_limit_holds_between_users() {
     needs_root!();
@@ -36,7 +36,7 @@ fn the_limit_holds_between_users() {
     site.test().user("games").args(["run", "--", "matlab"]).status(0);
 }
 
-/// "The program still learns which slot is its own."
+/// The program still learns which slot is its own.
 #[test]
 fn the_program_is_told_of_its_slots() {
     needs_root!();
@@ -45,7 +45,7 @@ fn the_program_is_told_of_its_slots() {
     site.test().args(["run", "--", "matlab"]).stdout("seats=1 1\n").status(0);
 }
 
-/// "A repository for each": every member has a table of its own.
+/// A repository for each: every member has a table of its own.
 #[test]
 fn each_user_has_a_limit_of_their_own() {
     needs_root!();
@@ -55,7 +55,7 @@ fn each_user_has_a_limit_of_their_own() {
     site.test().user("games").args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }
 
-/// "No answer within 5 s" is said with where and what to do.
+/// No answer within 5 s is said with where and what to do.
 #[test]
 fn an_agent_that_cannot_be_reached_refuses() {
     needs_root!();
@@ -73,7 +73,7 @@ fn an_agent_that_cannot_be_reached_refuses() {
         .status(74);
 }
 
-/// "With socket activation connects succeed while a service hangs."
+/// With socket activation connects succeed while a service hangs.
 #[test]
 fn an_agent_that_does_not_answer_refuses() {
     needs_root!();
@@ -86,7 +86,7 @@ fn an_agent_that_does_not_answer_refuses() {
         .status(74);
 }
 
-/// "A launch that may wait waits for the agent's answer too": one that stands in line, and one that could not even
+/// A launch that may wait waits for the agent's answer too: one that stands in line, and one that could not even
 /// ask. Each of them starts in its turn.
 #[test]
 fn who_may_wait_waits_for_an_agent_that_does_not_answer() {
@@ -127,7 +127,7 @@ fn who_waits_for_an_agent_in_vain_is_refused_when_the_wait_is_over() {
         .status(74);
 }
 
-/// "`unreachable = \"start\"`: without a slot, logged as would-refuse."
+/// `unreachable = "start"`: without a slot, logged as would-refuse.
 #[test]
 fn a_launch_may_start_without_the_agent_where_the_policy_says_so() {
     needs_root!();
@@ -157,7 +157,7 @@ fn a_launch_may_start_without_the_agent_where_the_policy_says_so() {
     assert_eq!(free_starts(), before + 1);
 }
 
-/// "The launcher checks that the listener is root's."
+/// The launcher checks that the listener is root's.
 #[test]
 fn a_listener_that_is_not_roots_is_asked_nothing() {
     needs_root!();
@@ -202,7 +202,7 @@ fn a_launcher_and_an_agent_of_different_versions_say_so() {
     site.test().args(["list"]).stdout(&format!("seats: {said}")).status(74);
 }
 
-/// "The agent judges it by the system policy itself": what a launcher makes of its own policy gives it
+/// The agent judges it by the system policy itself: what a launcher makes of its own policy gives it
 /// nothing.
 #[test]
 fn a_policy_of_the_callers_cannot_name_the_agent() {
@@ -215,7 +215,7 @@ fn a_policy_of_the_callers_cannot_name_the_agent() {
         .status(78);
 }
 
-/// "Not started again within this time of the last start", and only root may have that forgotten.
+/// Not started again within this time of the last start, and only root may have that forgotten.
 #[test]
 fn a_pause_is_kept_also_over_the_death_of_the_agent() {
     needs_root!();
@@ -233,7 +233,7 @@ fn a_pause_is_kept_also_over_the_death_of_the_agent() {
     site.test().args(["run", "--", "matlab"]).status(0);
 }
 
-/// "When exec itself fails (126, 127), no start counts", and the slot is free again.
+/// When exec itself fails (126, 127), no start counts, and the slot is free again.
 #[test]
 fn a_program_that_cannot_start_gives_everything_back() {
     needs_root!();

@@ -1,4 +1,4 @@
-//! "Seen by everybody as ever": `status`, `list`, `explain` and `metrics` ask the agent and show the same
+//! Seen by everybody as ever: `status`, `list`, `explain` and `metrics` ask the agent and show the same
 //! columns.
 
 use std::fs;
@@ -95,7 +95,7 @@ fn the_policy_is_shown_as_it_is() {
     assert!(!shown.contains("path"), "{shown}");
 }
 
-/// "Ends: exact where a parent or the agent sees them": whoever looks later writes down when that was.
+/// Ends: exact where a parent or the agent sees them: whoever looks later writes down when that was.
 #[test]
 fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
     needs_root!();

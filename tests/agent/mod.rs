@@ -1,4 +1,4 @@
-//! "With `keeper = \"agent\"` the agent of the host keeps the slots": the same promises as with lock files,
+//! With `keeper = "agent"` the agent of the host keeps the slots: the same promises as with lock files,
 //! and more.
 
 mod campaign;

@@ -1,5 +1,5 @@
-//! "A peer in a foreign user namespace is judged as that namespace's owner, with the database's groups: otherwise
-//! sub-uids are 65,536 users without groups." The launcher itself is refused there by what it sees, so that those
+//! A peer in a foreign user namespace is judged as that namespace's owner, with the database's groups: otherwise
+//! sub-uids are 65,536 users without groups. The launcher itself is refused there by what it sees, so that those
 //! who ask here are clients of their own.
 
 use std::fs;
@@ -124,7 +124,7 @@ fn other_users_of_a_namespace_of_roots_are_refused() {
     holds_as(&site, &running, "root");
 }
 
-/// "It signals only processes whose real uid is the holder's": those of their namespaces are theirs too.
+/// It signals only processes whose real uid is the holder's: those of their namespaces are theirs too.
 #[test]
 fn an_overdue_holder_in_a_user_namespace_is_ended() {
     needs_root!();

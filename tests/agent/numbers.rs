@@ -1,4 +1,4 @@
-//! "Nobody is overtaken": a number is good for one start, and a place in line for somebody who takes what comes
+//! Nobody is overtaken: a number is good for one start, and a place in line for somebody who takes what comes
 //! up.
 
 use std::io::Write;
@@ -171,7 +171,7 @@ fn who_does_something_else_than_to_wait_keeps_no_place() {
     }
 }
 
-/// "No start counts" of a program that could not be started. A later start counts all the same.
+/// No start counts of a program that could not be started. A later start counts all the same.
 #[test]
 fn who_gives_back_what_was_not_used_takes_no_later_start_back() {
     needs_root!();

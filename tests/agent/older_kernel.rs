@@ -1,5 +1,5 @@
-//! "On older kernels: `pidfd_open`, then a nonce whose answer comes with `SCM_CREDENTIALS` of that very PID,
-//! the pidfd still alive." The agent runs under a filter that has the kernel forget `SO_PEERPIDFD`.
+//! On older kernels: `pidfd_open`, then a nonce whose answer comes with `SCM_CREDENTIALS` of that very PID,
+//! the pidfd still alive. The agent runs under a filter that has the kernel forget `SO_PEERPIDFD`.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -58,7 +58,7 @@ fn launches_are_served_and_their_ends_seen() {
     }
 }
 
-/// "A command line of any length": what is said before it is certain who says it comes in pieces too.
+/// A command line of any length: what is said before it is certain who says it comes in pieces too.
 #[test]
 fn a_long_question_waits_until_it_is_certain_who_asks() {
     needs_root!();
@@ -68,8 +68,8 @@ fn a_long_question_waits_until_it_is_certain_who_asks() {
     site.test().user("games").args(["run", "--", "matlab", &long]).stdout("100000\n").status(0);
 }
 
-/// "A peer whose PID was reused while a child of his kept the socket made the agent take somebody else for
-/// the holder: tried."
+/// A peer whose PID was reused while a child of his kept the socket made the agent take somebody else for
+/// the holder: tried.
 #[test]
 fn who_has_the_number_of_whoever_connected_holds_nothing() {
     needs_root!();

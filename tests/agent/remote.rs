@@ -1,4 +1,4 @@
-//! "The thread that owns the table never waits for a disk": nor for a server or a daemon that keeps files, which
+//! The thread that owns the table never waits for a disk: nor for a server or a daemon that keeps files, which
 //! here is a small one that stops answering.
 
 use std::fs;

@@ -22,7 +22,7 @@ pub(super) fn seats_with(settings: &str) -> (Site, Running) {
     (site, agent)
 }
 
-/// "Without it everything is as it is by default."
+/// Without it everything is as it is by default.
 #[test]
 fn settings_need_not_be_there_unless_they_were_named() {
     needs_root!();
@@ -81,7 +81,7 @@ fn every_fault_is_told_with_its_place() {
         .status(78);
 }
 
-/// "It has secrets": whoever else can read or write it, or a directory above it, is one too many.
+/// It has secrets: whoever else can read or write it, or a directory above it, is one too many.
 #[test]
 fn only_roots_file_that_nobody_else_can_read_is_believed() {
     needs_root!();
@@ -146,8 +146,8 @@ fn a_user_has_no_more_connections_than_he_may_have() {
     eventually("somebody else stands in line too", || (waiting(&site) == 3).then_some(()));
 }
 
-/// `members`: "A table is there as long as a slot of it is held, somebody waits for it, or a pause since its
-/// last use is not over", and no longer where room is needed.
+/// `members`: A table is there as long as a slot of it is held, somebody waits for it, or a pause since its
+/// last use is not over, and no longer where room is needed.
 #[test]
 fn tables_that_nobody_misses_take_no_room() {
     needs_root!();

@@ -1,5 +1,5 @@
-//! "Its death: programs go on; new launches get `unreachable`; waiting launchers reconnect for 30 s and keep
-//! their place."
+//! Its death: programs go on; new launches get `unreachable`; waiting launchers reconnect for 30 s and keep
+//! their place.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

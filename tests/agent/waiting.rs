@@ -1,4 +1,4 @@
-//! "Waiting is a line in memory": first come, first served, and nobody is passed over who answers.
+//! Waiting is a line in memory: first come, first served, and nobody is passed over who answers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -34,7 +34,7 @@ fn those_who_wait_are_served_in_their_order() {
     }
 }
 
-/// "A killed waiter leaves the line by dying", and one that is stopped is passed over and keeps its place.
+/// A killed waiter leaves the line by dying, and one that is stopped is passed over and keeps its place.
 #[test]
 fn who_is_killed_leaves_and_who_is_stopped_keeps_its_place() {
     needs_root!();
@@ -151,7 +151,7 @@ fn a_claim_of_the_agents_says_how_long_it_is_waited_for() {
     site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).status(124);
 }
 
-/// "Who is passed keeps nothing for itself": what is free then is free for everybody.
+/// Who is passed keeps nothing for itself: what is free then is free for everybody.
 #[test]
 fn nothing_is_kept_for_a_head_of_the_queue_that_is_stopped() {
     needs_root!();
@@ -177,7 +177,7 @@ fn nothing_is_kept_for_a_head_of_the_queue_that_is_stopped() {
     eventually("it is kept", || (seen() == is(1, 0, 1)).then_some(()));
 }
 
-/// "Nobody loses their place over a policy that is being edited", nor to a slot that becomes free meanwhile: who
+/// Nobody loses their place over a policy that is being edited, nor to a slot that becomes free meanwhile: who
 /// comes when it is in order again starts last.
 #[test]
 fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {

@@ -19,7 +19,7 @@ fn matlab(site: &Site) -> Test {
     site.test().args(["run", "--", "matlab"])
 }
 
-/// "Whoever forges it gains nothing, because the kernel has the last word." While the seat is somebody
+/// Whoever forges it gains nothing, because the kernel has the last word. While the seat is somebody
 /// else's, no variable makes it one's own; while it is free, none loses it.
 #[test]
 fn forged_variables_of_rungates_own() {

@@ -53,7 +53,7 @@ fn few_descriptors() {
     assert_eq!(endings[5..], [Ending::Status(0); 3], "eight are enough: {endings:?}");
 }
 
-/// "When hint or record cannot be written, refuse (74)": also where the kernel would rather send SIGXFSZ.
+/// When hint or record cannot be written, refuse (74): also where the kernel would rather send SIGXFSZ.
 #[test]
 fn no_file_may_grow() {
     let site = site();
@@ -73,7 +73,7 @@ fn little_memory() {
     told(&site, ":").stdout("seats=1\n").status(0);
 }
 
-/// "Permission bits of the file, exactly", "whatever the umask".
+/// Permission bits of the file, exactly, "whatever the umask".
 #[test]
 fn a_umask_that_leaves_nothing() {
     use std::os::unix::fs::PermissionsExt;

@@ -32,7 +32,7 @@ fn only_one_safe_file(site: &Site) {
     assert!(!name.starts_with('.'), "{name:?}");
 }
 
-/// "None ever becomes part of a path unprocessed", and "control characters are escaped": the name of a user,
+/// None ever becomes part of a path unprocessed, and "control characters are escaped": the name of a user,
 /// as a database that was made up has it.
 #[test]
 fn a_user_with_a_hostile_name() {

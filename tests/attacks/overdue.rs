@@ -80,7 +80,7 @@ fn daemon_with_a_donated_descriptor(site: &Site, ranges: &[String]) -> Running {
     daemon
 }
 
-/// "A descriptor can be donated, a record forged; neither is proof of a job": also where the donated
+/// A descriptor can be donated, a record forged; neither is proof of a job: also where the donated
 /// description has locks on the bytes that prove one.
 #[test]
 fn a_donated_descriptor_ends_no_daemon() {
@@ -119,8 +119,8 @@ fn a_donated_descriptor_ends_no_daemon() {
     }
 }
 
-/// "A child that shared the descriptor table took the lock and died, and its reused number named an
-/// innocent."
+/// A child that shared the descriptor table took the lock and died, and its reused number named an
+/// innocent.
 #[test]
 fn a_lock_that_names_a_number_which_was_given_out_again_ends_nobody() {
     needs_root!();
@@ -167,7 +167,7 @@ fn overdue_seconds(site: &Site) -> f64 {
     by.strip_suffix('s').and_then(|seconds| seconds.parse().ok()).expect("less than a minute")
 }
 
-/// "Process age is not slot age: an antedated record made root end a program that had its slot for 1 s of 6."
+/// Process age is not slot age: an antedated record made root end a program that had its slot for 1 s of 6.
 #[test]
 fn an_antedated_record_makes_nobody_older() {
     needs_root!();
@@ -209,7 +209,7 @@ fn an_antedated_proof_makes_nobody_older() {
     drop(holder);
 }
 
-/// "A postdated record makes one's own program never overdue."
+/// A postdated record makes one's own program never overdue.
 #[test]
 fn a_postdated_record_makes_nobody_younger() {
     needs_root!();
@@ -227,7 +227,7 @@ fn a_postdated_record_makes_nobody_younger() {
     }
 }
 
-/// "In time of the initial namespace": a holder whose boot clock is a day ahead is as old as any other.
+/// In time of the initial namespace: a holder whose boot clock is a day ahead is as old as any other.
 #[test]
 fn a_time_namespace_makes_nobody_younger() {
     needs_root!();
@@ -289,8 +289,8 @@ fn a_service_that_a_job_started_as_root_goes_on() {
     }
 }
 
-/// "A process group of 1 (child of a container's PID 1) becomes kill(-1), with group 0 (nsenter) it hits the
-/// sweeper's own group": only a group that the holder leads is signalled, and what else was done is said.
+/// A process group of 1 (child of a container's PID 1) becomes kill(-1), with group 0 (nsenter) it hits the
+/// sweeper's own group: only a group that the holder leads is signalled, and what else was done is said.
 #[test]
 fn a_group_that_the_holder_does_not_lead_is_not_signalled() {
     needs_root!();
@@ -333,7 +333,7 @@ fn a_group_that_the_holder_does_not_lead_is_not_signalled() {
     inside.wait_for_echo();
 }
 
-/// "It silently signals only the process when the newcomer shares its group": it says so.
+/// It silently signals only the process when the newcomer shares its group: it says so.
 #[test]
 fn a_newcomer_in_the_group_of_the_holder_is_spared() {
     needs_root!();
@@ -357,8 +357,8 @@ fn a_newcomer_in_the_group_of_the_holder_is_spared() {
         .status(0);
 }
 
-/// "`end --overdue` after an upgrade (another inode of rungate) reports \"had-left\" and status 0 for a holder that
-/// stays."
+/// `end --overdue` after an upgrade (another inode of rungate) reports "had-left" and status 0 for a holder that
+/// stays.
 #[test]
 fn a_holder_of_another_copy_of_rungate_is_ended() {
     needs_root!();
@@ -376,7 +376,7 @@ fn a_holder_of_another_copy_of_rungate_is_ended() {
     }
 }
 
-/// "Without a guardian (exectimes, cleared descriptors, orphans) a holder is named and never ended."
+/// Without a guardian (exectimes, cleared descriptors, orphans) a holder is named and never ended.
 #[test]
 fn a_holder_without_a_guardian_is_named_and_goes_on() {
     needs_root!();

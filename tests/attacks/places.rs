@@ -21,7 +21,7 @@ impl Drop for ProtectedRegular {
     }
 }
 
-/// "`O_NOFOLLOW`, close-on-exec, never block on a FIFO; `fstat`: regular file, one link."
+/// `O_NOFOLLOW`, close-on-exec, never block on a FIFO; `fstat`: regular file, one link.
 #[test]
 fn traps_of_another_user_in_a_sticky_directory() {
     needs_root!();
@@ -101,7 +101,7 @@ fn is_untouched(site: &Site) {
     assert!(!site.path("treasure/missing").exists(), "a file was created");
 }
 
-/// "A link is followed only where root or the file's rightful user made it." A user linked `projects`
+/// A link is followed only where root or the file's rightful user made it. A user linked `projects`
 /// elsewhere before the first launch, and root's launch overwrote a file of root's there and created others
 /// with mode 0666.
 #[test]
@@ -140,7 +140,7 @@ fn a_link_on_the_way_that_another_user_made() {
     assert!(site.path("elsewhere/precious").exists());
 }
 
-/// "No directory is used that somebody else owns or can write to, unless it is sticky and for everybody", and
+/// No directory is used that somebody else owns or can write to, unless it is sticky and for everybody, and
 /// then the file of one user must be that user's.
 #[test]
 fn a_directory_on_the_way_that_another_user_made() {
@@ -189,8 +189,8 @@ fn a_directory_on_the_way_that_another_user_made() {
     launch.stderr("rungate: [..]people[..]belongs to backup (34)[..]\n...\n").status(74);
 }
 
-/// A directory of another user in the place of one's own under `/tmp` is not used: "a private directory of
-/// the caller under `/tmp`, its owner checked".
+/// A directory of another user in the place of one's own under `/tmp` is not used: a private directory of
+/// the caller under `/tmp`, its owner checked.
 #[test]
 fn a_private_directory_that_somebody_else_made() {
     needs_root!();
@@ -212,7 +212,7 @@ fn a_private_directory_that_somebody_else_made() {
 }
 
 /// Whoever can write to the file can truncate it, fill it and forge every record: nobody is let in for that,
-/// and nobody is ended. "A record alone, which whoever can open the file can forge, ends nobody."
+/// and nobody is ended. A record alone, which whoever can open the file can forge, ends nobody.
 #[test]
 fn forged_records_admit_and_end_nobody() {
     needs_root!();

@@ -12,7 +12,7 @@ fn launch(site: &Site) -> Test {
     site.test().args(["run", "--policy", "$DIR/changing/policy.toml", "--", "true"])
 }
 
-/// "Checked on the open descriptor, never by path twice": while two files change places all the time, one of
+/// Checked on the open descriptor, never by path twice: while two files change places all the time, one of
 /// them the caller's and one somebody else's, what is judged is what was opened. What nobody else could have
 /// written is obeyed; the other is refused; the text of the one is never read with the owner of the other.
 #[test]
@@ -62,7 +62,7 @@ fn a_policy_of_anybody_in_a_user_namespace() {
     launch(&site).through(["unshare", "--map-root-user"]).status(0);
 }
 
-/// "Policy files and every directory above them": a link on the way is not a way around that.
+/// Policy files and every directory above them: a link on the way is not a way around that.
 #[test]
 fn a_link_to_a_policy_in_a_directory_of_somebody_else() {
     needs_root!();

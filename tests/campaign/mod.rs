@@ -1,4 +1,4 @@
-//! "Never one program too many, never a slot lost": a launch that is killed at any of its system calls leaves
+//! Never one program too many, never a slot lost: a launch that is killed at any of its system calls leaves
 //! nothing behind, and one of whose calls fails either starts with all of its slots or says what failed, on
 //! what, and starts nothing.
 //!

@@ -233,8 +233,8 @@ impl Stage {
         report
     }
 
-    /// "No slot is held, no line is stuck, the next launch is admitted and correct, records and header
-    /// parse", and an exectimes peer agrees.
+    /// No slot is held, no line is stuck, the next launch is admitted and correct, records and header
+    /// parse, and an exectimes peer agrees.
     fn aftermath(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         let mut expect = |holds: bool, what: String| {

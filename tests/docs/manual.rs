@@ -171,7 +171,7 @@ fn examples() -> Vec<Vec<(String, String)>> {
     examples
 }
 
-/// "Each key with a full example": all of them are policies that start something, and no key is without one.
+/// Each key with a full example: all of them are policies that start something, and no key is without one.
 #[test]
 fn every_example_is_a_policy_and_every_key_is_in_one() {
     let mut missing = keys_of_a_policy();
@@ -251,8 +251,8 @@ fn section(name: &str, heading: &str) -> String {
     after.split("\n.Sh ").next().expect("a first part").to_owned()
 }
 
-/// "Each with EXIT STATUS, FILES, ENVIRONMENT, EXAMPLES, NOTES: what cooperative means, NFS, absolute paths,
-/// cron and sudo."
+/// Each with EXIT STATUS, FILES, ENVIRONMENT, EXAMPLES, NOTES: what cooperative means, NFS, absolute paths,
+/// cron and sudo.
 #[test]
 fn every_page_has_what_one_looks_for() {
     for name in PAGES {

@@ -108,8 +108,8 @@ fn every_recipe_of_the_page_is_played() {
     assert_eq!(here, played);
 }
 
-/// "What is refused because the last one still runs has not failed", and "It is started again when it fails, but not when the
-/// command line, a rule or the policy is the reason."
+/// `SuccessExitStatus` declares that a refusal is no failure. Systemd restarts a service if it fails, but not if the
+/// command line, a rule or the policy is the reason.
 #[test]
 fn systemd() {
     needs_root!();
@@ -219,7 +219,7 @@ impl Drop for ControlGroup {
     }
 }
 
-/// "`-q` says nothing of a refusal, and `-E 0` has it succeed."
+/// `-q` prints nothing about a refusal, and `-E 0` makes it succeed.
 #[test]
 fn cron() {
     let site = site();
@@ -250,7 +250,7 @@ fn line_of<'a>(fields: &[&'a str]) -> (&'a str, String) {
     (command.rsplit(' ').next().expect("a program"), command.trim_start().to_owned())
 }
 
-/// "Whoever got no seat in time goes back into the queue", and "a task prolog has all tasks find the shims".
+/// A job without a seat returns to the queue, and a task prolog puts the shims in the `PATH` of all tasks.
 #[test]
 fn slurm() {
     let site = site();
@@ -270,7 +270,7 @@ fn slurm() {
     assert_eq!(printed, "export PATH=/etc/rungate/shims:/usr/bin:/bin\n");
 }
 
-/// "Status 99 has Grid Engine put a job back into its queue."
+/// Status 99 returns a job to its queue.
 #[test]
 fn grid_engine() {
     let site = site();
@@ -285,7 +285,7 @@ fn grid_engine() {
     start.stderr("rungate: sge-job: not started: the limit is reached\n...\n").status(99);
 }
 
-/// "As many jobs as make likes, as many compilers as the host can bear."
+/// This limits compilers on the host, over all users and jobs of make.
 #[test]
 fn make() {
     if !Path::new("/usr/bin/make").exists() {
@@ -317,7 +317,7 @@ fn make() {
     assert!(counts("CC=cc TOGETHER=3").iter().any(|count| *count > 2));
 }
 
-/// "Each step takes the slot and gives it back." Of the file only the shell is played, as a runner uses it:
+/// Each step acquires the slot and releases it. Of the file only the shell is played, as a runner uses it:
 /// its braces are the path of a script with what the step runs.
 #[test]
 fn github() {
@@ -332,8 +332,8 @@ fn github() {
     step("1ms").stderr("...\n").status(124);
 }
 
-/// "A job that got no slot is tried again." The script is run as a runner does; that GitLab knows these words
-/// is in its manual.
+/// GitLab retries a job without a slot. The script is run as a runner does; that GitLab knows these words is in its
+/// manual.
 #[test]
 fn gitlab() {
     let site = site();
@@ -376,7 +376,7 @@ fn containers() {
     contained.stderr(refused).status(75);
 }
 
-/// "Three sessions for each user, whichever way they come", by the real PAM, which su(1) calls.
+/// Each user can have three sessions of any kind, by the real PAM, which su(1) calls.
 #[test]
 fn pam() {
     needs_root!();

@@ -1,4 +1,4 @@
-//! docs/stability.md: "A test holds samples of every format." The files beside this one were written on the day
+//! docs/stability.md: A test holds samples of every format. The files beside this one were written on the day
 //! of the promise. The present program reads each of them. What a newer version might write is beside them: fields
 //! and events that nobody knows today are passed over.
 //!
@@ -36,7 +36,7 @@ fn of(sample: &str, process: &Running) -> String {
         .replace("HOST", &host.to_string_lossy())
 }
 
-/// "A policy of version 1 is read by every 1.x"; another version is refused with its number.
+/// A policy of version 1 is read by every 1.x; another version is refused with its number.
 #[test]
 fn a_policy() {
     let site = Site::new();
@@ -120,7 +120,7 @@ fn the_state_of_the_agent() {
     }
 }
 
-/// "An agent refuses a state that is newer by more than one": it would give slots to others that are held.
+/// An agent refuses a state that is newer by more than one: it would give slots to others that are held.
 #[test]
 fn a_state_that_is_much_newer_is_refused() {
     needs_root!();

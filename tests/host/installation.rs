@@ -37,7 +37,7 @@ fn rungate(site: &Site) -> Test {
     site.test().program(site.path("prefix/bin/rungate"))
 }
 
-/// "Beside the launcher, or in `../lib/rungate`"; beside comes first.
+/// Beside the launcher, or in `../lib/rungate`; beside comes first.
 #[test]
 fn the_second_program_is_found_from_the_launcher() {
     let site = site();
@@ -56,7 +56,7 @@ fn the_second_program_is_found_from_the_launcher() {
         .status(71);
 }
 
-/// "A launch works without it"; everything else says where it was looked for. `PATH` and the environment have
+/// A launch works without it; everything else says where it was looked for. `PATH` and the environment have
 /// no say.
 #[test]
 fn without_the_second_program_there_are_launches_alone() {
@@ -78,7 +78,7 @@ fn without_the_second_program_there_are_launches_alone() {
     rungate(&site).args(["exectimes", "seats", "1", "echo", "started"]).stdout("started\n").status(0);
 }
 
-/// "The launcher becomes only what nobody can have put there who could not have replaced the launcher."
+/// The launcher becomes only what nobody can have put there who could not have replaced the launcher.
 #[test]
 fn nobody_can_slip_in_another_program() {
     let site = site();

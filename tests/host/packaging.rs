@@ -230,7 +230,7 @@ fn the_package_has_what_there_is() {
     }
 }
 
-/// "It has what the Debian package has."
+/// It has what the Debian package has.
 #[test]
 fn both_packages_have_the_same() {
     let of = |table: &str| {
@@ -280,8 +280,8 @@ fn pages(directory: &Path) -> Vec<(PathBuf, PathBuf)> {
     links
 }
 
-/// "Installs by hand what the packages install", below /usr/local and /etc; "takes away what it installed,
-/// but not the settings".
+/// Installs by hand what the packages install, below /usr/local and /etc; takes away what it installed,
+/// but not the settings.
 #[test]
 fn by_hand_is_installed_what_the_package_has() {
     let site = Site::new();
@@ -333,8 +333,8 @@ fn by_hand_is_installed_what_the_package_has() {
     assert_eq!(policy, "# mine\n");
 }
 
-/// "Shims of an installation by hand lead to a rungate that is about to go; from now on they lead to this
-/// one", and no others.
+/// Shims of an installation by hand lead to a rungate that is about to go; from now on they lead to this
+/// one, and no others.
 #[test]
 fn the_package_takes_over_the_shims_of_an_installation_by_hand() {
     needs_root!();

@@ -1,4 +1,4 @@
-//! "For each way in, whether a shim works": real shells with real startup files, each by itself, and what
+//! For each way in, whether a shim works: real shells with real startup files, each by itself, and what
 //! `rungate shim list` says of all of them. `packaging/test-ways-in` asks sshd, cron, su and sudo in a Debian
 //! of their own.
 
@@ -57,7 +57,7 @@ fn newcomer(site: &Site) -> Test {
     site.test().user(&user).env_remove("XDG_CONFIG_HOME").env("HOME", "$DIR/work/home")
 }
 
-/// "Says for which of them a shim works", and the commands that it tells have the others work as well.
+/// Says for which of them a shim works, and the commands that it tells have the others work as well.
 #[test]
 fn what_users_are_told_to_do_makes_shims_work() {
     let site = Site::with_policy("[[rule]]\nname = \"any\"\ncommands = [\"*\"]\naction = \"exempt\"");
@@ -109,7 +109,7 @@ fn what_root_is_told_to_do_makes_shims_work() {
     site.test().program("/usr/sbin/visudo").args(["-c"]).stdout(parsed).status(0);
 }
 
-/// "It is not silent when there are none."
+/// It is not silent when there are none.
 #[test]
 fn a_host_without_shims_is_told_how_to_have_some() {
     let site = Site::new();
@@ -124,7 +124,7 @@ fn a_host_without_shims_is_told_how_to_have_some() {
         .status(0);
 }
 
-/// "With `--json`, each shim has its ways."
+/// With `--json`, each shim has its ways.
 #[test]
 fn ways_have_names_of_their_own_in_json() {
     let site = Site::new();

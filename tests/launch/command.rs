@@ -17,7 +17,7 @@ const POLICY: &str = r#"
     acquire  = ["seats"]
 "#;
 
-/// "Standard output carries only what was asked for; success is silent."
+/// Standard output carries only what was asked for; success is silent.
 #[test]
 pub(crate) fn success_is_silent() {
     let site = Site::with_policy(POLICY);
@@ -26,7 +26,7 @@ pub(crate) fn success_is_silent() {
     assert_eq!(site.held("seats.lock"), []);
 }
 
-/// "Options end at the first operand": what follows is the command's, whatever it looks like.
+/// Options end at the first operand: what follows is the command's, whatever it looks like.
 #[test]
 pub(crate) fn options_end_at_the_command() {
     let site = Site::with_policy(POLICY);
@@ -81,7 +81,7 @@ pub(crate) fn the_program_learns_its_slots() {
     show("3", "5,6").status(0);
 }
 
-/// "`--limit` alone uses a repository named after the command in `$XDG_RUNTIME_DIR/rungate`".
+/// `--limit` alone uses a repository named after the command in `$XDG_RUNTIME_DIR/rungate`.
 #[test]
 pub(crate) fn a_limit_alone_needs_no_policy() {
     let site = Site::new();
@@ -110,7 +110,7 @@ pub(crate) fn a_limit_alone_needs_no_policy() {
     matlab.status(0);
 }
 
-/// "Else a private directory under `/tmp`", its owner checked.
+/// Else a private directory under `/tmp`, its owner checked.
 #[test]
 pub(crate) fn without_a_runtime_directory_there_is_a_private_one() {
     // The same over the agent uses the same directory, and the same lock file in it.
@@ -137,7 +137,7 @@ pub(crate) fn without_a_runtime_directory_there_is_a_private_one() {
     }
 }
 
-/// "Ad hoc, beside or without a policy: `--repository FILE --limit N [--slots K]`."
+/// Ad hoc, beside or without a policy: `--repository FILE --limit N [--slots K]`.
 #[test]
 pub(crate) fn a_named_repository_needs_no_policy() {
     let site = Site::new();
@@ -221,7 +221,7 @@ pub(crate) fn a_named_repository_may_be_one_of_the_policys() {
     drop(running);
 }
 
-/// "`-q`: say nothing when the command is refused"; what is wrong is still said.
+/// `-q`: say nothing when the command is refused; what is wrong is still said.
 #[test]
 pub(crate) fn quiet() {
     let site = Site::with_policy(&POLICY.replace("limit = 2", "limit = 0"));
@@ -234,7 +234,7 @@ pub(crate) fn quiet() {
     site.test().args(["run", "-q", "-v", "--", "matlab"]).stderr("rungate: [..]\n...\n").status(64);
 }
 
-/// "`-v`: say which slots were taken, and why".
+/// `-v`: say which slots were taken, and why.
 #[test]
 pub(crate) fn verbose() {
     let site = Site::with_policy(POLICY);
@@ -287,7 +287,7 @@ pub(crate) fn an_environment_that_grew_too_long_is_named() {
     assert!(site.held_numbers(&format!("{name}0.lock")).is_empty(), "nothing is left behind");
 }
 
-/// "An option that should be followed by a number of slots, and is not, takes those of the policy": `-v` says
+/// An option that should be followed by a number of slots, and is not, takes those of the policy: `-v` says
 /// so, and so does `explain`.
 #[test]
 pub(crate) fn an_option_without_a_number_of_slots_is_told() {

@@ -1,4 +1,4 @@
-//! "rungate's own statuses", each of them, and the command's own.
+//! rungate's own statuses, each of them, and the command's own.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn site() -> Site {
     site
 }
 
-/// "The command's own: it was started."
+/// The command's own: it was started.
 #[test]
 pub(crate) fn the_commands_own() {
     let site = site();
@@ -66,7 +66,7 @@ pub(crate) fn usage() {
     }
 }
 
-/// "74: a repository cannot be opened, created, locked or trusted".
+/// 74: a repository cannot be opened, created, locked or trusted.
 #[test]
 pub(crate) fn repository() {
     let site = site();
@@ -74,7 +74,7 @@ pub(crate) fn repository() {
     site.test().args(["run", "--", "matlab"]).stderr("rungate: [..]\n...\n").status(74);
 }
 
-/// "75: a cap is reached and there was no wait (`-E` changes this)".
+/// 75: a cap is reached and there was no wait (`-E` changes this).
 #[test]
 pub(crate) fn full() {
     let site = site();
@@ -87,7 +87,7 @@ pub(crate) fn full() {
     matlab.clone().args(["--conflict-exit-code=0", "--", "matlab"]).stderr(refused).status(0);
 }
 
-/// "77: refused by a `deny` rule or `unmatched = \"refuse\"`". `-E` is about caps, and changes nothing here.
+/// 77: refused by a `deny` rule or `unmatched = "refuse"`. `-E` is about caps, and changes nothing here.
 #[test]
 pub(crate) fn denied() {
     let site = site();
@@ -100,7 +100,7 @@ pub(crate) fn denied() {
     site.test().args(["run", "--", "matlab"]).stderr("rungate: matlab: refused: [..]\n...\n").status(77);
 }
 
-/// "78: the policy is faulty or not trusted, or the claim can never be had".
+/// 78: the policy is faulty or not trusted, or the claim can never be had.
 #[test]
 pub(crate) fn policy() {
     let site = site();
@@ -111,7 +111,7 @@ pub(crate) fn policy() {
     site.test().args(["run", "--", "true"]).stderr(faulty).status(78);
 }
 
-/// "126, 127: found but cannot be executed; not found".
+/// 126, 127: found but cannot be executed; not found.
 #[test]
 pub(crate) fn not_executable_and_not_found() {
     let site = site();
@@ -153,8 +153,8 @@ fn not_found_where_a_directory_cannot_be_looked_into() {
         .status(126);
 }
 
-/// "71: a system call or a look-up of a user or group failed." And: "A look-up that *fails* refuses the
-/// launch (71): it never turns into 'no limit'."
+/// 71: a system call or a look-up of a user or group failed. And: A look-up that *fails* refuses the
+/// launch (71): it never turns into 'no limit'.
 #[test]
 pub(crate) fn a_group_lookup_that_fails() {
     needs_root!();
@@ -220,7 +220,7 @@ pub(crate) fn a_user_lookup_that_fails() {
     }
 }
 
-/// "It refuses to run set-user-id or set-group-id."
+/// It refuses to run set-user-id or set-group-id.
 #[test]
 pub(crate) fn set_user_id() {
     needs_root!();

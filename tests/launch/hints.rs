@@ -1,4 +1,4 @@
-//! "A hint is a command that works when its reader pastes it": each refusal is brought about by real users,
+//! A hint is a command that works when its reader pastes it: each refusal is brought about by real users,
 //! its hints are run by a shell as the user who reads them (or as root, where they are for the administrator),
 //! and none of them may fail because of how it is written or of who reads it.
 
@@ -151,7 +151,7 @@ fn hints_of_full_repositories_work_when_pasted(pasted: &Pasted) {
     pasted.all_of(&refused, &site, &of("games"), 3);
 }
 
-/// "7 of 6 used": to close one would not help, and that is not said.
+/// 7 of 6 used: to close one would not help, and that is not said.
 fn what_helps_below_a_ceiling_is_told_with_how_many_must_be_freed(pasted: &Pasted) {
     let rules = format!(
         "{FOR_ALL}[[rule]]\ncommands = [\"matlab\"]\nusers = [\"games\"]\n\
@@ -182,7 +182,7 @@ fn what_helps_below_a_ceiling_is_told_with_how_many_must_be_freed(pasted: &Paste
     assert!(refused.stderr.contains("\nClose one of yours, or stand in line"), "{}", refused.stderr);
 }
 
-/// "An alternative that is closed is no reason to ask anybody, where another will come free"; and the wait
+/// An alternative that is closed is no reason to ask anybody, where another will come free; and the wait
 /// names the one that is waited for.
 fn a_closed_alternative_is_not_what_is_told_of(pasted: &Pasted) {
     let any = "[repository.closed]\nlimit = 0\n[[rule]]\ncommands = [\"matlab\"]\n\
@@ -493,7 +493,7 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("etcdctl ", "for whoever runs the etcd of a site"),
 ];
 
-/// "A hint is a command that works when its reader pastes it": every refusal, and every hint of the sources.
+/// A hint is a command that works when its reader pastes it: every refusal, and every hint of the sources.
 #[test]
 fn every_hint_of_every_refusal_works_when_pasted() {
     needs_root!();

@@ -1,5 +1,5 @@
-//! "A refusal names **every** repository that refused, with use and limit, the rule behind it with its place
-//! and the longest holders, then the rule's `message`, then what to do next."
+//! A refusal names **every** repository that refused, with use and limit, the rule behind it with its place
+//! and the longest holders, then the rule's `message`, then what to do next.
 
 use std::fs;
 
@@ -231,7 +231,7 @@ pub(crate) fn a_ceiling_is_explained() {
         .status(75);
 }
 
-/// "Let the policy, the records and the log see NAME as the name of the command": so does who is refused.
+/// Let the policy, the records and the log see NAME as the name of the command: so does who is refused.
 #[test]
 pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
     let site = Site::with_policy(

@@ -37,7 +37,7 @@ fn shell(site: &Site, line: &str) -> Test {
 /// What a program finds as its arguments.
 const ARGUMENTS: &str = "/proc/self/cmdline";
 
-/// "makes `matlab -r x` the same as `rungate run -- matlab -r x`"
+/// makes `matlab -r x` the same as `rungate run -- matlab -r x`
 #[test]
 fn a_shim_is_run_with_its_name() {
     let site = site();
@@ -62,7 +62,7 @@ fn a_shim_is_run_with_its_name() {
     shell(&site, "matlab /proc/self/cmdline").stdout("matlab\0/proc/self/cmdline\0").status(0);
 }
 
-/// "argv[0] of the program stays what the user typed"
+/// argv[0] of the program stays what the user typed
 #[test]
 fn the_program_finds_its_name_as_typed() {
     let site = site();
@@ -78,7 +78,7 @@ fn the_program_finds_its_name_as_typed() {
         .status(0);
 }
 
-/// "A script whose first line asks env(1) for the command, or names the shim as its interpreter."
+/// A script whose first line asks env(1) for the command, or names the shim as its interpreter.
 #[test]
 fn scripts_reach_the_program_through_the_shim() {
     let site = site();
@@ -107,7 +107,7 @@ fn scripts_reach_the_program_through_the_shim() {
     }
 }
 
-/// "cron(8) gives its jobs a `PATH` of its own": the error says which one was searched.
+/// cron(8) gives its jobs a `PATH` of its own: the error says which one was searched.
 #[test]
 fn from_the_environment_of_cron() {
     let site = site();
@@ -135,7 +135,7 @@ fn from_the_environment_of_cron() {
     job("$DIR/shims/matlab /proc/self/cmdline").stdout("$DIR/shims/matlab\0/proc/self/cmdline\0").status(0);
 }
 
-/// "sudo(8) looks for the command along `secure_path`, and gives that to the command as its `PATH`."
+/// sudo(8) looks for the command along `secure_path`, and gives that to the command as its `PATH`.
 #[test]
 fn under_sudo() {
     needs_root!();
@@ -162,7 +162,7 @@ fn under_sudo() {
         .status(0);
 }
 
-/// "A shell remembers where it found a command": one that ran the program before there was a shim passes it
+/// A shell remembers where it found a command: one that ran the program before there was a shim passes it
 /// by until `hash -r`.
 #[test]
 fn a_shell_that_remembers_the_path() {
@@ -187,7 +187,7 @@ fn a_shell_that_remembers_the_path() {
         .status(0);
 }
 
-/// "The real program is in the first entry of `PATH` after the one that led here", whatever the entries look
+/// The real program is in the first entry of `PATH` after the one that led here, whatever the entries look
 /// like.
 #[test]
 fn the_search_goes_on_behind_the_shim() {
@@ -255,7 +255,7 @@ const WALKER: &str = r#"#!/bin/bash
     exit 1
 "#;
 
-/// "Two systems of shims that find each other": one clear error.
+/// Two systems of shims that find each other: one clear error.
 #[test]
 fn a_loop_ends_in_one_error() {
     for (how, policy) in [
@@ -305,7 +305,7 @@ fn a_wrapper_that_finds_itself_ends_in_one_error() {
     }
 }
 
-/// "Each name is counted for itself": what is below one shim may be below many others.
+/// Each name is counted for itself: what is below one shim may be below many others.
 #[test]
 fn depth_is_counted_for_each_name() {
     let site = Site::with_policy(POLICY);
@@ -321,7 +321,7 @@ fn depth_is_counted_for_each_name() {
         .status(126);
 }
 
-/// "Other copies of rungate": a link to another installation is passed by, a copy that bears the name of the
+/// Other copies of rungate: a link to another installation is passed by, a copy that bears the name of the
 /// command is one more way to the same program.
 #[test]
 fn other_copies_of_rungate() {
@@ -356,7 +356,7 @@ fn other_copies_of_rungate() {
     }
 }
 
-/// "A copy of rungate under another name is a shim for that name", and says so to whoever did not expect
+/// A copy of rungate under another name is a shim for that name, and says so to whoever did not expect
 /// that.
 #[test]
 fn a_copy_under_another_name_says_what_it_is() {
@@ -413,7 +413,7 @@ fn the_policy_cannot_name_the_shim_as_the_program() {
         .status(126);
 }
 
-/// "Shims named `rungate`, `sh`, `env` or a shell are refused."
+/// Shims named `rungate`, `sh`, `env` or a shell are refused.
 #[test]
 fn some_names_are_refused() {
     let site = Site::with_policy(POLICY);
@@ -446,7 +446,7 @@ fn some_names_are_refused() {
         .status(0);
 }
 
-/// "Transparent: working directory, umask and environment reach the program as they came."
+/// Transparent: working directory, umask and environment reach the program as they came.
 #[test]
 fn a_shim_changes_nothing() {
     let site = Site::new();
@@ -480,7 +480,7 @@ fn instructions(site: &Site, name: &str, program: &str, words: &[&str]) -> u64 {
     sum.parse().expect("a number")
 }
 
-/// "A shim adds no more than `rungate run` does." That clap is in neither is seen in the launcher's symbols.
+/// A shim adds no more than `rungate run` does. That clap is in neither is seen in the launcher's symbols.
 #[test]
 fn a_shim_costs_no_more_than_run() {
     if !fs::exists("/usr/bin/valgrind").is_ok_and(|exists| exists) {
@@ -493,7 +493,7 @@ fn a_shim_costs_no_more_than_run() {
     assert!(shim <= run + run / 50, "{shim} instructions of a shim, {run} of rungate run");
 }
 
-/// "`explain` names the shim that a command goes through."
+/// `explain` names the shim that a command goes through.
 #[test]
 fn explain_names_the_shim() {
     let site = site();
@@ -520,7 +520,7 @@ const NAMES: &str = r#"
     acquire  = ["seats"]
 "#;
 
-/// "`rungate shim install` makes a link for each command that the policy names literally", all of them or
+/// `rungate shim install` makes a link for each command that the policy names literally, all of them or
 /// none.
 #[test]
 fn install() {
@@ -598,7 +598,7 @@ fn install_makes_none_where_one_cannot_be() {
     assert_eq!(fs::read_dir(site.path("work")).expect("the directory").count(), 0);
 }
 
-/// "`remove` removes only links to rungate", also to one that is gone.
+/// `remove` removes only links to rungate, also to one that is gone.
 #[test]
 fn remove() {
     let site = Site::with_policy(POLICY);
@@ -632,7 +632,7 @@ fn remove() {
     assert_eq!(left, ["file", "rungate", "true"]);
 }
 
-/// "`list` shows what each shim starts, which rules match, and what stands in its way."
+/// `list` shows what each shim starts, which rules match, and what stands in its way.
 #[test]
 fn list() {
     let site = Site::with_policy(

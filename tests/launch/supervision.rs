@@ -34,7 +34,7 @@ fn child_of(pid: i32) -> i32 {
     children.trim_end().parse().unwrap_or_else(|_| panic!("one child of {pid}, not {children:?}"))
 }
 
-/// "Exits with the child's status; and when the child died of a signal, dies of the same one." Signal 34 is
+/// Exits with the child's status; and when the child died of a signal, dies of the same one. Signal 34 is
 /// the first of those that have no name of their own.
 #[test]
 fn the_status_and_the_death_of_the_command_are_those_of_the_supervisor() {
@@ -117,7 +117,7 @@ fn a_supervisor_leaves_to_the_command_what_the_terminal_sends() {
     }
 }
 
-/// "Resets an ignored SIGCHLD for itself and gives it back to the child."
+/// Resets an ignored SIGCHLD for itself and gives it back to the child.
 #[test]
 fn an_ignored_sigchld_hides_nothing_from_the_supervisor() {
     let site = site();
@@ -137,8 +137,8 @@ fn an_ignored_sigchld_hides_nothing_from_the_supervisor() {
     }
 }
 
-/// "Working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and dispositions
-/// reach the program as they came", through a supervisor too.
+/// Working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and dispositions
+/// reach the program as they came, through a supervisor too.
 #[test]
 fn a_supervised_program_gets_everything_as_it_came() {
     let site = site();
@@ -167,7 +167,7 @@ fn a_supervised_program_gets_everything_as_it_came() {
     }
 }
 
-/// "Unlocks before it reaps": whoever saw the command end finds room, at once and without a wait.
+/// Unlocks before it reaps: whoever saw the command end finds room, at once and without a wait.
 #[test]
 fn whoever_waits_for_the_end_of_the_command_finds_room() {
     let site = site_with(1);
@@ -178,7 +178,7 @@ fn whoever_waits_for_the_end_of_the_command_finds_room() {
     }
 }
 
-/// `tree`: "the command and all its descendants have ended". The status is that of the command, whatever
+/// `tree`: the command and all its descendants have ended. The status is that of the command, whatever
 /// becomes of the others; and who has had enough of waiting for them may end the supervisor.
 #[test]
 fn a_tree_ends_with_its_last_branch_and_the_status_of_its_trunk() {
@@ -263,7 +263,7 @@ fn a_program_that_ends_between_two_looks() {
     }
 }
 
-/// "It ends as the command ended": a signal that the supervisor had for the command, and did not take before that ended,
+/// It ends as the command ended: a signal that the supervisor had for the command, and did not take before that ended,
 /// ends or stops nobody.
 #[test]
 fn a_signal_that_comes_too_late_for_the_program() {
@@ -280,7 +280,7 @@ fn a_signal_that_comes_too_late_for_the_program() {
     }
 }
 
-/// "71: a system call … failed": where there can be no child, the program is not to blame.
+/// 71: a system call … failed: where there can be no child, the program is not to blame.
 #[test]
 fn no_room_for_another_process() {
     needs_strace!();

@@ -1,4 +1,4 @@
-//! "Each directory is judged once": how many system calls an ordinary launch makes. Whoever adds one says
+//! Each directory is judged once: how many system calls an ordinary launch makes. Whoever adds one says
 //! here what for.
 
 use crate::support::{Fault, Sabotage, Site, TracedCall, needs_root};

@@ -72,7 +72,7 @@ fn ctrl_z_stops_the_program_and_fg_continues_it() {
     }
 }
 
-/// "It shows one living line": also where a name has characters that are two columns wide.
+/// It shows one living line: also where a name has characters that are two columns wide.
 #[test]
 fn a_living_line_never_wraps() {
     needs_tmux!();
@@ -113,7 +113,7 @@ fn a_program_in_the_background_stops_when_it_reads() {
     }
 }
 
-/// "A wait shows one living line on a terminal (repository, use/limit, place in the line, time)", which is
+/// A wait shows one living line on a terminal (repository, use/limit, place in the line, time), which is
 /// gone when the command starts; and Ctrl-C and Ctrl-Z work there too.
 #[test]
 fn a_wait_shows_one_living_line() {
@@ -159,7 +159,7 @@ fn a_wait_shows_one_living_line() {
     terminal.is_repeated("one");
 }
 
-/// "The wait for a mutex is bounded (10 s)", and Ctrl-Z does not make anybody wait for it: who is stopped has
+/// The wait for a mutex is bounded (10 s), and Ctrl-Z does not make anybody wait for it: who is stopped has
 /// given it back.
 #[test]
 fn nobody_is_stopped_with_the_mutex() {

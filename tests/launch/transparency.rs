@@ -1,6 +1,6 @@
-//! "Transparent: working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and
+//! Transparent: working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and
 //! dispositions reach the program as they came, `SIGPIPE` included, which Rust's runtime changes at start and
-//! at exec."
+//! at exec.
 //!
 //! Every test starts the same program twice, with and without rungate in front, and compares the two
 //! processes as `/proc` shows them.
@@ -72,7 +72,7 @@ fn arguments_pass_as_bytes() {
         .status(0);
 }
 
-/// "argv[0] of the program stays what the user typed."
+/// argv[0] of the program stays what the user typed.
 #[test]
 fn the_name_of_the_program_is_what_was_typed() {
     let site = Site::with_seats(1, "", &["matlab"]);

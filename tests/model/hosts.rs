@@ -1,4 +1,4 @@
-//! "Why nobody is given a slot whose program runs": the argument of the site as a model, every state of which
+//! Why nobody is given a slot whose program runs: the argument of the site as a model, every state of which
 //! is visited. Two hosts and one slot, kept in an etcd that lies about leases: the key of a host may vanish
 //! at any moment, though its agent has just renewed it. Every transaction may be carried out late, or never,
 //! and its answer may be lost; agents are cut off and restarted; each host has a clock, and time passes
@@ -382,7 +382,7 @@ fn nobody_is_given_a_slot_whose_program_runs() {
     }
 }
 
-/// "Show that it fails when any one of the compares is left out."
+/// Show that it fails when any one of the compares is left out.
 #[test]
 fn each_condition_of_the_site_is_missed() {
     let [vanishings, mishaps, _, cut] = PLANS;

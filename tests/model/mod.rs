@@ -1,4 +1,4 @@
-//! "Never one program too many, never a slot lost, never a deadlock, nobody overtaken": the protocol of
+//! Never one program too many, never a slot lost, never a deadlock, nobody overtaken: the protocol of
 //! mutexes, places, lines and slots as a small model, every state of which is visited. Up to four processes,
 //! two repositories, limits of one and two, of which one may do; a policy that changes in the middle,
 //! launches that do not wait, death at any step, and processes that are frozen at any step and may go on
@@ -129,7 +129,7 @@ fn is_missed(variant: Variant, expected: Broken, plan: Plan) {
     assert_eq!(broken, Some(expected), "{variant:?}: {}", report.story());
 }
 
-/// "Take the mutexes in that order; decide all; take": without them two launches prove their room by the same
+/// Take the mutexes in that order; decide all; take: without them two launches prove their room by the same
 /// free slot.
 #[test]
 fn without_the_mutex_one_too_many_is_let_in() {
@@ -138,7 +138,7 @@ fn without_the_mutex_one_too_many_is_let_in() {
     assert!(report.violation.is_some_and(|(broken, _)| broken == Broken::OverTheCap));
 }
 
-/// "Who would stand behind 20 is refused": where nobody can join a line meanwhile, because the tables are
+/// Who would stand behind 20 is refused: where nobody can join a line meanwhile, because the tables are
 /// locked, none ever gets longer than it may.
 #[test]
 fn a_line_that_does_not_end_gets_too_long() {
@@ -146,14 +146,14 @@ fn a_line_that_does_not_end_gets_too_long() {
     is_missed(Variant::LinesDoNotEnd, Broken::LineTooLong, plan);
 }
 
-/// "Closing *any* descriptor of a file drops all of the process's POSIX locks on it."
+/// Closing *any* descriptor of a file drops all of the process's POSIX locks on it.
 #[test]
 fn a_second_descriptor_drops_a_slot() {
     is_missed(Variant::SecondDescriptor, Broken::SlotLost, Plan::of(&[[1, 0], [1, 0]]));
 }
 
-/// "It locks that place in all of them …: t is the same everywhere, … each wait points to a smaller one: no
-/// circles."
+/// It locks that place in all of them …: t is the same everywhere, … each wait points to a smaller one: no
+/// circles.
 #[test]
 fn numbers_of_each_file_make_a_circle() {
     let before = [[1, 0], [0, 1], [1, 0], [0, 1]];
@@ -162,21 +162,21 @@ fn numbers_of_each_file_make_a_circle() {
     is_missed(Variant::NumbersOfEachFile, Broken::NobodyWakes, plan);
 }
 
-/// "One more than the highest place in *any* of its files."
+/// One more than the highest place in *any* of its files.
 #[test]
 fn a_place_only_where_it_is_blocked_is_overtaken() {
     let plan = Plan::of(&[[1, 1], [1, 0], [0, 1], [1, 1]]).running(&[1]);
     is_missed(Variant::PlacesWhereBlocked, Broken::Overtaken, plan);
 }
 
-/// "Every waiter decides anew …" and stays where it is.
+/// Every waiter decides anew … and stays where it is.
 #[test]
 fn a_place_that_is_given_up_meanwhile_is_lost() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).running(&[0]).changing(&[[1, 0], [1, 0], [1, 0]]);
     is_missed(Variant::PlaceGivenUp, Broken::Overtaken, plan);
 }
 
-/// "A different g means strict order of arrival."
+/// A different g means strict order of arrival.
 #[test]
 fn a_raised_limit_lets_newcomers_pass_without_the_generation() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).running(&[0]).changing(&[[2, 0], [2, 0], [2, 0]]);
@@ -184,55 +184,55 @@ fn a_raised_limit_lets_newcomers_pass_without_the_generation() {
     is_missed(Variant::WithoutGeneration, Broken::Overtaken, plan.newcomers(&[2]));
 }
 
-/// "It stands in every line of every demand that is not met."
+/// It stands in every line of every demand that is not met.
 #[test]
 fn a_launch_that_two_could_serve_starves_in_one_line() {
     let plan = Plan::of(&[[1, 0], [0, 1], [1, 1], [0, 1]]).any(&[2]).running(&[0, 1]);
     is_missed(Variant::OneLineForAny, Broken::Overtaken, plan);
 }
 
-/// "Newcomers … are behind everybody."
+/// Newcomers … are behind everybody.
 #[test]
 fn a_newcomer_that_does_not_look_overtakes() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).newcomers(&[2]);
     is_missed(Variant::NewcomersPass, Broken::Overtaken, plan);
 }
 
-/// "Where only the line is in its way it looks for up to three seconds."
+/// Where only the line is in its way it looks for up to three seconds.
 #[test]
 fn a_newcomer_is_not_refused_because_of_the_silent() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).newcomers(&[2]).freezes(1, 0);
     is_missed(Variant::NewcomersDoNotLook, Broken::RefusedInVain, plan);
 }
 
-/// "A waiter that does not answer is passed over."
+/// A waiter that does not answer is passed over.
 #[test]
 fn a_silent_waiter_would_block_the_line() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).running(&[0]).freezes(1, 0);
     is_missed(Variant::WithoutSilence, Broken::NobodyWakes, plan);
 }
 
-/// "The last of them under the mutex."
+/// The last of them under the mutex.
 #[test]
 fn a_waiter_that_goes_on_in_time_is_not_passed() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).running(&[0]).freezes(1, 1);
     is_missed(Variant::JudgedBeforeTheMutex, Broken::Overtaken, plan);
 }
 
-/// "Looks are counted, not seconds, so a pause of the machine proves nothing."
+/// Looks are counted, not seconds, so a pause of the machine proves nothing.
 #[test]
 fn a_pause_of_the_machine_proves_nothing() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).running(&[0]).freezes(2, 2);
     is_missed(Variant::SecondsAreCounted, Broken::Overtaken, plan);
 }
 
-/// "The holders' pidfds, opened before one more look."
+/// The holders' pidfds, opened before one more look.
 #[test]
 fn whoever_watches_too_late_is_not_woken() {
     is_missed(Variant::WatchedTooLate, Broken::NobodyWakes, Plan::of(&[[1, 0], [1, 0]]));
 }
 
-/// "A full attempt follows each second."
+/// A full attempt follows each second.
 #[test]
 fn whoever_stands_in_several_lines_looks_around() {
     let limits = [[1, 0], [0, 1], [0, 1], [1, 1]];

@@ -171,8 +171,8 @@ fn members(group: &str) -> Vec<&str> {
     members
 }
 
-/// The design: "Judgement and mechanism are two wings that know nothing of each other; only `commands` turns
-/// a decision's claims into slots."
+/// The design: Judgement and mechanism are two wings that know nothing of each other; only `commands` turns
+/// a decision's claims into slots.
 #[test]
 fn each_module_uses_only_the_floors_below() {
     let mut wrong = Vec::new();
@@ -214,7 +214,7 @@ fn the_protocol_knows_no_byte_no_path_and_no_descriptor() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The design: "`sys`: the only place with nix, libc, rustix, users", and `screen` the only one with
+/// The design: `sys`: the only place with nix, libc, rustix, users, and `screen` the only one with
 /// crossterm.
 #[test]
 fn each_crate_that_speaks_has_its_place() {
@@ -233,7 +233,7 @@ fn each_crate_that_speaks_has_its_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The design: "unsafe code forbidden except where a system call leaves no choice (one file)".
+/// The design: unsafe code forbidden except where a system call leaves no choice (one file).
 #[test]
 fn unsafe_code_is_where_it_is_looked_at() {
     for path in sources() {
@@ -278,7 +278,7 @@ const READS_OF_OTHERS: [&str; 26] = [
     "src/sys/user_namespace.rs",
 ];
 
-/// CONTRIBUTING.md: "Where a file reads what others can write, lints on arithmetic and indexing are errors."
+/// CONTRIBUTING.md: Where a file reads what others can write, lints on arithmetic and indexing are errors.
 #[test]
 fn what_others_can_write_is_read_without_overflow_or_index() {
     let line = "deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice)";
@@ -374,7 +374,7 @@ fn crates_in(program: &Path) -> BTreeSet<String> {
     words.filter_map(|word| word.split_once("::")).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// "The launcher stays a small program": what only the rest needs is in the second one, and no terminal or
+/// The launcher stays a small program: what only the rest needs is in the second one, and no terminal or
 /// HTTP library ever goes into the launcher.
 #[test]
 fn the_launcher_has_nothing_that_launches_do_not_need() {
@@ -386,7 +386,7 @@ fn the_launcher_has_nothing_that_launches_do_not_need() {
     assert!(launcher.contains("rungate") && tools.contains("clap_builder") && tools.contains("comfy_table"));
 }
 
-/// CONTRIBUTING.md: "Each has a reason. A new one needs a row here."
+/// CONTRIBUTING.md: Each has a reason. A new one needs a row here.
 #[test]
 fn every_dependency_has_its_reason() {
     let read = |name: &str| fs::read_to_string(package().join(name)).expect("a file of the package");

@@ -46,7 +46,7 @@ fn json(test: &Test) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"))
 }
 
-/// "A part of the directory": each project has its own slots, and what is not listed has none.
+/// A part of the directory: each project has its own slots, and what is not listed has none.
 #[test]
 fn a_project_cap_is_one_repository_and_one_rule() {
     let site = site();
@@ -58,7 +58,7 @@ fn a_project_cap_is_one_repository_and_one_rule() {
     simulate(&site, "proj").status(0);
 }
 
-/// "The physical directory counts": a link to a project is that project, and one that leads out of them is
+/// The physical directory counts: a link to a project is that project, and one that leads out of them is
 /// none.
 #[test]
 fn a_link_is_where_it_leads() {
@@ -79,7 +79,7 @@ fn a_link_is_where_it_leads() {
     assert!(!site.repository("project.alias.lock").exists() && !site.repository("project.out.lock").exists());
 }
 
-/// "`cd` into gemini spends gemini's slots": where a launch starts is what counts, and nothing that it says
+/// `cd` into gemini spends gemini's slots: where a launch starts is what counts, and nothing that it says
 /// of itself.
 #[test]
 fn a_change_of_directory_spends_the_slots_of_the_other_project() {

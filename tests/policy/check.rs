@@ -1,5 +1,5 @@
-//! "Every fault of every file is reported at once as `path:line:col: message` with the line, a caret and,
-//! where there is one, the nearest valid spelling; then nothing is applied (78)."
+//! Every fault of every file is reported at once as `path:line:col: message` with the line, a caret and,
+//! where there is one, the nearest valid spelling; then nothing is applied (78).
 
 use std::fs;
 
@@ -53,7 +53,7 @@ name = "five"
 acquire = [{ repository = "unlimited", slots = 0 }] # 42: out of range
 "#;
 
-/// "Reported at once": ten places in one run, in the order in which they stand, each with its line and a
+/// Reported at once: ten places in one run, in the order in which they stand, each with its line and a
 /// caret.
 #[test]
 fn ten_mistakes_are_ten_places_in_one_run() {
@@ -104,7 +104,7 @@ fn lines_of_mistakes() -> Vec<&'static str> {
     TEN_MISTAKES.lines().filter(|line| number(line).is_some()).collect()
 }
 
-/// "A policy that has any fault starts nothing (78)": each of the ten alone is enough.
+/// A policy that has any fault starts nothing (78): each of the ten alone is enough.
 #[test]
 fn any_fault_starts_nothing() {
     let site = Site::new();
@@ -158,7 +158,7 @@ fn files_are_checked_by_name() {
         .status(1);
 }
 
-/// "`policy show`: the merged policy". What it prints is a policy, and it prints that again.
+/// `policy show`: the merged policy. What it prints is a policy, and it prints that again.
 #[test]
 fn show_prints_a_policy() {
     let site = Site::with_policy(
@@ -383,7 +383,7 @@ fn on_a_terminal_lines_are_broken_between_words() {
     assert_eq!(joined, whole, "{screen}");
 }
 
-/// "A command of which only a neighbour exists on this host is a warning."
+/// A command of which only a neighbour exists on this host is a warning.
 #[test]
 fn a_command_that_is_misspelt_is_a_warning() {
     needs_root!();

@@ -281,7 +281,7 @@ fn every_documented_default_has_a_test() {
     }
 }
 
-/// "`charge`: `all` (the default): a slot in the file of each" group of the rule that the caller is in.
+/// `charge`: `all` (the default): a slot in the file of each group of the rule that the caller is in.
 #[test]
 fn a_caller_in_two_groups_takes_a_slot_of_each() {
     needs_root!();

@@ -100,7 +100,7 @@ fn json(test: &Test) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"))
 }
 
-/// "cad defines `matlab`: it is cad's, the site's stays."
+/// cad defines `matlab`: it is cad's, the site's stays.
 #[test]
 fn a_department_limits_its_own_people_and_nobody_else() {
     needs_root!();
@@ -119,7 +119,7 @@ fn a_department_limits_its_own_people_and_nobody_else() {
     site.test().user("ann").args(["run", "--", "less"]).status(0);
 }
 
-/// "Of others' repositories it may only lower what its people may use, which makes no claim": and who waits
+/// Of others' repositories it may only lower what its people may use, which makes no claim: and who waits
 /// below a lower ceiling is in nobody's way.
 #[test]
 fn a_department_lowers_what_its_people_may_use() {
@@ -144,7 +144,7 @@ fn a_department_lowers_what_its_people_may_use() {
     drop(waiter);
 }
 
-/// "It may only lower": a ceiling above the site's is not one.
+/// It may only lower: a ceiling above the site's is not one.
 #[test]
 fn a_department_raises_nothing() {
     needs_root!();
@@ -159,7 +159,7 @@ fn a_department_raises_nothing() {
     matlab(&site, "dan").status(0);
 }
 
-/// "A look-up that *fails* refuses the launch (71): it never turns into 'no limit'", also where it would say
+/// A look-up that *fails* refuses the launch (71): it never turns into 'no limit', also where it would say
 /// whether a delegated file is for the caller.
 #[test]
 fn nobody_escapes_the_department_because_a_group_cannot_be_looked_up() {
@@ -173,7 +173,7 @@ fn nobody_escapes_the_department_because_a_group_cannot_be_looked_up() {
         .status(71);
 }
 
-/// "Its faults refuse its scope (78) and nobody else."
+/// Its faults refuse its scope (78) and nobody else.
 #[test]
 fn a_mistake_stops_its_own_people_alone() {
     needs_root!();
@@ -279,7 +279,7 @@ fn nobody_else_can_own_the_file() {
     matlab(&site, "dan").stderr("...\n[..]drop-ins of the system belong to root[..]\n...\n").status(78);
 }
 
-/// "Replaces it in the middle of a launch": who stands first in the site's line and can no longer be judged
+/// Replaces it in the middle of a launch: who stands first in the site's line and can no longer be judged
 /// is out of it, and in nobody's way.
 #[test]
 fn a_file_that_breaks_while_its_people_wait_holds_up_nobody() {
@@ -309,7 +309,7 @@ fn a_file_that_breaks_while_its_people_wait_holds_up_nobody() {
     drop(dan);
 }
 
-/// "The launches of others cost what they did": with thousands of rules in it, not one call more, and none is
+/// The launches of others cost what they did: with thousands of rules in it, not one call more, and none is
 /// about the file.
 #[test]
 fn nobody_else_so_much_as_opens_the_file() {
@@ -385,7 +385,7 @@ fn every_output_knows_what_is_delegated() {
     site.test().user("cadadm").args(["policy", "check"]).args(&files).status(0);
 }
 
-/// "Nothing beyond it": a department's launches cannot be brought to use a directory that another user has
+/// Nothing beyond it: a department's launches cannot be brought to use a directory that another user has
 /// prepared, and neither its file nor a placeholder leads elsewhere.
 #[test]
 fn a_directory_that_somebody_else_has_prepared_is_not_used() {

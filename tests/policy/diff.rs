@@ -1,4 +1,4 @@
-//! "Print what the policy NEW says otherwise than OLD … not in lines."
+//! Print what the policy NEW says otherwise than OLD … not in lines.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn site() -> Site {
     site
 }
 
-/// "What is new is marked with +, what is gone with -, and what says something else with ~."
+/// What is new is marked with +, what is gone with -, and what says something else with ~.
 #[test]
 fn the_difference_is_one_of_rules_and_limits() {
     site()
@@ -76,7 +76,7 @@ fn the_difference_is_one_of_rules_and_limits() {
         .status(1);
 }
 
-/// "The status is 0 when the policies say the same."
+/// The status is 0 when the policies say the same.
 #[test]
 fn what_says_the_same_is_no_difference() {
     let site = site();
@@ -86,7 +86,7 @@ fn what_says_the_same_is_no_difference() {
     site.test().args(["policy", "diff", "-", "same.toml"]).stdin(OLD).status(0);
 }
 
-/// "A directory that has `policy.toml` and its drop-ins in `policy.d`": wherever a rule stands, it is the
+/// A directory that has `policy.toml` and its drop-ins in `policy.d`: wherever a rule stands, it is the
 /// same one.
 #[test]
 fn directories_are_compared_with_their_drop_ins() {
@@ -113,7 +113,7 @@ fn directories_are_compared_with_their_drop_ins() {
         .status(78);
 }
 
-/// "It is 78 when one of them has faults."
+/// It is 78 when one of them has faults.
 #[test]
 fn a_policy_with_faults_is_not_compared() {
     let site = site();

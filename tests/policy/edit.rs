@@ -71,7 +71,7 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-/// "What is right with it is put in place as a whole, with the owner and the mode that the file had."
+/// What is right with it is put in place as a whole, with the owner and the mode that the file had.
 #[test]
 fn what_was_edited_is_put_in_place_and_nothing_else_changes() {
     needs_root!();
@@ -108,7 +108,7 @@ fn what_was_edited_is_put_in_place_and_nothing_else_changes() {
         .status(64);
 }
 
-/// "A fault never reaches the running system, and what was edited is never lost."
+/// A fault never reaches the running system, and what was edited is never lost.
 #[test]
 fn a_fault_stays_outside_and_the_copy_is_kept() {
     needs_root!();
@@ -132,7 +132,7 @@ fn a_fault_stays_outside_and_the_copy_is_kept() {
     }
 }
 
-/// "Without a terminal nothing is put in place unless `--yes` was given."
+/// Without a terminal nothing is put in place unless `--yes` was given.
 #[test]
 fn nobody_is_taken_to_have_agreed() {
     needs_root!();
@@ -157,7 +157,7 @@ fn waiting_editor(site: &Site) -> Running {
     first
 }
 
-/// "Two people do not edit at a time: the second is told who does (75)."
+/// Two people do not edit at a time: the second is told who does (75).
 #[test]
 fn the_second_editor_is_told_of_the_first() {
     needs_root!();
@@ -177,7 +177,7 @@ fn the_second_editor_is_told_of_the_first() {
     edit(&site, "lower", ["--yes"]).stdout("...\n").status(0);
 }
 
-/// "What somebody else changed meanwhile is not written over."
+/// What somebody else changed meanwhile is not written over.
 #[test]
 fn a_change_by_another_hand_is_not_written_over() {
     needs_root!();
@@ -192,7 +192,7 @@ fn a_change_by_another_hand_is_not_written_over() {
     assert_eq!(copies(&site).len(), 1);
 }
 
-/// "Should rungate be killed, the next edit says where the copy is."
+/// Should rungate be killed, the next edit says where the copy is.
 #[test]
 fn an_edit_that_was_cut_off_is_found_again() {
     needs_root!();
@@ -210,7 +210,7 @@ fn an_edit_that_was_cut_off_is_found_again() {
     edit(&site, "true", []).env("EDITOR", "true").stderr("rungate: [..] is unchanged\n").status(0);
 }
 
-/// "Root runs no editor that somebody else can have written."
+/// Root runs no editor that somebody else can have written.
 #[test]
 fn root_runs_no_editor_of_somebody_else() {
     needs_root!();
@@ -235,7 +235,7 @@ fn root_runs_no_editor_of_somebody_else() {
         .status(0);
 }
 
-/// "A drop-in is checked with the main file; its directory is made where it is missing."
+/// A drop-in is checked with the main file; its directory is made where it is missing.
 #[test]
 fn a_drop_in_is_edited_with_the_rest_in_view() {
     needs_root!();
@@ -263,7 +263,7 @@ fn a_drop_in_is_edited_with_the_rest_in_view() {
         .status(64);
 }
 
-/// "Faults of other files that are there already are no reason against it", or two files could never be
+/// Faults of other files that are there already are no reason against it, or two files could never be
 /// mended.
 #[test]
 fn two_faulty_files_are_mended_one_after_the_other() {
@@ -286,7 +286,7 @@ fn two_faulty_files_are_mended_one_after_the_other() {
     site.test().args(["policy", "check"]).stdout("1 test passed\n").stderr("...\n").status(0);
 }
 
-/// "A link stays, and the file that it leads to is replaced."
+/// A link stays, and the file that it leads to is replaced.
 #[test]
 fn a_link_stays_a_link() {
     needs_root!();
@@ -299,7 +299,7 @@ fn a_link_stays_a_link() {
     assert_eq!(text(&site, "etc/kept.toml"), POLICY.replace("= 5", "= 3"));
 }
 
-/// "For anybody else it is their own policy."
+/// For anybody else it is their own policy.
 #[test]
 fn a_user_edits_their_own() {
     let site = Site::new();
@@ -341,7 +341,7 @@ fn the_systems_policy_is_not_edited_by_a_user() {
         .status(71);
 }
 
-/// "Whoever is at the terminal chooses: edit again, put in place, throw away, or keep the copy."
+/// Whoever is at the terminal chooses: edit again, put in place, throw away, or keep the copy.
 #[test]
 fn at_a_terminal_there_is_a_choice() {
     needs_root!();

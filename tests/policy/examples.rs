@@ -111,8 +111,8 @@ fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
     }
 }
 
-/// "The second start is refused with status 75, and is told which repository is full and who has the slot.
-/// When the first one has ended, by whatever means, its slot is free." By whoever has cloned it, with the
+/// The second start is refused with status 75, and is told which repository is full and who has the slot.
+/// When the first one has ended, by whatever means, its slot is free. By whoever has cloned it, with the
 /// file as it is.
 #[test]
 fn quick_start() {

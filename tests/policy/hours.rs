@@ -1,5 +1,5 @@
-//! "`when` is local time of the zone in `[defaults] time_zone` (else the system's), never of the
-//! environment's `TZ`."
+//! `when` is local time of the zone in `[defaults] time_zone` (else the system's), never of the
+//! environment's `TZ`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -81,7 +81,7 @@ fn holds(zone: &str, when: &str, times: &[(&str, bool)]) {
     }
 }
 
-/// "A window over midnight belongs to the day on which it starts."
+/// A window over midnight belongs to the day on which it starts.
 #[test]
 pub(crate) fn a_window_over_midnight_belongs_to_the_day_on_which_it_starts() {
     // 2026-11-20 is a Friday.
@@ -117,7 +117,7 @@ pub(crate) fn a_window_over_midnight_belongs_to_the_day_on_which_it_starts() {
     );
 }
 
-/// "Hours are those on the clock, so that a window follows summer time as people do." In Berlin the clock
+/// Hours are those on the clock, so that a window follows summer time as people do. In Berlin the clock
 /// goes from 02:00 to 03:00 on 2026-03-29, and from 03:00 back to 02:00 on 2026-10-25.
 #[test]
 pub(crate) fn a_window_follows_the_clock_when_summer_time_begins_and_ends() {
@@ -184,7 +184,7 @@ pub(crate) fn a_time_without_a_zone_is_one_of_the_policys_zone() {
     assert!(outcome.stdout.contains(", Fri 20 Nov 23:00 America/New_York\n"), "{}", outcome.stdout);
 }
 
-/// "`14:02` of today", and what is no time at all.
+/// `14:02` of today, and what is no time at all.
 #[test]
 pub(crate) fn a_time_without_a_date_is_one_of_today() {
     let site = site("UTC", "08:00-18:00", &[("2026-11-20 08:00", true)]);
@@ -215,7 +215,7 @@ const HOSTILE: [&str; 9] = [
     "no such zone \u{7} %s",
 ];
 
-/// "Never of the environment's `TZ`": neither the decision nor what is shown of it.
+/// Never of the environment's `TZ`: neither the decision nor what is shown of it.
 #[test]
 pub(crate) fn the_environments_time_zone_changes_nothing() {
     let hour = now() / 3600 % 24;
@@ -272,7 +272,7 @@ pub(crate) fn the_environments_time_zone_changes_nothing() {
     }
 }
 
-/// "Else the system's": the zone of `/etc/localtime`, which only the administrator can change.
+/// Else the system's: the zone of `/etc/localtime`, which only the administrator can change.
 #[test]
 pub(crate) fn without_a_zone_in_the_policy_the_systems_counts() {
     needs_root!();
@@ -302,7 +302,7 @@ pub(crate) fn without_a_zone_in_the_policy_the_systems_counts() {
     }
 }
 
-/// "Once a second every waiter takes one cheap look, because some things make no sound": the clock is one of
+/// Once a second every waiter takes one cheap look, because some things make no sound: the clock is one of
 /// them. A launch that stands in line used to keep the terms of the hour in which it came.
 #[test]
 pub(crate) fn who_stands_in_line_when_the_hour_is_over_is_decided_anew() {

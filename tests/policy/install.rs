@@ -34,8 +34,8 @@ fn text(site: &Site, path: &str) -> String {
     fs::read_to_string(site.path(path)).expect("a file of the site")
 }
 
-/// "A file called `policy.toml` becomes the system's, any other a drop-in of its name; `--name` says
-/// otherwise."
+/// A file called `policy.toml` becomes the system's, any other a drop-in of its name; `--name` says
+/// otherwise.
 #[test]
 fn files_are_put_where_their_names_say() {
     needs_root!();
@@ -69,7 +69,7 @@ fn files_are_put_where_their_names_say() {
         .status(64);
 }
 
-/// "It says whether the file replaces the main file or becomes a drop-in; a fault says how to do the other."
+/// It says whether the file replaces the main file or becomes a drop-in; a fault says how to do the other.
 #[test]
 fn what_a_file_becomes_is_said() {
     needs_root!();
@@ -108,7 +108,7 @@ fn what_a_file_becomes_is_said() {
     assert!(dry.stdout.ends_with(&format!("\nWithout --dry-run: {add}\n")), "{dry:?}");
 }
 
-/// "Where slots are held that the new policy would not count, `--yes` alone is not enough."
+/// Where slots are held that the new policy would not count, `--yes` alone is not enough.
 #[test]
 fn who_would_be_forgotten_is_said_before() {
     needs_root!();
@@ -172,7 +172,7 @@ fn who_would_be_forgotten_is_said_before() {
     install(&site, ["--yes", "policy.toml"]).stdout("~ [..]\n...\n").status(0);
 }
 
-/// "A fault never reaches the running system."
+/// A fault never reaches the running system.
 #[test]
 fn what_has_faults_is_not_put_in_place() {
     needs_root!();
@@ -230,7 +230,7 @@ fn several_files_never_make_a_fault_in_between() {
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
 }
 
-/// "Of those who run now, who would be refused if they came anew": nobody is ended.
+/// Of those who run now, who would be refused if they came anew: nobody is ended.
 #[test]
 fn who_runs_now_and_would_be_refused_is_named() {
     needs_root!();
@@ -267,7 +267,7 @@ fn who_runs_now_and_would_be_refused_is_named() {
     running.iter_mut().for_each(Running::wait_for_echo);
 }
 
-/// "Take this drop-in of the system away", with the same checks.
+/// Take this drop-in of the system away, with the same checks.
 #[test]
 fn a_drop_in_is_taken_away_where_nothing_needs_it() {
     needs_root!();
@@ -305,7 +305,7 @@ fn a_drop_in_is_taken_away_where_nothing_needs_it() {
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
 }
 
-/// "The file, or the link, also where it is one that the policy distrusts", and in one go with what replaces
+/// The file, or the link, also where it is one that the policy distrusts, and in one go with what replaces
 /// it.
 #[test]
 fn what_is_distrusted_can_be_taken_away() {
@@ -332,7 +332,7 @@ fn what_is_distrusted_can_be_taken_away() {
         .status(64);
 }
 
-/// "Owner and mode stay, and so do access control lists" and labels.
+/// Owner and mode stay, and so do access control lists and labels.
 #[test]
 fn what_else_a_file_has_is_kept() {
     needs_root!();
@@ -392,7 +392,7 @@ fn get(path: &Path, name: &str) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// "Where one of them cannot be kept it is not replaced."
+/// Where one of them cannot be kept it is not replaced.
 #[test]
 fn what_cannot_be_kept_is_not_lost() {
     needs_root!();
@@ -417,7 +417,7 @@ fn what_cannot_be_kept_is_not_lost() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
-/// "Killed at any instruction it leaves the old text or the new one": at each call that changes anything.
+/// Killed at any instruction it leaves the old text or the new one: at each call that changes anything.
 #[test]
 fn killed_at_any_call_it_leaves_the_old_or_the_new() {
     needs_root!();

@@ -1,6 +1,6 @@
-//! "Where a system policy exists it always counts: a policy given with `--policy FILE` or `RUNGATE_POLICY`,
+//! Where a system policy exists it always counts: a policy given with `--policy FILE` or `RUNGATE_POLICY`,
 //! and the caller's own, are added to it and may only tighten (an `exempt` in them is a fault), unless the
-//! caller is root. Where none exists, they stand alone."
+//! caller is root. Where none exists, they stand alone.
 
 use std::os::unix::fs::chown;
 
@@ -111,8 +111,8 @@ fn an_exemption_counts_where_there_is_no_system_policy() {
     site.test().args(["run", "--policy", "$DIR/exempting.toml", "--", "matlab"]).status(0);
 }
 
-/// "`policy.toml`, then `policy.d/*.toml` in byte order of their names. Names that are skipped (not `.toml`,
-/// starting with `.`) are named by `rungate policy check`."
+/// `policy.toml`, then `policy.d/*.toml` in byte order of their names. Names that are skipped (not `.toml`,
+/// starting with `.`) are named by `rungate policy check`.
 #[test]
 fn drop_ins_count_and_skipped_files_are_named() {
     needs_root!();
@@ -153,7 +153,7 @@ fn drop_ins_count_and_skipped_files_are_named() {
         .status(75);
 }
 
-/// "A missing or faulty file refuses, it is never passed over": one faulty drop-in and nothing is applied.
+/// A missing or faulty file refuses, it is never passed over: one faulty drop-in and nothing is applied.
 #[test]
 fn a_faulty_drop_in_starts_nothing() {
     needs_root!();
@@ -191,8 +191,8 @@ fn a_policy_that_is_named_and_missing_starts_nothing() {
         .status(78);
 }
 
-/// "Policy files and every directory above them must belong to root or to the caller and not be writable by
-/// others."
+/// Policy files and every directory above them must belong to root or to the caller and not be writable by
+/// others.
 #[test]
 fn a_policy_that_others_could_have_written_starts_nothing() {
     let site = Site::new();
@@ -229,7 +229,7 @@ fn a_policy_of_another_user_starts_nothing() {
         .status(78);
 }
 
-/// "Not be writable by others": nor by a group that is not the owner's alone, on the file or above it.
+/// Not be writable by others: nor by a group that is not the owner's alone, on the file or above it.
 #[test]
 fn a_policy_that_a_group_could_have_written_starts_nothing() {
     needs_root!();
@@ -260,7 +260,7 @@ fn a_policy_that_a_group_could_have_written_starts_nothing() {
     }
 }
 
-/// "The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`": where the environment leads to somebody else's
+/// The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`: where the environment leads to somebody else's
 /// directory, as it may after su(1), there is no policy of theirs.
 #[test]
 fn a_directory_of_somebody_else_holds_no_policy_of_the_caller() {
@@ -275,7 +275,7 @@ fn a_directory_of_somebody_else_holds_no_policy_of_the_caller() {
     assert!(!site.path("repositories/mine.lock").exists());
 }
 
-/// "Drop-ins of the system belong to root, and so does their directory, to which nobody else may add a file":
+/// Drop-ins of the system belong to root, and so does their directory, to which nobody else may add a file:
 /// in one that is sticky anybody could add rules for themselves alone.
 #[test]
 fn a_drop_in_that_is_not_roots_starts_nothing() {

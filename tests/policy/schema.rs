@@ -90,7 +90,7 @@ fn it_refuses_what_is_faulty_and_nothing_else() {
     assert_eq!(seen.into_iter().collect::<Vec<&str>>(), SEEN, "each of them has a case");
 }
 
-/// "Every policy names its schema in the first line", as taplo and the editors that use it read it; and keeps
+/// Every policy names its schema in the first line, as taplo and the editors that use it read it; and keeps
 /// to it.
 #[test]
 fn every_policy_names_it_and_keeps_to_it() {
@@ -121,7 +121,7 @@ fn the_packaged_copy_is_the_one_that_is_printed() {
     assert!(manifest.contains(&asset), "{asset}");
 }
 
-/// "Descriptions for every key."
+/// Descriptions for every key.
 #[test]
 fn every_key_is_described() {
     let schema: Value = serde_json::from_str(&schema(&Site::new())).expect("JSON");

@@ -78,7 +78,7 @@ fn judge(site: &Site, groups: Option<&[&'static str]>, words: &[&str], expected:
     }
 }
 
-/// "All that match and are `enabled`. … every claim of every one of them is taken."
+/// All that match and are `enabled`. … every claim of every one of them is taken.
 #[test]
 fn every_rule_that_matches_counts() {
     let both = r#"
@@ -102,7 +102,7 @@ fn every_rule_that_matches_counts() {
     case(&both.replace("commands = [\"other\"]", ""), &[], &Status(75));
 }
 
-/// "A match of `except` **always wins** over inclusion": also over one that names the very user, in any
+/// A match of `except` **always wins** over inclusion: also over one that names the very user, in any
 /// order.
 #[test]
 fn exclusion_beats_inclusion() {
@@ -121,8 +121,8 @@ fn exclusion_beats_inclusion() {
     case_of_games(&rule.replace("\"nobody\"", "\"games\""), &["users"], &Holds(&[]));
 }
 
-/// "Rules with the same `first_of` are alternatives: only the first that matches counts; `order` (lower
-/// first), then file order, decides."
+/// Rules with the same `first_of` are alternatives: only the first that matches counts; `order` (lower
+/// first), then file order, decides.
 #[test]
 fn the_first_of_a_family_shadows_the_rest() {
     let family = r#"
@@ -147,7 +147,7 @@ fn the_first_of_a_family_shadows_the_rest() {
     case(&(family.replace("FIRST", "tool") + outside), &[], &Holds(&["a", "b"]));
 }
 
-/// "So that a drop-in can stand before the main file."
+/// So that a drop-in can stand before the main file.
 #[test]
 fn order_lets_a_drop_in_stand_before_the_main_file() {
     needs_root!();
@@ -177,8 +177,8 @@ fn order_lets_a_drop_in_stand_before_the_main_file() {
     judge(&site, None, &[], &Holds(&["b"]));
 }
 
-/// "Among the rules that count a `deny` refuses; otherwise an `exempt` starts the program with no slot;
-/// otherwise every claim is taken."
+/// Among the rules that count a `deny` refuses; otherwise an `exempt` starts the program with no slot;
+/// otherwise every claim is taken.
 #[test]
 fn deny_beats_exempt_beats_limit() {
     let rule = |name: &str, action: &str| format!("\n[[rule]]\nname = \"{name}\"\n{action}\n");
@@ -218,7 +218,7 @@ fn there_is_no_falling_through() {
     case(any, &[], &Holds(&["a"]));
 }
 
-/// "A member of two departments counts against both."
+/// A member of two departments counts against both.
 #[test]
 fn a_member_of_two_groups_counts_against_both() {
     needs_root!();
@@ -239,7 +239,7 @@ fn a_member_of_two_groups_counts_against_both() {
     assert_eq!(["audio", "video", "users"].map(files), [1, 2, 1]);
 }
 
-/// "In `commands` and `directories` `*` does not cross `/`; elsewhere it does."
+/// In `commands` and `directories` `*` does not cross `/`; elsewhere it does.
 #[test]
 fn a_star_does_not_cross_a_slash_in_commands() {
     let rule = |commands: &str| {
@@ -254,9 +254,9 @@ fn a_star_does_not_cross_a_slash_in_commands() {
     case(&rule("Tool"), &[], &Holds(&[]));
 }
 
-/// "A command entry without `/` is matched against the last component of the command as typed and of its
+/// A command entry without `/` is matched against the last component of the command as typed and of its
 /// canonical path; one with `/` against the absolute path that would be executed and against its canonical
-/// path."
+/// path.
 #[test]
 fn a_command_is_known_by_its_typed_and_by_its_canonical_name() {
     let rule = |commands: &str| {
@@ -274,7 +274,7 @@ fn a_command_is_known_by_its_typed_and_by_its_canonical_name() {
     }
 }
 
-/// "Elsewhere it does": the value of an argument is any text. An entry is matched against each argument.
+/// Elsewhere it does: the value of an argument is any text. An entry is matched against each argument.
 #[test]
 fn arguments_select() {
     let rule =
@@ -290,7 +290,7 @@ fn arguments_select() {
     case(&rule("[[\"-np\", \"*\"]]"), &["8", "-np"], &Holds(&[]));
 }
 
-/// "`users` takes names, `%group`, uids and uid ranges; `groups` names and gids."
+/// `users` takes names, `%group`, uids and uid ranges; `groups` names and gids.
 #[test]
 fn users_are_known_by_name_number_range_and_group() {
     needs_root!();
@@ -305,7 +305,7 @@ fn users_are_known_by_name_number_range_and_group() {
     }
 }
 
-/// "Group membership is what the kernel says of the calling process": a gid without a name still matches its
+/// Group membership is what the kernel says of the calling process: a gid without a name still matches its
 /// number.
 #[test]
 fn a_group_without_a_name_matches_its_number() {
@@ -319,7 +319,7 @@ fn a_group_without_a_name_matches_its_number() {
     case_of_games(audio, &[], &Holds(&[]));
 }
 
-/// "`hosts` is matched against the node name and its first label."
+/// `hosts` is matched against the node name and its first label.
 #[test]
 fn hosts_select() {
     let host = nix::unistd::gethostname().expect("a host name").into_string().expect("a plain name");
@@ -331,7 +331,7 @@ fn hosts_select() {
     case(&rule("elsewhere"), &[], &Holds(&[]));
 }
 
-/// "`exempt` inside `first_of` is a fault that says 'write acquire = []'."
+/// `exempt` inside `first_of` is a fault that says 'write acquire = []'.
 #[test]
 fn an_empty_acquire_takes_nothing() {
     let family = r#"
@@ -349,7 +349,7 @@ fn an_empty_acquire_takes_nothing() {
     case(&family.replace("acquire  = []", "action = \"exempt\""), &[], &Status(78));
 }
 
-/// "What happens when no rule matches": it runs, or is refused. A rule that matches and acquires nothing is a
+/// What happens when no rule matches: it runs, or is refused. A rule that matches and acquires nothing is a
 /// match.
 #[test]
 fn unmatched() {

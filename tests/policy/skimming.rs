@@ -1,5 +1,5 @@
-//! "A launch parses only the rules that can be for its command. Nobody notices: what the others say that is
-//! wrong refuses it, and so does what they share with the rules that it needs."
+//! A launch parses only the rules that can be for its command. Nobody notices: what the others say that is
+//! wrong refuses it, and so does what they share with the rules that it needs.
 
 use crate::support::{Site, Test, needs_root};
 

@@ -1,4 +1,4 @@
-//! "A policy with faults": it starts nothing, and whoever looks what runs still sees it, below the faults.
+//! A policy with faults: it starts nothing, and whoever looks what runs still sees it, below the faults.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ const LINE: &str = "
             ...
             ";
 
-/// "`status` and `list` show the repositories that the faults leave as they are."
+/// `status` and `list` show the repositories that the faults leave as they are.
 #[test]
 fn what_runs_is_shown_below_the_faults() {
     needs_root!();
@@ -101,7 +101,7 @@ fn lock_files_are_shown_without_any_policy() {
     assert!(outcome.stderr.contains("[unreadable-file]"), "{outcome:?}");
 }
 
-/// "`rungate_policy_valid` is 0 while the policy has faults; the rest is there as far as it can be."
+/// `rungate_policy_valid` is 0 while the policy has faults; the rest is there as far as it can be.
 #[test]
 fn metrics_say_that_the_policy_has_faults() {
     needs_root!();

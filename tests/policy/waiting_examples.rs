@@ -42,7 +42,7 @@ pub(crate) fn nightly_sync_comes_neither_too_soon_nor_beside_another() {
     run(&site, "nightly-sync").status(0);
 }
 
-/// "One that has run for more than an hour and a half is ended by the next, which then starts in its place."
+/// One that has run for more than an hour and a half is ended by the next, which then starts in its place.
 #[test]
 pub(crate) fn nightly_sync_does_not_hang_for_ever() {
     // Whoever is killed must be gone within another grace.
@@ -62,8 +62,8 @@ fn nightly_sync_hangs_for_no_longer_than(grace: &str) {
     assert_eq!(hangs.end().ending, Ending::Signal(9));
 }
 
-/// "Three builds at a time … and a line for the others … Ordinary builds that wait stand below their ceiling
-/// of 2 and do not hold up a release; two releases wait for each other."
+/// Three builds at a time … and a line for the others … Ordinary builds that wait stand below their ceiling
+/// of 2 and do not hold up a release; two releases wait for each other.
 #[test]
 pub(crate) fn builds_stand_in_line_and_a_release_is_not_held_up() {
     let site = site("build-farm.toml", &[]);
@@ -133,7 +133,7 @@ pub(crate) fn each_run_has_a_gpu_of_its_own_until_its_last_worker_has_ended() {
     assert_eq!(last.end().ending, Ending::Status(0));
 }
 
-/// "The database server that it starts and leaves behind must not keep the lock."
+/// The database server that it starts and leaves behind must not keep the lock.
 #[test]
 pub(crate) fn the_server_that_a_script_leaves_behind_does_not_keep_the_lock() {
     let site = site("database-restart.toml", &[]);

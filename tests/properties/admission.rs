@@ -1,4 +1,4 @@
-//! "Admission: prove, do not count." Whatever is locked in a file and whatever its content says, the few
+//! Admission: prove, do not count. Whatever is locked in a file and whatever its content says, the few
 //! questions that a launch asks give the answer that a look at every byte gives.
 
 use std::{

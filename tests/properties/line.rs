@@ -1,4 +1,4 @@
-//! "Blocked … when an older launch stands there": whoever comes finds the youngest and the oldest of those,
+//! Blocked … when an older launch stands there: whoever comes finds the youngest and the oldest of those,
 //! and the highest of all places, as a look at every lock would.
 
 use std::{

@@ -65,7 +65,7 @@ fn a_host_may_be_silent_for_its_own_ttl_and_for_that_of_others() {
     eventually("the third host is given up", || (hosts_of_slots(&etcd, &prefix) == ["lab1"]).then_some(()));
 }
 
-/// "Absent for a ttl without a break": a host that was there meanwhile has its whole time again.
+/// Absent for a ttl without a break: a host that was there meanwhile has its whole time again.
 #[test]
 fn a_host_that_was_there_meanwhile_may_be_silent_for_as_long_again() {
     needs_etcd!();

@@ -51,7 +51,7 @@ fn starts(host: &Host) {
     });
 }
 
-/// "Certificates: wrong CA, expired, of another host."
+/// Certificates: wrong CA, expired, of another host.
 #[test]
 fn a_member_with_a_wrong_certificate_is_not_trusted() {
     needs_etcd!();
@@ -78,7 +78,7 @@ fn a_member_with_a_wrong_certificate_is_not_trusted() {
     );
 }
 
-/// "With authentication on, a client certificate that has a CN is refused by the gateway."
+/// With authentication on, a client certificate that has a CN is refused by the gateway.
 #[test]
 fn what_is_wrong_with_the_host_is_told() {
     needs_etcd!();
@@ -126,7 +126,7 @@ fn what_is_wrong_with_the_host_is_told() {
     is_told(&elsewhere, &["permission denied", "etcdctl role grant-permission"]);
 }
 
-/// "Tokens run out and must be renewed", and a password that was changed counts without a restart.
+/// Tokens run out and must be renewed, and a password that was changed counts without a restart.
 #[test]
 fn a_token_that_runs_out_is_renewed() {
     needs_etcd!();

@@ -53,7 +53,7 @@ fn a_crowd_is_served_in_few_transactions() {
     assert!(transactions <= TRANSACTIONS * launches, "{transactions} transactions for {launches} launches");
 }
 
-/// "3 hosts with 1,000 waiters each, limit 4, programs of half a second": how many of the starts that are possible
+/// 3 hosts with 1,000 waiters each, limit 4, programs of half a second: how many of the starts that are possible
 /// there are, in how many transactions, and whether somebody is refused.
 #[test]
 #[ignore = "a campaign: three thousand waiters on three hosts"]

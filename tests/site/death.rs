@@ -8,7 +8,7 @@ use super::scene::Scene;
 use super::{MISSED, REFUSED, held, hosts, hosts_with, seats};
 use crate::support::{Etcd, Mishap, eventually, needs_etcd, tell};
 
-/// "An agent restarts within two ttls: nothing is lost, the table is compared with the mirror."
+/// An agent restarts within two ttls: nothing is lost, the table is compared with the mirror.
 #[test]
 fn slots_outlive_the_agent_and_no_longer_than_their_programs() {
     needs_etcd!();
@@ -28,7 +28,7 @@ fn slots_outlive_the_agent_and_no_longer_than_their_programs() {
     one.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }
 
-/// "A host dies: its slots and tickets are free after two ttls."
+/// A host dies: its slots and tickets are free after two ttls.
 #[test]
 fn the_end_of_a_host_frees_its_seats() {
     needs_etcd!();

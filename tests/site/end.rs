@@ -1,4 +1,4 @@
-//! "A holder on another host is ended by the agent of that host": at the request of root, and of the user whose
+//! A holder on another host is ended by the agent of that host: at the request of root, and of the user whose
 //! it is, for whom the agent of their host vouches.
 
 use nix::sys::signal::Signal;
@@ -12,7 +12,7 @@ fn end(host: &Host, user: &str, words: &[&str]) -> Test {
     host.test().user(user).args(["end", "--yes", "seats"]).args(words)
 }
 
-/// "Root ends any holder of the site, a user their own"; by process id, by slot and by user.
+/// Root ends any holder of the site, a user their own; by process id, by slot and by user.
 #[test]
 fn a_holder_of_another_host_is_ended_by_its_own() {
     needs_etcd!();

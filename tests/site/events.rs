@@ -17,7 +17,7 @@ fn tickets(etcd: &Etcd, host: &Host) -> String {
     eventually("the tickets are told", || etcd.control(&["get", "--prefix", "--keys-only", &prefix]))
 }
 
-/// "The same while waiting: goes on waiting, keeps its number."
+/// The same while waiting: goes on waiting, keeps its number.
 #[test]
 fn who_waits_keeps_the_number_while_nobody_answers() {
     needs_etcd!();
@@ -87,7 +87,7 @@ fn nobody_is_passed_over_for_an_outage() {
     assert!(waiters.iter().chain([&newcomer]).all(|waiter| !waiter.is_zombie()));
 }
 
-/// "The same while programs run: a log line at half the ttl", and another when it is over.
+/// The same while programs run: a log line at half the ttl, and another when it is over.
 #[test]
 fn the_log_says_that_the_site_is_about_to_be_lost() {
     needs_etcd!();
@@ -134,7 +134,7 @@ fn size(etcd: &Etcd) -> u64 {
     sizes.max().flatten().expect("a size")
 }
 
-/// "etcd is full (NOSPACE)": launches are refused with what to do, and `doctor` has said before that it fills
+/// etcd is full (NOSPACE): launches are refused with what to do, and `doctor` has said before that it fills
 /// up, and that nothing is ever compacted.
 #[test]
 fn an_etcd_that_is_full_is_told() {

@@ -1,4 +1,4 @@
-//! "An overdue holder is on another host": the launch that it is in the way of has notice given, and the
+//! An overdue holder is on another host: the launch that it is in the way of has notice given, and the
 //! holder's own host ends it, if it is overdue there.
 
 use std::fs::{self, Permissions};
@@ -69,7 +69,7 @@ fn an_overdue_holder_of_the_same_host_is_ended() {
     assert_eq!(overdue.end().ending, Ending::Signal(2));
 }
 
-/// "The refused agent leaves a request key; the holder's agent ends it."
+/// The refused agent leaves a request key; the holder's agent ends it.
 #[test]
 fn an_overdue_holder_of_another_host_is_ended_by_its_own() {
     needs_etcd!();
@@ -85,7 +85,7 @@ fn an_overdue_holder_of_another_host_is_ended_by_its_own() {
     eventually("the notice is taken back", || keys(&etcd, &format!("{prefix}e/")).is_empty().then_some(()));
 }
 
-/// "A launch that does not wait stays until its signals have done what they could."
+/// A launch that does not wait stays until its signals have done what they could.
 #[test]
 fn a_launch_that_does_not_wait_has_an_overdue_holder_of_another_host_ended() {
     needs_etcd!();
@@ -103,7 +103,7 @@ fn a_launch_that_does_not_wait_has_an_overdue_holder_of_another_host_ended() {
     assert_eq!(overdue.end().ending, Ending::Signal(2));
 }
 
-/// "Who stands in line keeps the order": the first in line has a holder ended when that becomes overdue.
+/// Who stands in line keeps the order: the first in line has a holder ended when that becomes overdue.
 #[test]
 fn the_head_of_the_line_is_served_when_a_holder_of_another_host_becomes_overdue() {
     needs_etcd!();
@@ -126,7 +126,7 @@ fn the_head_of_the_line_is_served_when_a_holder_of_another_host_becomes_overdue(
     assert_eq!(second.read_line(), "second\n");
 }
 
-/// "What others write proves nothing": a notice ends nobody who is not overdue by the policy and the clock of
+/// What others write proves nothing: a notice ends nobody who is not overdue by the policy and the clock of
 /// the host itself.
 #[test]
 fn a_forged_notice_ends_nobody() {
@@ -257,7 +257,7 @@ fn an_agent_that_was_away_heeds_the_notice_when_it_is_back() {
     assert!(said.contains(&format!("ended PID {} (matlab) on lab1", overdue.pid())), "{said}");
 }
 
-/// "No set-id program", and whoever gave notice hears why.
+/// No set-id program, and whoever gave notice hears why.
 #[test]
 fn a_set_id_program_of_another_host_is_named_and_goes_on() {
     needs_etcd!();
@@ -280,7 +280,7 @@ fn a_set_id_program_of_another_host_is_named_and_goes_on() {
     running.wait_for_echo();
 }
 
-/// "`rungate end --overdue` sweeps the holders of its own host."
+/// `rungate end --overdue` sweeps the holders of its own host.
 #[test]
 fn each_host_sweeps_its_own() {
     needs_etcd!();

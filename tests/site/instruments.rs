@@ -24,8 +24,8 @@ fn metric(host: &Host, name: &str) -> Option<f64> {
     value.map(|value| value.parse().expect("a number"))
 }
 
-/// "`status --site` shows the hosts, their agents' versions, the lag of the mirror, the leases and what each
-/// host holds."
+/// `status --site` shows the hosts, their agents' versions, the lag of the mirror, the leases and what each
+/// host holds.
 #[test]
 fn the_site_is_shown_as_each_host_sees_it() {
     needs_etcd!();
@@ -87,7 +87,7 @@ fn lost_leases_are_counted() {
     });
 }
 
-/// "A host that dies" is shown as gone, with the time after which its slots are free.
+/// A host that dies is shown as gone, with the time after which its slots are free.
 #[test]
 fn a_host_that_has_gone_is_shown() {
     needs_etcd!();
@@ -144,7 +144,7 @@ fn a_site_that_is_lost_says_so() {
     eventually("it is back", || (metric(&one, "rungate_site_connected") == Some(1.0)).then_some(()));
 }
 
-/// "With one host and no etcd configured, `site` is served by the local agent, and says so."
+/// With one host and no etcd configured, `site` is served by the local agent, and says so.
 #[test]
 fn an_agent_that_is_alone_says_so() {
     needs_root!();

@@ -4,7 +4,7 @@ use super::scene::Scene;
 use super::{REFUSED, held, hosts, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
 
-/// "Refusals name holders on other hosts."
+/// Refusals name holders on other hosts.
 #[test]
 fn a_limit_holds_over_hosts() {
     needs_etcd!();
@@ -37,7 +37,7 @@ fn a_limit_holds_over_hosts() {
     one.test().user("games").args(["run", "--", "matlab"]).status(0);
 }
 
-/// "A repository for each" counts over hosts as well, and by the same names.
+/// A repository for each counts over hosts as well, and by the same names.
 #[test]
 fn each_user_has_a_limit_over_all_hosts() {
     needs_etcd!();
@@ -49,7 +49,7 @@ fn each_user_has_a_limit_over_all_hosts() {
     two.test().user("games").args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }
 
-/// "The line is one line": whoever came first is served first, on whichever host.
+/// The line is one line: whoever came first is served first, on whichever host.
 #[test]
 fn the_line_goes_over_hosts() {
     needs_etcd!();
@@ -108,7 +108,7 @@ fn who_waits_on_a_host_that_cannot_be_reached_is_passed_over_and_keeps_its_place
     assert_eq!(third.read_line(), "it runs\n");
 }
 
-/// "One launch may need slots of all three keepers, all or none."
+/// One launch may need slots of all three keepers, all or none.
 #[test]
 fn all_or_none_of_site_agent_and_file() {
     needs_etcd!();
@@ -150,7 +150,7 @@ fn all_or_none_of_site_agent_and_file() {
     assert_eq!(one.site.held_numbers("files.lock"), [0_i64; 0]);
 }
 
-/// "Not started again within this time of the last start", on whichever host.
+/// Not started again within this time of the last start, on whichever host.
 #[test]
 fn a_pause_counts_on_all_hosts() {
     needs_etcd!();
@@ -208,7 +208,7 @@ fn is_too_soon(host: &Host) {
     });
 }
 
-/// "With one host and no etcd configured, `site` is served by the local agent, and says so."
+/// With one host and no etcd configured, `site` is served by the local agent, and says so.
 #[test]
 fn without_etcd_the_agent_of_the_host_keeps_the_limit() {
     needs_root!();

@@ -20,7 +20,7 @@ fn limit(host: &Host, limit: u32) {
     fs::rename(etc.join("next.toml"), etc.join("policy.toml")).expect("replace the policy");
 }
 
-/// "Limits lowered and raised in mid-storm, different limits on different hosts": never a program above the
+/// Limits lowered and raised in mid-storm, different limits on different hosts: never a program above the
 /// highest that was in force.
 #[test]
 fn limits_that_change_and_differ_are_kept() {
@@ -43,7 +43,7 @@ fn limits_that_change_and_differ_are_kept() {
     assert!(seen.most() == 3 && seen.started() > 20, "{seen:?}");
 }
 
-/// "Hosts have different limits in their policies: each admission by its own, as ever."
+/// Hosts have different limits in their policies: each admission by its own, as ever.
 #[test]
 fn each_host_admits_by_its_own_limit() {
     needs_etcd!();
@@ -64,7 +64,7 @@ fn each_host_admits_by_its_own_limit() {
     one.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }
 
-/// "`status` and `doctor` show that they differ", until they do not.
+/// `status` and `doctor` show that they differ, until they do not.
 #[test]
 fn hosts_that_differ_are_shown() {
     needs_etcd!();

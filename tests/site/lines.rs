@@ -23,7 +23,7 @@ fn refused(host: &Host, user: &str, why: &str) {
     });
 }
 
-/// "Behind so many others nobody else begins to wait", on whichever host.
+/// `queue` is the maximum length of the queue, on whichever host its launches wait.
 #[test]
 fn a_line_that_is_full_on_one_host_is_full_on_all() {
     needs_etcd!();
@@ -51,7 +51,7 @@ fn a_line_that_is_full_on_one_host_is_full_on_all() {
     assert_eq!(third.read_line(), "backup\n");
 }
 
-/// "So many launches of one user may begin to wait."
+/// `queue_per_user` is the maximum number of queued launches per user.
 #[test]
 fn a_user_waits_once_over_all_hosts() {
     needs_etcd!();
@@ -88,14 +88,14 @@ fn who_comes_at_once_with_many_waits_or_is_refused() {
     });
 }
 
-/// "Nothing modified in the line after R": who has not heard of it joins no line that is full.
+/// Etcd proves that no other has joined meanwhile: a host that has not heard of it joins no queue that is full.
 #[test]
 fn who_hears_of_nothing_joins_no_line() {
     needs_etcd!();
     assert!(!joins_a_full_line(None));
 }
 
-/// "Who waits on another host is named with its host, process, user and command, what it wants, and since when":
+/// A launch that waits on another host is listed with its host, process, user and command, what it wants, and since:
 /// in every listing, and after the other agent was killed. A ticket that says less is shown with what it says.
 #[test]
 fn who_waits_on_another_host_is_named() {

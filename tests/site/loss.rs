@@ -101,7 +101,7 @@ fn slots_of(host: &Host) -> Option<i32> {
     listed(host)[0]["holders"][0]["pid"].as_i64().and_then(|pid| pid.try_into().ok())
 }
 
-/// "How much sooner a host takes itself for lost, because clocks run unequally."
+/// How much sooner a host takes itself for lost, because clocks run unequally.
 #[test]
 fn the_margin_is_no_part_of_the_time_that_is_left() {
     needs_etcd!();
@@ -162,8 +162,8 @@ fn running(script: &std::path::Path) -> usize {
     lines.filter(|line| line.contains(&*script.to_string_lossy())).count()
 }
 
-/// "`keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit
-/// if others have them, so that the count is honest": after a cut, and where the agent did not run. What the
+/// `keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit
+/// if others have them, so that the count is honest: after a cut, and where the agent did not run. What the
 /// host has is protected again.
 #[test]
 fn a_program_goes_on_and_is_counted_again() {

@@ -30,7 +30,7 @@ pub(super) fn is_put_right(fault: Option<&'static str>) -> bool {
     })
 }
 
-/// "Every third of the ttl the mirror is compared with a linearizable read."
+/// Every third of the ttl the mirror is compared with a linearizable read.
 #[test]
 fn what_was_told_wrongly_is_read_anew() {
     needs_etcd!();

@@ -1,4 +1,4 @@
-//! "With `keeper = \"site\"` the same policy holds over all hosts": real members of etcd, and hosts with a
+//! With `keeper = "site"` the same policy holds over all hosts: real members of etcd, and hosts with a
 //! name and an agent of their own.
 
 mod absence;

@@ -128,7 +128,7 @@ fn block<'p>(page: &'p [Block], part: &str) -> &'p str {
         .unwrap_or_else(|| panic!("no block has {part:?}"))
 }
 
-/// "Takes an admin from three empty hosts to a limit that holds."
+/// Takes an admin from three empty hosts to a limit that holds.
 #[test]
 fn from_three_empty_hosts_to_a_limit_that_holds() {
     needs_etcd!();

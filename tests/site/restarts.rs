@@ -116,7 +116,7 @@ fn keeps_its_ticket(more: &str, restart: impl Fn(&mut Line)) {
     });
 }
 
-/// "An agent restarts within two ttls: nothing is lost", no place in line either, however often.
+/// An agent restarts within two ttls: nothing is lost, no place in line either, however often.
 #[test]
 fn who_waits_has_its_place_again() {
     needs_etcd!();
@@ -215,7 +215,7 @@ fn who_waits_on_a_host_that_comes_back_has_its_place_again() {
     panic!("it never answered in time");
 }
 
-/// "One that has ended has none."
+/// One that has ended has none.
 #[test]
 fn nobody_waits_behind_who_ended_while_its_agent_was_down() {
     needs_etcd!();
@@ -228,7 +228,7 @@ fn nobody_waits_behind_who_ended_while_its_agent_was_down() {
     eventually("nobody waits", || line.scene.tickets(0).is_empty().then_some(()));
 }
 
-/// "One that does not call is passed over, and has its place when it does."
+/// One that does not call is passed over, and has its place when it does.
 #[test]
 fn who_does_not_call_again_is_passed_over_and_keeps_its_place() {
     needs_etcd!();

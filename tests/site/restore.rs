@@ -63,7 +63,7 @@ fn is_missing_after(more: impl Fn(&Etcd), token: &str, comes_new: bool) {
     assert!(running.answers());
 }
 
-/// "Restored from a backup: no slots are given until each host has written down again what it holds."
+/// Restored from a backup: no slots are given until each host has written down again what it holds.
 #[test]
 fn an_etcd_that_was_restored_lets_nobody_in() {
     needs_etcd!();
@@ -82,7 +82,7 @@ fn a_revision_that_goes_back_lets_nobody_in() {
     is_missing_after(later, "etcd-cluster", false);
 }
 
-/// "After that all goes on": holders have their slots, and who waits has its turn.
+/// After that all goes on: holders have their slots, and who waits has its turn.
 #[test]
 fn after_a_restore_the_site_goes_on() {
     needs_etcd!();
@@ -139,7 +139,7 @@ fn held_back_for(host: &Host) -> u64 {
     })
 }
 
-/// "Until each host has written down again what it holds": for the longest ttl of a host that is known, be it
+/// Until each host has written down again what it holds: for the longest ttl of a host that is known, be it
 /// from the backup or from the time before.
 #[test]
 fn after_a_restore_nobody_is_let_in_before_the_longest_ttl_is_over() {

@@ -125,14 +125,14 @@ pub(super) fn both_run(fault: Option<&'static str>) -> usize {
     1 + usize::from(is_alive(pair.first.pid()))
 }
 
-/// "Each wanted slot key does not exist": what a host has not heard of counts all the same.
+/// Each wanted slot key does not exist: what a host has not heard of counts all the same.
 #[test]
 fn who_hears_of_nothing_gets_nothing() {
     needs_etcd!();
     assert_eq!(two_at_once(None), 1);
 }
 
-/// "Nobody older stands in the line."
+/// Nobody older stands in the line.
 #[test]
 fn nobody_is_overtaken_by_who_hears_of_nothing() {
     needs_etcd!();
@@ -145,7 +145,7 @@ fn who_waits_hears_what_ends_elsewhere() {
     assert!(has_its_turn(None));
 }
 
-/// "An answer that does not come leaves the outcome unknown": a transaction cut after its commit.
+/// An answer that does not come leaves the outcome unknown: a transaction cut after its commit.
 #[test]
 fn what_was_taken_unheard_is_the_launchs() {
     needs_etcd!();
@@ -185,7 +185,7 @@ fn what_comes_late_takes_nothing() {
     assert_ne!(revision(), before);
 }
 
-/// "The admission of a launch without contention is one round trip", and its end is another.
+/// The admission of a launch without contention is one round trip, and its end is another.
 #[test]
 fn a_launch_costs_two_transactions() {
     needs_etcd!();

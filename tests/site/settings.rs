@@ -2,7 +2,7 @@
 
 use crate::support::{Site, needs_root, set_mode};
 
-/// "Every fault named": what is wrong with the settings of the site, all at once.
+/// Every fault named: what is wrong with the settings of the site, all at once.
 #[test]
 fn every_fault_of_the_sites_settings_is_told() {
     needs_root!();

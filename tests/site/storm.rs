@@ -121,7 +121,7 @@ fn policy() -> String {
     seats(2, "").replace("matlab", "sleeper")
 }
 
-/// "Never a program above the limit", and the storm was at it.
+/// Never a program above the limit, and the storm was at it.
 #[test]
 fn three_hosts_keep_one_limit() {
     needs_etcd!();

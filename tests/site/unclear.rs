@@ -10,7 +10,7 @@ use crate::support::{Ending, Mishap, eventually, needs_etcd};
 
 use rungate::keeper::agent::message::{Answer, Request};
 
-/// "It writes `h/HOST` anew first, and then looks": before the mirror has the new key, what it says of the slots
+/// It writes `h/HOST` anew first, and then looks: before the mirror has the new key, what it says of the slots
 /// tells nothing. Whoever took it for an outcome would take slots once more.
 #[test]
 fn an_answer_that_did_not_come_is_settled_by_the_mirror() {

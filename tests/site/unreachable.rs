@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use super::{TTL, held, seats, status};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd};
 
-/// "No endpoint answers at the start of a launch: 74, naming the endpoints tried and for how long."
+/// No endpoint answers at the start of a launch: 74, naming the endpoints tried and for how long.
 #[test]
 fn a_site_that_cannot_be_reached_refuses() {
     needs_etcd!();
@@ -42,7 +42,7 @@ fn an_agent_that_never_reaches_the_site_says_so() {
     }
 }
 
-/// "`unreachable = \"start\"`: without a slot, logged as would-refuse."
+/// `unreachable = "start"`: without a slot, logged as would-refuse.
 #[test]
 fn a_launch_may_start_without_the_site_where_the_policy_says_so() {
     needs_etcd!();

@@ -53,14 +53,14 @@ fn goes_on_while(times: usize, disturb: impl Fn(&Etcd, usize)) {
     }
 }
 
-/// "A member killed for good" is replaced by a new one, each in its turn.
+/// A member killed for good is replaced by a new one, each in its turn.
 #[test]
 fn members_are_replaced() {
     needs_etcd!();
     goes_on_while(3, |etcd, done| etcd.replace(done % 3));
 }
 
-/// "A cluster of etcd upgraded under load": one member after the other becomes another version.
+/// A cluster of etcd upgraded under load: one member after the other becomes another version.
 #[test]
 #[ignore = "needs another etcd: RUNGATE_NEWER_ETCD=/path/to/etcd"]
 fn etcd_is_upgraded() {
@@ -69,14 +69,14 @@ fn etcd_is_upgraded() {
     goes_on_while(3, |etcd, done| etcd.upgrade(done % 3, Path::new(&newer)));
 }
 
-/// "A cluster of etcd compacted, defragmented under load."
+/// A cluster of etcd compacted, defragmented under load.
 #[test]
 fn etcd_is_compacted_and_defragmented() {
     needs_etcd!();
     goes_on_while(5, |etcd, _| etcd.compact());
 }
 
-/// "A watch over the gateway can be compacted away: start over from a fresh read."
+/// A watch over the gateway can be compacted away: start over from a fresh read.
 #[test]
 fn what_was_compacted_away_is_read_anew() {
     needs_etcd!();

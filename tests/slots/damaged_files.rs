@@ -1,4 +1,4 @@
-//! "This is exact, trusts nothing but the kernel, and holds when the header is garbage, truncated or stale."
+//! This is exact, trusts nothing but the kernel, and holds when the header is garbage, truncated or stale.
 //! And what cannot be a repository is a clear error (74) that takes nothing.
 
 use std::fs::{self, File, OpenOptions};
@@ -76,8 +76,8 @@ fn hint_of_any_value() {
     }
 }
 
-/// "After the mutex is held, `stat` the path again: another inode means the file was replaced, so release
-/// everything, sort again and start over."
+/// After the mutex is held, `stat` the path again: another inode means the file was replaced, so release
+/// everything, sort again and start over.
 #[test]
 fn a_file_replaced_between_open_and_lock_is_noticed() {
     for full in [true, false] {
@@ -124,7 +124,7 @@ fn a_directory() {
     refused_as(&site, "directory");
 }
 
-/// "Never block on a FIFO."
+/// Never block on a FIFO.
 #[test]
 fn a_fifo() {
     let site = site();
@@ -158,7 +158,7 @@ fn a_device() {
     matlab(&site).stderr("rungate: [..]/dev/null[..]device[..]\n...\n").status(74);
 }
 
-/// "`directory` itself only when it is the caller's own: `rungate init` and the package make the system's."
+/// `directory` itself only when it is the caller's own: `rungate init` and the package make the system's.
 #[test]
 fn a_directory_that_is_not_there() {
     let own = site();
@@ -186,7 +186,7 @@ fn a_read_only_file_system() {
         .status(74);
 }
 
-/// "When hint or record cannot be written (full disk), refuse (74)."
+/// When hint or record cannot be written (full disk), refuse (74).
 #[test]
 fn a_full_disk() {
     needs_root!();

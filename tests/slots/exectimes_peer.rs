@@ -1,5 +1,5 @@
-//! "Compatible with exectimes, so that both can work on one file at the same time and neither lets in too
-//! many."
+//! Compatible with exectimes, so that both can work on one file at the same time and neither lets in too
+//! many.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -52,7 +52,7 @@ fn exectimes(site: &Site, words: &[&str]) -> Test {
     site.test().args(["exectimes"]).args(words)
 }
 
-/// "The lock file is a regular file that has one name. … The original follows links, and takes devices."
+/// The lock file is a regular file that has one name. … The original follows links, and takes devices.
 #[test]
 fn a_lock_file_is_a_regular_file_with_one_name() {
     let site = Site::new();
@@ -75,7 +75,7 @@ fn a_lock_file_is_a_regular_file_with_one_name() {
     }
 }
 
-/// "Looking creates nothing: a file that does not exist has no holders, also where its directory is missing."
+/// Looking creates nothing: a file that does not exist has no holders, also where its directory is missing.
 #[test]
 fn looking_at_a_missing_file_creates_nothing() {
     let site = Site::new();
@@ -133,8 +133,8 @@ fn a_holder_without_a_process_is_listed() {
     exectimes(&site, &[SEATS, "1", "true"]).stderr("Cannot start, 1 instances already running\n").status(1);
 }
 
-/// "Messages on the usage, on holders, and on a limit that is reached are the original's to the letter;
-/// others … tell more."
+/// Messages on the usage, on holders, and on a limit that is reached are the original's to the letter;
+/// others … tell more.
 #[test]
 fn messages_begin_as_the_originals_do() {
     let site = Site::new();
@@ -149,7 +149,7 @@ fn messages_begin_as_the_originals_do() {
     exectimes(&site, &["$DIR/work/no/such", "1", "true"]).stderr(said).status(1);
 }
 
-/// "A process that becomes another keeps its locks", and the original does not see those of its own process:
+/// A process that becomes another keeps its locks, and the original does not see those of its own process:
 /// so one exectimes may become another, and keeps its one slot.
 #[test]
 fn one_exectimes_may_become_another() {

@@ -1,6 +1,6 @@
-//! "`expire_after`: when a repository refuses and a holder is older than this, and only then, it is ended:
+//! `expire_after`: when a repository refuses and a holder is older than this, and only then, it is ended:
 //! pidfd opened, then checked that this very process still holds the slot, then CONT, INT, TERM, KILL,
-//! `expire_grace` apart."
+//! `expire_grace` apart.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -105,8 +105,8 @@ fn command_of(site: &Site, launch: &Running) -> i32 {
 
 const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
 
-/// "A program that ignores INT and TERM and is overdue is ended in CONT, INT, TERM, KILL order by the next
-/// launch, which then starts", although that does not wait.
+/// A program that ignores INT and TERM and is overdue is ended in CONT, INT, TERM, KILL order by the next
+/// launch, which then starts, although that does not wait.
 #[test]
 pub(crate) fn an_overdue_holder_is_ended_in_order_by_the_next_launch() {
     for hold in HOLDS {
@@ -123,7 +123,7 @@ pub(crate) fn an_overdue_holder_is_ended_in_order_by_the_next_launch() {
     }
 }
 
-/// The order itself, as the launcher sends them: "CONT, INT, TERM, KILL".
+/// The order itself, as the launcher sends them: CONT, INT, TERM, KILL.
 #[test]
 pub(crate) fn the_signals_are_sent_in_this_order() {
     needs_strace!();
@@ -174,7 +174,7 @@ pub(crate) fn an_overdue_holder_may_end_by_itself() {
     }
 }
 
-/// "One that is stopped is continued": also the supervisor that stopped with its command, for it has to give
+/// One that is stopped is continued: also the supervisor that stopped with its command, for it has to give
 /// the slot back.
 #[test]
 pub(crate) fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
@@ -195,7 +195,7 @@ pub(crate) fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
     }
 }
 
-/// "One that is not overdue is left alone", and so is one that nobody has to make room for.
+/// One that is not overdue is left alone, and so is one that nobody has to make room for.
 #[test]
 pub(crate) fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
     for (limit, keys, status) in [(1, "expire_after = \"1h\"", 75), (2, OVERDUE, 0)] {
@@ -207,7 +207,7 @@ pub(crate) fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
     }
 }
 
-/// "Nobody is ended in vain": two slots are wanted, and only one of the two holders is overdue.
+/// Nobody is ended in vain: two slots are wanted, and only one of the two holders is overdue.
 #[test]
 pub(crate) fn nobody_is_ended_in_vain() {
     // Where the younger one has become overdue as well by the time that the launch looks, it would not be in
@@ -242,7 +242,7 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     true
 }
 
-/// "The longest overdue first, and no more than are needed". The oldest of the three does not hold the first slot.
+/// The longest overdue first, and no more than are needed. The oldest of the three does not hold the first slot.
 #[test]
 pub(crate) fn only_the_longest_overdue_holder_is_ended() {
     let site = site(3, OVERDUE);
@@ -263,7 +263,7 @@ pub(crate) fn only_the_longest_overdue_holder_is_ended() {
     youngest.wait_for_echo();
 }
 
-/// "Nobody is ended in vain": a holder of a reserved slot is longer overdue, but its end would not help.
+/// Nobody is ended in vain: a holder of a reserved slot is longer overdue, but its end would not help.
 #[test]
 pub(crate) fn a_holder_of_a_slot_that_the_launch_may_not_take_is_spared() {
     needs_root!();
@@ -282,7 +282,7 @@ pub(crate) fn a_holder_of_a_slot_that_the_launch_may_not_take_is_spared() {
     kept.wait_for_echo();
 }
 
-/// "Where older launches wait, the first of them does it", even if the first may not signal the holder and the
+/// Where older launches wait, the first of them does it, even if the first may not signal the holder and the
 /// second may.
 #[test]
 pub(crate) fn a_launch_behind_an_older_one_ends_nobody() {
@@ -311,7 +311,7 @@ pub(crate) fn a_holder_of_several_slots_is_ended_once() {
     large.stderr(&said).status(0);
 }
 
-/// "The head also wakes when a holder becomes overdue", and ends as many as it takes; those behind it end
+/// The head also wakes when a holder becomes overdue, and ends as many as it takes; those behind it end
 /// nobody.
 #[test]
 pub(crate) fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
@@ -430,7 +430,7 @@ pub(crate) fn a_launch_does_not_end_its_own_group() {
     assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
-/// "Without permission to signal it, the refusal says so and names it."
+/// Without permission to signal it, the refusal says so and names it.
 #[test]
 pub(crate) fn an_overdue_holder_of_another_user_goes_on_and_is_named() {
     needs_root!();
@@ -472,7 +472,7 @@ fn an_overdue_holder_of_another_user_goes_on(grace: &str) {
     assert!(holder.end().stdout.ends_with("\nSIGTERM\n"), "it was asked");
 }
 
-/// "`rungate end --overdue` does the same sweep for all repositories", `--dry-run` tells who would be ended, and one
+/// `rungate end --overdue` does the same sweep for all repositories, `--dry-run` tells who would be ended, and one
 /// that was named is swept alone.
 #[test]
 pub(crate) fn expire_sweeps_all_repositories() {
@@ -609,8 +609,8 @@ fn start_of(pid: i32) -> u64 {
     stat.rsplit_once(") ").expect("a name").1.split(' ').nth(19).expect("field 22").parse().expect("a number")
 }
 
-/// "The kernel must vouch for the holder … a record alone, which whoever can open the file can forge, ends
-/// nobody": one that names an innocent process, with root expiring (where root runs the tests).
+/// The kernel must vouch for the holder … a record alone, which whoever can open the file can forge, ends
+/// nobody: one that names an innocent process, with root expiring (where root runs the tests).
 #[test]
 pub(crate) fn a_record_that_lies_ends_nobody() {
     for hold in HOLDS {
@@ -655,7 +655,7 @@ pub(crate) fn a_record_that_lies_ends_nobody() {
     }
 }
 
-/// "A PID that was reused is never signalled": a record whose process has gone, and whose number another one
+/// A PID that was reused is never signalled: a record whose process has gone, and whose number another one
 /// has, is not believed at all.
 #[test]
 pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
@@ -685,7 +685,7 @@ pub(crate) fn a_number_that_another_process_has_got_is_not_signalled() {
     assert_eq!(signals(&site), [""; 0]);
 }
 
-/// "No job is locked out for ever" by a clock that was set back: how long a holder has its slot is counted on
+/// No job is locked out for ever by a clock that was set back: how long a holder has its slot is counted on
 /// a clock that nobody sets.
 #[test]
 pub(crate) fn a_holder_from_the_future_is_overdue_all_the_same() {
@@ -704,7 +704,7 @@ pub(crate) fn a_holder_from_the_future_is_overdue_all_the_same() {
     }
 }
 
-/// "A program that is ended tells its user why": on the terminal that it has, whoever ends it.
+/// A program that is ended tells its user why: on the terminal that it has, whoever ends it.
 #[test]
 fn whoever_sees_their_program_end_sees_why() {
     needs_tmux!();

@@ -206,7 +206,7 @@ pub(crate) fn when_the_program_is_stopped() {
     });
 }
 
-/// "The program cannot write to the repository": nor make it shorter, through anything that it inherited.
+/// The program cannot write to the repository: nor make it shorter, through anything that it inherited.
 #[test]
 pub(crate) fn the_program_cannot_write_to_the_repository_through_what_it_inherited() {
     for hold in ["descriptor", "supervisor", "tree"] {
@@ -244,9 +244,9 @@ pub(crate) fn the_program_cannot_write_to_the_repository_through_what_it_inherit
     }
 }
 
-/// "A rule or repository that does not say adds nothing; of those that say … the strongest hold; where none
+/// A rule or repository that does not say adds nothing; of those that say … the strongest hold; where none
 /// says, the defaults. `--hold` overrides the defaults, and tightens, never loosens, what a rule or
-/// repository says."
+/// repository says.
 #[test]
 pub(crate) fn the_strongest_hold_counts() {
     let cases = [
@@ -278,7 +278,7 @@ pub(crate) fn the_strongest_hold_counts() {
     }
 }
 
-/// "`list` names the holder of a slot whose lock has no PID."
+/// `list` names the holder of a slot whose lock has no PID.
 #[test]
 pub(crate) fn a_holder_whose_lock_has_no_process_is_listed_all_the_same() {
     for (hold, shown) in [("descriptor", "descr."), ("supervisor", "superv."), ("tree", "tree")] {

@@ -1,4 +1,4 @@
-//! "A launch is admitted when `held + slots <= limit`."
+//! A launch is admitted when `held + slots <= limit`.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -31,7 +31,7 @@ pub(crate) fn a_lowered_limit_kills_nobody_and_admits_nobody_until_use_falls_bel
     matlab.status(0);
 }
 
-/// "`limit = 0` drains."
+/// `limit = 0` drains.
 #[test]
 pub(crate) fn a_limit_of_nothing_drains() {
     let site = Site::with_seats(1, "", &["matlab"]);
@@ -80,8 +80,8 @@ pub(crate) fn slots_are_taken_together_or_not_at_all() {
     spectre.status(0);
 }
 
-/// "`ceiling = 30` lowers that for this rule's launches: only while everybody's use together, this launch
-/// included, stays at or below 30."
+/// `ceiling = 30` lowers that for this rule's launches: only while everybody's use together, this launch
+/// included, stays at or below 30.
 #[test]
 pub(crate) fn a_ceiling_counts_everybody_and_binds_only_its_rule() {
     let site = Site::with_policy(
@@ -114,8 +114,8 @@ pub(crate) fn a_ceiling_counts_everybody_and_binds_only_its_rule() {
     drop(second);
 }
 
-/// "Slots above the limit can never be had: refused at once with 78, and a fault of `policy check` where it
-/// can be seen there."
+/// Slots above the limit can never be had: refused at once with 78, and a fault of `policy check` where it
+/// can be seen there.
 #[test]
 pub(crate) fn more_slots_than_the_limit_can_never_be_had() {
     let site = Site::new();
@@ -144,7 +144,7 @@ pub(crate) fn more_slots_than_the_limit_can_never_be_had() {
     assert_eq!(site.held("seats"), []);
 }
 
-/// "Without a file the lock file is named after the command, as rules see it": two jobs of one interpreter
+/// Without a file the lock file is named after the command, as rules see it: two jobs of one interpreter
 /// are two things.
 #[test]
 pub(crate) fn a_limit_of_ones_own_counts_by_the_name_for_rules() {
@@ -161,7 +161,7 @@ pub(crate) fn a_limit_of_ones_own_counts_by_the_name_for_rules() {
     first.end();
 }
 
-/// "So many for each processor of the host that is online, also for a launch that may use only some of them":
+/// So many for each processor of the host that is online, also for a launch that may use only some of them:
 /// nobody raises or lowers a limit with taskset(1).
 #[test]
 pub(crate) fn a_limit_by_processors_is_the_hosts() {
@@ -182,7 +182,7 @@ pub(crate) fn a_limit_by_processors_is_the_hosts() {
     site.test().program("/usr/bin/taskset").args(bound).stdout(&shown).status(0);
 }
 
-/// "`--repository` on a non-empty file that is no repository": a slip of the hand overwrote it.
+/// `--repository` on a non-empty file that is no repository: a slip of the hand overwrote it.
 #[test]
 pub(crate) fn a_file_that_is_no_repository_is_left_as_it_is() {
     let site = Site::new();

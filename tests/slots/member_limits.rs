@@ -37,7 +37,7 @@ fn viewer(site: &Site, user: &str) -> Test {
     run(site, user, &["viewer"])
 }
 
-/// "Names and numbers count before the others; a group limit is that of the caller's groups."
+/// Names and numbers count before the others; a group limit is that of the caller's groups.
 #[test]
 pub(crate) fn a_name_counts_before_a_group_and_an_alias_is_what_it_stands_for() {
     needs_root!();
@@ -134,7 +134,7 @@ fn full_for(test: &Test, line: &str) {
     assert!(outcome.stderr.contains(&format!("\n  {line}")), "{outcome:?}");
 }
 
-/// "List form: the first table whose keys all match; keys are selectors of what the repository is by."
+/// List form: the first table whose keys all match; keys are selectors of what the repository is by.
 #[test]
 pub(crate) fn a_list_says_it_for_users_and_hosts_together() {
     needs_root!();
@@ -176,7 +176,7 @@ pub(crate) fn a_list_says_it_for_users_and_hosts_together() {
     }
 }
 
-/// "A look-up that fails is 71", for a launch and for a listing; a number asks nobody.
+/// A look-up that fails is 71, for a launch and for a listing; a number asks nobody.
 #[test]
 pub(crate) fn a_member_that_cannot_be_looked_up_has_no_limit_that_anybody_knows() {
     needs_root!();
@@ -272,7 +272,7 @@ fn who_waits_at_noon(site: &Site, noon: &Noon) -> bool {
     true
 }
 
-/// "`ceiling` and a reservation's `slots` may be a share (rounded down)", of the limit of the member.
+/// `ceiling` and a reservation's `slots` may be a share (rounded down), of the limit of the member.
 #[test]
 pub(crate) fn a_share_is_one_of_the_limit_of_the_member() {
     needs_root!();

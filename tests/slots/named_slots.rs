@@ -45,7 +45,7 @@ fn train(site: &Site) -> Test {
     site.test().args(["run", "--", "train"])
 }
 
-/// "Slot n has the nth name, given to the program as `RUNGATE_NAME_GPU=0,3`."
+/// Slot n has the nth name, given to the program as `RUNGATE_NAME_GPU=0,3`.
 #[test]
 pub(crate) fn a_program_is_told_the_names_of_its_slots() {
     let site = site(POLICY);
@@ -115,7 +115,7 @@ pub(crate) fn a_holder_keeps_the_slot_that_breaks() {
     assert!(!fourth.starts_with(&format!("{first} ")), "{fourth}");
 }
 
-/// "`out_of_order = { dgx2 = ["2"] }`": on that host only. "A lower limit means the first names."
+/// `out_of_order = { dgx2 = ["2"] }`: on that host only. A lower limit means the first names.
 #[test]
 pub(crate) fn a_host_has_what_is_out_of_order_there_and_a_lower_limit_the_first_names() {
     needs_root!();
@@ -182,7 +182,7 @@ pub(crate) fn a_peer_may_sit_in_a_slot_that_is_out_of_order() {
     assert!(!device.starts_with(&format!("{name} ")), "{device}");
 }
 
-/// "No name beyond the last": somebody who is always admitted elsewhere finds no device that is not there.
+/// No name beyond the last: somebody who is always admitted elsewhere finds no device that is not there.
 #[test]
 pub(crate) fn nobody_is_admitted_beyond_the_last_name() {
     let site = site(

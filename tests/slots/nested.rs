@@ -1,4 +1,4 @@
-//! "`nested` of a repository says what a launch below a holder does."
+//! `nested` of a repository says what a launch below a holder does.
 
 use crate::support::{Site, needs_root, seats};
 
@@ -15,7 +15,7 @@ const EXECS_ITSELF: &str = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nexec LAUN
 /// The same with a child.
 const FORKS_ITSELF: &str = "#!/bin/sh\n[ \"$1\" = inner ] && exec cat\nLAUNCHER run -- matlab inner\n";
 
-/// "`join` (the default) uses the ancestor's slot when that was taken for the same command."
+/// `join` (the default) uses the ancestor's slot when that was taken for the same command.
 #[test]
 pub(crate) fn join_uses_the_slot_of_the_same_process() {
     let site = site(1, "join", EXECS_ITSELF);
@@ -44,8 +44,8 @@ pub(crate) fn take_takes_another_slot() {
     assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
 }
 
-/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself
-/// would last forever."
+/// A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself
+/// would last forever.
 #[test]
 pub(crate) fn a_launch_that_only_its_ancestors_block_is_told_so() {
     for wrapper in [EXECS_ITSELF, FORKS_ITSELF] {
@@ -94,7 +94,7 @@ pub(crate) fn the_advice_names_only_what_is_missing() {
     }
 }
 
-/// "Where two files use one name, it is shown with the file's"; in the environment it is one word all the
+/// Where two files use one name, it is shown with the file's; in the environment it is one word all the
 /// same, and a launch below finds its slot by it.
 #[test]
 pub(crate) fn a_name_with_that_of_its_file_is_one_word() {
@@ -131,7 +131,7 @@ pub(crate) fn join_is_for_the_same_command_only() {
     assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
 }
 
-/// "The environment is only a hint: that an ancestor holds the slot is proved with the kernel."
+/// The environment is only a hint: that an ancestor holds the slot is proved with the kernel.
 #[test]
 pub(crate) fn a_forged_environment_joins_nothing() {
     let site = site(1, "join", "#!/bin/sh\nexec cat\n");

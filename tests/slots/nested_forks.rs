@@ -1,4 +1,4 @@
-//! "Over a fork this needs `descriptor` or stronger": a launch below a holder whose slot goes with an
+//! Over a fork this needs `descriptor` or stronger: a launch below a holder whose slot goes with an
 //! inherited descriptor.
 
 use std::fs::OpenOptions;
@@ -28,8 +28,8 @@ fn is_shared(site: &Site, slot: i64) -> bool {
     site.lock_between("seats.lock", SHARED_ZERO + slot, SHARED_ZERO + slot + 1).is_some()
 }
 
-/// "`join` (the default) uses the ancestor's slot when that was taken for the same command (a wrapper that
-/// calls its own shim would otherwise block itself)."
+/// `join` (the default) uses the ancestor's slot when that was taken for the same command (a wrapper that
+/// calls its own shim would otherwise block itself).
 #[test]
 fn a_child_joins_the_slot_of_its_parent() {
     for hold in ["descriptor", "supervisor", "tree"] {
@@ -83,8 +83,8 @@ fn a_joined_slot_outlives_the_one_that_took_it() {
     eventually("nothing is locked", || site.lock_between("seats.lock", 0, i64::MAX).is_none().then_some(()));
 }
 
-/// "One descendant at a time (it write-locks byte 2^41+n; the next one finds that and takes a slot of its
-/// own, so that one seat does not run five solvers)." When the first has ended the next may join again.
+/// One descendant at a time (it write-locks byte 2^41+n; the next one finds that and takes a slot of its
+/// own, so that one seat does not run five solvers). When the first has ended the next may join again.
 #[test]
 fn one_descendant_at_a_time_joins() {
     let wrapper = "
@@ -108,8 +108,8 @@ fn one_descendant_at_a_time_joins() {
     assert_eq!(running.end().ending, Ending::Status(0));
 }
 
-/// "A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself
-/// would last forever." Also with a wait, also for another command, and also when the descriptor was closed
+/// A launch whose only obstacles are its own ancestors is refused with that reason: waiting for oneself
+/// would last forever. Also with a wait, also for another command, and also when the descriptor was closed
 /// but a supervisor keeps the slot.
 #[test]
 fn a_launch_that_waits_for_its_own_ancestor_is_refused() {

@@ -1,5 +1,5 @@
-//! "`if_elapsed`: a repository's last start is in its header, written with the slots. … Refusal says when it
-//! will be allowed again; it is never waited for."
+//! `if_elapsed`: a repository's last start is in its header, written with the slots. … Refusal says when it
+//! will be allowed again; it is never waited for.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -67,7 +67,7 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).expect("a time before the year 500 million")
 }
 
-/// "Not started again within 15 minutes of the last start": with status 69, also when there is room, also
+/// Not started again within 15 minutes of the last start: with status 69, also when there is room, also
 /// with a wait.
 #[test]
 pub(crate) fn a_start_that_comes_too_soon_is_refused_and_not_waited_for() {
@@ -134,7 +134,7 @@ pub(crate) fn too_soon_may_be_no_failure() {
     site.test().args(["run", "-E", "3", "--", "sync"]).status(0);
 }
 
-/// "`rungate reset REPOSITORY` forgets the stamp."
+/// `rungate reset REPOSITORY` forgets the stamp.
 #[test]
 pub(crate) fn reset_forgets_the_last_start() {
     let site = site("if_elapsed = \"1h\"");
@@ -151,7 +151,7 @@ pub(crate) fn reset_forgets_the_last_start() {
     assert_eq!(site.held("sync.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid()]);
 }
 
-/// "When exec itself fails (126, 127), no start counts": neither the first one, nor one after a start that
+/// When exec itself fails (126, 127), no start counts: neither the first one, nor one after a start that
 /// does.
 #[test]
 pub(crate) fn a_command_that_cannot_be_executed_was_not_started() {
@@ -238,7 +238,7 @@ pub(crate) fn a_cursor_of_any_value_only_loses_the_name() {
     }
 }
 
-/// "What the hint names forgets no more than is in the way": the one file of a member, and the policy that
+/// What the hint names forgets no more than is in the way: the one file of a member, and the policy that
 /// was named.
 #[test]
 fn the_hint_forgets_one_member_and_repeats_the_policy() {
@@ -306,7 +306,7 @@ fn what_can_never_be_had_is_not_in_the_way_of_what_comes_too_soon() {
     assert_eq!(explained["in_the_way"], serde_json::json!(["nightly"]), "{explained:#}");
 }
 
-/// "It says so where there is nothing to forget": no start, or no `if_elapsed` that would look at it.
+/// It says so where there is nothing to forget: no start, or no `if_elapsed` that would look at it.
 #[test]
 fn reset_of_what_nothing_waits_for_says_so() {
     let site = site("");

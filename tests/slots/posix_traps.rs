@@ -6,9 +6,9 @@ use nix::{sys::stat::Mode, unistd::mkfifo};
 
 use crate::support::{Site, seats};
 
-/// "Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach
-/// the same (dev, ino) share one descriptor." And: "When several claims name the same file (the same inode,
-/// whatever their spelling) they are one claim: the lowest limit, the largest slots (not the sum)."
+/// Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach
+/// the same (dev, ino) share one descriptor. And: When several claims name the same file (the same inode,
+/// whatever their spelling) they are one claim: the lowest limit, the largest slots (not the sum).
 #[test]
 fn two_spellings_of_one_file_are_one_claim_that_stays() {
     let site = Site::with_policy(
@@ -36,7 +36,7 @@ fn two_spellings_of_one_file_are_one_claim_that_stays() {
     matlab.status(0);
 }
 
-/// "A launch may run in the very process that holds the slot (a shim that execs a script that execs a shim)."
+/// A launch may run in the very process that holds the slot (a shim that execs a script that execs a shim).
 #[test]
 fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
     // The wrapper becomes the launcher again, in the same process, and that the program.
@@ -62,7 +62,7 @@ fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
     }
 }
 
-/// "The path is always opened anew": through a description that came along its own locks cannot be seen, so
+/// The path is always opened anew: through a description that came along its own locks cannot be seen, so
 /// that several launches below one `exec 9<>FILE` all ran on one slot.
 #[test]
 fn a_descriptor_that_somebody_left_open_hides_no_slot() {
@@ -88,7 +88,7 @@ fn a_descriptor_that_somebody_left_open_hides_no_slot() {
     }
 }
 
-/// "Where this process holds a slot of the file, its descriptors stay open": also when the inner launch looks
+/// Where this process holds a slot of the file, its descriptors stay open: also when the inner launch looks
 /// at that file, and then takes its slot elsewhere.
 #[test]
 fn looking_at_a_file_does_not_drop_the_slot_that_this_process_holds_there() {
@@ -167,7 +167,7 @@ fn a_nested_launch_that_fails_leaves_nothing() {
     assert_eq!(site.held("seats.lock"), []);
 }
 
-/// "A query over a range returns the first conflicting lock in the *kernel's list order*, not the lowest."
+/// A query over a range returns the first conflicting lock in the *kernel's list order*, not the lowest.
 #[test]
 fn locks_that_were_taken_in_any_order_are_all_counted() {
     let site = Site::new();
@@ -185,8 +185,8 @@ fn locks_that_were_taken_in_any_order_are_all_counted() {
     matlab("1").status(0);
 }
 
-/// "Neighbouring locks of one owner are merged and a foreign lock may cover many bytes or run to the end:
-/// clamp, and count bytes, not locks."
+/// Neighbouring locks of one owner are merged and a foreign lock may cover many bytes or run to the end:
+/// clamp, and count bytes, not locks.
 #[test]
 fn a_foreign_lock_counts_with_every_byte_it_covers() {
     for (owner, kind) in [("posix", "write"), ("ofd", "read")] {

@@ -1,5 +1,5 @@
-//! "`reserve` keeps slots 1…n of the file for the members of `for`, who take those first and then others;
-//! everybody else takes only slots above them, save the last `lend` of them while they are idle."
+//! `reserve` keeps slots 1…n of the file for the members of `for`, who take those first and then others;
+//! everybody else takes only slots above them, save the last `lend` of them while they are idle.
 
 use std::thread;
 
@@ -91,7 +91,7 @@ pub(crate) fn members_take_their_own_first_and_others_what_is_lent_last() {
     refused(&matlab(&site, STRANGER).outcome(), 75, "9 of 12 used");
 }
 
-/// "A member takes those first and then others."
+/// A member takes those first and then others.
 #[test]
 pub(crate) fn members_take_others_when_their_own_are_used_up() {
     needs_root!();
@@ -100,7 +100,7 @@ pub(crate) fn members_take_others_when_their_own_are_used_up() {
     refused(&matlab(&site, STRANGER).outcome(), 75, "12 of 12 used");
 }
 
-/// "Only while everybody's use together, this launch included, stays at or below" the ceiling: how many slots
+/// Only while everybody's use together, this launch included, stays at or below the ceiling: how many slots
 /// are held counts, not which of them. The slots from 1 to the ceiling were the only ones that a student got,
 /// so that three took all that they could have of six.
 #[test]
@@ -116,7 +116,7 @@ pub(crate) fn a_ceiling_says_how_many_slots_and_not_which() {
     let _stranger = take(&site, STRANGER, [10]);
 }
 
-/// "A student who waits below their ceiling must not hold up staff", and whoever waits for a slot that is not
+/// A student who waits below their ceiling must not hold up staff, and whoever waits for a slot that is not
 /// kept for others must not keep those others from theirs.
 #[test]
 pub(crate) fn a_stranger_in_line_keeps_no_member_from_what_is_kept_for_him() {
@@ -134,7 +134,7 @@ pub(crate) fn a_stranger_in_line_keeps_no_member_from_what_is_kept_for_him() {
     });
 }
 
-/// "`status` shows what is kept idle apart from what is used."
+/// `status` shows what is kept idle apart from what is used.
 #[test]
 pub(crate) fn listings_show_what_is_kept_idle() {
     needs_root!();
@@ -258,7 +258,7 @@ pub(crate) fn a_storm_of_members_strangers_and_students_breaks_no_reservation() 
     assert_eq!(started.iter().chain(&refused).sum::<usize>(), launches * WORKERS * users.len());
 }
 
-/// "What a later layer says only tightens": a policy of one's own that keeps for oneself, in the system's
+/// What a later layer says only tightens: a policy of one's own that keeps for oneself, in the system's
 /// file by another name, what the system keeps for others, gives nothing of that.
 #[test]
 pub(crate) fn an_own_policy_on_the_same_file_by_another_name_takes_nothing_that_is_kept() {

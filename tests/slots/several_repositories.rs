@@ -1,4 +1,4 @@
-//! "Takes a slot in every lock repository that those rules name, all of them or none."
+//! Takes a slot in every lock repository that those rules name, all of them or none.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,7 @@ pub(crate) fn a_refused_launch_leaves_no_trace_in_what_was_free() {
     }
 }
 
-/// "The order rules out deadlock": launches that name two repositories in opposite orders never block each
+/// The order rules out deadlock: launches that name two repositories in opposite orders never block each
 /// other. With no more of them at once than there are slots, every single one starts.
 #[test]
 pub(crate) fn storm_of_opposite_orders_never_blocks() {

@@ -68,8 +68,8 @@ fn two_users_share_a_repository_in_a_sticky_directory() {
     }
 }
 
-/// "Where the directory is sticky and world-writable, a `{uid}` or `{user}` repository must belong to that
-/// user."
+/// Where the directory is sticky and world-writable, a `{uid}` or `{user}` repository must belong to that
+/// user.
 #[test]
 fn a_file_for_one_user_that_another_one_made_is_refused() {
     needs_root!();

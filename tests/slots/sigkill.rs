@@ -1,5 +1,5 @@
-//! "The slots are kernel byte-range locks, so they are free again the moment the program ends, however it
-//! ends": when the program is killed, when the launcher is killed before it became the program, and when a
+//! The slots are kernel byte-range locks, so they are free again the moment the program ends, however it
+//! ends: when the program is killed, when the launcher is killed before it became the program, and when a
 //! launcher is killed or stopped while it has the mutex.
 
 use nix::sys::signal::{Signal, kill};
@@ -63,7 +63,7 @@ fn a_launcher_killed_with_the_mutex_leaves_it_free() {
     matlab.status(0);
 }
 
-/// "The wait for a mutex is bounded (10 s): the error names its holder and says if that process is stopped."
+/// The wait for a mutex is bounded (10 s): the error names its holder and says if that process is stopped.
 #[test]
 fn a_stopped_process_with_the_mutex_is_named() {
     let site = site();

@@ -53,8 +53,8 @@ fn in_bash(site: &Site, line: &str, offered: &str) {
     }
 }
 
-/// "Subcommands, options and words come from the definition of the command line, names of repositories and
-/// commands from the policy; what follows the command is its own."
+/// Subcommands, options and words come from the definition of the command line, names of repositories and
+/// commands from the policy; what follows the command is its own.
 #[test]
 fn names_come_from_the_policy() {
     let site = site();
@@ -88,7 +88,7 @@ fn names_come_from_the_policy() {
     in_bash(&site, "rungate metrics --output =", "model.m other.toml");
 }
 
-/// "Nobody asked rungate for anything": where the policy has faults the names are missing, and nothing is
+/// Nobody asked rungate for anything: where the policy has faults the names are missing, and nothing is
 /// said.
 #[test]
 fn a_faulty_policy_is_no_matter() {

@@ -65,7 +65,7 @@ fn mended(site: &Site, topic: &str, code: &str) {
     assert_eq!(doctor(site, topic).args(["--strict"]).outcome().ending, Ending::Status(0));
 }
 
-/// "A policy that root can read and users cannot."
+/// A policy that root can read and users cannot.
 #[test]
 fn a_policy_that_users_cannot_read_is_a_fault() {
     needs_root!();
@@ -128,7 +128,7 @@ fn a_policy_that_users_cannot_read_is_a_fault() {
     mended(&site, "policy", "policy-unreadable");
 }
 
-/// "The first user of matlab owned matlab.lock, and could delete it."
+/// The first user of matlab owned matlab.lock, and could delete it.
 #[test]
 fn directories_and_lock_files_have_an_owner_and_a_mode() {
     needs_root!();
@@ -170,7 +170,7 @@ fn under(site: &Site, how: &str, topic: &str) -> (Ending, Vec<String>) {
     (ending, found(&doctor(site, topic).through(through)).into_iter().map(|(code, _)| code).collect())
 }
 
-/// "The doctor does what a launch of an ordinary user does": what refuses a launch is never right.
+/// The doctor does what a launch of an ordinary user does: what refuses a launch is never right.
 #[test]
 fn what_refuses_a_launch_is_no_ok() {
     needs_root!();
@@ -217,7 +217,7 @@ fn what_is_tried_and_not_read_needs_no_bits() {
     assert_eq!(found(&doctor(&site, "repositories")), []);
 }
 
-/// "A log for which there is no room loses its events."
+/// A log for which there is no room loses its events.
 #[test]
 fn a_log_needs_room() {
     needs_root!();
@@ -236,7 +236,7 @@ fn a_log_needs_room() {
     assert_eq!(under(&site, &site.expand(&full), "log"), (Ending::Status(0), vec!["log-lost".to_owned()]));
 }
 
-/// "Will not after the next boot": `/run` is empty then.
+/// Will not after the next boot: `/run` is empty then.
 #[test]
 fn what_a_boot_takes_away_is_made_again() {
     needs_root!();
@@ -274,7 +274,7 @@ fn what_a_boot_takes_away_is_made_again() {
     assert_eq!(codes(), Vec::<String>::new());
 }
 
-/// "Overdue holders go on until a launch of root's, or of their own user, wants the slot."
+/// Overdue holders go on until a launch of root's, or of their own user, wants the slot.
 #[test]
 fn something_ends_overdue_holders() {
     needs_root!();
@@ -330,7 +330,7 @@ fn something_ends_overdue_holders() {
         .status(0);
 }
 
-/// "A log that nobody can write loses its events in silence."
+/// A log that nobody can write loses its events in silence.
 #[test]
 fn a_log_has_to_be_there_for_everybody() {
     needs_root!();
@@ -348,7 +348,7 @@ fn a_log_has_to_be_there_for_everybody() {
     mended(&site, "log", "log-lost");
 }
 
-/// "Do the programs behind `[command]` exist?"
+/// Do the programs behind `[command]` exist?
 #[test]
 fn a_command_has_a_program_that_users_can_start() {
     needs_root!();
@@ -364,7 +364,7 @@ fn a_command_has_a_program_that_users_can_start() {
     mended(&site, "programs", "program-closed");
 }
 
-/// "Do shims lead to this rungate?"
+/// Do shims lead to this rungate?
 #[test]
 fn each_shim_leads_here() {
     needs_root!();
@@ -389,7 +389,7 @@ fn each_shim_leads_here() {
     assert_eq!(codes(), ["shim-of-another"]);
 }
 
-/// "A command that is limited, is here and has no shim starts past the policy"; any other is worth a note.
+/// A command that is limited, is here and has no shim starts past the policy; any other is worth a note.
 #[test]
 fn a_shim_that_is_missing_for_what_is_limited_is_a_warning() {
     needs_root!();
@@ -422,7 +422,7 @@ fn a_shim_that_is_missing_for_what_is_limited_is_a_warning() {
     mended(&site, "shims", "no-shim");
 }
 
-/// "False alarm about `exec`": a faulty policy may name the program all the same.
+/// False alarm about `exec`: a faulty policy may name the program all the same.
 #[test]
 fn a_faulty_policy_makes_no_shim_wrong() {
     needs_root!();
@@ -463,7 +463,7 @@ fn a_shim_without_a_program_says_whose_word_that_is() {
     assert!(page.contains("  warning  ") && !page.contains(": warning: "), "{page}");
 }
 
-/// "Are the shims first in PATH for every way in?" A shell is asked, and says what it makes of its files.
+/// Are the shims first in PATH for every way in? A shell is asked, and says what it makes of its files.
 #[test]
 fn a_shell_that_passes_the_shims_by_is_named() {
     needs_root!();
@@ -489,7 +489,7 @@ fn a_shell_that_passes_the_shims_by_is_named() {
     eventually("nothing is wrong with bash", || of_bash().is_none().then_some(()));
 }
 
-/// "Ways that one command mends are one finding": nobody types the same line into /etc/environment twice, even
+/// Ways that one command mends are one finding: nobody types the same line into /etc/environment twice, even
 /// where one way leads past the shim and another to nothing.
 #[test]
 fn no_command_is_told_twice_for_the_ways_in() {
@@ -516,7 +516,7 @@ fn no_command_is_told_twice_for_the_ways_in() {
     eventually("one finding for that file", || (told() == once).then_some(()));
 }
 
-/// "Asked by somebody else it is about their session", and whoever has no power learns whom to tell.
+/// Asked by somebody else it is about their session, and whoever has no power learns whom to tell.
 #[test]
 fn a_user_learns_what_is_wrong_for_them() {
     needs_root!();
@@ -551,7 +551,7 @@ fn a_user_learns_what_is_wrong_for_them() {
         .status(1);
 }
 
-/// "The agent (socket answers)."
+/// The agent (socket answers).
 #[test]
 fn an_agent_that_is_needed_has_to_answer() {
     needs_root!();

@@ -45,7 +45,7 @@ fn mended(site: &Site, test: &Test) {
     assert_eq!(findings(test), ["ok launcher"]);
 }
 
-/// "Whether everybody can start them, and nobody but their owner change them."
+/// Whether everybody can start them, and nobody but their owner change them.
 #[test]
 fn the_launcher_is_for_everybody_to_start_and_for_nobody_to_change() {
     needs_root!();
@@ -77,7 +77,7 @@ fn the_launcher_is_for_everybody_to_start_and_for_nobody_to_change() {
     mended(&site, &rungate);
 }
 
-/// "Another rungate in `PATH`", "the launcher is not beside its tools".
+/// Another rungate in `PATH`, "the launcher is not beside its tools".
 #[test]
 fn there_is_one_rungate_and_all_of_it() {
     needs_root!();
@@ -100,7 +100,7 @@ fn there_is_one_rungate_and_all_of_it() {
     );
 }
 
-/// "Holders are shown by their records alone" where `/proc` hides the processes of others.
+/// Holders are shown by their records alone where `/proc` hides the processes of others.
 #[test]
 fn hidden_processes_are_told_to_whom_they_are_hidden_from() {
     needs_root!();
@@ -128,7 +128,7 @@ fn what_cannot_be_tried_is_not_called_right() {
     assert_eq!(findings(&without), [note, "ok launcher".to_owned()]);
 }
 
-/// "Which databases answer names."
+/// Which databases answer names.
 #[test]
 fn databases_of_names_are_there_and_answer() {
     needs_root!();

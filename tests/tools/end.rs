@@ -1,5 +1,5 @@
-//! "`rungate end` ends the holders that are named: by process id, by user or by slot. Users end their own, root
-//! ends any. A holder is signalled only if the kernel proves that it holds the slot."
+//! `rungate end` ends the holders that are named: by process id, by user or by slot. Users end their own, root
+//! ends any. A holder is signalled only if the kernel proves that it holds the slot.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -111,7 +111,7 @@ pub(crate) fn holders_are_named_by_user_and_by_slot() {
     }
 }
 
-/// "A holder that does not end is killed": SIGINT, SIGTERM and SIGKILL, with the time of the policy in between.
+/// A holder that does not end is killed: SIGINT, SIGTERM and SIGKILL, with the time of the policy in between.
 #[test]
 pub(crate) fn a_holder_that_ignores_the_first_signals_is_killed() {
     given_time(&["150ms", "3s", "20s"], |grace| {
@@ -127,7 +127,7 @@ pub(crate) fn a_holder_that_ignores_the_first_signals_is_killed() {
     });
 }
 
-/// "Without a terminal and without `--yes` nothing is ended", nor with `--dry-run`.
+/// Without a terminal and without `--yes` nothing is ended, nor with `--dry-run`.
 #[test]
 pub(crate) fn nobody_is_ended_without_an_answer() {
     let site = site("limit = 2");
@@ -255,7 +255,7 @@ pub(crate) fn nobody_ends_the_job_that_started_them() {
     above.wait_for_echo();
 }
 
-/// "On a terminal it lists the holders and asks."
+/// On a terminal it lists the holders and asks.
 #[test]
 fn on_a_terminal_it_asks() {
     needs_tmux!();
@@ -279,7 +279,7 @@ fn on_a_terminal_it_asks() {
     assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
-/// "A program that is ended tells its user why": on the terminal that it has.
+/// A program that is ended tells its user why: on the terminal that it has.
 #[test]
 fn who_sees_their_program_end_sees_who_ended_it() {
     needs_tmux!();
@@ -292,7 +292,7 @@ fn who_sees_their_program_end_sees_who_ended_it() {
     terminal.shows(&format!("is ended: {} ended the holder of a slot of", Account::own().name));
 }
 
-/// "The log says who ended whom", and no such end counts as an overdue holder.
+/// The log says who ended whom, and no such end counts as an overdue holder.
 #[test]
 fn the_log_says_who_ended_whom() {
     needs_root!();
@@ -331,7 +331,7 @@ fn the_log_says_who_ended_whom() {
     assert!(expired.all(|line| line.ends_with(" 0")), "{metrics}");
 }
 
-/// "A record proves nothing": it names somebody else's process, and the slot is kept by a description that
+/// A record proves nothing: it names somebody else's process, and the slot is kept by a description that
 /// anybody may have.
 #[test]
 fn a_forged_record_has_no_innocent_ended() {

@@ -1,5 +1,5 @@
-//! "Names of users, groups, hosts and commands, and all arguments, are untrusted text in every message,
-//! record and log: control characters are escaped, and none ever becomes part of a path unprocessed."
+//! Names of users, groups, hosts and commands, and all arguments, are untrusted text in every message,
+//! record and log: control characters are escaped, and none ever becomes part of a path unprocessed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
@@ -116,7 +116,7 @@ fn a_name_that_is_no_plain_text_is_escaped_everywhere() {
     assert!(names.iter().all(|name| name.as_bytes().iter().all(safe)), "{names:?}");
 }
 
-/// "`..`, an empty value and a value that begins with `.` never reach the file system."
+/// `..`, an empty value and a value that begins with `.` never reach the file system.
 #[test]
 fn no_value_leads_out_of_the_directory() {
     let site = Site::with_policy(&ANY.replace("{command}-{arg1}", "{arg1}"));
@@ -146,8 +146,8 @@ fn no_value_leads_out_of_the_directory() {
     }
 }
 
-/// "A value is made safe for a file name, and when anything was changed a short hash of the original is
-/// appended, so that two values never share a file by accident."
+/// A value is made safe for a file name, and when anything was changed a short hash of the original is
+/// appended, so that two values never share a file by accident.
 #[test]
 fn two_values_never_share_a_file() {
     let site = Site::with_policy(&ANY.replace("acquire   = [\"seats\", \"each\"]", "acquire   = [\"each\"]"));

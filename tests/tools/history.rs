@@ -1,4 +1,4 @@
-//! "`rungate history` prints the events of logs as a table, or as JSON lines."
+//! `rungate history` prints the events of logs as a table, or as JSON lines.
 
 use std::fs;
 use std::io::Write;
@@ -257,7 +257,7 @@ fn several_logs_are_one() {
     assert!(lines.lines().nth(1).expect("a line").contains("\"host\":\"c\""), "{lines}");
 }
 
-/// "Logs that rotation has compressed with gzip(1) are read as they were."
+/// Logs that rotation has compressed with gzip(1) are read as they were.
 #[test]
 fn logs_that_rotation_compressed_are_read_as_they_were() {
     let site = Site::new();
@@ -340,8 +340,8 @@ fn the_journal_is_read() {
     assert_eq!(commands, ["matlab"], "{} {}", outcome.stdout, outcome.stderr);
 }
 
-/// "`--follow`: print each event as it is logged. The log is followed by its name, also when rotation renames
-/// the file or cuts it off."
+/// `--follow`: print each event as it is logged. The log is followed by its name, also when rotation renames
+/// the file or cuts it off.
 #[test]
 fn events_are_followed_over_rotations() {
     let site = Site::with_policy(

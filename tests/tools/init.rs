@@ -41,8 +41,8 @@ fn below(directory: &Path) -> Vec<String> {
     found
 }
 
-/// "As root: the system's policy, the directory of its repositories with mode 1777, their lock files, which
-/// belong to root, and a file for systemd-tmpfiles."
+/// As root: the system's policy, the directory of its repositories with mode 1777, their lock files, which
+/// belong to root, and a file for systemd-tmpfiles.
 #[test]
 fn root_gets_the_systems_policy_and_all_that_it_needs() {
     needs_root!();
@@ -117,7 +117,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     assert!(!site.path("etc/rungate/policy.toml").exists());
 }
 
-/// "Without a command the policy limits nothing, and shows how to."
+/// Without a command the policy limits nothing, and shows how to.
 #[test]
 fn the_example_can_be_put_into_force() {
     let site = Site::new();
@@ -139,7 +139,7 @@ fn the_example_can_be_put_into_force() {
     assert_eq!(site.test().args(["run", "-n", "--", "ffmpeg"]).outcome().ending, Ending::Status(75));
 }
 
-/// "Anybody else gets a policy of their own."
+/// Anybody else gets a policy of their own.
 #[test]
 fn a_user_gets_a_policy_of_his_own() {
     needs_root!();
@@ -206,7 +206,7 @@ fn a_user_gets_a_policy_of_his_own() {
         .status(71);
 }
 
-/// "All of it is made, or nothing."
+/// All of it is made, or nothing.
 #[test]
 fn what_stands_in_the_way_stops_everything() {
     needs_root!();
@@ -271,7 +271,7 @@ fn only_plain_names_can_be_limited_this_way() {
     site.test().args(["init", "--limit", "3"]).stderr("rungate: [..]\n...\n").status(64);
 }
 
-/// "Directories and lock files of the policy in force, all of them root's, as often as wanted."
+/// Directories and lock files of the policy in force, all of them root's, as often as wanted.
 #[test]
 fn the_repositories_of_a_policy_become_roots() {
     needs_root!();

@@ -63,7 +63,7 @@ fn answer(site: &Site, arguments: &[&str], status: i32) -> Value {
     document
 }
 
-/// "An object with faults, warnings and failed tests; nothing on standard error, and the same status."
+/// An object with faults, warnings and failed tests; nothing on standard error, and the same status.
 #[test]
 fn policy_check_tells_faults_warnings_and_tests() {
     let site = Site::new();
@@ -97,7 +97,7 @@ fn policy_check_tells_faults_warnings_and_tests() {
     );
 }
 
-/// "An object with all tests, passed or not."
+/// An object with all tests, passed or not.
 #[test]
 fn policy_check_tells_every_test() {
     let site = Site::new();

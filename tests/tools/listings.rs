@@ -125,8 +125,8 @@ fn list_shows_each_slot_and_its_holder() {
     site.test().args(["list", "matlab"]).stdout("matlab: 0 of 5 used\n").status(0);
 }
 
-/// "Records are shown only while their slot is locked and the kernel's PID agrees. Anything else is shown as
-/// an unknown holder, never hidden."
+/// Records are shown only while their slot is locked and the kernel's PID agrees. Anything else is shown as
+/// an unknown holder, never hidden.
 #[test]
 fn a_record_that_the_kernel_does_not_confirm_is_not_shown() {
     let site = site();
@@ -141,7 +141,7 @@ fn a_record_that_the_kernel_does_not_confirm_is_not_shown() {
     assert_eq!((&holders[0]["command"], &holders[0]["rule"]), (&"holder".into(), &Value::Null));
 }
 
-/// "The record names the command, never its arguments: those may be secret, and others can read the file."
+/// The record names the command, never its arguments: those may be secret, and others can read the file.
 #[test]
 fn arguments_are_in_no_record() {
     let site = site();
@@ -154,7 +154,7 @@ fn arguments_are_in_no_record() {
     }
 }
 
-/// "Every rule: matched or why not; the claims; use of each repository now; the verdict. Takes nothing."
+/// Every rule: matched or why not; the claims; use of each repository now; the verdict. Takes nothing.
 #[test]
 fn explain_tells_every_rule_and_the_verdict() {
     let site = site();
@@ -182,7 +182,7 @@ fn explain_tells_every_rule_and_the_verdict() {
     assert!(explained.is_object(), "{explained}");
 }
 
-/// "Where the command is not on this host, rules are judged by its name", and a launch ends as `run` does.
+/// Where the command is not on this host, rules are judged by its name, and a launch ends as `run` does.
 #[test]
 fn explain_tells_that_a_command_is_not_here() {
     let site = site();
@@ -515,7 +515,7 @@ fn stands_in_line(site: &Site, waiter: &Running) {
     });
 }
 
-/// "Slots are kept for the queue where a launch that comes now would be refused because others wait": what
+/// Slots are kept for the queue where a launch that comes now would be refused because others wait: what
 /// `status` and `list` show is what `run` does, also when the first in line is stopped and so is passed over.
 #[test]
 pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
@@ -690,7 +690,7 @@ fn list_shows_what_one_user_holds_and_waits_for() {
     assert_eq!(uid, 0);
 }
 
-/// "Each holder and each waiting launch has one line: on a narrow terminal the rule is cut, then other text."
+/// Each holder and each waiting launch has one line: on a narrow terminal the rule is cut, then other text.
 #[test]
 fn on_a_terminal_each_slot_has_one_line() {
     needs_tmux!();

@@ -1,6 +1,6 @@
-//! "**The log** (`[log] to = …`): one event for each started, refused, waited, ended (supervised), expired,
+//! **The log** (`[log] to = …`): one event for each started, refused, waited, ended (supervised), expired,
 //! too-soon, with repositories, slots, rule, user, command, times. A log that cannot be written never stops a
-//! launch."
+//! launch.
 
 use std::fs;
 use std::io::Read;
@@ -202,8 +202,8 @@ fn each_event_says_what_happened() {
     );
 }
 
-/// "`events = \"refusals\" | \"all\"`". "`replay`: events also tell what the decision looked at. Of arguments
-/// only those are told that a rule names."
+/// `events = "refusals" | "all"`. `replay`: events also tell what the decision looked at. Of arguments
+/// only those are told that a rule names.
 #[test]
 fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     let site = Site::with_policy(
@@ -281,7 +281,7 @@ fn refusals_are_all_that_is_logged_where_no_more_is_asked_for() {
     assert_eq!(names, ["too-soon", "would-refuse", "refused", "refused"]);
 }
 
-/// "`refusals`: what was refused, …, or was ended because it was overdue"
+/// `refusals`: what was refused, …, or was ended because it was overdue
 #[test]
 fn an_expired_holder_is_logged_with_the_refusals() {
     let site = site();
@@ -294,7 +294,7 @@ fn an_expired_holder_is_logged_with_the_refusals() {
     assert_eq!((&expired["event"], &expired["holder"]), (&json!("expired"), &json!(holder.pid())));
 }
 
-/// "`{host}` …: each host writes a file of its own", and an event says where it happened.
+/// `{host}` …: each host writes a file of its own, and an event says where it happened.
 #[test]
 fn each_host_can_have_a_log_of_its_own() {
     needs_root!();
@@ -369,7 +369,7 @@ fn an_overdue_holder_that_goes_on_is_logged_and_not_counted() {
     drop(holder);
 }
 
-/// "A log that cannot be written never stops a launch", nor does one at which somebody has put a trap.
+/// A log that cannot be written never stops a launch, nor does one at which somebody has put a trap.
 #[test]
 fn a_log_that_cannot_be_written_stops_nobody() {
     let site = site();
@@ -401,8 +401,8 @@ fn a_log_that_cannot_be_written_stops_nobody() {
     }
 }
 
-/// "A line is appended by one write, so that those of launches that happen at the same moment do not run into
-/// each other."
+/// A line is appended by one write, so that those of launches that happen at the same moment do not run into
+/// each other.
 #[test]
 fn lines_of_many_launches_stay_whole() {
     let site = site();

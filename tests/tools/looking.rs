@@ -39,8 +39,8 @@ const CONTACTS: &str = r#"
     action   = "deny"
 "#;
 
-/// "The last line of every refusal by a rule or a limit is `Contact: lab-help@example.org`. The contact of a
-/// rule counts instead for what that rule refuses."
+/// The last line of every refusal by a rule or a limit is `Contact: lab-help@example.org`. The contact of a
+/// rule counts instead for what that rule refuses.
 #[test]
 fn the_last_line_of_a_refusal_says_whom_to_contact() {
     let site = Site::with_policy(CONTACTS);
@@ -146,8 +146,8 @@ fn the_agent_and_delegated_files_name_their_contacts() {
     }
 }
 
-/// "Listings, explanations, reports and what the doctor and `policy check` find are coloured on a terminal.
-/// Words always say the same as the colours."
+/// Listings, explanations, reports and what the doctor and `policy check` find are coloured on a terminal.
+/// Words always say the same as the colours.
 #[test]
 fn colour_is_for_terminals_and_never_for_scripts() {
     let site = Site::with_policy(
@@ -223,7 +223,7 @@ fn a_terminal_shows_colours_and_whole_lines() {
     }
 }
 
-/// "Without a command it shows what concerns the caller alone."
+/// Without a command it shows what concerns the caller alone.
 #[test]
 fn explain_without_a_command_shows_what_is_mine() {
     needs_root!();

@@ -55,8 +55,8 @@ fn has(text: &str, sample: &str) {
     assert!(text.lines().any(|line| line == sample), "{sample} is not in\n{text}");
 }
 
-/// "The metrics are limit, use, what is kept, who waits, and the age of the oldest holder of every
-/// repository; and starts and refusals where the policy logs to a file of JSON lines."
+/// The metrics are limit, use, what is kept, who waits, and the age of the oldest holder of every
+/// repository; and starts and refusals where the policy logs to a file of JSON lines.
 #[test]
 fn every_repository_has_its_samples() {
     let site = site();
@@ -92,7 +92,7 @@ fn every_repository_has_its_samples() {
     drop((running, waiting));
 }
 
-/// "A member may be called anything."
+/// A member may be called anything.
 #[test]
 fn a_member_may_be_called_anything() {
     let site = Site::with_policy(
@@ -217,7 +217,7 @@ fn the_panels_speak_the_language_of_prometheus() {
     assert_ne!(check(&rules.replacen('(', "((", 1)).ending, Ending::Status(0), "it would say so");
 }
 
-/// "`promtool check metrics` accepts them": names, units, kinds and escapes follow the conventions.
+/// `promtool check metrics` accepts them: names, units, kinds and escapes follow the conventions.
 #[test]
 fn promtool_has_nothing_to_say() {
     let site = site();
@@ -227,7 +227,7 @@ fn promtool_has_nothing_to_say() {
     promtool_accepts(&site, &metrics(&site));
 }
 
-/// "With --output the file is replaced as a whole, with mode 0644, whatever the umask."
+/// With --output the file is replaced as a whole, with mode 0644, whatever the umask.
 #[test]
 fn a_file_is_replaced_as_a_whole() {
     let site = site();
@@ -261,7 +261,7 @@ fn a_file_is_replaced_as_a_whole() {
     assert_eq!(metadata.uid(), Account::own().uid);
 }
 
-/// "What cannot be looked at is missing, and the rest is there all the same."
+/// What cannot be looked at is missing, and the rest is there all the same.
 #[test]
 fn what_cannot_be_read_does_not_hide_the_rest() {
     needs_root!();

@@ -1,6 +1,6 @@
-//! "`rungate report`: what logs come to, as text, as JSON, or as one page that can be mailed: it begins with
+//! `rungate report`: what logs come to, as text, as JSON, or as one page that can be mailed: it begins with
 //! the answer, no script is needed to read it, nothing overflows on a phone, and each drawing has its numbers
-//! beside it."
+//! beside it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn a_report_is_one_page_in_which_each_figure_has_its_numbers() {
     }
 }
 
-/// "Use over time against the limit for each repository, with what was kept and lent."
+/// Use over time against the limit for each repository, with what was kept and lent.
 #[test]
 fn what_was_kept_and_lent_is_told() {
     needs_root!();
@@ -153,7 +153,7 @@ fn two_programs(site: &Site) {
     site.write("work/policy.toml", &(repository("stata", 5) + &repository("matlab", 3)));
 }
 
-/// "It begins with the answer: one row for each program, the worst first", and what more seats would have
+/// It begins with the answer: one row for each program, the worst first, and what more seats would have
 /// come to is what a simulation says.
 #[test]
 fn it_begins_with_the_answer() {

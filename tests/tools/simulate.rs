@@ -1,6 +1,6 @@
-//! "`rungate simulate`: play the launches of logs under another policy, at their times, with their durations,
+//! `rungate simulate`: play the launches of logs under another policy, at their times, with their durations,
 //! judged and served by the code of `rungate run`. The simulation of a log under the policy that produced it
-//! gives back that log's decisions."
+//! gives back that log's decisions.
 
 use std::fmt::Write;
 use std::thread;
@@ -225,7 +225,7 @@ HOUR LAUNCHES REFUSED THEN NOW WAITED THEN NOW MEAN WAIT
     );
 }
 
-/// "With `replay = true` by all that a policy looks at, otherwise by user, groups and command alone."
+/// With `replay = true` by all that a policy looks at, otherwise by user, groups and command alone.
 #[test]
 fn a_rule_sees_the_arguments_that_the_log_tells() {
     let site = Site::new();
@@ -247,7 +247,7 @@ fn a_rule_sees_the_arguments_that_the_log_tells() {
     );
 }
 
-/// "`--from LOG`: whoever started in it has to start, at once or after a wait. Said is who would be refused."
+/// `--from LOG`: whoever started in it has to start, at once or after a wait. Said is who would be refused.
 #[test]
 fn a_policy_is_tested_by_what_happened() {
     let site = Site::new();
@@ -289,7 +289,7 @@ fn a_policy_is_tested_by_what_happened() {
     assert!(failed.stderr.ends_with("rungate: 1 of 1 test failed\n"), "{}", failed.stderr);
 }
 
-/// "Who was refused and would start is said too; that is no failure."
+/// Who was refused and would start is said too; that is no failure.
 #[test]
 fn whoever_would_start_now_is_said() {
     let site = Site::new();
@@ -315,8 +315,8 @@ fn whoever_would_start_now_is_said() {
         .status(0);
 }
 
-/// "When a program ended is known exactly where its parent saw it; otherwise it ended between two looks of
-/// `rungate end --overdue`."
+/// When a program ended is known exactly where its parent saw it; otherwise it ended between two looks of
+/// `rungate end --overdue`.
 #[test]
 fn whoever_looks_writes_down_who_has_ended() {
     // Nobody else may write into the log of all.

@@ -1,4 +1,4 @@
-//! "Every number that rungate prints is true": one site is used by real launches under every hold, with lock
+//! Every number that rungate prints is true: one site is used by real launches under every hold, with lock
 //! files and with the agent, and a count made outside is what `report`, `history`, `metrics` and `simulate`
 //! say, to the unit.
 
@@ -365,7 +365,7 @@ fn lines(numbers: std::ops::Range<u64>) -> String {
     text
 }
 
-/// "The log of the policy is read with the files that rotation made of it", compressed or not, in order; and
+/// The log of the policy is read with the files that rotation made of it, compressed or not, in order; and
 /// which time that is is said.
 #[test]
 fn rotated_files_are_read_in_order() {
@@ -441,7 +441,7 @@ fn one_log_suggests_one_time() {
     assert!(page.contains(evidence) && text.contains(evidence), "{text}");
 }
 
-/// "Memory has a bound": anybody who may append to a log can make up names.
+/// Memory has a bound: anybody who may append to a log can make up names.
 #[test]
 fn a_hundred_thousand_names_fit_into_memory() {
     let site = Site::new();

@@ -64,8 +64,8 @@ fn watcher(site: &Site) -> Pid {
     Pid::from_raw(pids[0])
 }
 
-/// "It shows a bar for each repository, and of the chosen one who holds its slots, the oldest first, and who
-/// waits."
+/// It shows a bar for each repository, and of the chosen one who holds its slots, the oldest first, and who
+/// waits.
 #[test]
 fn everything_is_seen_at_a_glance() {
     needs_tmux!();
@@ -102,8 +102,8 @@ fn everything_is_seen_at_a_glance() {
     assert!(!site.repository("spectre.lock").exists());
 }
 
-/// "Keys: up and down choose, enter shows all holders, s changes the order, / shows only what has a text in
-/// its name."
+/// Keys: up and down choose, enter shows all holders, s changes the order, / shows only what has a text in
+/// its name.
 #[test]
 fn keys_choose_sort_and_filter() {
     needs_tmux!();
@@ -138,7 +138,7 @@ fn keys_choose_sort_and_filter() {
     terminal.shows_when("the list is back", |screen| screen.contains("\n>matlab "));
 }
 
-/// "It works in a narrow pane and follows its size."
+/// It works in a narrow pane and follows its size.
 #[test]
 fn a_narrow_pane_shows_what_matters() {
     needs_tmux!();
@@ -160,7 +160,7 @@ fn a_narrow_pane_shows_what_matters() {
     });
 }
 
-/// "It works on a wide terminal": from 150 columns on it once ended with a panic.
+/// It works on a wide terminal: from 150 columns on it once ended with a panic.
 #[test]
 fn a_wide_terminal_shows_everything() {
     needs_tmux!();
@@ -194,7 +194,7 @@ fn a_wide_terminal_shows_everything() {
     }
 }
 
-/// "Whatever a terminal would obey is shown as an escape."
+/// Whatever a terminal would obey is shown as an escape.
 #[test]
 fn a_name_cannot_move_the_cursor() {
     needs_tmux!();
@@ -230,7 +230,7 @@ fn half_a_key_holds_nothing_up() {
     terminal.shows("\nstatus 143\n");
 }
 
-/// "However it ends, the terminal is what it was before": by Ctrl-C, and by a signal, of which it then dies.
+/// However it ends, the terminal is what it was before: by Ctrl-C, and by a signal, of which it then dies.
 #[test]
 fn the_terminal_is_given_back() {
     needs_tmux!();
@@ -253,7 +253,7 @@ fn the_terminal_is_given_back() {
     }
 }
 
-/// "Ctrl-Z stops it as it stops any program, and fg brings it back."
+/// Ctrl-Z stops it as it stops any program, and fg brings it back.
 #[test]
 fn it_can_be_stopped_and_continued() {
     needs_tmux!();
@@ -304,7 +304,7 @@ fn a_panic_gives_the_terminal_back() {
     assert!(screen.contains("$ echo status ${PIPESTATUS[0]}\n"), "what is typed is seen: {screen}");
 }
 
-/// "Colours are used only on a terminal, and never where `NO_COLOR` is set."
+/// Colours are used only on a terminal, and never where `NO_COLOR` is set.
 #[test]
 fn no_color_means_none() {
     needs_tmux!();
@@ -346,7 +346,7 @@ fn no_color_means_none() {
     assert!(free.is_some() && is_faint, "{painted:?}");
 }
 
-/// "A changed policy counts within a few seconds; while it has faults the last one that had none is shown."
+/// A changed policy counts within a few seconds; while it has faults the last one that had none is shown.
 #[test]
 fn a_changed_policy_is_followed() {
     needs_tmux!();
@@ -363,7 +363,7 @@ fn a_changed_policy_is_followed() {
         .shows_when("all is well again", |screen| screen.contains("q quit") && !screen.contains("virtuoso"));
 }
 
-/// "It starts also while the policy has faults": the faults come first, below them what can be seen.
+/// It starts also while the policy has faults: the faults come first, below them what can be seen.
 #[test]
 fn it_starts_with_a_faulty_policy_and_recovers() {
     needs_tmux!();
@@ -386,7 +386,7 @@ fn it_starts_with_a_faulty_policy_and_recovers() {
     assert!(screen.contains(">matlab ") && screen.contains(" 1     4 "), "the last sound policy: {screen}");
 }
 
-/// "What only the queue may take is kept": KEPT, and what each waiter waits for.
+/// What only the queue may take is kept: KEPT, and what each waiter waits for.
 #[test]
 fn what_is_kept_for_the_queue_is_seen() {
     needs_tmux!();
@@ -413,7 +413,7 @@ fn what_is_kept_for_the_queue_is_seen() {
     assert!(screen.contains(&format!(" PID {} ", waiter.pid())), "{screen}");
 }
 
-/// "Where there is no terminal, it says so, and ends with 64."
+/// Where there is no terminal, it says so, and ends with 64.
 #[test]
 fn it_needs_a_terminal() {
     let site = site();

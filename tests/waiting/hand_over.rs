@@ -1,4 +1,4 @@
-//! "It is the kernel that wakes": a slot that becomes free goes to the head of the line at once, and not at
+//! It is the kernel that wakes: a slot that becomes free goes to the head of the line at once, and not at
 //! the next look.
 //!
 //! The figures that it prints, beside those of flock(1) waiting for the same, are to be read from a release

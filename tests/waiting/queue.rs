@@ -1,4 +1,4 @@
-//! "`wait` 0 refuses at once. Otherwise the launch waits in a first-come-first-served line."
+//! `wait` 0 refuses at once. Otherwise the launch waits in a first-come-first-served line.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -60,7 +60,7 @@ impl Numbers {
     }
 }
 
-/// "First-come-first-served … a killed waiter leaves the line by dying": of 200 waiters for 3 seats 40 are
+/// First-come-first-served … a killed waiter leaves the line by dying: of 200 waiters for 3 seats 40 are
 /// killed, half of them before anybody starts and half while the seats change hands; all others start in the
 /// order in which they came.
 #[test]
@@ -109,7 +109,7 @@ pub(crate) fn everybody_who_is_not_killed_starts_in_the_order_of_the_line() {
     assert_eq!(site.line("seats.lock"), []);
 }
 
-/// "SIGINT, SIGTERM and the deadline … end it at once with nothing left behind."
+/// SIGINT, SIGTERM and the deadline … end it at once with nothing left behind.
 #[test]
 pub(crate) fn a_signal_ends_the_wait_with_nothing_left_behind() {
     let site = site(1);
@@ -130,7 +130,7 @@ pub(crate) fn a_signal_ends_the_wait_with_nothing_left_behind() {
     assert_eq!(site.lock_between("seats.lock", 0, i64::MAX).map(|lock| lock.l_pid), None);
 }
 
-/// "Once a second every waiter takes one cheap look." Nothing else happens while it sleeps, neither in the
+/// Once a second every waiter takes one cheap look. Nothing else happens while it sleeps, neither in the
 /// middle of the line nor at its head. (One at a time, because a tracer stops what it traces, and who is
 /// stopped is passed over.)
 #[test]
@@ -183,7 +183,7 @@ pub(crate) fn the_head_sleeps_also_when_a_dead_supervisor_was_not_reaped() {
     looks_once_a_second(&trace.after(5, "poll("), "poll(", 100);
 }
 
-/// "Takes its ticket only in the line of the repository that blocked it, holds no slot while it waits."
+/// Takes its ticket only in the line of the repository that blocked it, holds no slot while it waits.
 #[test]
 pub(crate) fn a_launch_that_waits_for_two_holds_neither() {
     for (full, free) in [("first", "second"), ("second", "first")] {
@@ -248,8 +248,8 @@ fn pids(site: &Site, repository: &str) -> Vec<i32> {
     site.held(repository).iter().map(|slot| slot.pid).collect()
 }
 
-/// "Every wait points to an older launch, and no circle can form (numbers given out by each file for itself
-/// did deadlock: A before B here, B before A there)." B is held, Y (A and B) waits; A is held, X (A and B)
+/// Every wait points to an older launch, and no circle can form (numbers given out by each file for itself
+/// did deadlock: A before B here, B before A there). B is held, Y (A and B) waits; A is held, X (A and B)
 /// waits; A is freed, then B.
 #[test]
 pub(crate) fn launches_that_wait_for_the_same_two_do_not_wait_for_each_other() {
@@ -324,8 +324,8 @@ pub(crate) fn a_storm_of_opposite_orders_comes_to_its_end() {
     }
 }
 
-/// "A blocker that is stopped (state T or t) is passed over, and comes back to its place when it is
-/// continued."
+/// A blocker that is stopped (state T or t) is passed over, and comes back to its place when it is
+/// continued.
 #[test]
 pub(crate) fn a_stopped_waiter_is_passed_over_and_keeps_its_place() {
     let site = site(1);
@@ -361,7 +361,7 @@ pub(crate) fn a_stopped_waiter_is_passed_over_and_keeps_its_place() {
     third.wait_for_echo();
 }
 
-/// "A student who waits below their ceiling of 30 must not hold up staff with a limit of 50."
+/// A student who waits below their ceiling of 30 must not hold up staff with a limit of 50.
 #[test]
 pub(crate) fn a_student_who_waits_below_his_ceiling_does_not_hold_up_staff() {
     let site = Site::with_policy(
@@ -410,7 +410,7 @@ pub(crate) fn a_student_who_waits_below_his_ceiling_does_not_hold_up_staff() {
     waiting.wait_for_echo();
 }
 
-/// "A newcomer without `wait` is refused when it is blocked, rather than overtaking."
+/// A newcomer without `wait` is refused when it is blocked, rather than overtaking.
 #[test]
 pub(crate) fn nobody_overtakes_the_line() {
     let site = Site::with_policy(
@@ -456,7 +456,7 @@ pub(crate) fn nobody_overtakes_the_line() {
     behind.wait_for_echo();
 }
 
-/// "The policy may have changed, and then the launch is decided anew": a higher limit lets it start, with a
+/// The policy may have changed, and then the launch is decided anew: a higher limit lets it start, with a
 /// slot that it keeps, and that also when the new policy lets nobody wait any more.
 #[test]
 pub(crate) fn a_higher_limit_ends_the_wait() {
@@ -563,7 +563,7 @@ fn alternatives(more: &str) -> Site {
     site
 }
 
-/// "`any_of`: the first that can be had, in order" also for one that waits, wherever it stands in the line.
+/// `any_of`: the first that can be had, in order also for one that waits, wherever it stands in the line.
 #[test]
 pub(crate) fn a_waiter_takes_the_alternative_that_is_free_first() {
     let site = alternatives("");
@@ -583,7 +583,7 @@ pub(crate) fn a_waiter_takes_the_alternative_that_is_free_first() {
     assert_eq!(site.line("own.lock").len(), 1);
 }
 
-/// "Too soon … is never waited for": but for an alternative that is full one can wait.
+/// Too soon … is never waited for: but for an alternative that is full one can wait.
 #[test]
 pub(crate) fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
     let site = alternatives("if_elapsed = \"1h\"");
@@ -652,7 +652,7 @@ pub(crate) fn alternatives_that_exclude_each_other_can_be_waited_for() {
     assert_eq!(site.held_numbers("seats.lock").len(), 2);
 }
 
-/// "The head sleeps on the holders' pidfds, opened before one more look, so that no wake-up is lost": also
+/// The head sleeps on the holders' pidfds, opened before one more look, so that no wake-up is lost: also
 /// the one that arrives just when the slot changes hands, finds it free and the other one ahead, and is slow.
 #[test]
 pub(crate) fn a_launch_that_arrives_in_the_middle_of_a_hand_over_misses_nothing() {
@@ -683,7 +683,7 @@ pub(crate) fn a_launch_that_arrives_in_the_middle_of_a_hand_over_misses_nothing(
     assert_eq!(asleep.collect::<Vec<&Call>>(), Vec::<&Call>::new(), "freed at {freed}: {calls:#?}");
 }
 
-/// "`reserve` keeps slots 1…n of the file for the members of `for`": also from a line of those who may not
+/// `reserve` keeps slots 1…n of the file for the members of `for`: also from a line of those who may not
 /// use them.
 #[test]
 pub(crate) fn whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner() {
@@ -707,8 +707,8 @@ pub(crate) fn whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner() {
     waiter.wait_for_echo();
 }
 
-/// "One that has been sent back eight times keeps its tickets in all its lines, so that it cannot starve; but
-/// where it is first and there is room, for ten seconds at most, so that no cap stands idle."
+/// One that has been sent back eight times keeps its tickets in all its lines, so that it cannot starve; but
+/// where it is first and there is room, for ten seconds at most, so that no cap stands idle.
 #[test]
 pub(crate) fn a_launch_that_was_sent_back_eight_times_keeps_both_places() {
     let is_shown = (0..5).any(|_| both_places_are_kept());

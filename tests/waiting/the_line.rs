@@ -1,5 +1,5 @@
-//! "Nobody overtakes, also when the policy changes; whoever does not answer is passed over; a deadline is
-//! kept whatever the head is doing; a stuck mutex costs nobody their place." Each of these was once broken in
+//! Nobody overtakes, also when the policy changes; whoever does not answer is passed over; a deadline is
+//! kept whatever the head is doing; a stuck mutex costs nobody their place. Each of these was once broken in
 //! the way in which it is tried here.
 
 use std::fs;
@@ -62,7 +62,7 @@ fn next(site: &Site, before: usize) -> String {
     eventually(&format!("one more starts after {before}"), || order(site).get(before).cloned())
 }
 
-/// "Numbers do not depend on limits": from 1 to 2 with five waiting, a launch that does not wait got in at
+/// Numbers do not depend on limits: from 1 to 2 with five waiting, a launch that does not wait got in at
 /// once, and the fourth waiter started first.
 #[test]
 pub(crate) fn a_raised_limit_lets_nobody_pass_the_line() {
@@ -85,7 +85,7 @@ pub(crate) fn a_raised_limit_lets_nobody_pass_the_line() {
     }
 }
 
-/// "Ending one is a state of the head's loop": a holder that does not mind SIGINT for a minute keeps nobody
+/// Ending one is a state of the head's loop: a holder that does not mind SIGINT for a minute keeps nobody
 /// from a slot that another one gives back, and from nobody's deadline.
 #[test]
 pub(crate) fn whoever_ends_a_holder_sees_other_slots_and_its_deadline() {
@@ -116,7 +116,7 @@ pub(crate) fn the_head_that_ends_a_holder_keeps_its_deadline() {
     assert!(stubborn.state() != 'Z', "it is there still");
 }
 
-/// "A waiter that does not answer is passed over", also where nobody can see that it is stopped: here those
+/// A waiter that does not answer is passed over, also where nobody can see that it is stopped: here those
 /// behind it are in another PID namespace. Its place is its own when it goes on.
 #[test]
 pub(crate) fn a_head_that_cannot_be_seen_is_passed_over() {
@@ -249,7 +249,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// "It stands in every line of every demand that is not met": a launch that wants one of two stood in the
+/// It stands in every line of every demand that is not met: a launch that wants one of two stood in the
 /// line of the first alone, and 160 younger ones took the second.
 #[test]
 pub(crate) fn whoever_wants_one_of_two_is_passed_in_neither() {
@@ -328,7 +328,7 @@ pub(crate) fn another_clock_changes_no_place() {
     }
 }
 
-/// "A waiter in line never ends with 74": only newcomers do, and the line is what it was when the mutex is
+/// A waiter in line never ends with 74: only newcomers do, and the line is what it was when the mutex is
 /// free again.
 #[test]
 pub(crate) fn a_stuck_mutex_costs_nobody_in_line_their_place() {
@@ -376,7 +376,7 @@ pub(crate) fn a_deadline_is_kept_while_the_mutex_is_stuck() {
     drop(mutex);
 }
 
-/// "A supervisor gives its slots back first": with three repositories whose mutexes were stuck, `sleep 0.5`
+/// A supervisor gives its slots back first: with three repositories whose mutexes were stuck, `sleep 0.5`
 /// took 30.5 s.
 #[test]
 pub(crate) fn a_supervised_program_ends_although_mutexes_are_stuck() {

@@ -1,5 +1,5 @@
-//! "While a launch has a mutex it does a bounded amount of work, whatever others have locked, and nothing
-//! that can be done before or after." What counts is the number of system calls, and never the time that they
+//! While a launch has a mutex it does a bounded amount of work, whatever others have locked, and nothing
+//! that can be done before or after. What counts is the number of system calls, and never the time that they
 //! take.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -97,7 +97,7 @@ fn the_first_locks_that_are_seen_prove_a_refusal() {
     assert_eq!(count(&report.calls, "open", "/proc/locks"), 0);
 }
 
-/// "Where more than a thousand have to be seen, the listing of all locks is read, once."
+/// Where more than a thousand have to be seen, the listing of all locks is read, once.
 #[test]
 fn many_locks_are_read_from_one_listing() {
     let _alone = alone();
@@ -116,7 +116,7 @@ fn many_locks_are_read_from_one_listing() {
     assert!((3000..3100).contains(&asked), "{asked} questions for 3,000 gaps");
 }
 
-/// "Beyond that nobody can tell, and nothing starts." `RUNGATE_STORM` makes it more.
+/// Beyond that nobody can tell, and nothing starts. `RUNGATE_STORM` makes it more.
 #[test]
 fn a_flood_of_scattered_locks_costs_a_bounded_number_of_questions() {
     let _alone = alone();
@@ -139,7 +139,7 @@ fn a_flood_of_scattered_locks_costs_a_bounded_number_of_questions() {
     assert_eq!(report.ending, Ending::Status(0));
 }
 
-/// "A message tells of a bounded number of holders, and that there are more."
+/// A message tells of a bounded number of holders, and that there are more.
 #[test]
 fn a_message_asks_proc_about_few_of_many_holders() {
     let _alone = alone();
@@ -158,7 +158,7 @@ fn a_message_asks_proc_about_few_of_many_holders() {
     assert!(asked <= 1, "{asked} processes were asked about for nobody");
 }
 
-/// "Those whose limit is lower are passed", however many they are; and whoever is stopped is asked once.
+/// Those whose limit is lower are passed, however many they are; and whoever is stopped is asked once.
 #[test]
 fn a_long_line_of_others_is_passed_in_a_few_questions() {
     let _alone = alone();
@@ -181,7 +181,7 @@ fn a_long_line_of_others_is_passed_in_a_few_questions() {
     }
 }
 
-/// "A lock that means nothing is looked past", but not thousands of them: nobody could tell who waits.
+/// A lock that means nothing is looked past, but not thousands of them: nobody could tell who waits.
 /// Whoever stands in line stays there.
 #[test]
 fn locks_that_mean_nothing_hide_the_line_from_newcomers_alone() {

@@ -64,7 +64,7 @@ pub(crate) fn a_claim_that_is_never_waited_for_refuses_at_once() {
     assert!(explained.contains("CLAIM  WANT USED LIMIT WAITING WAIT VERDICT\n"), "{explained}");
 }
 
-/// "Two hours waited, then the tokens are full: refused, as said", with 124 because it has waited; its place
+/// Two hours waited, then the tokens are full: refused, as said, with 124 because it has waited; its place
 /// is left.
 #[test]
 pub(crate) fn whoever_has_waited_is_refused_when_something_is_full_that_is_never_waited_for() {
@@ -147,7 +147,7 @@ pub(crate) fn the_command_line_caps_the_whole_launch() {
     refused(&launch(&site, &["-n"], "job").outcome(), 75, &["  heavy  1 of 1 used"]);
 }
 
-/// "Who would stand behind too many others … is refused at once, with 75." `status`, `list` and `metrics`
+/// A launch that finds the queue full is refused (75). `status`, `list` and `metrics`
 /// show where the line ends.
 #[test]
 pub(crate) fn a_line_ends() {
@@ -202,7 +202,7 @@ fn the_time_counts_in_its_line(seconds: &str) {
     job.wait_for_echo();
 }
 
-/// "Whoever stands in another line already joins this one all the same."
+/// A launch that already waits in another queue joins regardless.
 #[test]
 pub(crate) fn whoever_comes_from_another_line_joins() {
     let repositories =
@@ -222,7 +222,7 @@ pub(crate) fn whoever_comes_from_another_line_joins() {
     drop((a, job));
 }
 
-/// "Students who may use half of the slots do not fill the line of those who may use all"; and nobody has
+/// Students who may use half of the slots do not fill the queue for users who may use all; and nobody has
 /// more than their share.
 #[test]
 pub(crate) fn students_fill_their_line_and_staff_does_not_count_them() {
@@ -260,7 +260,7 @@ pub(crate) fn students_fill_their_line_and_staff_does_not_count_them() {
 const SIGN_OFF: &str =
     "[repository.drc]\nlimit = 1\n[repository.lvs]\nlimit = 1\n[repository.bundle]\nlimit = 1\n";
 
-/// "A list of claims is had as a whole, or the next entry is tried."
+/// A list of claims is had as a whole, or the next entry is tried.
 #[test]
 pub(crate) fn a_list_is_had_as_a_whole_or_the_next_alternative_is() {
     let rule = "[[rule]]\nname = \"sign-off\"\ncommands = [\"job\"]\nacquire = [{ any_of = [[\"drc\", \"lvs\"], \"bundle\"] }]\n";
@@ -307,7 +307,7 @@ pub(crate) fn a_claim_beside_a_list_that_has_it_too_is_one_claim() {
     assert_eq!(held, [1, 1, 0], "one slot of drc, of which there is no second");
 }
 
-/// "A run takes a seat and a token …": the comments of `fair-queue.toml`.
+/// A run takes a seat and a token …: the comments of `fair-queue.toml`.
 #[test]
 pub(crate) fn fair_queue() {
     needs_root!();
@@ -335,7 +335,7 @@ pub(crate) fn fair_queue() {
     drop((dan, eve));
 }
 
-/// "As many turbo tokens as it says", "drc alone takes no bundle": the comments of `sign-off.toml`.
+/// As many turbo tokens as it says, and drc alone takes no bundle: the comments of `sign-off.toml`.
 #[test]
 pub(crate) fn sign_off() {
     needs_root!();

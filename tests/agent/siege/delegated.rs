@@ -67,8 +67,8 @@ fn stops_cad_alone(site: &Site) {
     }
 }
 
-/// "A fault in it, a file that is missing, or one that cannot be trusted stops the launches that it is for,
-/// with status 78, and no other."
+/// A fault in it, a file that is missing, or one that cannot be trusted stops the launches that it is for,
+/// with status 78, and no other.
 #[test]
 fn a_fault_in_a_delegated_file_stops_its_own_people_alone() {
     needs_root!();
@@ -88,7 +88,7 @@ fn a_fault_in_a_delegated_file_stops_its_own_people_alone() {
     matlab(&site, "ann").status(0);
 }
 
-/// "A file that breaks while its people wait holds up nobody": who stands behind them has the next seat.
+/// A file that breaks while its people wait holds up nobody: who stands behind them has the next seat.
 #[test]
 fn a_file_that_breaks_while_its_people_wait_holds_up_nobody() {
     needs_root!();
@@ -118,8 +118,8 @@ const ARGUMENT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const ARGUMENTS: usize = 2000;
 const PATTERNS: usize = 350;
 
-/// "A budget for each judgement, charged to the user who asks and the file that costs; others' turns come
-/// first": all judges are at it, and have more to do.
+/// A budget for each judgement, charged to the user who asks and the file that costs; others' turns come
+/// first: all judges are at it, and have more to do.
 #[test]
 fn a_delegated_file_that_takes_long_to_judge_by_keeps_nobody_else_waiting() {
     needs_root!();

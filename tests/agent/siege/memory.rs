@@ -21,7 +21,7 @@ const MOST: u64 = 64 * 1024;
 /// Longer than a launch that waits may give no sign of life.
 const LONG_SILENCE: Duration = Duration::from_secs(5);
 
-/// "Tables are answered once each", with twenty holders.
+/// Tables are answered once each, with twenty holders.
 #[test]
 fn who_names_a_table_again_and_again_is_told_of_it_once() {
     needs_root!();
@@ -52,7 +52,7 @@ fn written(site: &Site) -> u64 {
 
 const NAMES: usize = 300;
 
-/// "What is stored of a name is cut": what is written down and what is told of it is short, and so is what
+/// What is stored of a name is cut: what is written down and what is told of it is short, and so is what
 /// another agent has to read.
 #[test]
 fn who_gives_long_names_has_them_cut_before_they_are_kept() {
@@ -89,7 +89,7 @@ fn who_gives_long_names_has_them_cut_before_they_are_kept() {
     assert!(memory_of(&agent) < MOST, "{} KiB", memory_of(&agent));
 }
 
-/// "Ancestors are bounded and counted": what the environment says of slots that ancestors hold can be
+/// Ancestors are bounded and counted: what the environment says of slots that ancestors hold can be
 /// anything.
 #[test]
 fn who_says_that_thousands_of_ancestors_have_slots_takes_no_more_memory() {

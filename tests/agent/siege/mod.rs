@@ -1,4 +1,4 @@
-//! "One user against the agent": what one user can do to it with default settings, from a program of their
+//! One user against the agent: what one user can do to it with default settings, from a program of their
 //! own that speaks its language. Each attack is as small as it can be and still be seen, and nothing but the
 //! attacker feels it.
 

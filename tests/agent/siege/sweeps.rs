@@ -88,7 +88,7 @@ fn who_sweeps_for_hundreds_of_holders_keeps_nobody_waiting() {
     assert!(used < Duration::from_millis(1200), "{used:?} of a processor");
 }
 
-/// "Everybody may have their own holders ended": the agent looks whose they are, whatever a program says that is
+/// Everybody may have their own holders ended: the agent looks whose they are, whatever a program says that is
 /// not rungate. A holder that is another by now than a listing showed is not meant.
 #[test]
 fn a_request_for_an_end_is_judged_by_the_agent() {

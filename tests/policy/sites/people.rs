@@ -92,7 +92,7 @@ fn office_hours_by_night() {
     site.test().args(["list", "simulator"]).stdout("simulator: 13 of 20 used\n...\n").status(0);
 }
 
-/// "In the evening and at the weekend the lab is theirs." By day it is in `policies.rs`.
+/// In the evening and at the weekend the lab is theirs. By day it is in `policies.rs`.
 #[test]
 fn student_lab_by_night() {
     needs_root!();
