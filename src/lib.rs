@@ -20,32 +20,17 @@
     )
 )]
 
+pub mod acquire;
 #[cfg(feature = "agent")]
 pub mod agent;
 #[cfg(any(feature = "tools", feature = "agent"))]
 pub mod cli;
-pub mod commands;
-pub mod decision;
 mod deliberate_fault;
-pub mod diagnostic;
-mod error;
-pub mod escape;
-mod exit_status;
+pub mod judge;
 pub mod keeper;
 pub mod launch;
-pub mod log;
-pub mod output;
 pub mod policy;
-pub mod protocol;
-#[cfg(feature = "tools")]
-pub mod rehearsal;
-#[cfg(feature = "tools")]
-pub mod report;
-#[cfg(feature = "tools")]
-pub mod screen;
-#[cfg(feature = "tools")]
-pub mod simulation;
-#[cfg(feature = "tools")]
-pub mod statistics;
 pub mod sys;
-pub mod terms;
+pub mod text;
+#[cfg(feature = "tools")]
+pub mod tools;

@@ -65,19 +65,19 @@ const SPEAKERS: [(&str, &[&str]); 9] = [
     ("libc", &["src/sys/"]),
     ("rustix", &["src/sys/"]),
     ("users", &["src/sys/"]),
-    ("crossterm", &["src/screen/"]),
-    ("ratatui", &["src/screen/", WATCH]),
+    ("crossterm", &["src/tools/inspect/screen/"]),
+    ("ratatui", &["src/tools/inspect/screen/", WATCH]),
 ];
 
 /// The only part that speaks over a network.
 const ETCD: &str = "src/agent/site/etcd/";
 
 /// The only part that fills the terminal, so that no launch has anything to do with it.
-const WATCH: &str = "src/commands/watch/";
+const WATCH: &str = "src/tools/inspect/watch/";
 
 /// The one file with calls that the compiler cannot check, and those that must stand under the name that C
 /// gives to the start of a program.
-const UNSAFE: [&str; 3] = ["src/sys/unsafe_calls.rs", "src/main.rs", "src/tools.rs"];
+const UNSAFE: [&str; 3] = ["src/sys/unsafe_calls.rs", "src/main.rs", "src/bin/tools.rs"];
 
 /// Every source file, relative to the package.
 fn sources() -> Vec<PathBuf> {
@@ -250,12 +250,12 @@ fn unsafe_code_is_where_it_is_looked_at() {
 
 /// Files that read what others can write: contents and locks of a repository, logs, `/proc`, the environment.
 const READS_OF_OTHERS: [&str; 26] = [
-    "src/escape.rs",
+    "src/text/escape.rs",
     "src/launch/depth.rs",
     "src/launch/environment.rs",
-    "src/log/event.rs",
-    "src/log/history.rs",
-    "src/output/json.rs",
+    "src/launch/log/event.rs",
+    "src/tools/logs/records.rs",
+    "src/text/json.rs",
     "src/keeper/agent/frame.rs",
     "src/keeper/agent/wire.rs",
     "src/keeper/file/content.rs",
@@ -291,7 +291,7 @@ fn what_others_can_write_is_read_without_overflow_or_index() {
 /// Every subcommand is entered in one way: `run`, with its arguments as the command line defines them.
 #[test]
 fn subcommands_are_entered_in_one_way() {
-    let code = code(Path::new("src/commands/tools.rs"));
+    let code = code(Path::new("src/tools/dispatch.rs"));
     let lines = code.iter().map(|(_, line)| line.trim_end_matches(','));
     let arms: Vec<&str> = lines.filter(|line| line.starts_with("Action::")).collect();
     assert!(arms.len() > 10, "the subcommands are not where this test looks for them");
@@ -317,7 +317,7 @@ const BARE: [&str; 7] =
     [".display()", "escape_debug", "escape_default", "escape_unicode", "escape_ascii", ":?}", ":#?}"];
 
 /// The one list of what is escaped, and what stops a test run with its text.
-const ESCAPES: [&str; 3] = ["src/escape.rs", "src/output/stream.rs", "src/output/stream.rs"];
+const ESCAPES: [&str; 3] = ["src/text/escape.rs", "src/text/stream.rs", "src/text/stream.rs"];
 
 /// CONTRIBUTING.md: "Text that others chose is escaped where a message is made of it."
 /// A file that has grown beyond this is about two things: a shorter cap cut types into chapters with open fields.

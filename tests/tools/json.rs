@@ -147,8 +147,7 @@ fn every_key_is_in_the_manual() {
         "policy/candidate/mod",
         "shim/list",
     ] {
-        let source =
-            std::fs::read_to_string(package.join(format!("src/commands/{name}.rs"))).expect("a source");
+        let source = std::fs::read_to_string(package.join(format!("src/tools/{name}.rs"))).expect("a source");
         for (at, _) in source.match_indices("\": ") {
             let key = source[..at].rsplit('"').next().expect("a first quote");
             if !key.is_empty()
