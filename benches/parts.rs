@@ -15,9 +15,11 @@ use std::path::Path;
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
 use rungate::{
-    decision::{Request, decide},
+    judge::{
+        Request, decide,
+        terms::names::{LookupError, Names},
+    },
     policy::Policy,
-    terms::names::{LookupError, Names},
 };
 
 const RULES: [usize; 3] = [10, 100, 1000];

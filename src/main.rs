@@ -9,5 +9,5 @@ use std::ffi::{c_char, c_int};
 #[unsafe(no_mangle)]
 #[allow(unsafe_code, reason = "the name is that of the C runtime's entry point; nothing else defines it")]
 extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
-    c_int::from(rungate::commands::launch())
+    c_int::from(rungate::launch::main())
 }

@@ -234,11 +234,11 @@ const TESTS: &str = "defaults::unset_fields_of_a_test_have_the_documented_values
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "lend",
-        "decision::tests::claims::reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them",
+        "judge::tests::claims::reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them",
     ),
     ("charge", "defaults::a_caller_in_two_groups_takes_a_slot_of_each"),
     ("queue", "the_line::a_raised_limit_lets_nobody_pass_the_line"),
-    ("from", "decision::tests::rules::deny_beats_exempt_beats_limit"),
+    ("from", "judge::tests::rules::deny_beats_exempt_beats_limit"),
     ("slots", "limits::a_lowered_limit_kills_nobody_and_admits_nobody_until_use_falls_below"),
     ("user , Cm uid", TESTS),
     ("groups , Cm netgroups", TESTS),
@@ -252,7 +252,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("wait", "exit_status::full"),
     (
         "max_wait",
-        "decision::tests::claims::the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the_defaults",
+        "judge::tests::claims::the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the_defaults",
     ),
     ("hold", "holds::the_strongest_hold_counts"),
     ("contact", "looking::the_last_line_of_a_refusal_says_whom_to_contact"),

@@ -124,7 +124,7 @@ fn the_example_can_be_put_into_force() {
     let own = Account::own();
     site.program("ffmpeg");
     site.program("make");
-    let text = include_str!("../src/commands/init/own.toml");
+    let text = include_str!("../src/tools/setup/init/own.toml");
     let uncommented = |line: &str| match line.strip_prefix('#') {
         Some(code) if !code.starts_with([' ', ':']) => code.to_owned(),
         _ => line.to_owned(),

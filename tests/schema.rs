@@ -97,7 +97,7 @@ fn it_refuses_what_is_faulty_and_nothing_else() {
 #[test]
 fn every_policy_names_it_and_keeps_to_it() {
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let others = ["packaging/policy.toml", "src/commands/init/own.toml"].map(|name| package.join(name));
+    let others = ["packaging/policy.toml", "src/tools/setup/init/own.toml"].map(|name| package.join(name));
     let files: Vec<PathBuf> = policies::policies().into_iter().flatten().chain(others).collect();
     let texts: Vec<String> = files.iter().map(|file| fs::read_to_string(file).expect("a policy")).collect();
     for (file, text) in files.iter().zip(&texts) {

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rungate::screen::Screen;
+use rungate::tools::inspect::screen::Screen;
 
 use crate::support::{Account, Running, Site, Terminal, needs_tmux};
 

@@ -3,20 +3,20 @@
 use std::path::Path;
 
 use rungate::{
-    keeper::table::Keepers,
-    protocol::{
+    acquire::{
         acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         grant::Grant,
         without_waiting::acquire,
     },
-    sys::descriptor::Inherited,
-    terms::{
+    judge::terms::{
         claim::{Claim, Demand, Launch},
         keyword::Hold,
         location::FileLocation,
         slots_wanted::{Amount, Slots},
     },
+    keeper::table::Keepers,
+    sys::descriptor::Inherited,
 };
 
 /// Asks for a slot, and gives it back at once.

@@ -11,7 +11,20 @@ use std::{
 };
 
 use rungate::{
-    escape::{is_unsafe, visible},
+    acquire::{
+        acquire_context::{AcquireContext, Clock},
+        acquisition::Outcome,
+        grant::Grant,
+        refusal::Reason,
+        without_waiting::acquire,
+    },
+    judge::terms::{
+        claim::{Claim, Demand, Launch},
+        keyword::Hold,
+        location::FileLocation,
+        pace::{ElapsedFrom, Pace, Pause, TooSoon},
+        slots_wanted::{Amount, Slots},
+    },
     keeper::{
         file::{
             file::LockFile,
@@ -24,26 +37,13 @@ use rungate::{
         },
         table::Keepers,
     },
-    log::event::Event,
-    protocol::{
-        acquire_context::{AcquireContext, Clock},
-        acquisition::Outcome,
-        grant::Grant,
-        refusal::Reason,
-        without_waiting::acquire,
-    },
+    launch::log::event::Event,
     sys::{
         descriptor::Inherited,
         process,
         record_lock::{Mode, Ownership, try_lock},
     },
-    terms::{
-        claim::{Claim, Demand, Launch},
-        keyword::Hold,
-        location::FileLocation,
-        pace::{ElapsedFrom, Pace, Pause, TooSoon},
-        slots_wanted::{Amount, Slots},
-    },
+    text::escape::{is_unsafe, visible},
 };
 
 /// Rungate's header in the content.

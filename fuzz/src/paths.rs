@@ -8,9 +8,11 @@ use std::{
 };
 
 use rungate::{
-    decision::{Request, Verdict, decide},
+    judge::{
+        Request, Verdict, decide,
+        terms::{claim::Demand, location::Location},
+    },
     policy::Policy,
-    terms::{claim::Demand, location::Location},
 };
 
 use super::small_site::SmallSite;

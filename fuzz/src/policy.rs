@@ -9,14 +9,16 @@ use std::{
 };
 
 use rungate::{
-    decision::{Decision, Request, Verdict, decide},
-    diagnostic::SourceText,
-    policy::{LayerKind, LayerText, Policy, codes},
-    terms::{
-        claim::{Claim, Demand},
-        keyword::Admit,
-        location::Location,
+    judge::{
+        Decision, Request, Verdict, decide,
+        terms::{
+            claim::{Claim, Demand},
+            keyword::Admit,
+            location::Location,
+        },
     },
+    policy::{LayerKind, LayerText, Policy, codes},
+    text::diagnostic::SourceText,
 };
 
 use super::small_site::{FIRST, SmallSite};

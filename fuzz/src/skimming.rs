@@ -4,10 +4,9 @@
 use std::{collections::BTreeSet, ffi::OsStr, fmt::Write as _};
 
 use rungate::{
-    decision::{Decision, Request, Verdict, decide},
-    diagnostic::SourceText,
+    judge::{Decision, Request, Verdict, decide, terms::claim::Claim},
     policy::{Invocation, LayerKind, LayerText, Policy},
-    terms::claim::Claim,
+    text::diagnostic::SourceText,
 };
 
 use super::policy::{for_launches_of, words};

@@ -11,11 +11,11 @@ use std::{
 use clap::Parser;
 use rungate::{
     cli::{Action, CommandLine},
+    judge::terms::{runs::Runs, slots_wanted::NamedSlots},
     launch::{
         environment::{HELD, parse_held, with_slots},
         program::{Program, Search},
     },
-    terms::{runs::Runs, slots_wanted::NamedSlots},
 };
 
 /// Reads the arguments, looks the program up, and tells it what it holds.

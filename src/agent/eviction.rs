@@ -17,12 +17,17 @@ use std::{
 
 use super::{alive::Alive, ledger::holding::Holding};
 use crate::{
+    acquire,
+    judge::terms::{
+        keyword::Hold,
+        location::Location,
+        pace::{ExpireKill, Expiry},
+    },
     keeper::{
         EvictionOutcome, Overdue, Reach, UnverifiedTarget,
         signalling::{SIGNALS, Whom},
         table::TableId,
     },
-    protocol,
     sys::{
         failure::{Errno, Failure},
         fifo::Fifo,
@@ -31,11 +36,6 @@ use crate::{
         signals::Signal,
         stamp::FileId,
         user_namespace,
-    },
-    terms::{
-        keyword::Hold,
-        location::Location,
-        pace::{ExpireKill, Expiry},
     },
 };
 
@@ -49,7 +49,7 @@ pub(super) struct Eviction {
 
 impl Eviction {
     /// The same as what was found out for a claim.
-    pub(super) fn of(found: protocol::too_late::Eviction<'_>) -> Option<Self> {
+    pub(super) fn of(found: acquire::too_late::Eviction<'_>) -> Option<Self> {
         let Location::Memory(table) = &found.claim.location else { return None };
         let (id, expiry) = (found.table.id(), found.expiry);
         Some(Self { table: table.clone(), id, expiry, overdue: found.overdue })

@@ -10,6 +10,7 @@ use super::{
     session::{Event, Session},
 };
 use crate::{
+    judge::terms::pace::Expiry,
     keeper::{
         EvictionOutcome, Holder, Overdue,
         agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Which},
@@ -17,7 +18,6 @@ use crate::{
         table::{Table, TableId},
     },
     sys::process,
-    terms::pace::Expiry,
 };
 
 impl Service {

@@ -22,7 +22,15 @@ use super::{
     server::fair_queue::FairQueue,
 };
 use crate::{
-    decision::{Request, Verdict, decide_within},
+    judge::{
+        Request, Verdict, decide_within,
+        terms::{
+            keyword::Keeper,
+            names::{LookupError, Names},
+            pace::Expiry,
+            slots_wanted::NamedSlots,
+        },
+    },
     keeper::agent::message::{Answer, Take},
     launch::environment::parse_held,
     policy::{Policy, Repository, Sources},
@@ -31,12 +39,6 @@ use crate::{
         credentials,
         failure::Failure,
         poller::Bell,
-    },
-    terms::{
-        keyword::Keeper,
-        names::{LookupError, Names},
-        pace::Expiry,
-        slots_wanted::NamedSlots,
     },
 };
 

@@ -7,6 +7,7 @@
 //! look at a disk or a name service, the one thread judges itself by what they have read.
 
 mod alive;
+pub(crate) mod command;
 mod eviction;
 mod expiry;
 mod judge;
@@ -26,8 +27,7 @@ use std::{
 };
 
 use crate::{
-    escape::visible,
-    output::json::FORMAT,
+    judge::terms::names::Names,
     policy::Faults,
     sys::{
         credentials,
@@ -35,7 +35,7 @@ use crate::{
         local_socket::Listener,
         trust::InsecurePath,
     },
-    terms::names::Names,
+    text::{escape::visible, json::FORMAT},
 };
 
 /// What a number of the poller stands for: four of them for each session, holding or recovered waiter.
@@ -149,4 +149,9 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
         }
     };
     service::Service::new(listener, &options.state, &settings, names)?.run().map_err(Fatal::Call)
+}
+
+/// The agent. It comes back when it cannot serve.
+pub fn main() -> u8 {
+    crate::launch::end(|arguments| command::main(&arguments))
 }

@@ -4,10 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    keeper::{EvictionOutcome, Overdue, table::Keepers},
-    policy::Wait,
-    protocol::acquire_context::{AcquireContext, Clock},
-    terms::{
+    acquire::acquire_context::{AcquireContext, Clock},
+    judge::terms::{
         claim::{Claim, Demand, Launch, Reserved, Setting, Terms},
         keyword::{Admit, Hold, Nested, OnLost, Queue, Unreachable},
         location::{AgentLocation, Location, name_on_site},
@@ -15,6 +13,8 @@ use crate::{
         provenance::{Origin, Place},
         slots_wanted::{Amount, NamedSlots},
     },
+    keeper::{EvictionOutcome, Overdue, table::Keepers},
+    policy::Wait,
 };
 
 /// What a launch asks to acquire.

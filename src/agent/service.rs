@@ -28,6 +28,7 @@ use super::{
     worklist::{LONGEST_ROUND, Next, Worklist},
 };
 use crate::{
+    judge::terms::{names::Names, runs::Runs},
     keeper::{
         Number,
         agent::{
@@ -45,7 +46,6 @@ use crate::{
         local_socket::Listener,
         poller::{Bell, Interest, Poller},
     },
-    terms::{names::Names, runs::Runs},
 };
 
 /// How many callers are answered before it looks what others want.

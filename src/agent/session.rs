@@ -21,12 +21,12 @@ use super::{
     site::notices::given::GivenNotice,
 };
 use crate::{
+    acquire::place_in_line::PlaceInLine,
     keeper::{
         EvictionOutcome, Number, Overdue,
         agent::message::{Answer, Expired, Granted, Refused, Take, Waits},
         memory,
     },
-    protocol::place_in_line::PlaceInLine,
     sys::{
         process::{self, Process},
         stamp::FileId,

@@ -1,7 +1,7 @@
 //! What the environment says of slots that ancestors hold: where a nested launch may look, and proof of
 //! nothing.
 
-use crate::terms::{
+use crate::judge::terms::{
     claim::{Claim, Launch},
     keyword::Nested,
     runs::Runs,

@@ -10,8 +10,8 @@ use std::{
 
 use crate::{
     deliberate_fault::DeliberateFault,
-    escape::Show,
     sys::process::{self, Process},
+    text::escape::Show,
 };
 
 /// A launch's number: smaller is older. The first is 1.

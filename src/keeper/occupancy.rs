@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::terms::{
+use crate::judge::terms::{
     claim::{LAST_SLOT, Terms},
     keyword::Admit,
     runs::Runs,

@@ -2,12 +2,12 @@
 //! groups of them. Each process is opened first and seen to be the one that is meant last.
 
 use crate::{
+    judge::terms::{keyword::Hold, pace::ExpireKill},
     sys::{
         failure::Errno,
         process::{self, PidFd, Process},
         signals::Signal,
     },
-    terms::{keyword::Hold, pace::ExpireKill},
 };
 
 /// In this order, with some time in between: one that is stopped is continued, one that can end in order may.

@@ -32,13 +32,13 @@ use super::{
     view::View,
 };
 use crate::{
-    sys::{descriptor::Inherited, process, stamp::FileId},
-    terms::{
+    judge::terms::{
         claim::{Claim, Launch},
         keyword::Hold,
         location::{AgentLocation, Location},
         pace::Expiry,
     },
+    sys::{descriptor::Inherited, process, stamp::FileId},
 };
 
 /// What the keepers need of this process.

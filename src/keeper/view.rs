@@ -11,7 +11,7 @@ use super::{
     memory,
     occupancy::Vacancy,
 };
-use crate::terms::{
+use crate::judge::terms::{
     claim::{Launch, Terms},
     pace::{ElapsedFrom, Pause},
 };

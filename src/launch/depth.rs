@@ -11,7 +11,7 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
-use crate::{escape::visible, sys::executable::Entry};
+use crate::{sys::executable::Entry, text::escape::visible};
 
 /// The variable: `matlab=2/mex=1`. No name of a command has a slash.
 pub const DEPTH: &str = "RUNGATE_DEPTH";

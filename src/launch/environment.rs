@@ -8,8 +8,8 @@
 use std::ffi::CString;
 
 use crate::{
+    judge::terms::{runs::Runs, slots_wanted::NamedSlots},
     sys::executable::Entry,
-    terms::{runs::Runs, slots_wanted::NamedSlots},
 };
 
 /// The variable that names every repository and its slots.

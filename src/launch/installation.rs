@@ -13,11 +13,11 @@ use std::{
 
 use super::program::Search;
 use crate::{
-    escape::visible,
     sys::{
         executable,
         failure::{Errno, errno_of},
     },
+    text::escape::visible,
 };
 
 /// The second program.

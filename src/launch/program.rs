@@ -12,8 +12,8 @@ use std::{
 
 use super::shim::{Shim, is_own_name};
 use crate::{
-    escape::{visible, word},
     sys::{executable, failure::Errno, stamp::FileId},
+    text::escape::{visible, word},
 };
 
 /// A program that can be executed.

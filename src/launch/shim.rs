@@ -11,8 +11,8 @@ use std::{
 };
 
 use crate::{
-    escape::visible,
     sys::{executable, failure},
+    text::escape::visible,
 };
 
 /// Names that no shim may have: too much goes through them, rungate itself among it.

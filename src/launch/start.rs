@@ -12,15 +12,15 @@ use super::{
     supervision::{NotSpawned, supervise},
 };
 use crate::{
-    escape::visible,
+    acquire::grant::Grant,
+    judge::terms::{keyword::Hold, slots_wanted::NamedSlots},
     keeper::error::KeeperError,
-    protocol::grant::Grant,
     sys::{
         child::Ending,
         executable,
         failure::{Errno, Failure},
     },
-    terms::{keyword::Hold, slots_wanted::NamedSlots},
+    text::escape::visible,
 };
 
 /// Why the program did not start although everything was had. Its slots are free again.

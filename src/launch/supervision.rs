@@ -5,14 +5,14 @@
 use std::{ffi::CString, path::Path};
 
 use crate::{
-    protocol::grant::Grant,
+    acquire::grant::Grant,
+    judge::terms::keyword::Hold,
     sys::{
         child::{self, Change, Ending},
         executable::{self, Entry},
         failure::{Errno, Failure},
         signals::{self, Event, SupervisedSignals},
     },
-    terms::keyword::Hold,
 };
 
 /// Why a supervised command did not start, or not under its parent's eyes.

@@ -14,7 +14,7 @@ use super::{
     site_settings::{SITE, SiteSettings},
     syntax,
 };
-use crate::diagnostic::SourceText;
+use crate::text::diagnostic::SourceText;
 
 static FILE: Keys = Keys {
     what: "the file",

@@ -10,7 +10,7 @@ use std::{
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use super::names::LookupError;
-use crate::terms::names::Names;
+use crate::judge::terms::names::Names;
 
 /// One request.
 pub(crate) struct EvalContext<'a> {

@@ -4,7 +4,7 @@
 use std::{fmt, time::Duration};
 
 use super::{coded::coded, place::At};
-use crate::{escape::Show, terms::span_of_time::show_duration};
+use crate::{judge::terms::span_of_time::show_duration, text::escape::Show};
 
 coded! {
     /// What is wrong with a policy, so that nothing of it may be applied.

@@ -15,7 +15,7 @@ use super::{
     place::At,
     warning::Warning,
 };
-use crate::diagnostic::{Diagnostic, Severity, SourceText};
+use crate::text::diagnostic::{Diagnostic, Severity, SourceText};
 
 /// Everything found so far, with its place.
 #[derive(Debug, Default)]

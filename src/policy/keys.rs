@@ -13,7 +13,7 @@ use super::{
     scenario::Expectation,
     selector,
 };
-use crate::terms::keyword::Keeper;
+use crate::judge::terms::keyword::Keeper;
 
 pub(super) static FILE: Keys = Keys {
     what: "a policy",

@@ -12,7 +12,7 @@ use super::{
     path_syntax::Directory,
     span_of_time::Wait,
 };
-use crate::terms::keyword::Keeper;
+use crate::judge::terms::keyword::Keeper;
 
 /// Where the system's repositories are unless it says otherwise.
 pub(crate) const SYSTEM_DIRECTORY: &str = "/run/rungate";

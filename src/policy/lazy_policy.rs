@@ -17,7 +17,7 @@ use super::{
     skim::Outline,
     source::{Found, LayerText, Sources, Stamps},
 };
-use crate::diagnostic::{Diagnostic, SourceText};
+use crate::text::diagnostic::{Diagnostic, SourceText};
 
 /// The files of a policy, and what they say of programs.
 pub struct LazyPolicy<'s> {

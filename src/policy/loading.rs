@@ -28,7 +28,7 @@ use super::{
     warning::Warning,
     written::WrittenFile,
 };
-use crate::diagnostic::SourceText;
+use crate::text::diagnostic::SourceText;
 
 /// A command, and the outlines of all files, for whoever wants to read no more of them than it needs.
 pub(super) struct Skim<'a> {

@@ -1,5 +1,5 @@
 //! The policy: from the text of its files to rules and repositories that hold together. Three stages, each
-//! with its own types: as written (with spans), validated (here), decided ([`crate::decision`]). Nothing
+//! with its own types: as written (with spans), validated (here), decided ([`crate::judge`]). Nothing
 //! takes a written one once it is validated, and nothing of a policy with a fault is ever applied.
 
 mod agent_file;
@@ -85,8 +85,8 @@ pub use source::{LayerText, Proposal, SYSTEM_POLICY, Sources};
 pub(crate) use spelling::nearest;
 
 // The words that judgement and mechanism share, as this wing's files name them.
-pub use crate::terms::span_of_time::{Wait, parse_duration, show_duration};
-use crate::terms::{keyword, names, span_of_time};
+pub use crate::judge::terms::span_of_time::{Wait, parse_duration, show_duration};
+use crate::judge::terms::{keyword, names, span_of_time};
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -104,8 +104,8 @@ use self::{
     warning::Warning,
 };
 use crate::{
-    diagnostic::{Diagnostic, SourceText},
-    terms::names::Names,
+    judge::terms::names::Names,
+    text::diagnostic::{Diagnostic, SourceText},
 };
 
 /// The whole of the policy files, validated.

@@ -1,6 +1,6 @@
 //! `per`: a file for each.
 
-use crate::terms::keyword::Keyword;
+use crate::judge::terms::keyword::Keyword;
 
 /// For whom or what a repository has a file each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,10 +1,10 @@
 //! Where something stands in the policy files while they are read: a few numbers. What is left of it
-//! afterwards is a [`Place`](crate::terms::provenance::Place).
+//! afterwards is a [`Place`](crate::judge::terms::provenance::Place).
 
 use std::{ops::Range, sync::Arc};
 
-use crate::diagnostic::{Label, SourceText};
-pub(super) use crate::terms::provenance::Place;
+pub(super) use crate::judge::terms::provenance::Place;
+use crate::text::diagnostic::{Label, SourceText};
 
 /// A part of one of the files that are being read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

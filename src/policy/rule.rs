@@ -10,8 +10,8 @@ use super::{
     selector::{Selector, Selectors},
     span_of_time::Wait,
 };
-use crate::terms::provenance::{Origin, rule_title};
-pub(super) use crate::terms::slots_wanted::Slots;
+use crate::judge::terms::provenance::{Origin, rule_title};
+pub(super) use crate::judge::terms::slots_wanted::Slots;
 
 /// What a rule that counts does with the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

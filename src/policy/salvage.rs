@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{Policy, Repository, Sources, findings::Faults};
-use crate::diagnostic::Diagnostic;
+use crate::text::diagnostic::Diagnostic;
 
 /// Tables in which a fault changes no repository.
 const HARMLESS: [&str; 5] = ["rule", "test", "command", "log", "delegate"];

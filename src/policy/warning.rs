@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::{coded::coded, limit::Share, place::At};
-use crate::{escape::Show, terms::provenance::rule_title};
+use crate::{judge::terms::provenance::rule_title, text::escape::Show};
 
 coded! {
     /// What is likely not meant.

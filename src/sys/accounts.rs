@@ -17,7 +17,7 @@ use nix::{
 };
 
 use super::{failure::errno_of, unsafe_calls};
-use crate::escape::Show;
+use crate::text::escape::Show;
 
 /// An entry of the user database.
 #[derive(Clone, Debug, Eq, PartialEq)]

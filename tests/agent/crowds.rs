@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use rungate::{
+    judge::terms::{keyword::Hold, span_of_time::Wait},
     keeper::agent::{
         frame::Inbox,
         message::{Request, Take},
     },
-    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::hostility::{answer, memory_of};

@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rungate::{
+    judge::terms::{keyword::Hold, span_of_time::Wait},
     keeper::agent::{
         frame::Inbox,
         message::{Answer, Request, Take},
     },
-    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::{held, seats, waiting};

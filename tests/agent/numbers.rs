@@ -5,11 +5,11 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal;
+use rungate::judge::terms::pace::ExpireKill;
 use rungate::keeper::agent::{
     frame::Inbox,
     message::{Answer, Evict, Request, Take, Which},
 };
-use rungate::terms::pace::ExpireKill;
 
 use super::hostility::{LONG, answer, request};
 use super::{held, seats, waiter, waiting};

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rungate::{
+    judge::terms::keyword::Hold,
     keeper::agent::{
         frame::{Inbox, LONGEST_REQUEST},
         message::{Answer, Granted, Obstacle, Reason, Refused, Request, Waits},
     },
-    terms::keyword::Hold,
 };
 
 use super::hostility::LONG;

@@ -1,9 +1,9 @@
 //! One case: the files of a policy, and everything that is said about them, to the letter.
 
 use rungate::{
-    diagnostic::SourceText,
+    judge::terms::names::{LookupError, Names},
     policy::{LayerKind, LayerText, Policy},
-    terms::names::{LookupError, Names},
+    text::diagnostic::SourceText,
 };
 
 /// A policy with something wrong, and what is shown of it.

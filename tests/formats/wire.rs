@@ -4,12 +4,12 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use rungate::{
+    judge::terms::{keyword::Hold, span_of_time::Wait},
     keeper::agent::{
         about::About,
         frame::{Inbox, LONGEST_REQUEST},
         message::{Answer, Granted, Request, Take},
     },
-    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::{LONG, OF_AGENT, sample};

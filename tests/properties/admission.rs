@@ -14,20 +14,20 @@ use nix::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rungate::{
-    keeper::{error::KeeperError, table::Keepers},
-    protocol::{
+    acquire::{
         acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         dry_run::outlook,
         without_waiting::acquire,
     },
-    sys::descriptor::Inherited,
-    terms::{
+    judge::terms::{
         claim::{Claim, Demand, Launch},
         keyword::{Admit, Hold},
         location::FileLocation,
         slots_wanted::{Amount, Slots},
     },
+    keeper::{error::KeeperError, table::Keepers},
+    sys::descriptor::Inherited,
 };
 use tempfile::NamedTempFile;
 

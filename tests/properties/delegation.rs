@@ -3,8 +3,8 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use rungate::{
-    diagnostic::SourceText,
     policy::{LayerKind, LayerText, Policy},
+    text::diagnostic::SourceText,
 };
 
 use super::{

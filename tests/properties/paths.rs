@@ -8,13 +8,15 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use rungate::{
-    decision::{Request, Verdict, decide},
-    policy::Policy,
-    terms::{
-        claim::Demand,
-        location::Location,
-        names::{LookupError, Names},
+    judge::{
+        Request, Verdict, decide,
+        terms::{
+            claim::Demand,
+            location::Location,
+            names::{LookupError, Names},
+        },
     },
+    policy::Policy,
 };
 
 /// Nobody has a name.

@@ -2,8 +2,8 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select, strategy::Union};
 use rungate::{
-    diagnostic::SourceText,
     policy::{Difference, LayerKind, LayerText, PartKind, Policy},
+    text::diagnostic::SourceText,
 };
 
 use super::request::{ARGUMENTS, COMMANDS, DIRECTORIES, GROUPS, HOSTS, USERS, launches};

@@ -5,12 +5,14 @@ use std::{ffi::OsString, fmt::Write, path::PathBuf};
 
 use proptest::{collection::vec, prelude::Strategy, sample::select};
 use rungate::{
-    decision::{Decision, Request, Unenforced, Verdict, decide},
-    policy::Policy,
-    terms::{
-        claim::Claim,
-        names::{LookupError, Names},
+    judge::{
+        Decision, Request, Unenforced, Verdict, decide,
+        terms::{
+            claim::Claim,
+            names::{LookupError, Names},
+        },
     },
+    policy::Policy,
 };
 
 pub(super) const COMMANDS: &[&str] = &["matlab", "mex", "solver", "svc-a"];

@@ -6,6 +6,10 @@ use std::{os::fd::OwnedFd, time::SystemTime};
 use super::state::{SavedHolding, SavedSlots};
 use crate::{
     agent::alive::Alive,
+    judge::terms::{
+        keyword::{Hold, OnLost},
+        location::name_on_site,
+    },
     keeper::{held::Held, memory},
     sys::{
         failure::{Errno, Failure},
@@ -13,10 +17,6 @@ use crate::{
         process::{PidFd, Process},
         signals::Signal,
         stamp::FileId,
-    },
-    terms::{
-        keyword::{Hold, OnLost},
-        location::name_on_site,
     },
 };
 

@@ -11,11 +11,18 @@ use super::{
     state::{SavedHolding, SavedNumber, SavedSlots, in_millis},
 };
 use crate::{
+    acquire::{
+        at_once::{AtOnce, Standing, at_once},
+        grant::Grant,
+        refusal::{self, Refusal},
+        too_late::Known,
+    },
     agent::{
         eviction::Eviction,
         request::{AcquireRequest, asker},
         session::{Blocked, Session},
     },
+    judge::terms::location::{Location, name_on_site},
     keeper::{
         Overdue, WaitingProcess,
         agent::message::{Obstacle, Reason, Refused, Table},
@@ -24,18 +31,11 @@ use crate::{
         table::{Keepers, TableId},
     },
     policy::Wait,
-    protocol::{
-        at_once::{AtOnce, Standing, at_once},
-        grant::Grant,
-        refusal::{self, Refusal},
-        too_late::Known,
-    },
     sys::{
         failure::Failure,
         fifo,
         process::{self, PidFd},
     },
-    terms::location::{Location, name_on_site},
 };
 
 /// How many holders a refusal describes.

@@ -21,6 +21,7 @@ use self::{
 };
 use super::{FIFO, Fatal, KINDS, PROCESS};
 use crate::{
+    judge::terms::{keyword::Hold, location::name_on_site},
     keeper::{
         Number,
         agent::message::{End, Table},
@@ -32,7 +33,6 @@ use crate::{
         fifo::Fifo,
         poller::{Interest, Poller},
     },
-    terms::{keyword::Hold, location::name_on_site},
 };
 
 /// How many ends are remembered: what a busy host has between two looks.

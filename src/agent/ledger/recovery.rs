@@ -6,12 +6,12 @@ use std::{mem, time::Instant};
 
 use super::{Ledger, state::SavedPlace};
 use crate::{
-    agent::{AWAY, Fatal, KINDS, RECOVERED},
-    keeper::{Number, memory},
-    protocol::{
+    acquire::{
         conversation::LONGEST_ABSENCE,
         place_in_line::{PlaceInLine, Stood},
     },
+    agent::{AWAY, Fatal, KINDS, RECOVERED},
+    keeper::{Number, memory},
     sys::{
         failure::{Errno, Failure},
         poller::Interest,

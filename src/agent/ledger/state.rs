@@ -16,19 +16,19 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
+    acquire::place_in_line::Stood,
     agent::Fatal,
+    judge::terms::{
+        keyword::{Hold, OnLost},
+        location::{name_on_site, table_of_site},
+    },
     keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
-    output::json::{self, FORMAT},
-    protocol::place_in_line::Stood,
     sys::{
         failure::{Errno, Failure, errno_of},
         fifo::Fifo,
         process, replaced_file,
     },
-    terms::{
-        keyword::{Hold, OnLost},
-        location::{name_on_site, table_of_site},
-    },
+    text::json::{self, FORMAT},
 };
 
 /// For root alone.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{agent::ledger::holding::Holding, policy::AgentLimits, terms::keyword::Hold};
+use crate::{agent::ledger::holding::Holding, judge::terms::keyword::Hold, policy::AgentLimits};
 
 /// What there is no more of for a user.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

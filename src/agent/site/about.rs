@@ -7,10 +7,10 @@ use std::{
 
 use super::{Site, announcement::log, etcd::ClusterStatus, key::Key};
 use crate::{
-    escape::Show,
+    judge::terms::location::{name_on_site, table_of_site},
     keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
     sys::process,
-    terms::location::{name_on_site, table_of_site},
+    text::escape::Show,
 };
 
 /// So many slots that nobody can read are told one by one.

@@ -14,20 +14,22 @@ use super::{
 };
 use crate::{
     agent::{
-        ledger::holding::{Holding, OfSite},
-        ledger::state::SavedStamps,
+        ledger::{
+            holding::{Holding, OfSite},
+            state::SavedStamps,
+        },
         request::AcquireRequest,
         service::Service,
         session::{Event, Session},
     },
     deliberate_fault::DeliberateFault,
+    judge::terms::location::name_on_site,
     keeper::{
         line::Number,
         memory,
         occupancy::{Occupancy, Span},
     },
     sys::process,
-    terms::location::name_on_site,
 };
 
 impl Service {
@@ -40,7 +42,7 @@ impl Service {
             if site.stirred.contains(name) {
                 site.show(name, self.ledger.store());
             }
-            let table = self.ledger.store().table(&crate::terms::location::table_of_site(name));
+            let table = self.ledger.store().table(&crate::judge::terms::location::table_of_site(name));
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }

@@ -1,6 +1,6 @@
 //! What the agent says of the site to whoever reads its log.
 
-use crate::output::stream;
+use crate::text::stream;
 
 /// Says it on a line of its own.
 pub(super) fn log(text: &str) {

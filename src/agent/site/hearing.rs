@@ -15,8 +15,8 @@ use super::{
     work::Work,
 };
 use crate::{
-    agent::service::Service, deliberate_fault::DeliberateFault, escape::visible, keeper::memory,
-    sys::process, terms::location::table_of_site,
+    agent::service::Service, deliberate_fault::DeliberateFault, judge::terms::location::table_of_site,
+    keeper::memory, sys::process, text::escape::visible,
 };
 
 /// So many reports are heard before somebody else is.

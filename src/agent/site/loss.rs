@@ -8,8 +8,8 @@ use super::{PATIENCE, Site, TICK, announcement::log};
 use crate::{
     agent::{alive::Alive, ledger::holding::Holding, service::Service},
     deliberate_fault::DeliberateFault,
+    judge::terms::{keyword::OnLost, location::table_of_site},
     sys::process,
-    terms::{keyword::OnLost, location::table_of_site},
 };
 
 /// So often it is looked at once for processes that are to be killed.

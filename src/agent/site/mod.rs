@@ -71,9 +71,9 @@ use self::{
 };
 use super::{judge::Judge, ledger::state::State};
 use crate::{
-    escape::visible,
     policy::SiteSettings,
     sys::{credentials, poller::Bell, process},
+    text::escape::visible,
 };
 
 /// How long a launch may wait for etcd before it is answered: less than launches wait for their agent.

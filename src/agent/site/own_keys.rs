@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{difference::Value, key::Key};
 use crate::{
     agent::ledger::state::SavedStamps,
+    judge::terms::location::table_of_site,
     keeper::memory::{self, Store},
-    terms::location::table_of_site,
 };
 
 /// Slots that nobody uses any more. They are held in memory until their keys are gone, so that nobody of this

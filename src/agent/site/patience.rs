@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use super::{PATIENCE, Site, resting::Resting, work::Work};
 use crate::{
     agent::{request::AcquireRequest, service::Service, session::Event},
-    escape::Show,
+    judge::terms::location::table_of_site,
     keeper::agent::message::{Obstacle, Reason, Refused, Table, Waits},
-    terms::location::table_of_site,
+    text::escape::Show,
 };
 
 /// After so long it is looked whether it is its turn although nothing seems to have changed.

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::mpsc::Sender, thread, time::Duration};
 
 use super::lease_keeper::Command;
-use crate::{agent::judge::Judge, policy::Policy, terms::keyword::Keeper};
+use crate::{agent::judge::Judge, judge::terms::keyword::Keeper, policy::Policy};
 
 /// How often it is looked whether the policy has changed, at most.
 const INTERVAL: Duration = Duration::from_secs(5);

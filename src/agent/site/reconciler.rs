@@ -26,9 +26,9 @@ use super::{
 };
 use crate::{
     agent::{ledger::holding::Holding, service::Service},
+    judge::terms::location::{name_on_site, table_of_site},
     keeper::memory,
     sys::process,
-    terms::location::{name_on_site, table_of_site},
 };
 
 /// How many changes go at once.

@@ -11,10 +11,10 @@ use crate::{
         judge::shortened,
         ledger::state::{SavedHolding, at_millis},
     },
+    judge::terms::keyword::Hold,
     keeper::{EvictionOutcome, Holder, UnverifiedTarget, WaitingProcess},
-    output::json::{self, Numbered},
     sys::signals::Signal,
-    terms::keyword::Hold,
+    text::json::{self, Numbered},
 };
 
 /// Who holds a slot.

@@ -20,7 +20,7 @@ use super::{
     record::{ClusterRecord, bytes},
     work::{Admission, Work},
 };
-use crate::{agent::service::Service, sys::process, terms::location::name_on_site};
+use crate::{agent::service::Service, judge::terms::location::name_on_site, sys::process};
 
 impl Service {
     /// Everything was read anew; perhaps of another etcd.

@@ -9,12 +9,12 @@ use super::{
     table_of_site::{TableOfSite, Versioned},
 };
 use crate::{
+    judge::terms::location::table_of_site,
     keeper::{
         Holder,
         line::{Class, Number},
         memory::{self, Store},
     },
-    terms::location::table_of_site,
 };
 
 /// What of a table stands there for others, each with the revision at which it was written.

@@ -20,7 +20,7 @@ use crate::{
         session::{Begins, Session},
     },
     deliberate_fault::DeliberateFault,
-    terms::location::name_on_site,
+    judge::terms::location::name_on_site,
 };
 
 impl Service {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::wire::{Wire, wire};
-use crate::escape::{Show, word};
+use crate::text::escape::{Show, word};
 
 wire! {
     struct About {

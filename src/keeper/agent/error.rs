@@ -4,7 +4,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use super::{SOCKET, frame::Garbage};
-use crate::{escape::visible_lines, sys::failure::Errno};
+use crate::{sys::failure::Errno, text::escape::visible_lines};
 
 /// Why the agent gave no slots, and refused none.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -134,8 +134,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        judge::terms::{keyword::Hold, span_of_time::Wait},
         keeper::agent::message::Take,
-        terms::{keyword::Hold, span_of_time::Wait},
     };
 
     const LONG: usize = 1024;

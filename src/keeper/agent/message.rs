@@ -13,8 +13,8 @@ use super::{
     wire::{Wire, fields, wire},
 };
 use crate::{
+    judge::terms::{keyword::Hold, pace::ExpireKill, span_of_time::Wait},
     keeper::line::{Class, Waiter, WaitingProcess},
-    terms::{keyword::Hold, pace::ExpireKill, span_of_time::Wait},
 };
 
 wire! {

@@ -24,7 +24,7 @@ use super::{
     memory::{self, Store},
     occupancy::Occupancy,
 };
-use crate::terms::location::name_on_site;
+use crate::judge::terms::location::name_on_site;
 
 /// The names of all tables.
 pub fn tables() -> Result<Vec<String>, AgentError> {

@@ -12,12 +12,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::keeper::line::Number;
-use crate::terms::{
+use crate::judge::terms::{
     keyword::{Hold, Keyword},
     pace::ExpireKill,
     span_of_time::Wait,
 };
+use crate::keeper::line::Number;
 
 /// What can be sent.
 pub(super) trait Wire: Sized {

@@ -9,7 +9,6 @@ use std::{
 };
 
 use crate::{
-    escape::{Show, word},
     sys::{
         accounts, credentials,
         failure::{Errno, Failure},
@@ -17,6 +16,7 @@ use crate::{
         regular_file::Kind,
         trust::InsecurePath,
     },
+    text::escape::{Show, word},
 };
 
 /// A lock file that cannot be opened, created, locked or trusted.

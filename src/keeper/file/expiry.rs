@@ -18,7 +18,7 @@ use super::{
     scan::locks_within,
 };
 use crate::{
-    escape::Show,
+    judge::terms::{keyword::Hold, pace::Expiry, span_of_time::show_duration},
     keeper::{
         eviction_outcome::EvictionOutcome,
         signalling::{Reach, SIGNALS},
@@ -31,7 +31,7 @@ use crate::{
         signals::Signal,
         terminal,
     },
-    terms::{keyword::Hold, pace::Expiry, span_of_time::show_duration},
+    text::escape::Show,
 };
 
 /// A holder that is to be ended.

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     deliberate_fault::DeliberateFault,
+    judge::terms::{keyword::Hold, location::Creation},
     sys::{
         descriptor::{self, Inherited},
         failure::Errno,
@@ -26,7 +27,6 @@ use crate::{
         stamp::FileId,
         walked_directory::WalkedDirectory,
     },
-    terms::{keyword::Hold, location::Creation},
 };
 
 /// How often a file may be gone or there again between two system calls before it is given up.

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     deliberate_fault::DeliberateFault,
+    judge::terms::{keyword::Hold, runs::Runs},
     sys::record_lock::Bytes,
-    terms::{keyword::Hold, runs::Runs},
 };
 
 /// The slots of one file that a launch holds, or shares with an ancestor.

@@ -18,6 +18,7 @@ use super::{
     record::{Record, short_boot_id},
 };
 use crate::{
+    judge::terms::keyword::Hold,
     keeper::{
         line::shown_pid,
         occupancy::{Occupancy, Span},
@@ -26,7 +27,6 @@ use crate::{
         kernel_locks,
         process::{self, Process},
     },
-    terms::keyword::Hold,
 };
 
 /// The holder of a slot, or of neighbouring slots that nothing tells apart.

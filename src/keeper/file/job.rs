@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::layout::{guardian_at, guardian_byte, slot_byte};
 use crate::{
     deliberate_fault::DeliberateFault,
+    judge::terms::{keyword::Hold, pace::ExpireKill},
     keeper::signalling::{Reach, Whom},
     sys::{
         credentials,
@@ -18,7 +19,6 @@ use crate::{
         signals::Signal,
         stamp::FileId,
     },
-    terms::{keyword::Hold, pace::ExpireKill},
 };
 
 /// A process that is the job which holds a slot.

@@ -10,7 +10,7 @@ use crate::sys::record_lock::Bytes;
 pub const MUTEX: Bytes = 0..=7;
 
 // Slots are numbered from 1 to this.
-pub use crate::terms::claim::LAST_SLOT;
+pub use crate::judge::terms::claim::LAST_SLOT;
 
 /// The byte before that of slot 1.
 const BEFORE_SLOTS: u64 = 7;

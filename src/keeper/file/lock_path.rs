@@ -11,6 +11,7 @@ use std::{
 
 use super::error::{RepositoryError, call, failed_call};
 use crate::{
+    judge::terms::location::{Creation, FileLocation},
     sys::{
         credentials,
         failure::{Errno, Failure},
@@ -18,7 +19,6 @@ use crate::{
         trust::{InsecurePath, Reason},
         walked_directory::WalkedDirectory,
     },
-    terms::location::{Creation, FileLocation},
 };
 
 /// The way to a lock file.

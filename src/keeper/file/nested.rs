@@ -16,12 +16,12 @@ use super::{
     record::Record,
 };
 use crate::{
-    keeper::hint,
-    sys::{descriptor::Inherited, process::own_pid, record_lock::Bytes},
-    terms::{
+    judge::terms::{
         claim::{Claim, Launch},
         runs::{self, Runs},
     },
+    keeper::hint,
+    sys::{descriptor::Inherited, process::own_pid, record_lock::Bytes},
 };
 
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no

@@ -14,9 +14,9 @@ use super::{
     layout::{RECORD_SIZE, record_at},
 };
 use crate::{
-    output::json,
+    judge::terms::{claim::Launch, keyword::Hold},
     sys::process::{self, Process},
-    terms::{claim::Launch, keyword::Hold},
+    text::json,
 };
 
 /// The record of one slot, or of a run of them.

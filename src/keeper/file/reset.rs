@@ -12,8 +12,8 @@ use super::{
     mutex::{MutexGuard, PATIENCE},
 };
 use crate::{
+    judge::terms::{keyword::Hold, location::Creation},
     sys::descriptor::Inherited,
-    terms::{keyword::Hold, location::Creation},
 };
 
 /// Forgets the last start and the last end. Says whether there was anything to forget.

@@ -1,14 +1,14 @@
 //! A lock file that is root's: whoever owns one in a directory for everybody can remove it, and then its
 //! holders are forgotten.
 
+use super::{
+    error::{RepositoryError, failed_call},
+    lock_path::LockPath,
+    trial::open,
+};
 use crate::{
-    keeper::file::{
-        error::{RepositoryError, failed_call},
-        lock_path::LockPath,
-        trial::open,
-    },
+    judge::terms::location::Creation,
     sys::regular_file::{self, Status},
-    terms::location::Creation,
 };
 
 /// What a lock file was like before it became root's.

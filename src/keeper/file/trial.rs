@@ -8,8 +8,8 @@ use super::{
     lock_path::{BaseDirectories, LockPath},
 };
 use crate::{
+    judge::terms::{keyword::Hold, location::Creation},
     sys::descriptor::Inherited,
-    terms::{keyword::Hold, location::Creation},
 };
 
 /// As much as a launch writes: the header and a record.

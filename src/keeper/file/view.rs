@@ -20,8 +20,8 @@ use super::{
     scan::{Extent, Look, Means, highest},
 };
 use crate::{
+    judge::terms::{claim::Terms, keyword::Admit, runs},
     keeper::occupancy::Vacancy,
-    terms::{claim::Terms, keyword::Admit, runs},
 };
 
 /// What is known of a file while its mutex is held.

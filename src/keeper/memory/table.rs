@@ -10,6 +10,11 @@ use std::{
 
 use super::{Held, Place, VerifiedAncestry};
 use crate::{
+    judge::terms::{
+        claim::{Claim, Launch, Terms},
+        keyword::Admit,
+        pace::Expiry,
+    },
     keeper::{
         Holder, Overdue,
         hint::slots_to_join,
@@ -17,11 +22,6 @@ use crate::{
         occupancy::{Occupancy, Span, Vacancy},
     },
     sys::process,
-    terms::{
-        claim::{Claim, Launch, Terms},
-        keyword::Admit,
-        pace::Expiry,
-    },
 };
 
 /// One table. Whoever has a clone sees the same slots.
@@ -403,7 +403,7 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terms::pace::ExpireKill;
+    use crate::judge::terms::pace::ExpireKill;
     use std::time::UNIX_EPOCH;
 
     const EXPIRY: Expiry =

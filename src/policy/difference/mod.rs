@@ -15,7 +15,7 @@ use super::{
     printed::Part,
     source::LayerText,
 };
-use crate::diagnostic::SourceText;
+use crate::text::diagnostic::SourceText;
 
 /// Everything that differs; nothing where two policies decide the same.
 #[derive(Debug, Default)]

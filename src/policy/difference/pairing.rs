@@ -3,8 +3,8 @@
 
 use super::change::{Change, KeyChange, LayerName, Turn};
 use crate::{
+    judge::terms::provenance::is_number,
     policy::printed::{Part, PartKind},
-    terms::provenance::is_number,
 };
 
 /// A table before and after; one of them is there.

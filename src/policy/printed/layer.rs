@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    judge::terms::keyword::Keeper,
     policy::{
         Policy,
         keyword::Keyword,
@@ -17,7 +18,6 @@ use crate::{
         rule::{Acquisition, Action, ClaimTerms, Rule, Slots},
         toml_text::{Table, inline_table, key, list, string},
     },
-    terms::keyword::Keeper,
 };
 
 /// A layer of a policy that is being printed.

@@ -2,6 +2,7 @@
 //! and has no files, so that what is about files or is not of the system does not go with it.
 
 use crate::{
+    judge::terms::keyword::{Keeper, Keyword, OnLost, Unreachable},
     policy::{
         fault::Fault,
         findings::Findings,
@@ -11,7 +12,6 @@ use crate::{
         reader::Section,
         toml_text::{Table, string},
     },
-    terms::keyword::{Keeper, Keyword, OnLost, Unreachable},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[

@@ -3,6 +3,7 @@
 
 use super::Repository;
 use crate::{
+    judge::terms::provenance::Provenance,
     policy::{
         eval_context::{EvalContext, any},
         key::{Keys, Shape, key},
@@ -12,7 +13,6 @@ use crate::{
         selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window, until},
         toml_text::{inline_table, key as toml_key, list, string},
     },
-    terms::provenance::Provenance,
 };
 
 pub(in crate::policy) static LIMITS: Keys = Keys {

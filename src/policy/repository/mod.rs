@@ -22,7 +22,7 @@ use super::{
     selector::Window,
     template::{PathTemplate, Placeholder},
 };
-use crate::terms::{
+use crate::judge::terms::{
     keyword::{Keeper, Keyword, Nested, Queue},
     pace::Pace,
     provenance::Place,

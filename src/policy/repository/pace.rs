@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use crate::{
+    judge::terms::{
+        keyword::{Hold, Keyword},
+        pace::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
+    },
     policy::{
         aliases::Aliases,
         fault::Fault,
@@ -12,10 +16,6 @@ use crate::{
         span_of_time::show_duration,
         toml_text::{Table, string},
         warning::Warning,
-    },
-    terms::{
-        keyword::{Hold, Keyword},
-        pace::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
     },
 };
 

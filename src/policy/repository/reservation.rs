@@ -1,6 +1,7 @@
 //! Slots that are kept for some users, for some hosts, or for some of the time.
 
 use crate::{
+    judge::terms::provenance::Provenance,
     policy::{
         aliases::{Aliases, WrittenList},
         eval_context::{EvalContext, any},
@@ -13,7 +14,6 @@ use crate::{
         selector::{Entry, HostEntry, Principal, Window, entries_of, until},
         toml_text::{inline_table, list, string},
     },
-    terms::provenance::Provenance,
 };
 
 pub(in crate::policy) static RESERVE: Keys = Keys {

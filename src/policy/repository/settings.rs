@@ -2,6 +2,7 @@
 //! is checked by nothing but its own value, is added here and nowhere else.
 
 use crate::{
+    judge::terms::keyword::{Hold, Keyword, Nested, Queue},
     policy::{
         key::{Key, Shape, key},
         limit::LONGEST_QUEUE,
@@ -10,7 +11,6 @@ use crate::{
         span_of_time::Wait,
         toml_text::{Table, string},
     },
-    terms::keyword::{Hold, Keyword, Nested, Queue},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::stamps::Stamps;
 use crate::{
-    diagnostic::SourceText,
     policy::{delegation::Delegation, fault::Fault, layer::LayerKind},
+    text::diagnostic::SourceText,
 };
 
 /// The text of a layer's files, wherever it came from.

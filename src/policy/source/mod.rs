@@ -17,7 +17,7 @@ pub(super) use self::{
 };
 
 use super::{delegation::Delegation, layer::LayerKind, preview::delegations_of};
-use crate::diagnostic::SourceText;
+use crate::text::diagnostic::SourceText;
 
 /// The system's policy.
 pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";

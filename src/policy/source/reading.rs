@@ -12,7 +12,6 @@ use super::{
     found::{Found, LayerText},
 };
 use crate::{
-    diagnostic::{Change, SourceText},
     policy::{delegation::Delegation, fault::Fault, layer::LayerKind, malformed, preview::delegations_of},
     sys::{
         accounts,
@@ -20,6 +19,7 @@ use crate::{
         trust::InsecurePath,
         trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
+    text::diagnostic::{Change, SourceText},
 };
 
 /// Whether a file has to be there.

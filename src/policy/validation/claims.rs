@@ -5,6 +5,7 @@ use super::{
     reading::{Reading, value},
 };
 use crate::{
+    judge::terms::keyword::Keeper,
     policy::{
         fault::Fault,
         limit::Limit,
@@ -14,7 +15,6 @@ use crate::{
         warning::Warning,
         written::WrittenClaim,
     },
-    terms::keyword::Keeper,
 };
 
 impl<'w> Reading<'_, 'w> {

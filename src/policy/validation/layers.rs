@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::LayerFile;
 use crate::{
+    judge::terms::keyword::{Keeper, Keyword},
     policy::{
         delegation::Delegation,
         fault::Fault,
@@ -18,7 +19,6 @@ use crate::{
         times::{named_zone, system_zone},
         written::{WrittenDefaults, WrittenLog},
     },
-    terms::keyword::{Keeper, Keyword},
 };
 
 pub(super) fn validate(

@@ -33,7 +33,7 @@ use super::{
     skim::{Extract, KeptRules},
     written::{WrittenFile, WrittenRule},
 };
-use crate::diagnostic::SourceText;
+use crate::text::diagnostic::SourceText;
 
 /// A file that is being validated.
 pub(super) struct LayerFile<'a> {

@@ -7,6 +7,7 @@ use std::{
 
 use super::{captures::Captures, symbol_table::SymbolTable};
 use crate::{
+    judge::terms::keyword::Keeper,
     policy::{
         aliases::{Aliases, WrittenEntry},
         fault::Fault,
@@ -22,7 +23,6 @@ use crate::{
         warning::Warning,
         written::{WrittenLimit, WrittenLimits, WrittenRepository},
     },
-    terms::keyword::Keeper,
 };
 
 /// The longest name: what it becomes must fit into the name of a file.

@@ -10,6 +10,7 @@ use super::{
     reading::{Reading, value},
     symbol_table::SymbolTable,
 };
+use crate::judge::terms::keyword::Keeper;
 use crate::policy::{
     fault::Fault,
     place::{At, Written},
@@ -19,7 +20,6 @@ use crate::policy::{
     warning::Warning,
     written::{WrittenAcquisition, WrittenAlternative, WrittenClaim},
 };
-use crate::terms::keyword::Keeper;
 
 pub(super) fn validate(book: &SymbolTable<'_>, repositories: &[Repository]) -> Vec<Rule> {
     let mut rules = Vec::new();

@@ -1,6 +1,7 @@
 //! `[defaults]` as written.
 
 use crate::{
+    judge::terms::keyword::Keeper,
     policy::{
         aliases::{WrittenEntry, WrittenList, entry},
         fault::Fault,
@@ -10,7 +11,6 @@ use crate::{
         reader::{Section, Value},
         span_of_time::Wait,
     },
-    terms::keyword::Keeper,
 };
 
 pub(in crate::policy) struct WrittenDefaults<'a> {

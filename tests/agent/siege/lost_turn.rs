@@ -8,8 +8,8 @@ use std::{
 
 use nix::sys::signal::Signal;
 use rungate::{
+    judge::terms::span_of_time::Wait,
     keeper::agent::message::{Answer, Request, Take},
-    terms::span_of_time::Wait,
 };
 
 use super::{Call, question};

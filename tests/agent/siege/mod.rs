@@ -15,11 +15,11 @@ mod unreachable_socket;
 use std::{collections::BTreeMap, fs, io::Write, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
 use rungate::{
+    judge::terms::{keyword::Hold, span_of_time::Wait},
     keeper::agent::{
         frame::Inbox,
         message::{Answer, Request, Take},
     },
-    terms::{keyword::Hold, span_of_time::Wait},
 };
 
 use super::hostility::{LONG, answer};

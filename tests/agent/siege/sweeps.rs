@@ -4,8 +4,8 @@
 use std::{fs, thread::sleep, time::Duration};
 
 use rungate::{
+    judge::terms::{keyword::Hold, pace::ExpireKill},
     keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
-    terms::{keyword::Hold, pace::ExpireKill},
 };
 
 use super::{Call, DONE, FAILED, Mob, question, site, used_by};

@@ -21,7 +21,7 @@ use super::{
     message::{AuthenticateRequest, AuthenticateResponse, Failure},
     tls,
 };
-use crate::escape::visible;
+use crate::text::escape::visible;
 
 /// An answer that is longer is not read to its end.
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, io, time::Duration};
 
 use rustls::CertificateError;
 
-use crate::escape::Show;
+use crate::text::escape::Show;
 
 /// Why there is no answer, or not the one that was hoped for.
 #[derive(Clone, Debug, Eq, PartialEq)]

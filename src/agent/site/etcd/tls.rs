@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 use super::Access;
-use crate::escape::visible;
+use crate::text::escape::visible;
 
 /// From the files that [`Access`] names; or what is wrong with them.
 pub(super) fn config(access: &Access) -> Result<TlsConfig, String> {

@@ -23,9 +23,9 @@ use crate::{
             record::{NoticeRecord, Reply},
         },
     },
-    escape::visible,
+    judge::terms::{location::table_of_site, pace::Expiry},
     keeper::{EvictionOutcome, memory, table::Table},
-    terms::{location::table_of_site, pace::Expiry},
+    text::escape::visible,
 };
 
 /// How often it is asked what the policy says by now.

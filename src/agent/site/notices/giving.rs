@@ -17,9 +17,9 @@ use crate::{
             record::{NoticeRecord, Reply, SlotRecord},
         },
     },
+    judge::terms::location::{name_on_site, table_of_site},
     keeper::{EvictionOutcome, Overdue, Reach},
     sys::signals::Signal,
-    terms::location::{name_on_site, table_of_site},
 };
 
 impl Service {

@@ -1,0 +1,318 @@
+//! All or none. The tables of all claims are opened first, because no descriptor of a lock file may be closed
+//! once a lock is on it; then they are locked, always in the same order, which rules out a circle of launches
+//! that wait for each other; then everything is decided; and only when there is room everywhere is anything
+//! taken and written down. A table that was replaced between opening and locking makes the whole start over.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{
+    acquire_context::AcquireContext,
+    allocation::Allocation,
+    blocked::Blocked,
+    grant::Grant,
+    line::Line,
+    liveness::{LOOK, QueuePosition},
+    refusal::Refusal,
+    room::{Room, Sights, TableView},
+    wants::{ClaimOnTable, Wants, is_unenforced, terms_on},
+};
+use crate::{
+    judge::terms::{
+        claim::{Claim, Demand},
+        runs::Runs,
+        slots_wanted::NamedSlots,
+    },
+    keeper::{
+        BaseDirectories, Class, Waiter,
+        error::KeeperError,
+        held::Held,
+        table::{Table, TableGuard, TableId},
+        view::Entry,
+    },
+    sys::signals::SigtstpBlocked,
+};
+
+/// How a launch's attempt to take its slots ended.
+#[must_use]
+pub enum Outcome<'c> {
+    /// Everything was taken.
+    Granted(Grant<'c>),
+    /// Nothing was taken.
+    Refused(Refusal<'c>),
+    /// Nothing was taken: the launch has to be decided anew, because whoever watched its wait said so.
+    Interrupted,
+}
+
+/// How often everything starts over when tables are replaced, or changed by somebody who does not lock them.
+const ATTEMPTS: usize = 50;
+
+/// What a look at all tables came to.
+pub(super) enum Decided<'c> {
+    Granted(Grant<'c>),
+    Blocked(Blocked<'c>),
+}
+
+/// Why an attempt has to start over.
+enum Disturbance {
+    /// The location leads to another table now.
+    Replaced(Table),
+    /// Somebody took a slot without locking the table.
+    Taken(Table),
+}
+
+impl From<Disturbance> for KeeperError {
+    fn from(disturbance: Disturbance) -> Self {
+        match disturbance {
+            Disturbance::Replaced(table) => table.replaced_too_often(),
+            Disturbance::Taken(table) => table.taken_without_lock(),
+        }
+    }
+}
+
+/// The claims of a launch, and whoever asks.
+pub(super) struct Acquisition<'c, 'a> {
+    pub(super) asker: &'a AcquireContext<'a>,
+    demands: &'c [Demand<'c>],
+    pub(super) wants: Wants<'c>,
+    /// What is written down of the launch: looked up before any table is locked.
+    entry: Entry,
+}
+
+/// All tables, locked; and nobody's Ctrl-Z stops this process meanwhile.
+#[must_use = "the tables are unlocked when this is dropped"]
+pub(super) struct Locked {
+    _tables: Vec<TableGuard>,
+    // Dropped after the tables: whoever is to stop unlocks them first.
+    _stops: Option<SigtstpBlocked>,
+}
+
+impl<'c, 'a> Acquisition<'c, 'a> {
+    /// Opens all tables, save those that are open already, in which the launch may have its place.
+    pub(super) fn open(
+        demands: &'c [Demand<'c>],
+        asker: &'a AcquireContext<'a>,
+        known: &[Table],
+    ) -> Result<Self, KeeperError> {
+        let is_imagined = asker.clock.is_imagined();
+        let entry = if is_imagined { Entry::imagined() } else { Entry::of(&asker.launch) };
+        Ok(Self { asker, demands, wants: open(demands, asker, known)?, entry })
+    }
+
+    /// Looks at everything from there, and takes it if all of it can be had. The tables are still locked when
+    /// it answers; so long they are waited for.
+    pub(super) fn attempt(
+        &mut self,
+        standpoint: QueuePosition<'_>,
+        patience: Duration,
+    ) -> Result<(Decided<'c>, Locked), KeeperError> {
+        let mut attempts = 1;
+        loop {
+            let locked = self.lock(patience)?;
+            let disturbance = match self.replaced() {
+                Some(table) => Disturbance::Replaced(table),
+                None => match self.decide(standpoint)? {
+                    Ok(decided) => return Ok((decided, locked)),
+                    Err(disturbance) => disturbance,
+                },
+            };
+            drop(locked);
+            if attempts == ATTEMPTS {
+                return Err(disturbance.into());
+            }
+            attempts += 1;
+            if matches!(disturbance, Disturbance::Replaced(_)) {
+                let known: Vec<Table> = self.wants.tables.values().cloned().collect();
+                self.wants = open(self.demands, self.asker, &known)?;
+            }
+        }
+    }
+
+    /// Locks all tables, in their order. Whoever has some of them waits for the next no longer than a moment,
+    /// then gives them back and begins again: one table whose holder is stopped is no reason to keep others
+    /// from the rest.
+    fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
+        let begun = Instant::now();
+        loop {
+            let left = patience.saturating_sub(begun.elapsed());
+            let mut tables = Vec::new();
+            let locked = self.wants.tables.values().try_for_each(|table| {
+                tables.push(table.lock(if tables.is_empty() { left } else { left.min(LOOK) })?);
+                Ok::<(), KeeperError>(())
+            });
+            match locked {
+                Ok(()) => {
+                    let stops = (!self.asker.clock.is_imagined()).then(SigtstpBlocked::begin);
+                    return Ok(Locked { _tables: tables, _stops: stops });
+                }
+                Err(error) if !error.is_busy() => return Err(error),
+                Err(_) if begun.elapsed() < patience => {}
+                Err(error) => return Err(error.after(begun.elapsed())),
+            }
+        }
+    }
+
+    /// Looks at everybody who is in the way, and says whether one of them is alive.
+    pub(super) fn look_ahead(
+        &self,
+        blocked: &Blocked<'c>,
+        standpoint: QueuePosition<'_>,
+    ) -> Result<bool, KeeperError> {
+        let mut is_any_alive = false;
+        for line in &blocked.lines {
+            if let Some(looks) = standpoint.looks {
+                let generation = self.wants.generation_on(line.table, standpoint.generation);
+                let class = Class { generation, reach: line.reach };
+                is_any_alive |= looks.look_ahead(self.wants.table(line.table), standpoint.number, class)?;
+            }
+        }
+        Ok(is_any_alive)
+    }
+
+    /// Who is ahead in one line.
+    pub(super) fn nearest_ahead(
+        &self,
+        line: &Line,
+        standpoint: QueuePosition<'_>,
+    ) -> Result<Option<Waiter>, KeeperError> {
+        let generation = self.wants.generation_on(line.table, standpoint.generation);
+        QueuePosition { generation, ..standpoint }.nearest_ahead(self.wants.table(line.table), line.reach)
+    }
+
+    fn replaced(&self) -> Option<Table> {
+        let mut tables =
+            self.wants.choices().map(|choice| (self.wants.table(choice.table), &choice.claim.location));
+        tables.find(|(table, location)| !table.is_still_at(location)).map(|(table, _)| table.clone())
+    }
+
+    fn decide(&self, standpoint: QueuePosition<'_>) -> Result<Result<Decided<'c>, Disturbance>, KeeperError> {
+        let joined = self.join()?;
+        let mut sights = Sights::new();
+        for (id, table) in &self.wants.tables {
+            if !joined.contains_key(id) {
+                let generation = self.wants.generation_on(*id, standpoint.generation);
+                sights.insert(*id, TableView::of(table, QueuePosition { generation, ..standpoint })?);
+            }
+        }
+        let now = self.asker.clock.now();
+        Ok(match self.wants.deliberate(&mut sights, now)? {
+            Allocation::Start(picked) => self.take(sights, joined, &picked, now)?.map(Decided::Granted),
+            Allocation::Blocked(blocked) => {
+                sights.values_mut().try_for_each(|sight| sight.view.mend())?;
+                Ok(Decided::Blocked(blocked))
+            }
+            Allocation::Disturbed => match self.wants.tables.values().next() {
+                Some(table) => Err(Disturbance::Taken(table.clone())),
+                None => unreachable!("nothing disturbs a launch that wants nothing"),
+            },
+        })
+    }
+
+    /// The tables whose every claim is met by slots of an ancestor.
+    fn join(&self) -> Result<BTreeMap<TableId, Held>, KeeperError> {
+        let AcquireContext { launch, keepers, .. } = self.asker;
+        let mut joined = BTreeMap::new();
+        if launch.ancestors.is_empty() {
+            return Ok(joined);
+        }
+        for (id, table) in &self.wants.tables {
+            if let Some(held) = table.join(&self.wants.claims_on(*id), launch, keepers)? {
+                joined.insert(*id, held);
+            }
+        }
+        Ok(joined)
+    }
+
+    fn take(
+        &self,
+        mut sights: Sights<'_>,
+        joined: BTreeMap<TableId, Held>,
+        picked: &[ClaimOnTable<'c>],
+        now: SystemTime,
+    ) -> Result<Result<Grant<'c>, Disturbance>, KeeperError> {
+        let launch = &self.asker.launch;
+        let mut held: BTreeMap<TableId, Held> = BTreeMap::new();
+        for (id, sight) in &mut sights {
+            if !picked.iter().any(|choice| choice.table == *id) {
+                continue;
+            }
+            let table = self.wants.table(*id);
+            let slots = match sight.room(&terms_on(*id, picked))? {
+                Room::Free(slots) => slots,
+                _ if is_unenforced(*id, picked) => continue,
+                // There was room when the claim was chosen. Whatever has changed since: no launch starts
+                // without its slots.
+                _ => return Ok(Err(Disturbance::Taken(table.clone()))),
+            };
+            let can_expire =
+                picked.iter().any(|choice| choice.table == *id && choice.claim.pace.expiry.is_some());
+            match table.take(&slots, launch, can_expire)? {
+                Some(taken) => held.insert(*id, taken),
+                None => return Ok(Err(Disturbance::Taken(table.clone()))),
+            };
+        }
+        let mut entry = self.entry.at(now);
+        let mut before = Vec::new();
+        for (id, taken) in &held {
+            if let Some(sight) = sights.get_mut(id) {
+                before.push(sight.view.stamps().0);
+                let claim = picked.iter().find(|choice| choice.table == *id).map(|choice| choice.claim);
+                entry.because_of(
+                    claim.and_then(|claim| claim.origins.first()).map_or("", |origin| origin.rule),
+                );
+                sight.view.write_down(taken, &entry)?;
+            }
+        }
+        let of = |id: &TableId| held.get(id).or_else(|| joined.get(id));
+        let slots = named_slots(of, picked);
+        let unenforced =
+            picked.iter().filter(|choice| of(&choice.table).is_none()).map(|choice| choice.claim).collect();
+        // First those whose start was stamped.
+        let held = held.into_values().chain(joined.into_values()).collect();
+        let claims = picked.iter().map(|choice| choice.claim).collect();
+        let tables = picked.iter().map(|choice| self.wants.table(choice.table).clone()).collect();
+        Ok(Ok(Grant { held, slots, claims, unenforced, tables, started: now, before }))
+    }
+}
+
+fn open<'c>(
+    demands: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+    known: &[Table],
+) -> Result<Wants<'c>, KeeperError> {
+    let AcquireContext { keepers, launch, .. } = asker;
+    let bases = BaseDirectories::default();
+    Wants::open(demands, |claim| match known.iter().find(|table| table.is_still_at(&claim.location)) {
+        // To open it once more would be to close it once more, and with that to lose the place in it.
+        Some(table) => table.prepare(launch).map(|()| table.clone()),
+        None => keepers.open(claim, launch, &bases),
+    })
+}
+
+/// What the slots of a claim are called.
+pub(super) fn names_of(claim: &Claim<'_>, slots: &Runs) -> Vec<String> {
+    if claim.names.is_empty() {
+        return Vec::new();
+    }
+    let name = |slot: u64| claim.names.get(usize::try_from(slot).ok()?.checked_sub(1)?).cloned();
+    slots.slots().filter_map(name).collect()
+}
+
+/// Each repository's name and slots, in the order of the claims. Two repositories may lead to one table.
+fn named_slots<'h>(
+    held: impl Fn(&TableId) -> Option<&'h Held>,
+    picked: &[ClaimOnTable<'_>],
+) -> Vec<NamedSlots> {
+    let mut named: Vec<NamedSlots> = Vec::new();
+    for choice in picked {
+        let Some(taken) = held(&choice.table) else { continue };
+        if named.iter().all(|other| other.name != choice.claim.repository) {
+            let slots = Runs::of(taken.slots());
+            let called = names_of(choice.claim, &slots);
+            named.push(NamedSlots { name: choice.claim.repository.clone().into_owned(), slots, called });
+        }
+    }
+    named
+}

@@ -1,0 +1,218 @@
+//! From the room in every table to one outcome: the first combination of alternatives that can be had as a
+//! whole, or everything that stands in the way. It takes nothing, and is the same for a launch, an
+//! explanation and a test.
+
+use std::time::SystemTime;
+
+use super::{
+    blocked::Blocked,
+    line::Line,
+    refusal::{Alternative, Full, Reason, Refused, Unmet},
+    room::{Room, Sights, room},
+    wants::{ClaimOnTable, Options, Wants, terms_on},
+};
+use crate::{judge::terms::keyword::Admit, keeper::error::KeeperError};
+
+/// What came out.
+pub enum Allocation<'c> {
+    /// All of these can be had together; those that cannot need not be.
+    Start(Vec<ClaimOnTable<'c>>),
+    /// Something stands in the way.
+    Blocked(Blocked<'c>),
+    /// Nothing stands in the way, and there is no room: somebody took slots without locking the table. Look
+    /// again.
+    Disturbed,
+}
+
+impl<'c> Wants<'c> {
+    /// Looks at everything. Tables without a sight are shared with an ancestor.
+    pub fn deliberate(
+        &self,
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+    ) -> Result<Allocation<'c>, KeeperError> {
+        let too_soon = self.too_soon(sights, now)?;
+        if !too_soon.is_empty() {
+            return Ok(Allocation::Blocked(Blocked { unmet: too_soon, lines: Vec::new() }));
+        }
+        let mut picked = Vec::new();
+        if Self::choose(&self.demands, sights, now, &mut picked)? {
+            return Ok(Allocation::Start(picked));
+        }
+        let blocked = self.blocked(sights, now, false)?;
+        if !blocked.is_by_the_line_alone() {
+            return Ok(Allocation::Blocked(blocked));
+        }
+        // A line is left without locking the table: whoever was ahead may have gone since. Nobody joins it
+        // meanwhile.
+        picked.clear();
+        if Self::choose(&self.demands, sights, now, &mut picked)? {
+            return Ok(Allocation::Start(picked));
+        }
+        // What is free by itself, and not to be had, is in the way of something else.
+        let blocked = self.blocked(sights, now, true)?;
+        Ok(if blocked.unmet.is_empty() { Allocation::Disturbed } else { Allocation::Blocked(blocked) })
+    }
+
+    /// Demands whose pause is not over. A pause of one among several alternatives only keeps that one from
+    /// being chosen.
+    fn too_soon(&self, sights: &mut Sights<'_>, now: SystemTime) -> Result<Vec<Unmet<'c>>, KeeperError> {
+        let mut unmet = Vec::new();
+        for options in &self.demands {
+            let mut alternatives = Vec::new();
+            for choices in options.alternatives() {
+                let mut refused = Vec::new();
+                for choice in choices {
+                    let Some(sight) = sights.get(&choice.table) else { continue };
+                    let pause = choice.claim.enforced_pause();
+                    if let Some(last) = pause.and_then(|pause| sight.view.paused_since(pause, now)) {
+                        refused.push(self.refused(choice, &Room::TooSoon(last), 0, sights)?);
+                    }
+                }
+                if refused.is_empty() {
+                    break;
+                }
+                alternatives.push(Alternative::of(choices, refused));
+            }
+            if alternatives.len() == options.alternatives().count() {
+                unmet.push(Unmet { alternatives });
+            }
+        }
+        Ok(unmet)
+    }
+
+    /// Finds the first combination, in the order of preference, that can be had as a whole: for the first
+    /// demands it is `picked`.
+    fn choose(
+        demands: &[Options<'c>],
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+        picked: &mut Vec<ClaimOnTable<'c>>,
+    ) -> Result<bool, KeeperError> {
+        let Some((options, demands)) = demands.split_first() else { return Ok(true) };
+        for choices in options.alternatives() {
+            let before = picked.len();
+            picked.extend(choices);
+            let mut can_be_had = true;
+            for choice in choices {
+                can_be_had = can_be_had && Self::can_be_had(choice, sights, now, picked)?;
+            }
+            if can_be_had && Self::choose(demands, sights, now, picked)? {
+                return Ok(true);
+            }
+            picked.truncate(before);
+        }
+        Ok(false)
+    }
+
+    fn can_be_had(
+        choice: &ClaimOnTable<'c>,
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+        picked: &[ClaimOnTable<'c>],
+    ) -> Result<bool, KeeperError> {
+        let Some(sight) = sights.get_mut(&choice.table) else { return Ok(true) };
+        let terms = terms_on(choice.table, picked);
+        let is_free = matches!(room(choice.claim, &terms, sight, now)?, Room::Free(_));
+        Ok(is_free || choice.claim.amount.admit == Admit::Unenforced)
+    }
+
+    /// Every demand that cannot be met. With `choices_too`, alternatives count that could be had alone and
+    /// cannot be had together.
+    fn blocked(
+        &self,
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+        choices_too: bool,
+    ) -> Result<Blocked<'c>, KeeperError> {
+        let mut blocked = Blocked { unmet: Vec::new(), lines: Vec::new() };
+        for options in &self.demands {
+            let count = options.alternatives().count();
+            let mut alternatives = Vec::new();
+            for choices in options.alternatives() {
+                let mut refused = self.refused_of(choices, sights, now, false)?;
+                if refused.is_empty() && choices_too && count > 1 {
+                    refused = self.refused_of(choices, sights, now, true)?;
+                }
+                if refused.is_empty() {
+                    break;
+                }
+                alternatives.push(Alternative::of(choices, refused));
+            }
+            if alternatives.len() == count {
+                blocked.unmet.push(Unmet { alternatives });
+            }
+        }
+        blocked.find_lines();
+        Ok(blocked)
+    }
+
+    /// What of an alternative cannot be had; with `choices_too` what could be had by itself as well.
+    fn refused_of(
+        &self,
+        choices: &[ClaimOnTable<'c>],
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+        choices_too: bool,
+    ) -> Result<Vec<Refused<'c>>, KeeperError> {
+        let mut refused = Vec::new();
+        for choice in choices {
+            let (room, reach) = match self.room_beside(choices, choice, sights, now)? {
+                Some((Room::Free(_), reach)) if choices_too => (Room::Full, reach),
+                None | Some((Room::Free(_), _)) => continue,
+                Some(_) if choice.claim.amount.admit == Admit::Unenforced => continue,
+                Some(found) => found,
+            };
+            refused.push(self.refused(choice, &room, reach, sights)?);
+        }
+        Ok(refused)
+    }
+
+    /// The room for one claim beside everything that has no alternative, and its reach there; none where its
+    /// table is shared with an ancestor.
+    pub fn room_for(
+        &self,
+        choice: &ClaimOnTable<'c>,
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+    ) -> Result<Option<(Room, u64)>, KeeperError> {
+        self.room_beside(&[*choice], choice, sights, now)
+    }
+
+    /// The same beside what has to be had together with it.
+    fn room_beside(
+        &self,
+        beside: &[ClaimOnTable<'c>],
+        choice: &ClaimOnTable<'c>,
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+    ) -> Result<Option<(Room, u64)>, KeeperError> {
+        let Some(sight) = sights.get_mut(&choice.table) else { return Ok(None) };
+        let mut together: Vec<ClaimOnTable<'c>> = self.single().collect();
+        together.extend(beside);
+        let terms = terms_on(choice.table, &together);
+        Ok(Some((room(choice.claim, &terms, sight, now)?, terms.reach())))
+    }
+
+    fn refused(
+        &self,
+        choice: &ClaimOnTable<'c>,
+        room: &Room,
+        reach: u64,
+        sights: &mut Sights<'_>,
+    ) -> Result<Refused<'c>, KeeperError> {
+        let table = self.table(choice.table);
+        let reason = match room {
+            Room::Never => Reason::Never,
+            Room::TooSoon(last) => Reason::TooSoon { last: *last, uid: table.who_started(*last)? },
+            Room::Behind => Reason::Full(Full::of(table, None, true)),
+            Room::Free(_) | Room::Closed | Room::Full | Room::Kept => {
+                let look = sights.get(&choice.table).and_then(|sight| sight.view.look());
+                Reason::Full(Full::of(table, look.cloned(), false))
+            }
+        };
+        let is_behind = *room == Room::Behind;
+        let line = (!room.is_final()).then_some(Line { table: choice.table, reach, is_behind });
+        Ok(Refused { claim: choice.claim, table: choice.table, reason, line, unwaited: None })
+    }
+}

@@ -1,0 +1,188 @@
+//! For a keeper that owns all of its tables and serves many launches from one thread: one look at everything,
+//! and never a sleep. Whoever has to wait stands in line when this answers, and is looked at again when
+//! something has happened.
+
+use super::{
+    acquire_context::AcquireContext,
+    acquisition::{Acquisition, Decided},
+    blocked::Blocked,
+    grant::Grant,
+    liveness::QueuePosition,
+    place_in_line::PlaceInLine,
+    refusal::{Refusal, Refused, Unmet},
+    too_late::{Eviction, Known},
+    waiting::is_over,
+};
+use crate::{
+    judge::terms::claim::Demand,
+    keeper::{Number, WaitingProcess, error::KeeperError, held::Held, memory, place::Place, table::Table},
+};
+use std::time::{Duration, Instant, SystemTime};
+
+/// What a look came to.
+pub enum AtOnce<'c> {
+    /// Everything was taken. The place in line is still there.
+    Granted(Grant<'c>),
+    /// Nothing was taken.
+    Blocked(Standing<'c>),
+}
+
+/// How a launch stands that got nothing.
+pub struct Standing<'c> {
+    /// What is in its way.
+    pub refusal: Refusal<'c>,
+    /// Whether it stands in line for that; if not, it makes no sense to wait, or the launch may not.
+    pub waits: bool,
+    /// Whether nobody comes before it, so that overdue holders would be ended for it.
+    pub is_first: bool,
+    /// When the time of one of its claims is over.
+    pub next: Option<Instant>,
+}
+
+impl<'c> Standing<'c> {
+    /// Holders that are to be ended for it, and how.
+    pub fn to_end(&self, known: &Known<'_>) -> Result<Vec<Eviction<'c>>, KeeperError> {
+        if !self.is_first {
+            return Ok(Vec::new());
+        }
+        let (chosen, makes_room) = known.choose(&self.refusal.unmet, SystemTime::now())?;
+        Ok(if makes_room { chosen } else { Vec::new() })
+    }
+}
+
+/// Looks whether everything can be had, and takes it; puts the launch into the lines that block it, as long
+/// as its claims may be waited for, and until `deadline`.
+pub fn at_once<'c>(
+    demands: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+    place: &mut PlaceInLine,
+    deadline: Option<Instant>,
+) -> Result<AtOnce<'c>, KeeperError> {
+    let mut acquisition = Acquisition::open(demands, asker, &place.tables)?;
+    place.keep(&acquisition.wants);
+    let standpoint = match place.number {
+        Some(_) => place.standpoint(asker),
+        None => QueuePosition::newcomer(asker.generation, None),
+    };
+    let (decided, locked) = acquisition.attempt(standpoint, Duration::ZERO)?;
+    let mut blocked = match decided {
+        Decided::Granted(grant) => {
+            // Whoever stands in no line keeps no table: the next look may find another one under the name.
+            if place.places.is_empty() {
+                place.tables.clear();
+            }
+            return Ok(AtOnce::Granted(grant));
+        }
+        Decided::Blocked(blocked) => blocked,
+    };
+    let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, standpoint, &blocked)?;
+    place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
+    if !asker.keepers.memory.kin().is_nobody() {
+        blocked.look_for_ancestors(&asker.keepers)?;
+    }
+    let waits = !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline);
+    if waits {
+        place.keep(&acquisition.wants);
+        place.stand(&acquisition.wants, asker.generation, &blocked)?;
+        place.over = place.clocks.next(&blocked);
+    }
+    drop(locked);
+    let next = place.clocks.next(&blocked);
+    let refusal = Refusal { unmet: blocked.unmet, waited: None };
+    Ok(AtOnce::Blocked(Standing { refusal, waits, is_first, next }))
+}
+
+fn has_nobody_ahead(
+    acquisition: &Acquisition<'_, '_>,
+    standpoint: QueuePosition<'_>,
+    blocked: &Blocked<'_>,
+) -> Result<bool, KeeperError> {
+    for line in blocked.unmet.iter().flat_map(Unmet::claims).filter_map(|refused| refused.line) {
+        if line.is_behind || acquisition.nearest_ahead(&line, standpoint)?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl PlaceInLine {
+    /// Gives up the place.
+    pub fn give_up(&mut self) {
+        self.leave();
+    }
+
+    /// Comes with a number that somebody else gave, unless it has one.
+    pub fn come_as(&mut self, number: Number) {
+        self.number = self.number.or(Some(number));
+    }
+
+    /// The same before it has stood in any line: it finds lines at their end like everybody who comes.
+    pub fn begin_as(&mut self, number: Number) {
+        self.is_ahead_of_time |= self.number.is_none();
+        self.come_as(number);
+    }
+
+    /// The places in memory under which it stands in line.
+    pub fn standing_in(&self) -> impl Iterator<Item = &memory::Place> {
+        let in_memory = self.places.iter().filter_map(|place| match place {
+            Place::Memory(place) => Some(place),
+            Place::File(_) => None,
+        });
+        in_memory.filter(|place| !place.classes().is_empty())
+    }
+
+    /// Its number, where it has one.
+    pub fn number(&self) -> Option<Number> {
+        self.number
+    }
+
+    /// How many places it has.
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The tables in memory in which it may have a place.
+    pub fn tables(&self) -> Vec<memory::Table> {
+        self.tables.iter().filter_map(Table::in_memory).cloned().collect()
+    }
+
+    /// Lets it be this time for the launch, until it is told another.
+    pub fn imagine(&mut self, now: Instant) {
+        self.clocks.imagine(now);
+    }
+
+    /// Says which process waits there, where that is not this one.
+    pub fn belongs_to(&mut self, process: &WaitingProcess) {
+        self.places.iter_mut().for_each(|place| place.belongs_to(process));
+    }
+
+    /// Says in which conversation the launch is served, in all tables in memory.
+    pub fn serve_in(&self, session: u64) {
+        self.places.iter().for_each(|place| place.serve_in(session));
+    }
+
+    /// Says whether the launch answers: who does not is passed over, and keeps its place.
+    pub fn set_away(&mut self, is_away: bool) {
+        self.places.iter_mut().for_each(|place| place.set_away(is_away));
+    }
+}
+
+impl Refusal<'_> {
+    /// How many come before a launch with this number, in the line of the first claim that is in its way.
+    pub fn ahead(&self, number: Option<Number>) -> usize {
+        let line = self.claims().find_map(Refused::table_of_line);
+        line.and_then(Table::in_memory).map_or(0, |table| table.count_ahead(number))
+    }
+}
+
+impl Grant<'_> {
+    /// What is held, for a keeper that keeps it on somebody's behalf.
+    pub fn into_held(self) -> Vec<Held> {
+        self.held
+    }
+
+    /// When it was taken, and the starts that were written down before, in the order of what is held.
+    pub fn stamps(&self) -> (std::time::SystemTime, &[Option<std::time::SystemTime>]) {
+        (self.started, &self.before)
+    }
+}

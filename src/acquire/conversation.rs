@@ -1,0 +1,340 @@
+//! What a launch and the agent say to each other until the launch has its slots, or has none. An agent that
+//! dies meanwhile is waited for, and asked again.
+
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{
+    acquire_context::AcquireContext,
+    acquisition::Outcome,
+    grant::Grant,
+    liveness::LOOK,
+    of_agent,
+    refusal::{Reason, Refusal, Unmet},
+    waiting::Watch,
+};
+use crate::{
+    judge::terms::{
+        claim::{Claim, Demand},
+        keyword::Unreachable,
+        location::Location,
+        span_of_time::Wait,
+    },
+    keeper::{
+        EvictionOutcome, Overdue,
+        agent::{
+            client::{self, Client},
+            error::AgentError,
+            granted::Granted,
+            message::{Answer, Expired, Refused, Request, Take, Waits},
+        },
+        error::KeeperError,
+    },
+};
+
+/// A launch that may wait looks so long for an agent that has gone, or does not answer.
+pub const LONGEST_ABSENCE: Duration = Duration::from_secs(30);
+
+/// How long it rests in between.
+const REST: Duration = Duration::from_millis(100);
+
+/// How long a launch waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Whether it waits at all.
+    pub may_wait: bool,
+    /// Whether holders may be ended for it that are overdue.
+    pub may_end: bool,
+    /// Until when; for ever where there is none.
+    pub deadline: Option<Instant>,
+    /// When the longest of its waits is over, whoever has set that.
+    pub over: Option<Instant>,
+}
+
+impl Patience {
+    /// How long it waits for an agent that does not answer. One that may wait for slots waits for their
+    /// keeper just as well, whether it stands in line already or could not even ask.
+    fn with_agent(self) -> Duration {
+        let left = self.over.map(|over| over.saturating_duration_since(Instant::now()));
+        let longest =
+            if self.may_wait { left.unwrap_or(LONGEST_ABSENCE).min(LONGEST_ABSENCE) } else { Duration::ZERO };
+        longest.max(client::PATIENCE)
+    }
+}
+
+/// What the agent is asked, and what its answers are about.
+pub struct Question<'q, 'c> {
+    /// What it keeps of what the launch needs.
+    pub demands: &'c [Demand<'c>],
+    /// The launch, as far as it does not change while it waits.
+    pub take: &'q Take,
+}
+
+/// What a launch and the agent talk over, kept while the launch is decided anew: with it, its place in line.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    client: Option<Rc<RefCell<Client>>>,
+}
+
+impl Conversation {
+    /// Ends it, because nothing is wanted of the agent any more: with it goes the place in line, and what was
+    /// given meanwhile.
+    pub fn end(&mut self) {
+        if let Some(client) = self.client.take() {
+            // An agent that has gone finds out by itself.
+            let _ = client.borrow_mut().say(&Request::GiveBack(false));
+        }
+    }
+
+    /// Shows that the launch is alive while it asks nothing. What is answered is for no question of its.
+    pub fn beat(&mut self) {
+        if let Some(client) = &self.client {
+            let mut client = client.borrow_mut();
+            // An agent that has gone is looked for with the next question.
+            let _ = client.say(&Request::Beat);
+            while let Ok(Some(_)) = client.answer_until(Instant::now()) {
+                drop(client.take_descriptor());
+            }
+        }
+    }
+
+    /// Asks the agent, and waits for its answer as long as the launch may. An agent that has died is waited
+    /// for.
+    pub(super) fn take<'c>(
+        &mut self,
+        question: &Question<'_, 'c>,
+        asker: &AcquireContext<'_>,
+        patience: Patience,
+        watch: &mut Watch<'_>,
+    ) -> Result<Outcome<'c>, KeeperError> {
+        let begun = Instant::now();
+        let (mut has_waited, mut is_again) = (false, false);
+        let mut lost_at: Option<Instant> = None;
+        loop {
+            let asked = self.ask(question, asker, patience, watch, is_again, &mut has_waited);
+            let error = match asked {
+                Ok(Asked::Answered(outcome)) => {
+                    return Ok(match outcome {
+                        Outcome::Refused(refusal) => {
+                            // Its time may have been over before the agent looked.
+                            let is_over =
+                                patience.deadline.is_some_and(|deadline| deadline <= Instant::now());
+                            let has_waited = refusal.waited.is_some() || patience.may_wait && is_over;
+                            let waited = has_waited.then(|| begun.elapsed());
+                            Outcome::Refused(Refusal { waited, ..refusal })
+                        }
+                        outcome => outcome,
+                    });
+                }
+                Ok(Asked::Lost(error)) => {
+                    lost_at = None;
+                    error
+                }
+                Err(error) => error,
+            };
+            // The place in line goes with the connection.
+            if !matches!(error, AgentError::Faulty(_, true)) {
+                self.client = None;
+            }
+            if !error.is_unreachable() {
+                return Err(error.into());
+            }
+            // A launch whose question got lost asks again, if there is soon somebody to ask.
+            let longest = patience.with_agent();
+            let absent = lost_at.get_or_insert_with(Instant::now).elapsed();
+            let was_reached = is_again || has_waited || matches!(error, AgentError::HungUp);
+            if !was_reached || absent >= longest || matches!(error, AgentError::Silent(_)) {
+                return start_without(question.demands, error);
+            }
+            is_again = true;
+            thread::sleep(REST);
+        }
+    }
+
+    fn ask<'c>(
+        &mut self,
+        question: &Question<'_, 'c>,
+        asker: &AcquireContext<'_>,
+        patience: Patience,
+        watch: &mut Watch<'_>,
+        is_again: bool,
+        has_waited: &mut bool,
+    ) -> Result<Asked<'c>, AgentError> {
+        // What it says to an earlier question may still be under way.
+        let mut is_stale = self.client.is_some();
+        let client = match &self.client {
+            Some(client) => Rc::clone(client),
+            None => Rc::new(RefCell::new(Client::connect_within(patience.with_agent())?)),
+        };
+        self.client = Some(Rc::clone(&client));
+        let left = patience.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = match left {
+            _ if !patience.may_wait => Some(Wait::NONE),
+            Some(left) => Some(Wait::For(left)),
+            None => question.take.wait,
+        };
+        let may_end = patience.may_end;
+        client.borrow_mut().say(&Request::Take(Take { wait, may_end, is_again, ..question.take.clone() }))?;
+        let deadline = patience.deadline.filter(|_| patience.may_wait);
+        let mut listening = Listening::begin(patience);
+        loop {
+            let answer = client.borrow_mut().answer_until(listening.until);
+            let answer = match answer {
+                Ok(Some(answer)) => answer,
+                Ok(None) => match listening.go_on(&mut client.borrow_mut(), deadline) {
+                    Ok(()) => continue,
+                    Err(error) => return Ok(Asked::Lost(error)),
+                },
+                Err(error) => return Ok(Asked::Lost(error)),
+            };
+            match answer {
+                Answer::Anew => is_stale = false,
+                // That somebody was ended is told, whichever question it was for.
+                Answer::Expired(_) => {}
+                _ if is_stale => drop(client.borrow_mut().take_descriptor()),
+                _ => {}
+            }
+            if is_stale && !matches!(answer, Answer::Expired(_)) {
+                continue;
+            }
+            return Ok(Asked::Answered(match answer {
+                Answer::Granted(granted) => {
+                    let kept = Granted::over(&client)?;
+                    Outcome::Granted(of_agent::grant(question.demands, &granted, kept))
+                }
+                Answer::Refused(refused) => {
+                    Outcome::Refused(listening.refusal(question.demands, &refused, asker)?)
+                }
+                Answer::Waits(Waits { refused, ahead }) => {
+                    *has_waited = true;
+                    let seen = of_agent::refusal(question.demands, &refused, asker)?;
+                    if of_agent::tell(&seen, ahead, watch).is_break() {
+                        return Ok(Asked::Answered(Outcome::Interrupted));
+                    }
+                    listening.hear(refused, deadline);
+                    continue;
+                }
+                Answer::Ends(refused) => {
+                    listening.hear(refused, deadline);
+                    continue;
+                }
+                Answer::Expired(expired) => {
+                    listening.hear_of_end(&expired, question.demands, asker);
+                    continue;
+                }
+                Answer::Done(_) => match listening.stands.take() {
+                    Some(refused) => {
+                        Outcome::Refused(listening.refusal(question.demands, &refused, asker)?)
+                    }
+                    None => return Err(AgentError::HungUp),
+                },
+                Answer::Differs(why) => return Err(AgentError::Differs(why)),
+                Answer::Failed(why) => return Err(AgentError::Failed(why)),
+                Answer::Faulty((why, keeps)) => return Err(AgentError::Faulty(why, keeps)),
+                Answer::Tables(_)
+                | Answer::About(_)
+                | Answer::Ended(_)
+                | Answer::Challenge(_)
+                | Answer::Anew => {
+                    continue;
+                }
+            }));
+        }
+    }
+}
+
+/// How a question ended.
+enum Asked<'c> {
+    Answered(Outcome<'c>),
+    /// The agent had it, and has gone.
+    Lost(AgentError),
+}
+
+/// What a launch that listens does next, and when.
+struct Listening {
+    patience: Patience,
+    /// When it says something, or has heard nothing for too long.
+    until: Instant,
+    /// For how long it has heard nothing by then.
+    silence: Duration,
+    /// How it stood last, where it waits or others are ended for it.
+    stands: Option<Refused>,
+    /// What became of those who were ended, each with its table.
+    fates: Vec<(String, Overdue, EvictionOutcome)>,
+    /// Whether it has said that it waits no longer.
+    is_leaving: bool,
+}
+
+impl Listening {
+    fn begin(patience: Patience) -> Self {
+        let silence = patience.with_agent();
+        let until = Instant::now() + silence;
+        Self { patience, until, silence, stands: None, fates: Vec::new(), is_leaving: false }
+    }
+
+    /// It does not get its answer yet: after a second, or at the deadline, it says something itself.
+    fn hear(&mut self, refused: Refused, deadline: Option<Instant>) {
+        self.stands = Some(refused);
+        let next = Instant::now() + LOOK;
+        self.until = deadline.map_or(next, |deadline| deadline.min(next));
+    }
+
+    /// Somebody was to be ended for it.
+    fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand<'_>], asker: &AcquireContext<'_>) {
+        let Some((overdue, fate)) = expired.told() else { return };
+        let mut claims = demands.iter().flat_map(Demand::claims);
+        if let Some(claim) = claims.find(|claim| of_agent::table_of(claim) == Some(&expired.table)) {
+            (asker.on_expired)(claim, &overdue, fate);
+        }
+        self.fates.push((expired.table.clone(), overdue, fate));
+    }
+
+    /// A refusal, with what became of those who were ended.
+    fn refusal<'c>(
+        &mut self,
+        demands: &'c [Demand<'c>],
+        refused: &Refused,
+        asker: &AcquireContext<'_>,
+    ) -> Result<Refusal<'c>, AgentError> {
+        let mut refusal = of_agent::refusal(demands, refused, asker)?;
+        for refused in refusal.unmet.iter_mut().flat_map(Unmet::claims_mut) {
+            let Some(table) = of_agent::table_of(refused.claim) else { continue };
+            if let Reason::Full(full) = &mut refused.reason {
+                let here = self.fates.extract_if(.., |(name, ..)| name == table);
+                full.overdue.extend(here.map(|(_, overdue, fate)| (overdue, fate)));
+            }
+        }
+        Ok(refusal)
+    }
+
+    /// Nothing came until it was time.
+    fn go_on(&mut self, client: &mut Client, deadline: Option<Instant>) -> Result<(), AgentError> {
+        let now = Instant::now();
+        let is_over = deadline.is_some_and(|deadline| deadline <= now);
+        let is_silent = self.stands.is_none() || self.is_leaving || self.until > now;
+        if is_silent {
+            return Err(AgentError::Silent(self.silence));
+        }
+        self.is_leaving = is_over;
+        self.silence = if is_over { client::PATIENCE } else { self.patience.with_agent() };
+        self.until = now + self.silence;
+        client.say(if is_over { &Request::Leave } else { &Request::Beat })
+    }
+}
+
+/// For a launch that cannot reach the agent: all that it keeps is done without, where the policy says so.
+fn start_without<'c>(demands: &'c [Demand<'c>], error: AgentError) -> Result<Outcome<'c>, KeeperError> {
+    let claims: Vec<&Claim<'_>> = demands.iter().flat_map(Demand::claims).collect();
+    let may_start = |claim: &&Claim<'_>| match &claim.location {
+        Location::Agent(location) => location.unreachable == Unreachable::Start,
+        Location::File(_) | Location::Memory(_) => false,
+    };
+    if !claims.iter().all(may_start) {
+        return Err(error.into());
+    }
+    Ok(Outcome::Granted(Grant::without_slots(claims, SystemTime::now())))
+}

@@ -1,0 +1,148 @@
+//! What would become of a launch now: the same decision as for one that starts, by a look that locks nothing
+//! and takes nothing. Whatever is seen may have changed a moment later.
+
+use std::time::SystemTime;
+
+use super::{
+    acquire_context::AcquireContext,
+    allocation::Allocation,
+    clocks::Clocks,
+    liveness::QueuePosition,
+    refusal::Refusal,
+    room::{Room, Sights, TableView, room},
+    wait_check::WaitCheck,
+    wants::Wants,
+};
+use crate::{
+    judge::terms::{
+        claim::{Claim, Demand, Terms},
+        location::Location,
+    },
+    keeper::{
+        Means, Waiter,
+        agent::{self, about::UnreadableSlot},
+        error::KeeperError,
+        occupancy::Occupancy,
+        table::Table,
+    },
+};
+
+/// What a launch would meet.
+pub struct DryRun<'c> {
+    /// Every claim.
+    pub prospects: Vec<Prospect<'c>>,
+    /// Why it would not start; none where it would. The first table that cannot be looked at is why nobody
+    /// knows.
+    pub refusal: Result<Option<Refusal<'c>>, KeeperError>,
+}
+
+/// A claim, and how it finds its table.
+pub struct Prospect<'c> {
+    pub claim: &'c Claim<'c>,
+    /// What is there; the error that a launch would meet where that cannot be seen.
+    pub found: Result<Found, String>,
+}
+
+impl Prospect<'_> {
+    /// Slots of it whose holders are unknown because nobody can read what the site has of them.
+    pub fn unreadable_slots(&self) -> Vec<UnreadableSlot> {
+        let (Location::Agent(location), Ok(found)) = (&self.claim.location, &self.found) else {
+            return Vec::new();
+        };
+        let holders = found.table.holders(&found.occupancy).unwrap_or_default();
+        agent::unreadable_slots(&location.table, &holders)
+    }
+}
+
+/// A table as a claim finds it.
+pub struct Found {
+    pub table: Table,
+    /// The room in it; none where a slot of an ancestor would be used.
+    pub room: Option<Room>,
+    /// The held slots.
+    pub occupancy: Occupancy,
+    /// Everybody who waits there, oldest first.
+    pub waiting: Vec<Waiter>,
+}
+
+impl Found {
+    fn of(table: &Table, room: Option<Room>) -> Result<Self, KeeperError> {
+        let (occupancy, _) = table.occupancy(None, Means::All)?;
+        Ok(Self { table: table.clone(), room, occupancy, waiting: table.waiters()? })
+    }
+
+    /// Whether the claim could be met.
+    pub fn has_room(&self) -> bool {
+        matches!(self.room, None | Some(Room::Free(_)))
+    }
+}
+
+/// Looks at the tables of all demands.
+pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> DryRun<'c> {
+    match look(demands, asker) {
+        Ok((prospects, refusal)) => DryRun { prospects, refusal: Ok(refusal) },
+        // One table that cannot be seen hides none of the others.
+        Err(error) => {
+            let claims = demands.iter().flat_map(Demand::claims);
+            DryRun { prospects: claims.map(|claim| alone(claim, asker)).collect(), refusal: Err(error) }
+        }
+    }
+}
+
+/// Whether a launch that comes now and wants what these terms say would be refused because others wait: the
+/// question that every launch asks of a table, for listings.
+pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<bool, KeeperError> {
+    let mut sight = TableView::of(table, QueuePosition::newcomer(generation, None))?;
+    Ok(sight.room(terms)? == Room::Behind)
+}
+
+type Looked<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
+
+fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Looked<'c>, KeeperError> {
+    let wants = Wants::open(demands, |claim| asker.keepers.look(claim))?;
+    let mut sights = Sights::new();
+    for (id, table) in &wants.tables {
+        let AcquireContext { launch, keepers, .. } = asker;
+        if launch.ancestors.is_empty() || !table.could_join(&wants.claims_on(*id), launch, keepers)? {
+            let generation = wants.generation_on(*id, asker.generation);
+            sights.insert(*id, TableView::of(table, QueuePosition::newcomer(generation, None))?);
+        }
+    }
+    let now = SystemTime::now();
+    let mut prospects = Vec::new();
+    for choice in wants.choices() {
+        let room = wants.room_for(choice, &mut sights, now)?.map(|(room, _)| room);
+        let found = Found::of(wants.table(choice.table), room)?;
+        prospects.push(Prospect { claim: choice.claim, found: Ok(found) });
+    }
+    let refusal = match wants.deliberate(&mut sights, now)? {
+        Allocation::Start(_) | Allocation::Disturbed => None,
+        Allocation::Blocked(mut blocked) => {
+            let standpoint = QueuePosition::newcomer(asker.generation, None);
+            WaitCheck {
+                standpoint,
+                is_new: true,
+                uid: asker.launch.uid,
+                clocks: &Clocks::default(),
+                shut: &[],
+            }
+            .mark(&wants, &mut blocked)?;
+            Some(Refusal { unmet: blocked.unmet, waited: None })
+        }
+    };
+    Ok((prospects, refusal))
+}
+
+fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
+    let found = asker.keepers.look(claim).and_then(|table| {
+        let terms = Terms::merge([&claim.amount]).unwrap_or_default();
+        let room = room(
+            claim,
+            &terms,
+            &mut TableView::of(&table, QueuePosition::newcomer(asker.generation, None))?,
+            SystemTime::now(),
+        )?;
+        Found::of(&table, Some(room))
+    });
+    Prospect { claim, found: found.map_err(|error| error.to_string()) }
+}

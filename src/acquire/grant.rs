@@ -1,0 +1,121 @@
+//! What a launch got, until it becomes the program or gives it back.
+
+use std::{ptr, time::SystemTime};
+
+use crate::{
+    judge::terms::{claim::Claim, runs::Runs, slots_wanted::NamedSlots},
+    keeper::{Means, agent::granted::Granted, error::KeeperError, held::Held, table::Table},
+    sys::process::Process,
+};
+
+/// What a launch holds, in all tables.
+#[must_use = "everything is given back when this is dropped"]
+pub struct Grant<'c> {
+    pub(super) held: Vec<Held>,
+    pub(super) slots: Vec<NamedSlots>,
+    pub(super) claims: Vec<&'c Claim<'c>>,
+    pub(super) unenforced: Vec<&'c Claim<'c>>,
+    /// The tables of the claims, in their order; none where the agent keeps them.
+    pub(super) tables: Vec<Table>,
+    /// The start that was written down.
+    pub(super) started: SystemTime,
+    /// The start that was written down before it, for as many of what is held as are not shared with an
+    /// ancestor.
+    pub(super) before: Vec<Option<SystemTime>>,
+}
+
+impl<'c> Grant<'c> {
+    /// What the agent gave.
+    pub(super) fn of_agent(
+        granted: Granted,
+        slots: Vec<NamedSlots>,
+        claims: Vec<&'c Claim<'c>>,
+        unenforced: Vec<&'c Claim<'c>>,
+    ) -> Self {
+        let (started, before, tables) = (SystemTime::now(), Vec::new(), Vec::new());
+        Self { held: vec![Held::Agent(granted)], slots, claims, unenforced, tables, started, before }
+    }
+
+    /// Nothing, where that is no reason not to start.
+    pub(super) fn without_slots(claims: Vec<&'c Claim<'c>>, started: SystemTime) -> Self {
+        let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
+        Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }
+    }
+
+    /// Both together.
+    pub(super) fn and(mut self, other: Grant<'c>) -> Self {
+        // Those whose start was stamped stay in front.
+        self.held.extend(other.held);
+        self.slots.extend(other.slots);
+        self.claims.extend(other.claims);
+        self.unenforced.extend(other.unenforced);
+        self
+    }
+
+    /// Each repository's name and slots, in the order of the claims.
+    pub fn slots(&self) -> &[NamedSlots] {
+        &self.slots
+    }
+
+    /// The claims that were met, or did not have to be.
+    pub fn claims(&self) -> &[&'c Claim<'c>] {
+        &self.claims
+    }
+
+    /// Those of them that would have refused the launch if they were enforced.
+    pub fn unenforced(&self) -> &[&'c Claim<'c>] {
+        &self.unenforced
+    }
+
+    /// When it was decided.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Which slots of a claim's table are held, those of this grant included; none where nobody can tell
+    /// all of them.
+    pub fn seen_held(&self, claim: &Claim<'_>) -> Option<Runs> {
+        let place = self.claims.iter().position(|known| ptr::eq(*known, claim))?;
+        let (occupancy, is_whole) = self.tables.get(place)?.occupancy(None, Means::Queries).ok()?;
+        let own = self.slots.iter().find(|held| held.name == claim.repository);
+        // What this process holds itself the kernel may not tell it.
+        let unseen = own.into_iter().flat_map(|own| own.slots.slots()).filter(|slot| !occupancy.holds(*slot));
+        let (unseen, seen) = (unseen.map(|slot| slot..=slot), occupancy.runs());
+        is_whole.then(|| Runs::joined(seen.iter().cloned().chain(unseen).collect()))
+    }
+
+    /// Whether a claim was met by slots of an ancestor.
+    pub fn is_shared(&self, claim: &Claim<'_>) -> bool {
+        let place = self.claims.iter().position(|known| ptr::eq(*known, claim));
+        let table = place.and_then(|place| self.tables.get(place));
+        table.is_some_and(|table| self.held.iter().any(|held| table.is_shared_by(held)))
+    }
+
+    /// Hands everything over to the program that this process, or a child of it, is about to become.
+    pub fn keep_across_exec(&self) -> Result<(), KeeperError> {
+        self.held.iter().try_for_each(Held::keep_across_exec)
+    }
+
+    /// Writes down the command's process id, where a supervisor took the slots for it.
+    pub fn record_command(&self, command: i32) -> Result<(), KeeperError> {
+        let started = Process::find(command).map_or(0, |process| process.started);
+        self.held.iter().try_for_each(|held| held.record_command(command, started))
+    }
+
+    /// Gives everything back because the program has ended, and writes down when. The slots are free even
+    /// where that could not be written.
+    pub fn finish(&mut self) -> Result<(), KeeperError> {
+        let now = SystemTime::now();
+        let finished: Vec<Result<(), KeeperError>> =
+            self.held.iter_mut().map(|held| held.finish(now)).collect();
+        finished.into_iter().collect()
+    }
+
+    /// Gives everything back, and takes the stamp of the start back with it, because no program was started.
+    pub fn withdraw(mut self) -> Result<(), KeeperError> {
+        let released: Vec<Result<(), KeeperError>> = self.held.iter_mut().map(Held::release).collect();
+        let mut stamped = self.held.iter().zip(&self.before);
+        let withdrawn = stamped.try_for_each(|(held, before)| held.withdraw(self.started, *before));
+        released.into_iter().chain([withdrawn]).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! The agent's answers, as what this process would have found out by itself: grants, refusals, and where a
+//! launch stands.
+
+use std::{ops::ControlFlow, time::Duration};
+
+use super::{
+    acquire_context::AcquireContext,
+    acquisition::names_of,
+    grant::Grant,
+    line::Line,
+    refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+    unwaited::Unwaited,
+    waiting::{Waiting, Watch, shown},
+};
+use crate::{
+    judge::terms::{
+        claim::{Claim, Demand},
+        location::Location,
+        runs::Runs,
+        slots_wanted::NamedSlots,
+    },
+    keeper::{
+        agent::{error::AgentError, granted::Granted, message},
+        table::Table,
+    },
+};
+
+/// What the agent gave, as a grant of this process.
+pub(super) fn grant<'c>(demands: &'c [Demand<'c>], granted: &message::Granted, kept: Granted) -> Grant<'c> {
+    let claims: Vec<&'c Claim<'c>> = demands.iter().flat_map(Demand::claims).collect();
+    let on = |table: &str| claims.iter().copied().find(|claim| table_of(claim) == Some(table));
+    let named = |(table, slots): &(String, String)| {
+        let (claim, slots) = (on(table), Runs::parse(slots)?);
+        let name = claim.map_or(table.as_str(), |claim| claim.repository.as_ref()).to_owned();
+        let called = claim.map_or_else(Vec::new, |claim| names_of(claim, &slots));
+        Some(NamedSlots { name, slots, called })
+    };
+    let met = granted.slots.iter().filter_map(|(table, _)| on(table));
+    let without: Vec<&Claim<'_>> = granted.without.iter().filter_map(|table| on(table)).collect();
+    Grant::of_agent(
+        kept,
+        granted.slots.iter().filter_map(named).collect(),
+        met.chain(without.iter().copied()).collect(),
+        without,
+    )
+}
+
+pub(super) fn table_of<'c>(claim: &'c Claim<'_>) -> Option<&'c str> {
+    match &claim.location {
+        Location::Agent(location) => Some(&location.table),
+        Location::File(_) | Location::Memory(_) => None,
+    }
+}
+
+/// The agent's refusal, in the words of this process's own judgement.
+pub(super) fn refusal<'c>(
+    demands: &'c [Demand<'c>],
+    refused: &message::Refused,
+    asker: &AcquireContext<'_>,
+) -> Result<Refusal<'c>, AgentError> {
+    let refused_claim = |claim: &'c Claim<'c>| {
+        let name = table_of(claim)?;
+        let obstacle = refused.obstacles.iter().find(|obstacle| obstacle.table == name)?;
+        let seen = refused.tables.iter().find(|table| table.name == name);
+        let store = &asker.keepers.memory;
+        let table = Table::Memory(seen.map_or_else(|| store.unused(), |seen| seen.to_memory(store)));
+        let is_behind = matches!(obstacle.reason, message::Reason::Behind);
+        let reason = reason(&obstacle.reason, &table);
+        let reach = claim.amount.reach();
+        let line = matches!(reason, Reason::Full(_)).then(|| Line { table: table.id(), reach, is_behind });
+        let unwaited = obstacle.unwaited.as_ref().map(Into::into);
+        Some(Refused { claim, table: table.id(), reason, line, unwaited })
+    };
+    let alternative = |claims: &'c [Claim<'c>]| {
+        let refused: Vec<Refused<'_>> = claims.iter().filter_map(refused_claim).collect();
+        (!refused.is_empty()).then(|| Alternative { claims: claims.iter().collect(), refused })
+    };
+    let unmet = demands.iter().filter_map(|demand| {
+        let alternatives: Option<Vec<Alternative<'_>>> = demand.alternatives().map(alternative).collect();
+        alternatives.map(|alternatives| Unmet { alternatives })
+    });
+    let unmet: Vec<Unmet<'_>> = unmet.collect();
+    if unmet.is_empty() {
+        let names: Vec<&str> = refused.obstacles.iter().map(|obstacle| obstacle.table.as_str()).collect();
+        return Err(AgentError::Differs(format!("there is no room in {}", names.join(", "))));
+    }
+    Ok(Refusal { unmet, waited: refused.has_waited.then_some(Duration::ZERO) })
+}
+
+fn reason(reason: &message::Reason, table: &Table) -> Reason {
+    let full = |is_behind, only_ancestors| {
+        let mut full = Full::of(table, None, is_behind);
+        full.only_ancestors = only_ancestors;
+        Reason::Full(full)
+    };
+    match reason {
+        message::Reason::Full => full(false, false),
+        message::Reason::Behind => full(true, false),
+        message::Reason::Ancestors => full(false, true),
+        message::Reason::Never => Reason::Never,
+        message::Reason::TooSoon((last, uid)) => Reason::TooSoon { last: *last, uid: *uid },
+    }
+}
+
+/// Lets whoever watches see where the launch stands.
+pub(super) fn tell(refusal: &Refusal<'_>, ahead: u32, watch: &mut Watch<'_>) -> ControlFlow<()> {
+    let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
+    match shown(&refusal.unmet) {
+        Some(refused) => watch(&Waiting::elsewhere(&refusal.unmet, refused.claim, ahead)),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+impl From<Unwaited> for message::Unwaited {
+    fn from(unwaited: Unwaited) -> Self {
+        let count = |waiting: usize| u32::try_from(waiting).unwrap_or(u32::MAX);
+        match unwaited {
+            Unwaited::Never => Self::Never,
+            Unwaited::Over(longest) => Self::Over(longest),
+            Unwaited::Queue { waiting, most } => Self::Queue((count(waiting), most)),
+            Unwaited::OwnQueue { waiting, most } => Self::OwnQueue((count(waiting), most)),
+        }
+    }
+}
+
+impl From<&message::Unwaited> for Unwaited {
+    fn from(unwaited: &message::Unwaited) -> Self {
+        let count = |waiting: u32| usize::try_from(waiting).unwrap_or(usize::MAX);
+        match *unwaited {
+            message::Unwaited::Never => Self::Never,
+            message::Unwaited::Over(longest) => Self::Over(longest),
+            message::Unwaited::Queue((waiting, most)) => Self::Queue { waiting: count(waiting), most },
+            message::Unwaited::OwnQueue((waiting, most)) => Self::OwnQueue { waiting: count(waiting), most },
+        }
+    }
+}

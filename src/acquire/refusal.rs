@@ -1,0 +1,312 @@
+//! Why a launch does not get what it wants, demand by demand. What only people want to know (who holds the
+//! slots, how many wait) is found out when somebody asks, after the tables were unlocked; a holder that is
+//! described may have left since.
+
+use std::{
+    cell::OnceCell,
+    time::{Duration, SystemTime},
+};
+
+use super::{line::Line, unwaited::Unwaited, wants::ClaimOnTable};
+use crate::{
+    judge::terms::{claim::Claim, pace::TooSoon, span_of_time::Wait},
+    keeper::{
+        EvictionOutcome, Holder, Known, Look, Means, Overdue, Waiter,
+        error::KeeperError,
+        occupancy::Occupancy,
+        table::{Keepers, Table, TableId},
+    },
+    sys::process,
+    text::exit_status::ExitStatus,
+};
+
+/// A launch that does not start.
+pub struct Refusal<'c> {
+    /// Every demand that was not met; never none.
+    pub unmet: Vec<Unmet<'c>>,
+    /// How long the launch stood in line until its time ran out.
+    pub waited: Option<Duration>,
+}
+
+/// A demand none of whose alternatives can be had.
+pub struct Unmet<'c> {
+    pub alternatives: Vec<Alternative<'c>>,
+}
+
+/// Claims that would have to be met together.
+pub struct Alternative<'c> {
+    pub claims: Vec<&'c Claim<'c>>,
+    /// Those that cannot be met; never none.
+    pub refused: Vec<Refused<'c>>,
+}
+
+/// A claim that cannot be met.
+pub struct Refused<'c> {
+    pub claim: &'c Claim<'c>,
+    pub table: TableId,
+    /// Why.
+    pub reason: Reason,
+    /// The line in which it is waited for, where waiting could help.
+    pub line: Option<Line>,
+    /// Why it is not waited for all the same.
+    pub unwaited: Option<Unwaited>,
+}
+
+/// Why a claim cannot be met.
+pub enum Reason {
+    /// The limit is reached, or what is left is for others.
+    Full(Full),
+    /// More slots are wanted than there can ever be.
+    Never,
+    /// The last start (or end) was too short a time ago.
+    TooSoon {
+        /// When it was.
+        last: SystemTime,
+        /// The user of the last start, where that is known.
+        uid: Option<u32>,
+    },
+}
+
+impl<'c> Refusal<'c> {
+    /// Every claim that stands in the way.
+    pub fn claims(&self) -> impl Iterator<Item = &Refused<'c>> {
+        self.unmet.iter().flat_map(Unmet::claims)
+    }
+
+    /// How long the launch would wait for everything that stands in the way; none where it would not begin
+    /// to.
+    pub fn wait(&self) -> Option<Wait> {
+        let of = |alternative: &Alternative<'_>| {
+            alternative.refused.iter().map(|refused| refused.claim.wait.resolve()).min()
+        };
+        let waits = self.unmet.iter().map(|unmet| {
+            let waited_for = unmet.alternatives.iter().filter(|alternative| !alternative.is_unwaited());
+            waited_for.filter_map(of).max()
+        });
+        waits.min().flatten()
+    }
+
+    /// The status to end with.
+    pub(crate) fn status(&self) -> ExitStatus {
+        if self.is_too_soon() {
+            return if self.is_silent() { ExitStatus::Success } else { ExitStatus::TooSoon };
+        }
+        match self.waited {
+            _ if self.is_hopeless() => ExitStatus::Policy,
+            Some(_) => ExitStatus::TimedOut,
+            None => ExitStatus::Full,
+        }
+    }
+
+    /// Whether nothing but time stands in the way: the last start, or end, was too short a time ago, or it is
+    /// that for all alternatives that can ever be had. Where one of those is full, that is what there is to
+    /// wait for.
+    pub fn is_too_soon(&self) -> bool {
+        !self.is_hopeless() && self.claims().all(|refused| !matches!(refused.reason, Reason::Full(_)))
+    }
+
+    /// Every claim that comes too soon.
+    pub fn too_soon(&self) -> impl Iterator<Item = &Refused<'c>> {
+        self.claims().filter(|refused| matches!(refused.reason, Reason::TooSoon { .. }))
+    }
+
+    /// What there is to tell: where nothing but time stands in the way, what comes too soon, and not what can
+    /// never be had instead of it.
+    pub fn told(&self) -> impl Iterator<Item = &Refused<'c>> {
+        let is_too_soon = self.is_too_soon();
+        let is_told =
+            move |refused: &&Refused<'_>| !is_too_soon || matches!(refused.reason, Reason::TooSoon { .. });
+        self.claims().filter(is_told)
+    }
+
+    /// Whether something can never be had, whatever falls free.
+    pub fn is_hopeless(&self) -> bool {
+        let is_never = |refused: &Refused<'_>| matches!(refused.reason, Reason::Never);
+        let is_hopeless = |alternative: &Alternative<'_>| alternative.refused.iter().any(is_never);
+        self.unmet.iter().any(|unmet| unmet.alternatives.iter().all(is_hopeless))
+    }
+
+    /// Finds out where nobody but ancestors of this process stand in the way, for whoever is told of it.
+    pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
+        self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
+    }
+
+    /// Whether this is no failure, and nothing to be talked about: `too_soon = "ok"`.
+    pub fn is_silent(&self) -> bool {
+        let is_silent = |refused: &Refused<'_>| {
+            refused.claim.pace.pause.is_some_and(|pause| pause.too_soon == TooSoon::Ok)
+        };
+        self.is_too_soon() && self.too_soon().all(is_silent)
+    }
+}
+
+impl<'c> Unmet<'c> {
+    /// Every claim that stands in the way.
+    pub fn claims(&self) -> impl Iterator<Item = &Refused<'c>> {
+        self.alternatives.iter().flat_map(|alternative| &alternative.refused)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn claims_mut(&mut self) -> impl Iterator<Item = &mut Refused<'c>> {
+        self.alternatives.iter_mut().flat_map(|alternative| &mut alternative.refused)
+    }
+
+    /// Whether it makes no sense to wait.
+    pub fn is_final(&self) -> bool {
+        self.alternatives.iter().all(|alternative| alternative.refused.iter().any(Refused::is_final))
+    }
+
+    /// Whether nothing of it is waited for, or not any more.
+    pub fn is_unwaited(&self) -> bool {
+        self.alternatives.iter().all(Alternative::is_unwaited)
+    }
+
+    /// Finds out where nobody but ancestors of this process stand in the way. The tables need not be locked.
+    pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
+        for refused in self.claims_mut() {
+            if let Reason::Full(full) = &mut refused.reason {
+                // The agent has found out by itself.
+                full.only_ancestors = full.only_ancestors || full.is_held_by_ancestors(keepers)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'c> Alternative<'c> {
+    pub(super) fn of(choices: &[ClaimOnTable<'c>], refused: Vec<Refused<'c>>) -> Self {
+        Self { claims: choices.iter().map(|choice| choice.claim).collect(), refused }
+    }
+
+    /// Whether it is not waited for, or not any more.
+    pub fn is_unwaited(&self) -> bool {
+        self.refused.iter().any(|refused| refused.unwaited.is_some() || refused.is_final())
+    }
+}
+
+impl Refused<'_> {
+    /// The table in whose line the launch may wait for it.
+    pub(super) fn table_of_line(&self) -> Option<&Table> {
+        match &self.reason {
+            Reason::Full(full) => Some(full.table()),
+            Reason::Never | Reason::TooSoon { .. } => None,
+        }
+    }
+
+    /// Whether it makes no sense to wait.
+    pub fn is_final(&self) -> bool {
+        match &self.reason {
+            Reason::Never | Reason::TooSoon { .. } => true,
+            Reason::Full(full) => full.only_ancestors,
+        }
+    }
+}
+
+/// About as many processes at most `/proc` is asked for a message, which names four.
+const MOST_ASKED: usize = 16;
+
+/// A table without room.
+pub struct Full {
+    table: Table,
+    /// What the decision saw of it: no more than it had to.
+    look: Option<Look>,
+    counted: OnceCell<Counted>,
+    holders: OnceCell<Vec<Holder>>,
+    known: OnceCell<Known>,
+    /// Whether there may be room, and older launches wait for it.
+    pub is_behind: bool,
+    /// Whether nobody but this process and its ancestors stands in the way: it would wait forever.
+    pub only_ancestors: bool,
+    /// Holders that are overdue and could not be ended.
+    pub overdue: Vec<(Overdue, EvictionOutcome)>,
+}
+
+impl Full {
+    pub(super) fn of(table: &Table, look: Option<Look>, is_behind: bool) -> Self {
+        Self {
+            table: table.clone(),
+            look,
+            counted: OnceCell::new(),
+            holders: OnceCell::new(),
+            known: OnceCell::new(),
+            is_behind,
+            only_ancestors: false,
+            overdue: Vec::new(),
+        }
+    }
+
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Whether nobody but ancestors of this process hold slots. One stranger among those that the decision
+    /// saw settles it.
+    fn is_held_by_ancestors(&self, keepers: &Keepers<'_>) -> Result<bool, KeeperError> {
+        let is_by_ancestors = |occupancy: &Occupancy| self.table.is_held_by_ancestors(occupancy, keepers);
+        let seen = self.look.as_ref().map(Look::occupancy).filter(|seen| !seen.spans().is_empty());
+        Ok(seen.as_ref().map_or(Ok(true), is_by_ancestors)? && is_by_ancestors(self.occupancy()?)?)
+    }
+
+    /// Which slots are held: as the decision saw it or, where it did not have to look at all of them, as it
+    /// is now.
+    pub fn occupancy(&self) -> Result<&Occupancy, KeeperError> {
+        self.counted().map(|counted| &counted.occupancy)
+    }
+
+    fn counted(&self) -> Result<&Counted, KeeperError> {
+        if let Some(counted) = self.counted.get() {
+            return Ok(counted);
+        }
+        let (occupancy, is_whole) = self.table.occupancy(self.look.clone(), Means::Queries)?;
+        Ok(self.counted.get_or_init(|| Counted { occupancy, is_whole }))
+    }
+
+    /// Who holds them, by slot; nobody where that cannot be found out any more.
+    pub fn holders(&self) -> &[Holder] {
+        self.holders.get_or_init(|| {
+            let holders = self.occupancy().and_then(|occupancy| self.table.holders(occupancy));
+            holders.unwrap_or_default()
+        })
+    }
+
+    /// Whom a message can tell of: whoever wrote down when they came, and some of the others.
+    pub fn known_holders(&self) -> &Known {
+        self.known.get_or_init(|| {
+            let known = |occupancy| self.table.known_holders(occupancy, MOST_ASKED);
+            self.occupancy().and_then(known).unwrap_or_default()
+        })
+    }
+
+    /// How many slots are held.
+    pub fn used(&self) -> u64 {
+        self.occupancy().map_or(0, Occupancy::shown)
+    }
+
+    /// Whether there may be more: to count them all would have taken too long.
+    pub fn is_more_used(&self) -> bool {
+        self.counted().is_ok_and(|counted| !counted.is_whole)
+    }
+
+    /// How many others wait.
+    pub fn waiting(&self) -> usize {
+        self.others().len()
+    }
+
+    /// How many others of a user wait.
+    pub fn waiting_of(&self, uid: u32) -> usize {
+        self.others().iter().filter(|other| other.uid() == Some(uid)).count()
+    }
+
+    /// Everybody who waits, oldest first, save this process.
+    pub fn others(&self) -> Vec<Waiter> {
+        let mut others = self.table.waiters().unwrap_or_default();
+        others.retain(|other| other.pid_here() != Some(process::own_pid()));
+        others
+    }
+}
+
+/// The held slots, as they were counted for people.
+struct Counted {
+    occupancy: Occupancy,
+    is_whole: bool,
+}

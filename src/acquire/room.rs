@@ -1,0 +1,111 @@
+//! Whether there is room: the one function that everybody asks, whoever keeps the slots and whether they are
+//! to be taken, to be explained or only to be imagined.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use super::liveness::QueuePosition;
+use crate::{
+    judge::terms::{
+        claim::{Claim, Terms},
+        keyword::Admit,
+    },
+    keeper::{
+        error::KeeperError,
+        occupancy::Vacancy,
+        table::{Table, TableId},
+        view::View,
+    },
+};
+
+/// Whether a claim can be met.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Room {
+    /// These slots are free, and taking them keeps the limit.
+    Free(Vec<u64>),
+    /// The pause since this moment is not over.
+    TooSoon(SystemTime),
+    /// The limit is 0: nothing new starts for now.
+    Closed,
+    /// More slots are wanted than there can ever be for this launch.
+    Never,
+    /// Older launches wait for what is left.
+    Behind,
+    /// The limit is reached.
+    Full,
+    /// What is free is kept for others.
+    Kept,
+}
+
+impl Room {
+    /// Whether there is none, and waiting would not help.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::TooSoon(_) | Self::Never => true,
+            Self::Free(_) | Self::Closed | Self::Behind | Self::Full | Self::Kept => false,
+        }
+    }
+}
+
+/// A claim, and everything that one launch asks of the claim's table.
+pub fn room(
+    claim: &Claim<'_>,
+    terms: &Terms,
+    sight: &mut TableView<'_>,
+    now: SystemTime,
+) -> Result<Room, KeeperError> {
+    let paused = claim.enforced_pause().and_then(|pause| sight.view.paused_since(pause, now));
+    match paused {
+        Some(last) => Ok(Room::TooSoon(last)),
+        None => sight.room(terms),
+    }
+}
+
+/// A table as a launch sees it from its place in time.
+pub struct TableView<'t> {
+    /// What is known of the table.
+    pub view: View<'t>,
+    table: &'t Table,
+    standpoint: QueuePosition<'t>,
+    /// Where there was room. What the lock of a table guards stays true while it is held, but whether an
+    /// older launch is alive, and so is not passed over, may change at any moment: what was promised once is
+    /// kept.
+    promised: Vec<(Terms, Vec<u64>)>,
+}
+
+/// The tables that a launch needs and does not share with an ancestor.
+pub type Sights<'t> = BTreeMap<TableId, TableView<'t>>;
+
+impl<'t> TableView<'t> {
+    /// Looks at a table. Older launches in its line come first.
+    pub fn of(table: &'t Table, standpoint: QueuePosition<'t>) -> Result<Self, KeeperError> {
+        Ok(Self { view: table.view()?, table, standpoint, promised: Vec::new() })
+    }
+
+    /// Whether these terms can be met now. Once they could, the answer stays the same.
+    pub fn room(&mut self, terms: &Terms) -> Result<Room, KeeperError> {
+        if let Some((_, slots)) = self.promised.iter().find(|(promised, _)| promised == terms) {
+            return Ok(Room::Free(slots.clone()));
+        }
+        if terms.admit != Admit::Always {
+            if terms.limit == 0 {
+                return Ok(Room::Closed);
+            }
+            if terms.slots > terms.reach() {
+                return Ok(Room::Never);
+            }
+            if !self.view.is_quiet(terms)?
+                && self.standpoint.nearest_ahead(self.table, terms.reach())?.is_some()
+            {
+                return Ok(Room::Behind);
+            }
+        }
+        Ok(match self.view.vacancy(terms)? {
+            Vacancy::Slots(slots) => {
+                self.promised.push((terms.clone(), slots.clone()));
+                Room::Free(slots)
+            }
+            Vacancy::Kept => Room::Kept,
+            Vacancy::Full => Room::Full,
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! The line: who is let go first, who need not be, and who is silent. A launch in these tests is as old as
+//! its number.
+
+use std::{
+    ops::ControlFlow,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
+use crate::{
+    acquire::{
+        acquisition::Outcome,
+        liveness::{LOOK, LivenessTracker, Sign},
+        place_in_line::PlaceInLine,
+        waiting::acquire_in_turn,
+    },
+    judge::terms::claim::Demand,
+    keeper::{Class, Number, table::Table},
+};
+
+#[test]
+fn a_newcomer_is_refused_where_older_launches_wait() {
+    let seats = || [one(claim("seats", 3))];
+    tables().waiting("seats", 1, 0, 3).gives(&seats(), "75: seats behind");
+    tables().waiting("gpus", 1, 0, 3).gives(&seats(), "seats 1");
+    tables().held("seats", 1..=3).waiting("seats", 1, 0, 3).gives(&seats(), "75: seats behind");
+    let either = || [any_of([claim("seats", 3), claim("pool", 1)])];
+    tables().waiting("seats", 1, 0, 3).gives(&either(), "pool 1");
+    tables().waiting("seats", 1, 0, 3).held("pool", 1..=1).gives(&either(), "75: seats behind or pool full");
+}
+
+#[test]
+fn a_lower_reach_does_not_hold_up_a_higher_one() {
+    let seats = |ceiling| [one(claim("seats", 5).ceiling(ceiling))];
+    tables().waiting("seats", 1, 0, 3).gives(&seats(5), "seats 1");
+    tables().waiting("seats", 1, 0, 3).gives(&seats(3), "75: seats behind");
+    tables().waiting("seats", 1, 0, 3).gives(&seats(2), "75: seats behind");
+    tables().waiting("seats", 1, 0, 3).waiting("seats", 2, 0, 5).gives(&seats(5), "75: seats behind");
+    let zoned = || [one(claim("seats", 5).zones(&[1..=2]))];
+    tables().waiting("seats", 1, 0, 2).gives(&zoned(), "75: seats behind");
+    tables().waiting("seats", 1, 0, 1).gives(&zoned(), "seats 1");
+}
+
+#[test]
+fn limits_of_different_policies_are_not_compared() {
+    let seats = || [one(claim("seats", 5).by_a_rule())];
+    tables().waiting("seats", 1, GENERATION, 3).gives(&seats(), "seats 1");
+    tables().waiting("seats", 1, GENERATION + 1, 3).gives(&seats(), "75: seats behind");
+    tables().waiting("seats", 1, 0, 3).gives(&seats(), "75: seats behind");
+    let by_hand = || [one(claim("seats", 5))];
+    tables().waiting("seats", 1, 0, 3).gives(&by_hand(), "seats 1");
+    tables().waiting("seats", 1, GENERATION, 3).gives(&by_hand(), "75: seats behind");
+}
+
+#[test]
+fn a_waiter_that_beats_is_let_go_first_and_a_silent_one_is_passed_over() {
+    let demands = [one(claim("seats", 3))];
+    let alive = tables().waiting("seats", 1, 0, 3);
+    let refusal = alive.acquire(&demands).err().expect("a waiter that is alive");
+    assert_eq!(shown(&refusal), "75: seats behind");
+    let silent = tables().waiting("seats", 1, 0, 3);
+    silent.line[0].fall_silent();
+    assert_eq!(silent.acquire(&demands).ok().map(|grant| granted(&grant)).as_deref(), Some("seats 1"));
+}
+
+/// Looks count that are a second apart: who looks ten times at once has given a waiter no time to beat.
+#[test]
+fn looks_at_one_moment_are_one_look() {
+    let tables = tables().waiting("seats", 1, 0, 3);
+    tables.line[0].fall_silent();
+    let (looks, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    for _ in 0..10 {
+        assert_eq!(looks.look(&table, &waiter).expect("a table in memory"), Sign::None);
+    }
+    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(false));
+}
+
+/// The launch may beat again, or another one take its number, before the table is locked.
+#[test]
+fn a_heartbeat_before_the_last_look_prevents_overtaking() {
+    let mut tables = tables().waiting("seats", 1, 0, 3);
+    tables.line[0].fall_silent();
+    let (looks, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    while looks.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
+        thread::sleep(LOOK);
+    }
+    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(true));
+    tables.line.clear();
+    let _beats = tables.waiting("seats", 1, 0, 3);
+    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(false));
+}
+
+#[test]
+fn nobody_looks_for_life_where_others_in_line_are_not_all_that_is_in_the_way() {
+    let demands = [one(claim("seats", 3)), one(claim("pool", 1))];
+    let tables = tables().waiting("seats", 1, 0, 3).held("pool", 1..=1);
+    tables.line[0].fall_silent();
+    let refusal = tables.acquire(&demands).err().expect("a full pool");
+    assert_eq!(shown(&refusal), "75: seats behind; pool full");
+}
+
+/// Waits with this place, and does `next` each time that it is told of the wait.
+fn wait<'c>(
+    tables: &Tables,
+    demands: &'c [Demand<'c>],
+    place: &mut PlaceInLine,
+    next: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Outcome<'c> {
+    let deadline = Some(Instant::now() + Duration::from_secs(60));
+    tables
+        .asks(|asker| acquire_in_turn(demands, asker, place, deadline, &mut |_| next()))
+        .expect("tables in memory")
+}
+
+#[test]
+fn whoever_waits_has_a_place_in_all_its_tables_and_stands_where_it_is_blocked() {
+    let demands = [one(claim("free", 2)), one(claim("full", 1))];
+    let tables = tables().held("full", 1..=1).waiting("full", 4, 0, 1);
+    let mut place = PlaceInLine::default();
+    assert!(matches!(
+        wait(&tables, &demands, &mut place, &mut || ControlFlow::Break(())),
+        Outcome::Interrupted
+    ));
+    let table = |name| tables.store.table(name);
+    assert_eq!([table("free"), table("full")].map(|table| table.highest_place()), [Some(Number(5)); 2]);
+    assert!(table("free").waiters().is_empty());
+    let last = table("full").waiters().pop().expect("a line");
+    assert_eq!((last.number, last.class), (Number(5), Class { generation: 0, reach: 1 }));
+    assert_eq!((tables.used("free"), tables.used("full")), (0, 1), "nobody holds a slot while waiting");
+    drop(place);
+    assert_eq!([table("free"), table("full")].map(|table| table.highest_place()), [None, Some(Number(4))]);
+}
+
+#[test]
+fn a_place_stays_the_same_when_the_launch_is_decided_anew() {
+    let demands = [one(claim("a", 1)), one(claim("b", 1))];
+    let tables = tables().held("b", 1..=1);
+    let mut place = PlaceInLine::default();
+    for _ in 0..2 {
+        let interrupted = wait(&tables, &demands, &mut place, &mut || ControlFlow::Break(()));
+        assert!(matches!(interrupted, Outcome::Interrupted));
+        let waiters = ["a", "b"].map(|name| tables.store.table(name).waiters());
+        assert_eq!(
+            waiters.map(|line| line.iter().map(|waiter| waiter.number.0).collect::<Vec<_>>()),
+            [vec![], vec![1]]
+        );
+    }
+}
+
+#[test]
+fn a_new_number_releases_the_places_under_the_old_one() {
+    let tables = tables().held("a", 1..=1).waiting("b", 1, 0, 1);
+    let mut place = PlaceInLine::default();
+    let numbers =
+        |name| tables.store.table(name).waiters().iter().map(|waiter| waiter.number.0).collect::<Vec<_>>();
+    let one_table = [one(claim("a", 1))];
+    let _ = wait(&tables, &one_table, &mut place, &mut || ControlFlow::Break(()));
+    assert_eq!(numbers("a"), [1]);
+    let both = [one(claim("a", 1)), one(claim("b", 1))];
+    let _ = wait(&tables, &both, &mut place, &mut || ControlFlow::Break(()));
+    // It looked with its old number, so nobody is ahead of it in the second queue yet.
+    assert_eq!((numbers("a"), numbers("b")), (vec![2], vec![1]));
+}
+
+#[test]
+fn the_first_in_line_takes_what_falls_free_and_leaves_the_line() {
+    let demands = [one(claim("seats", 1))];
+    let tables = tables();
+    let mut other = tables.store.table("seats").take(&[1]);
+    let mut place = PlaceInLine::default();
+    let outcome = wait(&tables, &demands, &mut place, &mut || {
+        other = None;
+        ControlFlow::Continue(())
+    });
+    let Outcome::Granted(grant) = outcome else { panic!("the slot is free") };
+    assert_eq!(granted(&grant), "seats 1");
+    assert!(tables.store.table("seats").waiters().is_empty());
+    assert_eq!(tables.store.table("seats").highest_place(), None);
+}
+
+#[test]
+fn a_wait_that_is_over_takes_no_place() {
+    let demands = [one(claim("seats", 1))];
+    let tables = tables().held("seats", 1..=1);
+    let mut place = PlaceInLine::default();
+    let over = Some(Instant::now());
+    let outcome = tables
+        .asks(|asker| acquire_in_turn(&demands, asker, &mut place, over, &mut |_| panic!("nobody waits")));
+    let Ok(Outcome::Refused(refusal)) = outcome else { panic!("there is no room") };
+    assert_eq!(shown(&refusal), "124: seats full");
+    assert_eq!(tables.store.table("seats").highest_place(), None);
+}
+
+#[test]
+fn what_can_never_be_had_is_not_waited_for() {
+    let demands = [one(claim("seats", 1).slots(2)), one(claim("pool", 1))];
+    let tables = tables().held("pool", 1..=1);
+    let outcome = wait(&tables, &demands, &mut PlaceInLine::default(), &mut || panic!("nobody waits"));
+    let Outcome::Refused(refusal) = outcome else { panic!("there is no room") };
+    assert_eq!(shown(&refusal), "78: seats never; pool full");
+}

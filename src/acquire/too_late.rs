@@ -1,0 +1,275 @@
+//! Whom to end: holders that are overdue, where their end makes room for everything that blocks a launch.
+//! Nobody is ended in vain.
+
+use std::time::{Duration, SystemTime};
+
+use super::{
+    acquire_context::AcquireContext,
+    blocked::Blocked,
+    refusal::{Alternative, Reason, Refused, Unmet},
+    wants::{ClaimOnTable, terms_on},
+};
+use crate::{
+    judge::terms::{claim::Claim, pace::Expiry},
+    keeper::{
+        Ending, EvictionOutcome, Overdue,
+        error::KeeperError,
+        table::{Table, TableId},
+    },
+    sys::{
+        failure::Failure,
+        process::{self, PidFd},
+    },
+};
+
+/// Holders of a claim's table that are to be ended, and how.
+pub struct Eviction<'c> {
+    /// What they stand in the way of.
+    pub claim: &'c Claim<'c>,
+    /// By which terms they are overdue.
+    pub expiry: Expiry,
+    /// What they hold slots of.
+    pub table: Table,
+    /// They themselves.
+    pub overdue: Vec<Overdue>,
+}
+
+/// What is known of those who are being ended already.
+pub struct Known<'k> {
+    /// Who was tried: nobody is sent signals again and again.
+    pub was_tried: &'k dyn Fn(&Overdue) -> bool,
+    /// How many slots of a table their end will free.
+    pub coming: &'k dyn Fn(TableId) -> u64,
+}
+
+impl Known<'_> {
+    /// As many as make room for all of this, and true; or, where there are not enough, those who cannot be
+    /// ended, and false.
+    pub fn choose<'c>(
+        &self,
+        all: &[Unmet<'c>],
+        now: SystemTime,
+    ) -> Result<(Vec<Eviction<'c>>, bool), KeeperError> {
+        let mut to_end = Vec::new();
+        for unmet in all {
+            match self.choose_for(unmet, now)? {
+                Ok(found) => to_end.extend(found),
+                Err(cannot) => return Ok((cannot, false)),
+            }
+        }
+        Ok((to_end, true))
+    }
+
+    /// One alternative is enough.
+    fn choose_for<'c>(
+        &self,
+        unmet: &Unmet<'c>,
+        now: SystemTime,
+    ) -> Result<Result<Vec<Eviction<'c>>, Vec<Eviction<'c>>>, KeeperError> {
+        let mut cannot = Vec::new();
+        for alternative in &unmet.alternatives {
+            match self.choose_all(alternative, now)? {
+                Ok(found) => return Ok(Ok(found)),
+                Err(others) => cannot.extend(others),
+            }
+        }
+        Ok(Err(cannot))
+    }
+
+    fn choose_all<'c>(
+        &self,
+        alternative: &Alternative<'c>,
+        now: SystemTime,
+    ) -> Result<Result<Vec<Eviction<'c>>, Vec<Eviction<'c>>>, KeeperError> {
+        let (mut can, mut cannot) = (Some(Vec::new()), Vec::new());
+        for refused in &alternative.refused {
+            let (chosen, others) = self.choose_of(refused, now)?;
+            can = can.zip(chosen).map(|(mut all, chosen)| {
+                all.push(chosen);
+                all
+            });
+            cannot.extend(others);
+        }
+        Ok(can.ok_or(cannot))
+    }
+
+    /// Those whose end makes room for one claim, where there are enough; and those who cannot be ended, where
+    /// there are not.
+    fn choose_of<'c>(
+        &self,
+        refused: &Refused<'c>,
+        now: SystemTime,
+    ) -> Result<(Option<Eviction<'c>>, Option<Eviction<'c>>), KeeperError> {
+        let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
+            return Ok((None, None));
+        };
+        let choice = ClaimOnTable { claim: refused.claim, table: refused.table };
+        let terms = terms_on(refused.table, &[choice]);
+        let missing = (full.used() + terms.slots).saturating_sub(terms.limit).max(1);
+        let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
+        let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
+        let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
+        let found_here =
+            |overdue| Eviction { claim: refused.claim, expiry, table: full.table().clone(), overdue };
+        Ok(match self.enough(can, missing, full.table()) {
+            Some(chosen) => (Some(found_here(chosen)), None),
+            None => (None, Some(found_here(cannot))),
+        })
+    }
+
+    /// As many of them as make room for what is missing, besides those that are being ended already; none
+    /// where they do not.
+    fn enough(&self, overdue: Vec<Overdue>, missing: u64, table: &Table) -> Option<Vec<Overdue>> {
+        let mut missing = missing.saturating_sub((self.coming)(table.id()));
+        let mut chosen = Vec::new();
+        for overdue in overdue {
+            if missing > 0 {
+                missing = missing.saturating_sub(overdue.slots);
+                chosen.push(overdue);
+            }
+        }
+        (missing == 0).then_some(chosen)
+    }
+}
+
+// Too late: holders that are overdue are ended, where that makes room for everything that blocks a launch.
+// Nobody is ended in vain, and nobody waits for an end alone: whoever ends a holder goes on looking for room
+// meanwhile.
+
+/// Holders that a launch is ending.
+#[derive(Default)]
+pub struct Endings<'c> {
+    running: Vec<Running<'c>>,
+    /// Nobody is sent signals again and again.
+    tried: Vec<i32>,
+    fates: Vec<(&'c Claim<'c>, Overdue, EvictionOutcome)>,
+}
+
+struct Running<'c> {
+    claim: &'c Claim<'c>,
+    table: Table,
+    overdue: Overdue,
+    ending: Ending,
+}
+
+impl<'c> Endings<'c> {
+    /// Begins to end those that are overdue, each once, where that makes room. Says whether it began with
+    /// any. The tables must not be locked.
+    pub fn begin(
+        &mut self,
+        blocked: &mut Blocked<'c>,
+        asker: &AcquireContext<'_>,
+    ) -> Result<bool, KeeperError> {
+        // Where older launches wait, the first of them does it, and what becomes free is theirs.
+        if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
+            return Ok(false);
+        }
+        let slots_on = |table: TableId| {
+            let running = self.running.iter().filter(|running| running.table.id() == table);
+            running.map(|running| running.overdue.slots).sum()
+        };
+        let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
+        let known = Known { was_tried: &was_tried, coming: &slots_on };
+        let (chosen, makes_room) = known.choose(&blocked.unmet, SystemTime::now())?;
+        // Who cannot be ended is named all the same.
+        let has_begun = self.begin_with_all(chosen, asker);
+        if makes_room {
+            self.go_on(asker)?;
+        }
+        Ok(has_begun && makes_room)
+    }
+
+    fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
+        let mut has_begun = false;
+        for Eviction { claim, expiry, table, overdue } in all {
+            for overdue in overdue {
+                has_begun = true;
+                self.begin_with(claim, table.clone(), overdue, expiry, asker);
+            }
+        }
+        has_begun
+    }
+
+    fn begin_with(
+        &mut self,
+        claim: &'c Claim<'c>,
+        table: Table,
+        overdue: Overdue,
+        expiry: Expiry,
+        asker: &AcquireContext<'_>,
+    ) {
+        self.tried.push(overdue.pid);
+        match table.begin_to_end(&overdue, &expiry) {
+            Ok(ending) => self.running.push(Running { claim, table, overdue, ending }),
+            Err(fate) => self.has_become(claim, overdue, fate, asker),
+        }
+    }
+
+    fn has_become(
+        &mut self,
+        claim: &'c Claim<'c>,
+        overdue: Overdue,
+        fate: EvictionOutcome,
+        asker: &AcquireContext<'_>,
+    ) {
+        (asker.on_expired)(claim, &overdue, fate);
+        self.fates.push((claim, overdue, fate));
+    }
+
+    /// Sends the signals that are due, and sees who has ended.
+    pub fn go_on(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        for mut running in std::mem::take(&mut self.running) {
+            match running.table.go_on(&mut running.ending)? {
+                Some(fate) => self.has_become(running.claim, running.overdue, fate, asker),
+                None => self.running.push(running),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees who has let go, and leaves the others alone: they are not in the way any more, or it is somebody
+    /// else's turn to end them.
+    pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        for running in std::mem::take(&mut self.running) {
+            if let Some(fate) = running.table.has_let_go(&running.ending)? {
+                self.has_become(running.claim, running.overdue, fate, asker);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is somebody whose end is still to come.
+    pub fn are_going_on(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// The processes whose end ends them.
+    pub fn processes(&self) -> impl Iterator<Item = &PidFd> {
+        self.running.iter().map(|running| running.ending.process())
+    }
+
+    /// How long there is until the next signal.
+    pub fn left(&self) -> Option<Duration> {
+        self.running.iter().map(|running| running.ending.left()).min()
+    }
+
+    /// Sleeps until one of them has ended, or a signal is due, at most this long.
+    pub fn sleep(&self, longest: Duration) -> Result<(), KeeperError> {
+        let longest = self.left().map_or(longest, |left| left.min(longest));
+        process::wait_for_any(self.processes(), longest)
+            .map(drop)
+            .map_err(|errno| KeeperError::Wait(Failure { call: "poll", errno }))
+    }
+
+    /// Adds what became of them to what is told of a refusal.
+    pub fn tell(&mut self, blocked: &mut Blocked<'c>) {
+        for (claim, overdue, fate) in self.fates.drain(..) {
+            let mut refused = blocked.unmet.iter_mut().flat_map(Unmet::claims_mut);
+            if let Some(refused) = refused.find(|refused| std::ptr::eq(refused.claim, claim))
+                && let Reason::Full(full) = &mut refused.reason
+            {
+                full.overdue.push((overdue, fate));
+            }
+        }
+    }
+}

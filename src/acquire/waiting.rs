@@ -1,0 +1,347 @@
+//! Waiting for one's turn. A launch gets a number when it is blocked for the first time, and a place under it
+//! in every table that it could need; it stands in each line that blocks it, and holds no slot while it
+//! waits. Then it goes round one loop: it looks whether there is room, sleeps until something happens, at
+//! most for a second, and looks again. What happens is that a holder ends, that whoever is ahead leaves, that
+//! an overdue holder is due for its next signal, that the second is over or the deadline has come; whatever a
+//! launch believes, it takes slots only after everything was looked at under the locks of the tables.
+//!
+//! Each claim is waited for as long as it says. A claim whose time is over can only end a launch, or let it
+//! leave the lines of one alternative: neither adds a wait, so that every wait still points to a smaller
+//! number and no circle can form. A list in `any_of` is waited for in the lines of those of its claims that
+//! block it, like as many claims without alternatives, and nothing of it is held meanwhile. A line that has
+//! ended keeps out newcomers alone, which have no number yet: nobody waits for them. Whoever was kept out of
+//! one line and stands in another joins the first only once there is room in it, at the place of its number,
+//! and may take what is free there only where no older launch stands in it. So nobody is overtaken, and
+//! whoever waits is let go by the end of those before it.
+
+use std::{
+    ops::ControlFlow,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    acquire_context::AcquireContext,
+    acquisition::{Acquisition, Decided, Outcome},
+    blocked::Blocked,
+    clocks::Clocks,
+    final_probe::FinalProbe,
+    line::Line,
+    liveness::{LOOK, Watched},
+    place_in_line::PlaceInLine,
+    refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+    too_late::Endings,
+    wants::{ClaimOnTable, Wants},
+};
+use crate::{
+    deliberate_fault::DeliberateFault,
+    judge::terms::{
+        claim::{Claim, Demand},
+        span_of_time::Wait,
+    },
+    keeper::{Class, LONGEST_PATIENCE, Number, Waiter, Woken, error::KeeperError, table::Table},
+};
+
+/// What is known of a wait, for whoever watches.
+pub struct Waiting<'w, 'c> {
+    /// Every demand that stands in the way.
+    pub unmet: &'w [Unmet<'c>],
+    /// The first claim in whose line the launch stands.
+    pub claim: &'c Claim<'c>,
+    line: LineSeen<'w>,
+}
+
+/// What is known of the line in which a launch stands.
+enum LineSeen<'w> {
+    Here {
+        table: &'w Table,
+        class: Class,
+        number: Option<Number>,
+    },
+    /// How many come first, as the keeper says.
+    Elsewhere {
+        ahead: usize,
+    },
+}
+
+impl<'w, 'c> Waiting<'w, 'c> {
+    /// Of a launch that stands in a line of another process.
+    pub(super) fn elsewhere(unmet: &'w [Unmet<'c>], claim: &'c Claim<'c>, ahead: usize) -> Self {
+        Self { unmet, claim, line: LineSeen::Elsewhere { ahead } }
+    }
+
+    /// How many launches come first. Counting costs a query for each.
+    pub fn ahead(&self) -> usize {
+        let (table, class, number) = match self.line {
+            LineSeen::Here { table, class, number } => (table, class, number),
+            LineSeen::Elsewhere { ahead } => return ahead,
+        };
+        let is_before = |waiter: &Waiter| number.is_none_or(|number| waiter.number < number);
+        let is_ahead = |waiter: &Waiter| is_before(waiter) && !class.passes(waiter.class);
+        table.waiters().map_or(0, |waiters| waiters.into_iter().filter(is_ahead).count())
+    }
+}
+
+/// Says whether to go on waiting; to stop is to have the launch decided anew.
+pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
+
+/// Takes what all demands ask for, when it is this launch's turn. Each claim is waited for as long as it
+/// says, and the launch until the deadline at the latest. `watch` is called when the wait begins, and about
+/// once a second.
+pub fn acquire_in_turn<'c>(
+    demands: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+    place: &mut PlaceInLine,
+    deadline: Option<Instant>,
+    watch: &mut Watch<'_>,
+) -> Result<Outcome<'c>, KeeperError> {
+    let deadline = deadline.filter(|_| !DeliberateFault::NoDeadline.is_on());
+    let begun = Instant::now();
+    let mut acquisition = Acquisition::open(demands, asker, &place.tables)?;
+    let mut rest = Rest {
+        next_look: begun + LOOK,
+        has_looked: false,
+        watched: Watched::default(),
+        endings: Endings::default(),
+    };
+    let mut last_look = FinalProbe::default();
+    if !place.is_in_line() {
+        // As long as it cannot even look what is in its way, the longest of its waits counts.
+        let longest = demands.iter().flat_map(Demand::claims).map(|claim| claim.wait.resolve()).max();
+        let over = match longest {
+            Some(Wait::For(longest)) => begun.checked_add(longest),
+            Some(Wait::Forever) | None => None,
+        };
+        place.over = earlier(over, deadline);
+    }
+    loop {
+        place.keep(&acquisition.wants);
+        let (mut blocked, is_stuck) = match acquisition
+            .attempt(place.standpoint(asker), place.patience(earlier(place.over, deadline)))
+        {
+            Ok((Decided::Granted(grant), locked)) => {
+                // Nobody ever sees it in line and with its slots, save under the locks.
+                place.leave();
+                drop(locked);
+                rest.endings.leave_alone(asker)?;
+                return Ok(Outcome::Granted(grant));
+            }
+            Ok((Decided::Blocked(mut blocked), locked)) => {
+                place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
+                if !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline) {
+                    place.keep(&acquisition.wants);
+                    place.stand(&acquisition.wants, asker.generation, &blocked)?;
+                }
+                drop(locked);
+                blocked.look_for_ancestors(&asker.keepers)?;
+                (blocked, false)
+            }
+            // Whoever stands in line keeps its place, its deadline and its patience; newcomers have to give
+            // up.
+            Err(error) if error.is_busy() && place.is_in_line() => {
+                if error.is_flood() {
+                    thread::sleep(place.patience(earlier(place.over, deadline)));
+                }
+                (everything(&acquisition.wants, &place.clocks), true)
+            }
+            Err(error) if error.is_crowded() && begun.elapsed() < LONGEST_PATIENCE && !is_over(deadline) => {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if !is_stuck {
+            place.over = earlier(place.clocks.over(&blocked), deadline);
+        }
+        if !blocked.is_final() && !is_over(deadline) && blocked.is_unwaited() {
+            let (waits, endings) = (place.waits(asker), &mut rest.endings);
+            if last_look.goes_on_in_line(&acquisition, &mut blocked, waits, endings)? {
+                place.beat()?;
+                continue;
+            }
+        }
+        if blocked.is_final() || is_over(deadline) || blocked.is_unwaited() {
+            let has_waited = place.is_in_line() || is_over(deadline);
+            let waited = (!blocked.is_final() && has_waited).then(|| begun.elapsed());
+            rest.endings.leave_alone(asker)?;
+            rest.endings.tell(&mut blocked);
+            place.leave();
+            return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited }));
+        }
+        let next = earlier(place.clocks.next(&blocked).filter(|_| !is_stuck), deadline);
+        let next = earlier(next, place.tries_again.filter(|_| !is_stuck));
+        if rest.wait(&acquisition, place, &mut blocked, is_stuck, next, watch)?.is_break() {
+            return Ok(Outcome::Interrupted);
+        }
+    }
+}
+
+pub(super) fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| deadline <= Instant::now())
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+/// All that is wanted, as if nothing of it could be had: for whoever cannot look. Of claims that it was not
+/// known to wait for, it is not known either that they are in the way.
+fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
+    let mut blocked = Blocked { unmet: Vec::new(), lines: Vec::new() };
+    let refused = |choice: &ClaimOnTable<'c>| Refused {
+        claim: choice.claim,
+        table: choice.table,
+        reason: Reason::Full(Full::of(wants.table(choice.table), None, true)),
+        line: Some(Line { table: choice.table, reach: choice.claim.amount.reach(), is_behind: true }),
+        unwaited: clocks.unwaited(choice.claim, choice.table).filter(|_| clocks.is_running(choice.table)),
+    };
+    for options in &wants.demands {
+        let alternative =
+            |choices: &[ClaimOnTable<'c>]| Alternative::of(choices, choices.iter().map(refused).collect());
+        blocked.unmet.push(Unmet { alternatives: options.alternatives().map(alternative).collect() });
+    }
+    blocked.find_lines();
+    blocked
+}
+
+/// Whether a launch that sleeps behind another has come to be the first in some line, of which nothing has
+/// woken it, or sleeps behind one that is silent.
+fn may_go_on(
+    acquisition: &Acquisition<'_, '_>,
+    place: &PlaceInLine,
+    blocked: &Blocked<'_>,
+    behind: Option<&(Line, Waiter)>,
+) -> Result<bool, KeeperError> {
+    for line in &blocked.lines {
+        let ahead = acquisition.nearest_ahead(line, place.standpoint(acquisition.asker))?;
+        let is_slept_behind = behind.is_some_and(|(other, _)| other.table == line.table);
+        match (ahead, behind) {
+            (None, _) => return Ok(true),
+            (Some(ahead), Some((_, slept_behind))) if is_slept_behind => {
+                if ahead.number < slept_behind.number {
+                    return Ok(true);
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
+    Ok(false)
+}
+
+/// What a waiting launch does between two attempts.
+struct Rest<'c> {
+    /// When it beats, and looks whether others do.
+    next_look: Instant,
+    /// Whether it has done so before the last attempt.
+    has_looked: bool,
+    watched: Watched,
+    endings: Endings<'c>,
+}
+
+impl<'c> Rest<'c> {
+    /// Sleeps until another attempt makes sense, or the launch has to be decided anew.
+    fn wait(
+        &mut self,
+        acquisition: &Acquisition<'c, '_>,
+        place: &mut PlaceInLine,
+        blocked: &mut Blocked<'c>,
+        is_stuck: bool,
+        deadline: Option<Instant>,
+        watch: &mut Watch<'_>,
+    ) -> Result<ControlFlow<()>, KeeperError> {
+        let Acquisition { asker, wants, .. } = acquisition;
+        // A second of sleep, however long the attempt took; where a table is locked, the attempt was the
+        // sleep.
+        if std::mem::take(&mut self.has_looked) && !is_stuck {
+            self.next_look = Instant::now() + LOOK;
+        }
+        let mut heads = Vec::new();
+        let mut behind = None;
+        let mut has_left = false;
+        // Where it is stuck there is nothing to be seen.
+        for line in blocked.lines.iter().filter(|_| !is_stuck) {
+            match acquisition.nearest_ahead(line, place.standpoint(asker))? {
+                Some(ahead) => behind = behind.or(Some((*line, ahead))),
+                // Whoever was ahead has left, and with them went the only reason not to take what is free.
+                None if line.is_behind => has_left = true,
+                None => heads.push(line.table),
+            }
+        }
+        // Only whoever is first in all its lines ends those who are overdue: others would end more than they
+        // take.
+        if is_stuck || has_left || behind.is_some() {
+            self.endings.leave_alone(asker)?;
+        } else {
+            self.endings.begin(blocked, asker)?;
+        }
+        if tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        // A table that is locked for long was waited for already.
+        let is_awake = is_stuck || has_left || !heads.is_empty() && self.watched.are_new(blocked, &heads);
+        loop {
+            let longest = self.longest(deadline);
+            let is_over = if is_awake || is_over(deadline) {
+                true
+            } else if let (true, Some((line, ahead))) = (heads.is_empty(), &behind) {
+                wants.table(line.table).sleep_behind(ahead, longest)? == Woken::Left
+            } else {
+                self.watched.sleep(&self.endings, longest)?;
+                self.endings.go_on(asker)?;
+                true
+            };
+            let is_second_over = self.next_look <= Instant::now();
+            if is_second_over {
+                self.next_look = Instant::now() + LOOK;
+                self.has_looked = true;
+                place.beat()?;
+                acquisition.look_ahead(blocked, place.standpoint(asker))?;
+                if !is_over && tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if is_over
+                || is_second_over
+                    && (place.idle_since.is_some()
+                        || may_go_on(acquisition, place, blocked, behind.as_ref())?)
+            {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+
+    /// How long nothing is to be done.
+    fn longest(&self, deadline: Option<Instant>) -> Duration {
+        let next = deadline.map_or(self.next_look, |deadline| deadline.min(self.next_look));
+        let left = next.saturating_duration_since(Instant::now());
+        self.endings.left().map_or(left, |until_signal| until_signal.min(left))
+    }
+}
+
+/// The claim that is shown while waiting: the first that is waited for, one that is not closed before
+/// one that is.
+pub(super) fn shown<'b, 'c>(unmet: &'b [Unmet<'c>]) -> Option<&'b Refused<'c>> {
+    let waited_for =
+        unmet.iter().flat_map(|unmet| &unmet.alternatives).filter(|alternative| !alternative.is_unwaited());
+    let is_closed = |refused: &&Refused<'_>| refused.claim.amount.effective_limit() == 0;
+    let in_line =
+        waited_for.flat_map(|alternative| &alternative.refused).filter(|refused| refused.line.is_some());
+    in_line.min_by_key(is_closed)
+}
+
+/// Lets whoever watches see where the launch stands.
+fn tell_watcher(
+    place: &PlaceInLine,
+    wants: &Wants<'_>,
+    generation: u16,
+    blocked: &Blocked<'_>,
+    watch: &mut Watch<'_>,
+) -> ControlFlow<()> {
+    let Some((line, claim)) = shown(&blocked.unmet).and_then(|refused| Some((refused.line?, refused.claim)))
+    else {
+        return ControlFlow::Continue(());
+    };
+    let class = Class { generation: wants.generation_on(line.table, generation), reach: line.reach };
+    let (table, unmet) = (wants.table(line.table), &blocked.unmet);
+    let line = LineSeen::Here { table, class, number: place.number };
+    watch(&Waiting { unmet, claim, line })
+}

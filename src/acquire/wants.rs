@@ -1,0 +1,136 @@
+//! The claims of a launch with the tables that they lead to, open. Two claims that lead to one table are one
+//! claim there.
+
+use std::{collections::BTreeMap, iter};
+
+use crate::{
+    judge::terms::{
+        claim::{Claim, Demand, Terms},
+        keyword::Admit,
+        location::Location,
+    },
+    keeper::{
+        error::KeeperError,
+        table::{Table, TableId},
+    },
+};
+
+#[derive(Clone, Copy)]
+pub struct ClaimOnTable<'c> {
+    pub claim: &'c Claim<'c>,
+    pub table: TableId,
+}
+
+impl ClaimOnTable<'_> {
+    /// Whether both are the same claim, and not only equal ones.
+    pub fn is(&self, other: &ClaimOnTable<'_>) -> bool {
+        std::ptr::eq(self.claim, other.claim)
+    }
+}
+
+/// Everything that a launch wants.
+pub struct Wants<'c> {
+    /// For each demand what is enough for it.
+    pub demands: Vec<Options<'c>>,
+    /// In the order in which they are locked.
+    pub tables: BTreeMap<TableId, Table>,
+}
+
+impl<'c> Wants<'c> {
+    /// Opens the table of every claim, each once.
+    pub fn open(
+        demands: &'c [Demand<'c>],
+        open: impl Fn(&Claim<'c>) -> Result<Table, KeeperError>,
+    ) -> Result<Self, KeeperError> {
+        let mut known: Vec<(&'c Location, TableId)> = Vec::new();
+        let mut wants = Self { demands: Vec::new(), tables: BTreeMap::new() };
+        for demand in demands {
+            let mut choices = Vec::new();
+            for claim in demand.claims() {
+                let same = known.iter().find(|(location, _)| location.is_same_table(&claim.location));
+                let table = match same {
+                    Some((_, table)) => *table,
+                    None => {
+                        let table = open(claim)?;
+                        let id = table.id();
+                        // Of two ways to one table the first one's stays: no lock is on either yet, so
+                        // closing this one is harmless.
+                        wants.tables.entry(id).or_insert(table);
+                        known.push((&claim.location, id));
+                        id
+                    }
+                };
+                choices.push(ClaimOnTable { claim, table });
+            }
+            wants.demands.push(Options { choices, lengths: lengths(demand) });
+        }
+        Ok(wants)
+    }
+
+    /// The table with this identity.
+    pub fn table(&self, id: TableId) -> &Table {
+        &self.tables[&id]
+    }
+
+    pub fn choices(&self) -> impl Iterator<Item = &ClaimOnTable<'c>> {
+        self.demands.iter().flat_map(|options| &options.choices)
+    }
+
+    pub fn claims_on(&self, table: TableId) -> Vec<&'c Claim<'c>> {
+        self.choices().filter(|choice| choice.table == table).map(|choice| choice.claim).collect()
+    }
+
+    /// Which policy gave the limits on one table, where `generation` is the one in force: none where no rule
+    /// asks for it.
+    pub fn generation_on(&self, table: TableId, generation: u16) -> u16 {
+        let is_by_rule = |claim: &&Claim<'_>| claim.origins.iter().any(|origin| origin.place.is_some());
+        if self.claims_on(table).iter().any(is_by_rule) { generation } else { 0 }
+    }
+
+    /// What has to be had whatever else is: the claims of demands that have no alternative.
+    pub fn single(&self) -> impl Iterator<Item = ClaimOnTable<'c>> {
+        let single = self.demands.iter().filter(|options| options.alternatives().nth(1).is_none());
+        single.flat_map(|options| options.choices.iter().copied())
+    }
+}
+
+/// The alternatives of one demand.
+pub struct Options<'c> {
+    /// Their claims, one alternative after the other.
+    choices: Vec<ClaimOnTable<'c>>,
+    /// How many claims each has; nothing where each has one, as mostly.
+    lengths: Vec<usize>,
+}
+
+impl<'c> Options<'c> {
+    /// What can be had instead of each other, in order of preference.
+    pub fn alternatives(&self) -> impl Iterator<Item = &[ClaimOnTable<'c>]> {
+        let mut rest = self.choices.as_slice();
+        let mut lengths = self.lengths.iter();
+        iter::from_fn(move || {
+            let length = lengths.next().copied().unwrap_or(1);
+            let (alternative, left) = rest.split_at_checked(length).filter(|(first, _)| !first.is_empty())?;
+            rest = left;
+            Some(alternative)
+        })
+    }
+}
+
+fn lengths(demand: &Demand<'_>) -> Vec<usize> {
+    if demand.alternatives().all(|alternative| alternative.len() == 1) {
+        return Vec::new();
+    }
+    demand.alternatives().map(<[_]>::len).collect()
+}
+
+/// What these claims ask of one table together.
+pub fn terms_on(table: TableId, picked: &[ClaimOnTable<'_>]) -> Terms {
+    let amounts = picked.iter().filter(|choice| choice.table == table).map(|choice| &choice.claim.amount);
+    Terms::merge(amounts).unwrap_or_default()
+}
+
+/// Whether a launch may start without what these claims ask of one table.
+pub fn is_unenforced(table: TableId, picked: &[ClaimOnTable<'_>]) -> bool {
+    let mut claims = picked.iter().filter(|choice| choice.table == table);
+    claims.all(|choice| choice.claim.amount.admit == Admit::Unenforced)
+}

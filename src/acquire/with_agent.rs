@@ -1,0 +1,84 @@
+//! Slots of the agent's, and of lock files beside them: the agent first, all of theirs or none, then the
+//! files without waiting. Where a file refuses, what the agent gave goes back, and is back, before the launch
+//! waits in the file's line; so nobody ever waits for one keeper while it holds slots of another. The agent
+//! decides by itself; here its answers become what the answers of this process would be.
+
+use super::{
+    acquire_context::AcquireContext,
+    acquisition::{Acquisition, Decided, Outcome},
+    conversation::{Conversation, Patience, Question},
+    dry_run::outlook,
+    grant::Grant,
+    liveness::{LivenessTracker, QueuePosition},
+    place_in_line::PlaceInLine,
+    waiting::{Watch, acquire_in_turn},
+    without_waiting::acquire,
+};
+use crate::{
+    judge::terms::claim::Demand,
+    keeper::{PATIENCE, error::KeeperError},
+};
+
+/// Takes what the agent keeps and what lock files keep, all or nothing, and waits as long as it may.
+pub fn acquire_with_agent<'c>(
+    question: &Question<'_, 'c>,
+    others: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+    conversation: &mut Conversation,
+    place: &mut PlaceInLine,
+    patience: Patience,
+    watch: &mut Watch<'_>,
+) -> Result<Outcome<'c>, KeeperError> {
+    loop {
+        let given = match conversation.take(question, asker, patience, watch)? {
+            Outcome::Granted(given) => given,
+            Outcome::Refused(mut refusal) => {
+                // Nothing was asked of the files; whether they would refuse too is worth a look.
+                if let Ok(Some(also)) = outlook(others, asker).refusal {
+                    refusal.unmet.extend(also.unmet);
+                }
+                return Ok(Outcome::Refused(refusal));
+            }
+            Outcome::Interrupted => return Ok(Outcome::Interrupted),
+        };
+        if others.is_empty() {
+            return Ok(Outcome::Granted(given));
+        }
+        if !patience.may_wait {
+            return Ok(match acquire(others, asker)? {
+                Outcome::Granted(files) => Outcome::Granted(files.and(given)),
+                other => {
+                    given.withdraw()?;
+                    other
+                }
+            });
+        }
+        if let Some(files) = look_once(others, asker)? {
+            return Ok(Outcome::Granted(files.and(given)));
+        }
+        given.withdraw()?;
+        let files = match acquire_in_turn(others, asker, place, patience.deadline, watch)? {
+            Outcome::Granted(files) => files,
+            other => return Ok(other),
+        };
+        let at_once = Patience { may_wait: false, may_end: false, ..patience };
+        match conversation.take(question, asker, at_once, watch)? {
+            Outcome::Granted(given) => return Ok(Outcome::Granted(files.and(given))),
+            // Now it is the agent's slots that are missing: they are waited for first, holding nothing.
+            Outcome::Refused(_) | Outcome::Interrupted => files.withdraw()?,
+        }
+    }
+}
+
+fn look_once<'c>(
+    others: &'c [Demand<'c>],
+    asker: &AcquireContext<'_>,
+) -> Result<Option<Grant<'c>>, KeeperError> {
+    let looks = LivenessTracker::default();
+    let newcomer = QueuePosition::newcomer(asker.generation, Some(&looks));
+    let (decided, _locked) = Acquisition::open(others, asker, &[])?.attempt(newcomer, PATIENCE)?;
+    Ok(match decided {
+        Decided::Granted(grant) => Some(grant),
+        Decided::Blocked(_) => None,
+    })
+}

@@ -1,0 +1,37 @@
+//! The third program, `rungate-agent`: its command line, and what it says where it cannot serve.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use super::{Fatal, Options};
+use crate::{
+    agent,
+    cli::{AgentArguments, complaint},
+    launch::situation::SystemNames,
+    text::{error::Error, exit_status::ExitStatus, print::print},
+};
+
+/// Serves, as the arguments say.
+pub(crate) fn main(arguments: &[OsString]) -> Result<u8, Error> {
+    let AgentArguments { socket, state, settings, check } = match AgentArguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) if !error.use_stderr() => return print(&error.to_string()),
+        Err(error) => return complaint::complain(&error, &[]),
+    };
+    let options = Options { socket, state, settings };
+    if check {
+        return agent::check(&options).map(|()| ExitStatus::Success as u8).map_err(|fatal| error(&fatal));
+    }
+    agent::serve(&options, &SystemNames).map(|()| ExitStatus::Success as u8).map_err(|fatal| error(&fatal))
+}
+
+fn error(fatal: &Fatal) -> Error {
+    match fatal {
+        Fatal::Settings(faults) => {
+            Error::new(ExitStatus::Policy, format!("the settings have faults\n{faults}"))
+        }
+        Fatal::InsecurePath(_) => Error::new(ExitStatus::Policy, format!("the agent does not run: {fatal}")),
+        _ => Error::new(ExitStatus::System, format!("the agent does not run: {fatal}")),
+    }
+}

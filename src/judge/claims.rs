@@ -1,0 +1,447 @@
+//! From rules that count to demands: paths, limits, slots and zones, resolved for one request.
+
+use std::{borrow::Cow, ffi::OsString};
+
+use super::terms::{
+    claim::{Claim, Demand, Setting, common},
+    keyword::{Admit, Keeper},
+    location::{AgentLocation, Location, table_of_site},
+    names::{LookupError, Member},
+    slots_wanted::{Amount, Slots},
+    span_of_time::Wait,
+};
+use super::{
+    locations::{self, file_location, table_name},
+    verdict::Unclear,
+    zones::zones,
+};
+use crate::policy::{
+    Acquisition, Captured, Charge, ClaimTerms, EvalContext, FileOf, GroupEntry, Placeholder, Policy,
+    Repository, Rule, SlotsFrom,
+};
+
+/// The demands of the rules so far.
+pub(super) struct Demands<'p, 'm> {
+    policy: &'p Policy,
+    facts: &'m EvalContext<'m>,
+    /// For each demand its alternatives.
+    list: Vec<Vec<Vec<Draft<'p>>>>,
+    /// What rules lower that others claim.
+    lowered: Vec<(&'p Rule, &'p ClaimTerms)>,
+    /// What the rule that is being added captured.
+    captured: Vec<Captured>,
+    /// The rules behind them.
+    pub(super) rules: Vec<&'p Rule>,
+    /// Where the command line should name a number of slots, and names none.
+    pub(super) unclear: Vec<Unclear>,
+}
+
+impl<'p, 'm> Demands<'p, 'm> {
+    pub(super) fn new(policy: &'p Policy, facts: &'m EvalContext<'m>) -> Self {
+        Demands {
+            policy,
+            facts,
+            list: Vec::new(),
+            lowered: Vec::new(),
+            captured: Vec::new(),
+            rules: Vec::new(),
+            unclear: Vec::new(),
+        }
+    }
+
+    /// Adds what a rule acquires, save what the launch is exempt from.
+    pub(super) fn add(
+        &mut self,
+        rule: &'p Rule,
+        admit_always: bool,
+        exempt: impl Fn(usize) -> bool,
+    ) -> Result<(), LookupError> {
+        self.captured = if rule.captures { rule.selectors.captured(self.facts) } else { Vec::new() };
+        let mut gids = Vec::new();
+        if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
+            gids = GroupEntry::gids_of_any(groups, self.facts)?;
+        }
+        for terms in rule.acquire.iter().flat_map(Acquisition::terms) {
+            let name = self.policy.repositories()[terms.repository].shown_name();
+            let of = |from| unclear(from, self.facts.request.arguments, name, terms.slots);
+            self.unclear.extend(terms.slots_from.as_ref().and_then(of));
+        }
+        for acquisition in &rule.acquire {
+            let is_spared = |terms: &&ClaimTerms| exempt(terms.repository) || self.is_absent(terms);
+            match acquisition {
+                Acquisition::One(terms) if is_spared(&terms) => {}
+                Acquisition::One(terms) if terms.lowers => self.lowered.push((rule, terms)),
+                Acquisition::One(terms) => {
+                    let claims = self.claims(rule, terms, &gids, admit_always)?;
+                    if self.charge(terms) == Charge::Any {
+                        self.add_any(claims.into_iter().map(|claim| vec![claim]).collect());
+                    } else {
+                        for claim in claims {
+                            self.add_one(claim);
+                        }
+                    }
+                }
+                // An alternative of which nothing has to be taken can always be had, so nothing else has to
+                // be.
+                Acquisition::AnyOf(lists)
+                    if lists.iter().any(|list| list.iter().all(|terms| is_spared(&terms))) => {}
+                Acquisition::AnyOf(lists) => {
+                    let mut alternatives = Vec::new();
+                    for list in lists {
+                        let wanted = list.iter().filter(|terms| !is_spared(terms));
+                        alternatives.extend(self.alternatives(rule, wanted, &gids, admit_always)?);
+                    }
+                    self.add_any(alternatives);
+                }
+            }
+        }
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    /// The claims of a rule on tables that do not depend on what is started, and the repositories of which
+    /// that decides.
+    pub(super) fn for_person(
+        &mut self,
+        rule: &'p Rule,
+        exempt: impl Fn(usize) -> bool,
+    ) -> Result<(Vec<Claim<'p>>, Vec<&'p Repository>), LookupError> {
+        let mut gids = Vec::new();
+        if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
+            gids = GroupEntry::gids_of_any(groups, self.facts)?;
+        }
+        let (mut claims, mut open) = (Vec::new(), Vec::new());
+        let terms = rule.acquire.iter().flat_map(Acquisition::terms);
+        for terms in terms.filter(|terms| !exempt(terms.repository)) {
+            let repository = &self.policy.repositories()[terms.repository];
+            let is_personal = |placeholder: &Placeholder| {
+                use Placeholder::{Gid, Group, Host, Uid, User};
+                matches!(placeholder, User | Uid | Group | Gid | Host)
+            };
+            if repository.placeholders().all(is_personal) {
+                let drafts = self.claims(rule, terms, &gids, rule.is_always_admitted())?;
+                claims.extend(drafts.into_iter().map(|draft| draft.claim));
+            } else {
+                open.push(repository);
+            }
+        }
+        Ok((claims, open))
+    }
+
+    /// The repositories of a layer's rules that are claimed.
+    pub(super) fn repositories(&self, layer: usize) -> impl Iterator<Item = &'p Repository> {
+        let drafts = self.list.iter().flatten().flatten();
+        drafts.filter(move |draft| draft.layers.contains(&layer)).map(|draft| draft.repository)
+    }
+
+    /// Lowers what is claimed as far as delegated files say, which claim nothing by that.
+    fn lower(&mut self) {
+        for (rule, terms) in std::mem::take(&mut self.lowered) {
+            let repository = &self.policy.repositories()[terms.repository];
+            let claimed = self.list.iter_mut().flatten().flatten();
+            for draft in claimed.filter(|draft| std::ptr::eq(draft.repository, repository)) {
+                let amount = &mut draft.claim.amount;
+                let before = amount.effective_limit();
+                let limit = u32::try_from(amount.limit).unwrap_or(u32::MAX);
+                let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit));
+                amount.ceiling = amount.ceiling.into_iter().chain(lowered.map(u64::from)).min();
+                // The rule that binds first is the one to be named first.
+                let at = if amount.effective_limit() < before { 0 } else { draft.claim.origins.len() };
+                draft.claim.origins.insert(at, rule.origin());
+            }
+        }
+    }
+
+    /// What must be had, in the order of the rules.
+    pub(super) fn into_demands(mut self) -> Vec<Demand<'p>> {
+        self.lower();
+        let claims = |drafts: Vec<Draft<'p>>| drafts.into_iter().map(|draft| draft.claim).collect();
+        let demand = |mut alternatives: Vec<Vec<Draft<'p>>>| match alternatives.as_mut_slice() {
+            [only] if only.len() == 1 => only.pop().map(|draft| Demand::One(draft.claim)),
+            _ => Some(Demand::AnyOf(alternatives.into_iter().map(claims).collect())),
+        };
+        self.list.into_iter().filter_map(demand).collect()
+    }
+
+    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots. Not
+    /// where one is enforced and the other is not, because a limit that is only tried out must not bind.
+    fn add_one(&mut self, draft: Draft<'p>) {
+        let is_same = |other: &&mut Draft<'p>| {
+            other.claim.location.is_same_table(&draft.claim.location) && other.enforce == draft.enforce
+        };
+        let single = self.list.iter_mut().filter(|alternatives| alternatives.len() == 1).flatten().flatten();
+        match single.into_iter().find(is_same) {
+            Some(other) => other.merge(draft),
+            None => self.list.push(vec![vec![draft]]),
+        }
+    }
+
+    /// Alternatives of which there is only one are none.
+    fn add_any(&mut self, mut alternatives: Vec<Vec<Draft<'p>>>) {
+        match alternatives.pop() {
+            Some(only) if alternatives.is_empty() => {
+                for draft in only {
+                    self.add_one(draft);
+                }
+            }
+            last => {
+                alternatives.extend(last);
+                self.list.push(alternatives);
+            }
+        }
+    }
+
+    /// What a list of claims stands for: several alternatives where any of several groups can be charged.
+    fn alternatives<'t>(
+        &self,
+        rule: &'p Rule,
+        list: impl Iterator<Item = &'t ClaimTerms>,
+        gids: &[u32],
+        admit_always: bool,
+    ) -> Result<Vec<Vec<Draft<'p>>>, LookupError> {
+        let mut alternatives: Vec<Vec<Draft<'p>>> = vec![Vec::new()];
+        for terms in list {
+            let claims = self.claims(rule, terms, gids, admit_always)?;
+            let with_each = |before: Vec<Draft<'p>>| {
+                claims
+                    .iter()
+                    .map(move |claim| before.iter().chain([claim]).cloned().collect())
+                    .collect::<Vec<_>>()
+            };
+            alternatives = alternatives.into_iter().flat_map(with_each).collect();
+        }
+        Ok(alternatives)
+    }
+
+    fn charge(&self, terms: &ClaimTerms) -> Charge {
+        self.policy.repositories()[terms.repository].settings.charge.unwrap_or_default()
+    }
+
+    /// The claims that one entry of `acquire` stands for: several where several groups are charged.
+    fn claims(
+        &self,
+        rule: &'p Rule,
+        terms: &ClaimTerms,
+        gids: &[u32],
+        admit_always: bool,
+    ) -> Result<Vec<Draft<'p>>, LookupError> {
+        let repository = &self.policy.repositories()[terms.repository];
+        let one = |gid| self.claim(rule, terms, repository, gid, admit_always);
+        if !repository.is_by_group() {
+            return Ok(vec![one(None)?]);
+        }
+        let charged = if self.charge(terms) == Charge::First { &gids[..gids.len().min(1)] } else { gids };
+        charged.iter().map(|gid| one(Some(*gid))).collect()
+    }
+
+    fn claim(
+        &self,
+        rule: &'p Rule,
+        terms: &ClaimTerms,
+        repository: &'p Repository,
+        gid: Option<u32>,
+        admit_always: bool,
+    ) -> Result<Draft<'p>, LookupError> {
+        let request = self.facts.request;
+        let layer = &self.policy.layers()[repository.layer];
+        let of_rule = &self.policy.layers()[rule.layer];
+        let wait = [terms.wait, rule.wait(), repository.settings.wait].into_iter().flatten().min();
+        let mut member: Vec<Member> = Vec::new();
+        let mut owner = None;
+        let mut text = Vec::new();
+        let path = repository.path.expand(request.runtime, |placeholder| {
+            let value = locations::value(placeholder, gid, &self.captured, request, self.facts)?;
+            let known = locations::member(placeholder, &value, gid, request);
+            if matches!(known, Member::User(_)) {
+                owner = Some(request.uid);
+            }
+            if !member.contains(&known) {
+                member.push(known);
+            }
+            text.clone_from(&value);
+            Ok(value)
+        })?;
+        let file = FileOf { facts: self.facts, gid, value: &text };
+        let (limit, limit_of) = repository.limit_for(&file)?;
+        let highest = limit.resolve(request.cpus).min(repository.names.most().unwrap_or(u32::MAX));
+        let mut out_of_order = repository.names.out_of_order(self.facts);
+        out_of_order.retain(|slot| *slot <= highest);
+        let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
+        let ceiling = terms.ceiling.map(|ceiling| ceiling.ceiling(limit).min(limit));
+        let zones = zones(
+            highest,
+            &out_of_order,
+            repository.reservations(),
+            |reservation| reservation.standing(self.facts, repository.layer),
+            |reservation| reservation.because(self.facts, repository.layer),
+        )?;
+        let enforce = enforced(rule, repository, layer.enforce && of_rule.enforce);
+        let default_wait = of_rule.wait.filter(|_| wait.is_none());
+        let location = match repository.keeper() {
+            Keeper::File => Location::File(file_location(path, owner, repository, layer, request.runtime)),
+            Keeper::Agent => Location::Agent(AgentLocation {
+                table: table_name(&path),
+                unreachable: repository.keeping.unreachable,
+                on_lost: None,
+            }),
+            Keeper::Site => Location::Agent(AgentLocation {
+                table: table_of_site(&table_name(&path)),
+                unreachable: repository.keeping.unreachable,
+                on_lost: Some(repository.keeping.on_lost),
+            }),
+        };
+        let claim = Claim {
+            repository: Cow::Borrowed(repository.shown_name()),
+            member,
+            origins: vec![rule.origin()],
+            location,
+            amount: Amount {
+                limit: u64::from(limit),
+                ceiling: ceiling.map(u64::from),
+                slots: terms
+                    .slots_from
+                    .as_ref()
+                    .map_or(terms.slots, |from| slots(from, request.arguments, terms.slots)),
+                zones: zones.open,
+                // There is no name beyond the last.
+                admit: match (admit_always && repository.names.most().is_none(), enforce) {
+                    (true, _) => Admit::Always,
+                    (false, true) => Admit::WithinLimit,
+                    (false, false) => Admit::Unenforced,
+                },
+            },
+            limit_of,
+            kept: zones.kept,
+            reserved: zones.reserved,
+            names: repository.names.all(),
+            out_of_order: out_of_order.len(),
+            pace: repository.pace(),
+            nested: repository.nested(),
+            wait: Setting { bound: repository.settings.max_wait, default: wait.or(default_wait) },
+            queue: repository.queue(),
+        };
+        Ok(Draft { claim, repository, layers: vec![rule.layer], enforce, wait, default_wait })
+    }
+
+    /// Whether nothing is wanted: no slot but what the command line says, and it says nothing.
+    fn is_absent(&self, terms: &ClaimTerms) -> bool {
+        terms.slots == Slots::Number(0)
+            && terms
+                .slots_from
+                .as_ref()
+                .is_none_or(|from| slots(from, self.facts.request.arguments, terms.slots) == terms.slots)
+    }
+}
+
+/// Whether a claim refuses: anybody who is being tried out makes it a trial, and else whoever says something
+/// decides.
+fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
+    match (rule.enforce, repository.settings.enforce) {
+        (Some(false), _) | (_, Some(false)) => false,
+        (None, None) => default,
+        _ => true,
+    }
+}
+
+// A claim while it is made: two rules that want slots of one table make one claim.
+
+/// A claim, and what only its making needs to know.
+#[derive(Clone)]
+pub(super) struct Draft<'p> {
+    pub(super) claim: Claim<'p>,
+    pub(super) repository: &'p Repository,
+    /// The layers of the rules behind it.
+    pub(super) layers: Vec<usize>,
+    /// Whether its limit is more than tried out.
+    pub(super) enforce: bool,
+    /// The shortest wait that a claim, a rule or a repository names.
+    pub(super) wait: Option<Wait>,
+    /// The shortest default of the layers of which none of these names a wait.
+    pub(super) default_wait: Option<Wait>,
+}
+
+impl<'p> Draft<'p> {
+    /// Takes in another claim on the same table: the lowest limit, the most slots, the zones that both allow.
+    /// The rule that binds first is the one to be named first.
+    pub(super) fn merge(&mut self, other: Draft<'p>) {
+        let (one, other_amount) = (&mut self.claim.amount, &other.claim.amount);
+        let binds = other_amount.effective_limit() < one.effective_limit();
+        let at = if binds { 0 } else { self.claim.origins.len() };
+        self.claim.origins.splice(at..at, other.claim.origins);
+        self.layers.extend(other.layers);
+        if other_amount.limit < one.limit {
+            self.claim.limit_of = other.claim.limit_of;
+        }
+        if self.claim.names.is_empty() {
+            self.claim.names = other.claim.names;
+        }
+        self.claim.out_of_order = self.claim.out_of_order.max(other.claim.out_of_order);
+        for kept in other.claim.kept {
+            if !self.claim.kept.contains(&kept) {
+                self.claim.kept.push(kept);
+            }
+        }
+        let zones = common(one.reserved_zones(), other_amount.reserved_zones());
+        one.ceiling = one.ceiling.into_iter().chain(other_amount.ceiling).min();
+        one.limit = one.limit.min(other_amount.limit);
+        one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
+        one.slots = one.slots.max(other_amount.slots);
+        one.admit = one.admit.max(other_amount.admit);
+        self.wait = shortest(self.wait, other.wait);
+        self.default_wait = shortest(self.default_wait, other.default_wait);
+        // A default is for where its layer says nothing.
+        if self.wait.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
+            self.default_wait = None;
+        }
+        self.claim.wait = Setting {
+            bound: shortest(self.claim.wait.bound, other.claim.wait.bound),
+            default: shortest(self.wait, self.default_wait),
+        };
+        self.claim.queue = self.claim.queue.and(other.claim.queue);
+    }
+}
+
+fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
+    one.into_iter().chain(other).min()
+}
+
+// The number of slots that the command line names (`slots_from`).
+
+/// The number on the command line; where there is none, what the policy says otherwise. Where it is given
+/// more than once the largest counts, because it is unknown which of them the program takes.
+pub(super) fn slots(from: &SlotsFrom, arguments: &[OsString], otherwise: Slots) -> Slots {
+    let after = from.after.as_str();
+    let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());
+    // In `-np8` and `-np=8` alike; behind a digit a digit is a part of the option.
+    let ends_in_digit = after.ends_with(|last: char| last.is_ascii_digit());
+    let joined = arguments.iter().map(|argument| {
+        let value = argument.to_str()?.strip_prefix(after)?;
+        value.strip_prefix('=').or(Some(value).filter(|_| !ends_in_digit))
+    });
+    let largest = separate.chain(joined).filter_map(number).max();
+    largest.map_or(otherwise, |number| Slots::Number(number.min(from.most.unwrap_or(u32::MAX))))
+}
+
+/// What follows the argument where a number of slots should, and is none.
+pub(super) fn unclear(
+    from: &SlotsFrom,
+    arguments: &[OsString],
+    repository: &str,
+    otherwise: Slots,
+) -> Option<Unclear> {
+    let at = arguments.iter().position(|argument| *argument == *from.after)?;
+    let is_named = slots(from, arguments, Slots::All) != Slots::All;
+    (!is_named).then(|| Unclear {
+        after: from.after.clone(),
+        text: arguments.get(at + 1).cloned(),
+        repository: repository.to_owned(),
+        slots: otherwise,
+    })
+}
+
+/// The number that a text is; none where it is none, or 0.
+fn number(text: Option<&str>) -> Option<u32> {
+    let text = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty())?;
+    // Digits that are too many for a number are a very large number.
+    Some(text.parse().unwrap_or(u32::MAX)).filter(|number| *number > 0)
+}

@@ -1,0 +1,218 @@
+//! From rules that match to a verdict: which of them count, and what those say together.
+
+use std::collections::HashMap;
+
+use super::terms::{claim::settle, names::LookupError};
+use super::{
+    claims,
+    matching::{Judgement, judge, mismatch, what_matches},
+    verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
+};
+use crate::policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rule, Unmatched};
+
+/// Judges one request.
+pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
+    decide_by(policy, &policy.facts(request)).0
+}
+
+/// The same for a judge that serves other users too. It compares at most this number of patterns with
+/// arguments, each with 32 bytes; where a rule needs more, that rule is the answer.
+pub fn decide_within<'p>(
+    policy: &'p Policy,
+    request: &Request<'_>,
+    most: u64,
+) -> Result<Decision<'p>, &'p Rule> {
+    let (decision, costly) = decide_by(policy, &policy.facts(request).within(most));
+    costly.map_or(Ok(decision), Err)
+}
+
+/// Beyond this a delegated rule is first checked for whether it is for the caller at all.
+const COSTLY: u64 = 100_000;
+
+fn decide_by<'p>(policy: &'p Policy, facts: &EvalContext<'_>) -> (Decision<'p>, Option<&'p Rule>) {
+    let mut judged = Judged::new(policy, facts);
+    let verdict = judged.verdict(facts);
+    let entry = |(rule, outcome): (&'p Rule, Outcome)| {
+        let takes = rule.captures && matches!(outcome, Outcome::Counts | Outcome::CountsFirstOf(_));
+        let captured = if takes { rule.selectors.captured(facts) } else { Vec::new() };
+        TraceEntry { rule, outcome, captured }
+    };
+    let trace = policy.rules().iter().zip(judged.outcomes).map(entry).collect();
+    (Decision { verdict, trace }, judged.costly)
+}
+
+/// Every rule, judged for itself and within its family.
+struct Judged<'p> {
+    policy: &'p Policy,
+    outcomes: Vec<Outcome>,
+    /// The first look-up that failed, and the rule that needed it.
+    failure: Option<(&'p Rule, LookupError)>,
+    /// The first rule that compares more than may be compared.
+    costly: Option<&'p Rule>,
+}
+
+impl<'p> Judged<'p> {
+    fn new(policy: &'p Policy, facts: &EvalContext<'_>) -> Self {
+        let mut judged = Judged {
+            policy,
+            outcomes: vec![Outcome::Disabled; policy.rules().len()],
+            failure: None,
+            costly: None,
+        };
+        let mut first: HashMap<usize, usize> = HashMap::new();
+        let mut members: HashMap<usize, usize> = HashMap::new();
+        for &index in policy.sequence() {
+            let rule = &policy.rules()[index];
+            if let Some(family) = rule.family.filter(|_| rule.enabled) {
+                *members.entry(family).or_default() += 1;
+            }
+            let before = rule.family.and_then(|family| first.get(&family).copied());
+            let outcome = judged.outcome(rule, before, facts);
+            // One that nobody can judge shadows the rest of its family too: either it counts, or the launch
+            // is refused.
+            if let (Some(family), Outcome::Counts | Outcome::Unknown) = (rule.family, &outcome) {
+                first.insert(family, index);
+            }
+            judged.outcomes[index] = outcome;
+        }
+        for (family, index) in first {
+            if judged.outcomes[index] == Outcome::Counts {
+                judged.outcomes[index] = Outcome::CountsFirstOf(members[&family]);
+            }
+        }
+        judged
+    }
+
+    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, facts: &EvalContext<'_>) -> Outcome {
+        if !rule.enabled {
+            return Outcome::Disabled;
+        }
+        let delegation = self.policy.layers()[rule.layer].delegation();
+        let is_strange = |delegation: &Delegation| matches!(delegation.is_for_user(facts), Ok(false));
+        if delegation
+            .is_some_and(|delegation| rule.selectors.effort(facts) > COSTLY && is_strange(delegation))
+        {
+            return Outcome::NotDelegated;
+        }
+        if let Some(before) = before {
+            // Who the caller is no longer makes a difference, so nobody is asked.
+            let mismatch = mismatch(rule, delegation, facts);
+            return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
+        }
+        let judgement = judge(rule, delegation, facts);
+        if facts.is_exhausted() {
+            self.costly.get_or_insert(rule);
+            return Outcome::Unknown;
+        }
+        match judgement {
+            Judgement::Matches => Outcome::Counts,
+            Judgement::No(selector) => Outcome::No(selector),
+            Judgement::NotDelegated => Outcome::NotDelegated,
+            Judgement::Excepted(table) => Outcome::Excepted(table),
+            Judgement::Unknown(failure) => {
+                self.failure.get_or_insert((rule, failure));
+                Outcome::Unknown
+            }
+        }
+    }
+
+    fn counts(&self, index: usize) -> bool {
+        matches!(self.outcomes[index], Outcome::Counts | Outcome::CountsFirstOf(_))
+    }
+
+    /// The rules that count and do this, in the order of the files.
+    fn counting(&self, action: Action) -> Vec<usize> {
+        let rules = self.policy.rules();
+        (0..rules.len()).filter(|&index| rules[index].action() == action && self.counts(index)).collect()
+    }
+
+    fn layer(&self, rule: &Rule) -> &'p Layer {
+        &self.policy.layers()[rule.layer]
+    }
+
+    fn verdict(&mut self, facts: &EvalContext<'_>) -> Verdict<'p> {
+        let rules = self.policy.rules();
+        let mut would_refuse = Vec::new();
+        for index in self.counting(Action::Deny) {
+            let rule = &rules[index];
+            if rule.enforce.unwrap_or(self.layer(rule).enforce) {
+                return Verdict::Denied { rule, matches: what_matches(rule, facts) };
+            }
+            would_refuse.push(Unenforced::Denied(rule));
+            self.outcomes[index] = Outcome::WouldRefuse;
+        }
+        if let Some((rule, failure)) = self.failure.take() {
+            return Verdict::LookupFailed { rule, failure };
+        }
+        for layer in self.unmatched_layers() {
+            if layer.enforce {
+                return Verdict::Unmatched;
+            }
+            would_refuse.push(Unenforced::Unmatched);
+        }
+        match self.start(facts, would_refuse) {
+            Ok(start) => Verdict::Start(start),
+            Err((rule, failure)) => Verdict::LookupFailed { rule, failure },
+        }
+    }
+
+    /// The layers that refuse what none of their rules matches. A rule that was added by somebody who may
+    /// only tighten does not speak for the system.
+    fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
+        let layers = self.policy.layers();
+        let matched: Vec<usize> = (0..self.outcomes.len())
+            .filter(|&index| self.counts(index) || self.outcomes[index] == Outcome::WouldRefuse)
+            .map(|index| self.policy.rules()[index].layer)
+            .collect();
+        let speaks = move |by: usize, layer: usize| by == layer || by > layer && layers[by].may_loosen;
+        layers.iter().enumerate().filter_map(move |(index, layer)| {
+            let named = matched.iter().any(|&by| speaks(by, index));
+            (layer.unmatched == Unmatched::Refuse && !named).then_some(layer)
+        })
+    }
+
+    fn start(
+        &mut self,
+        facts: &EvalContext<'_>,
+        would_refuse: Vec<Unenforced<'p>>,
+    ) -> Result<Start<'p>, (&'p Rule, LookupError)> {
+        let rules = self.policy.rules();
+        let exempting = self.counting(Action::Exempt);
+        let limiting = self.counting(Action::Limit);
+        // Who exempts, and who is admitted beyond the limit, is so in its own layer and in those before it:
+        // what somebody adds for themselves on top of the system's policy is not undone by it.
+        let exempts = |by: usize, rule: &Rule, repository: Option<usize>| {
+            let names = |from: &Vec<usize>| repository.is_some_and(|repository| from.contains(&repository));
+            rules[by].layer >= rule.layer && rules[by].from.as_ref().is_none_or(names)
+        };
+        let admitted = limiting.iter().map(|&index| &rules[index]).filter(|rule| rule.is_always_admitted());
+        let admitted_layer = admitted.map(|rule| rule.layer).max();
+
+        let mut demands = claims::Demands::new(self.policy, facts);
+        for index in limiting {
+            let rule = &rules[index];
+            if let Some(&by) = exempting.iter().find(|&&by| exempts(by, rule, None)) {
+                self.outcomes[index] = Outcome::Exempted(by);
+                continue;
+            }
+            let admit_always = admitted_layer.is_some_and(|layer| layer >= rule.layer);
+            let exempt = |repository| exempting.iter().any(|&by| exempts(by, rule, Some(repository)));
+            demands.add(rule, admit_always, exempt).map_err(|failure| (rule, failure))?;
+        }
+        let involved = |layer: usize| demands.rules.iter().copied().filter(move |rule| rule.layer == layer);
+        let layers =
+            || self.policy.layers().iter().enumerate().filter(|(index, _)| involved(*index).next().is_some());
+        let hold = settle(
+            layers().map(|(index, layer)| {
+                let repositories =
+                    demands.repositories(index).filter_map(|repository| repository.settings.hold);
+                (involved(index).filter_map(Rule::hold).chain(repositories).max(), layer.hold)
+            }),
+            std::cmp::max,
+        );
+        let exempt = exempting.iter().map(|&index| &rules[index]).find(|rule| rule.from.is_none());
+        let unclear = demands.unclear.clone();
+        let demands = demands.into_demands();
+        Ok(Start { exempt: exempt.filter(|_| demands.is_empty()), demands, hold, would_refuse, unclear })
+    }
+}

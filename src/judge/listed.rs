@@ -1,0 +1,53 @@
+//! What the policy says of one file of a repository, whoever asks: for listings, by the same judgement as for
+//! a launch.
+
+use std::ops::RangeInclusive;
+
+use super::terms::{names::LookupError, provenance::Provenance};
+use super::zones::kept_now;
+use crate::policy::{FileOf, Policy, Repository, Request, Reservation};
+
+/// One file of a repository, at one time.
+#[derive(Debug)]
+pub struct Listed<'p> {
+    /// How many slots may be held.
+    pub limit: u64,
+    /// Why that is not everybody's limit, where it is not.
+    pub limit_of: Option<Provenance<'p>>,
+    /// The names of its slots, from the first on.
+    pub names: &'p [String],
+    /// The names of the slots that are given to nobody.
+    pub out_of_order: Vec<&'p String>,
+    /// The slots that only some may use, each stretch with those for whom it is kept.
+    pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
+}
+
+/// The limit of the members of a repository that are not named.
+pub fn limit_of_most(policy: &Policy, repository: &Repository, request: &Request<'_>) -> u64 {
+    let facts = policy.facts(request);
+    u64::from(repository.limit_of_most(&facts).resolve(request.cpus))
+}
+
+/// What holds for the file that launches like this one use; `gid` is the group that is charged, `value` the
+/// value of a placeholder that is nobody's name.
+pub fn listed<'p>(
+    policy: &Policy,
+    repository: &'p Repository,
+    request: &Request<'_>,
+    gid: Option<u32>,
+    value: &[u8],
+) -> Result<Listed<'p>, LookupError> {
+    let facts = policy.facts(request);
+    let (limit, limit_of) = repository.limit_for(&FileOf { facts: &facts, gid, value })?;
+    let highest = limit.resolve(request.cpus).min(repository.names.most().unwrap_or(u32::MAX));
+    let mut out_of_order = repository.names.out_of_order(&facts);
+    out_of_order.retain(|slot| *slot <= highest);
+    let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
+    let is_on = |reservation: &Reservation| reservation.is_on(&facts, repository.layer);
+    let kept = kept_now(highest, &out_of_order, repository.reservations(), is_on)
+        .map(|(slots, reservation)| (slots, reservation.because(&facts, repository.layer)))
+        .collect();
+    let names = repository.names.all();
+    let out_of_order = out_of_order.iter().filter_map(|slot| names.get(*slot as usize - 1)).collect();
+    Ok(Listed { limit: u64::from(limit), limit_of, names, out_of_order, kept })
+}

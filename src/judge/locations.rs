@@ -1,0 +1,100 @@
+//! Where a repository's slots are kept.
+
+use std::{
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::terms::{
+    location::{Creation, FileLocation},
+    names::{LookupError, Member},
+};
+use crate::policy::{Captured, EvalContext, Layer, Placeholder, Repository, Request};
+
+/// A lock file, and how it comes to be.
+pub(super) fn file_location(
+    path: PathBuf,
+    owner: Option<u32>,
+    repository: &Repository,
+    layer: &Layer,
+    runtime: &Path,
+) -> FileLocation {
+    let base = repository.path.base(runtime);
+    let creation = Creation {
+        create_base: !layer.is_of_system(),
+        private: base.starts_with(runtime).then(|| runtime.to_owned()),
+        base,
+        file_mode: layer.create_mode(),
+        directory_mode: layer.directory_mode(),
+        by_hand: false,
+    };
+    FileLocation { path, owner, creation }
+}
+
+/// The agent's table is called as the lock file would be, without its ending.
+pub(super) fn table_name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+// What the placeholders of a path stand for in one request.
+
+/// The value as bytes, not yet safe for a file name. `gid` is the group that is charged, `captured` what its
+/// rule took.
+pub(super) fn value(
+    placeholder: &Placeholder,
+    gid: Option<u32>,
+    captured: &[Captured],
+    request: &Request<'_>,
+    facts: &EvalContext<'_>,
+) -> Result<Vec<u8>, LookupError> {
+    let bytes = match placeholder {
+        Placeholder::Uid => request.uid.to_string().into_bytes(),
+        // No name holds a `#`, so that somebody whose name is a number is not taken for somebody without one.
+        Placeholder::User => match facts.lookups.user_name()? {
+            Some(name) => name.as_bytes().to_vec(),
+            None => format!("#{}", request.uid).into_bytes(),
+        },
+        Placeholder::Gid => gid.map_or_else(Vec::new, |gid| gid.to_string().into_bytes()),
+        Placeholder::Group => match gid {
+            Some(gid) => match facts.lookups.group_name(gid)? {
+                Some(name) => name.into_bytes(),
+                None => format!("#{gid}").into_bytes(),
+            },
+            None => Vec::new(),
+        },
+        Placeholder::Command => facts.command_name().to_vec(),
+        Placeholder::Host => request.host.as_bytes().to_vec(),
+        Placeholder::Directory => request.directory.as_os_str().as_bytes().to_vec(),
+        Placeholder::Argument(number) => {
+            request.arguments.get(number - 1).map_or_else(Vec::new, |argument| argument.as_bytes().to_vec())
+        }
+        Placeholder::Arguments => {
+            let arguments: Vec<&[u8]> =
+                request.arguments.iter().map(|argument| argument.as_bytes()).collect();
+            // No argument holds a NUL, so that ["a b"] and ["a", "b"] stay apart.
+            arguments.join(&0)
+        }
+        Placeholder::Captured(name) => {
+            let known = captured.iter().find(|captured| captured.name == *name);
+            known.map_or_else(Vec::new, |captured| captured.value.clone())
+        }
+        Placeholder::Environment(variable) => {
+            (request.environment)(variable).map_or_else(Vec::new, |value| value.as_bytes().to_vec())
+        }
+    };
+    Ok(bytes)
+}
+
+/// The member whose file it is, as people know them.
+pub(super) fn member(
+    placeholder: &Placeholder,
+    value: &[u8],
+    gid: Option<u32>,
+    request: &Request<'_>,
+) -> Member {
+    match (placeholder, gid) {
+        (Placeholder::User | Placeholder::Uid, _) => Member::User(request.uid),
+        (Placeholder::Group | Placeholder::Gid, Some(gid)) => Member::Group(gid),
+        _ => Member::Text(String::from_utf8_lossy(value).replace('\0', " ")),
+    }
+}

@@ -1,0 +1,353 @@
+//! What a launch wants of one repository. Whoever obeys a claim need not have seen a policy: everything it
+//! takes is resolved here, and everything that is shown of it is carried along.
+
+use std::{borrow::Cow, ops::RangeInclusive};
+
+use super::{
+    keyword::{Admit, Hold, Nested, Queue},
+    location::{FileLocation, Location},
+    names::{self, Member, Names},
+    pace::{Pace, Pause},
+    provenance::{self, Kept, Origin, Provenance},
+    slots_wanted::{Amount, NamedSlots, reach},
+    span_of_time::Wait,
+};
+use crate::deliberate_fault::DeliberateFault;
+
+/// A claim on one repository.
+#[derive(Clone, Debug)]
+pub struct Claim<'p> {
+    /// The repository's name, as messages and `RUNGATE_HELD` write it.
+    pub repository: Cow<'p, str>,
+    /// Whose table it is, one for each placeholder; empty where all share one.
+    pub member: Vec<Member>,
+    /// Who asks, the most binding first; never empty.
+    pub origins: Vec<Origin<'p>>,
+    /// Where the slots are kept.
+    pub location: Location,
+    /// How many.
+    pub amount: Amount,
+    /// Why the limit is not everybody's, where it is not.
+    pub limit_of: Option<Provenance<'p>>,
+    /// The slots of it that others may use and this launch may not.
+    pub kept: Vec<Kept<'p>>,
+    /// Which slots others have reserved.
+    pub reserved: Reserved,
+    /// The names of the slots, from the first on, where they have any.
+    pub names: &'p [String],
+    /// How many slots are given to nobody.
+    pub out_of_order: usize,
+    /// When.
+    pub pace: Pace,
+    /// What a launch below a holder does.
+    pub nested: Nested,
+    /// How long it is waited for.
+    pub wait: Setting<Wait>,
+    /// Where its line ends.
+    pub queue: Queue,
+}
+
+/// Slots that are reserved for others than whoever claims.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Reserved {
+    /// Those that they keep.
+    pub kept: Vec<RangeInclusive<u64>>,
+    /// Those that they lend.
+    pub lent: Vec<RangeInclusive<u64>>,
+}
+
+impl<'p> Claim<'p> {
+    /// A claim on a lock file that no policy names. It is called after the file, and never shares a slot.
+    pub fn outside_the_policy(file: FileLocation, amount: Amount, because: &'p str) -> Self {
+        let name = file.path.file_stem().unwrap_or(file.path.as_os_str()).to_string_lossy();
+        Self {
+            repository: name.replace([' ', '=', ','], "_").into(),
+            member: Vec::new(),
+            origins: vec![Origin::outside_the_policy(because)],
+            location: Location::File(file),
+            amount,
+            limit_of: None,
+            kept: Vec::new(),
+            reserved: Reserved::default(),
+            names: &[],
+            out_of_order: 0,
+            pace: Pace::default(),
+            nested: Nested::Take,
+            wait: Setting::default(),
+            queue: Queue::default(),
+        }
+    }
+
+    /// `seats-per-user [ann]`, `cache [ann, /opt/matlab/bin]`: for people.
+    pub fn title(&self, names: &dyn Names) -> String {
+        if self.member.is_empty() {
+            return self.repository.clone().into_owned();
+        }
+        format!("{} [{}]", self.repository, names::shown(&self.member, names))
+    }
+
+    /// Whose table it is, as tests and programs write it: `ann`, `cad`, `ann ws17`. Names that cannot be
+    /// found are numbers.
+    pub fn member_name(&self, names: &dyn Names) -> Option<String> {
+        if self.member.is_empty() {
+            return None;
+        }
+        Some(self.member.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(" "))
+    }
+
+    /// `limit of %power, 1 out of order`, where the limit that counts for this launch is not everybody's.
+    pub fn reason_of_limit(&self) -> Option<String> {
+        let binds = self.amount.effective_limit() >= self.amount.limit;
+        let limit_of = self.limit_of.as_ref().map(Provenance::limit);
+        provenance::reason(limit_of, self.out_of_order).filter(|_| binds)
+    }
+
+    /// The pause that can refuse a launch.
+    pub fn enforced_pause(&self) -> Option<Pause> {
+        self.pace.pause.filter(|_| self.amount.admit != Admit::Unenforced)
+    }
+}
+
+/// One thing that must be had for the launch to start.
+#[derive(Clone, Debug)]
+pub enum Demand<'p> {
+    One(Claim<'p>),
+    /// The first of these that can be had, each as a whole.
+    AnyOf(Vec<Vec<Claim<'p>>>),
+}
+
+impl<'p> Demand<'p> {
+    /// Whether the agent keeps what it asks for. Alternatives all have one keeper.
+    pub fn is_of_agent(&self) -> bool {
+        self.claims().any(|claim| matches!(claim.location, Location::Agent(_)))
+    }
+
+    /// What can be had instead of each other, in order of preference.
+    pub fn alternatives(&self) -> impl Iterator<Item = &[Claim<'p>]> {
+        let (only, several) = match self {
+            Self::One(claim) => (Some(std::slice::from_ref(claim)), None),
+            Self::AnyOf(alternatives) => (None, Some(alternatives)),
+        };
+        only.into_iter().chain(several.into_iter().flatten().map(Vec::as_slice))
+    }
+
+    pub fn claims(&self) -> impl Iterator<Item = &Claim<'p>> {
+        self.alternatives().flatten()
+    }
+
+    /// Every claim, to be changed.
+    pub fn claims_mut(&mut self) -> impl Iterator<Item = &mut Claim<'p>> {
+        let (only, several) = match self {
+            Self::One(claim) => (Some(claim), None),
+            Self::AnyOf(alternatives) => (None, Some(alternatives)),
+        };
+        only.into_iter().chain(several.into_iter().flatten().flatten())
+    }
+
+    /// The same with its claims changed.
+    #[must_use]
+    pub fn map(self, change: impl Fn(Claim<'p>) -> Claim<'p>) -> Self {
+        match self {
+            Self::One(claim) => Self::One(change(claim)),
+            Self::AnyOf(alternatives) => {
+                let changed = |claims: Vec<Claim<'p>>| claims.into_iter().map(&change).collect();
+                Self::AnyOf(alternatives.into_iter().map(changed).collect())
+            }
+        }
+    }
+}
+
+// The claims of a launch on one table are one claim: the lowest limit, the most slots (not their sum), the
+// zones that all of them allow.
+
+/// The highest slot that has a byte of its own, and so the highest limit.
+pub const LAST_SLOT: u64 = 1_048_575;
+
+/// What is asked of one table.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Terms {
+    /// How many slots may be held at once, this launch included.
+    pub limit: u64,
+    /// How many are wanted.
+    pub slots: u64,
+    /// Where they may be taken, in order of preference; anywhere within the limit where nothing is kept for
+    /// anybody.
+    pub zones: Option<Vec<RangeInclusive<u64>>>,
+    /// The strictest.
+    pub admit: Admit,
+}
+
+impl Terms {
+    /// Of claims on one table; none when there are no claims. One that is not enforced adds nothing to one
+    /// that is.
+    pub fn merge<'a>(amounts: impl IntoIterator<Item = &'a Amount, IntoIter: Clone>) -> Option<Self> {
+        let amounts = amounts.into_iter();
+        let enforced = amounts.clone().any(|amount| amount.admit != Admit::Unenforced);
+        let count = amounts.filter(|amount| !enforced || amount.admit != Admit::Unenforced);
+        count.map(Self::of).reduce(|mut terms, other| {
+            terms.limit = terms.limit.min(other.limit);
+            terms.slots = terms.slots.max(other.slots);
+            terms.admit = terms.admit.min(other.admit);
+            terms.zones = common(terms.zones.as_deref(), other.zones.as_deref());
+            terms
+        })
+    }
+
+    fn of(amount: &Amount) -> Self {
+        let limit = amount.effective_limit();
+        let limit = limit.saturating_add(u64::from(DeliberateFault::OneTooMany.is_on())).min(LAST_SLOT);
+        let zones = amount.reserved_zones().map(<[_]>::to_vec);
+        Self { limit, slots: amount.slots.under(limit), zones, admit: amount.admit }
+    }
+
+    /// How many slots there are for this launch at all. It counts in the line: who may not use what is
+    /// reserved for others must not hold them up.
+    pub fn reach(&self) -> u64 {
+        self.zones.as_ref().map_or(self.limit, |zones| reach(self.limit, zones))
+    }
+
+    /// Whether this slot may be taken.
+    pub fn allows(&self, slot: u64) -> bool {
+        self.zones.as_ref().is_none_or(|zones| zones.iter().any(|zone| zone.contains(&slot)))
+    }
+
+    /// The slots to look at, in order, each once. A limit that is lower than the repository's says how many
+    /// slots may be held and not which of them, so zones go on above it. `cursor` is where to begin when any
+    /// will do.
+    pub fn search_order(&self, cursor: u64) -> Vec<RangeInclusive<u64>> {
+        let mut order: Vec<RangeInclusive<u64>> = match &self.zones {
+            None => {
+                let start = if (1..=self.limit).contains(&cursor) { cursor } else { 1 };
+                vec![start..=self.limit, 1..=start.saturating_sub(1)]
+            }
+            Some(zones) => zones.clone(),
+        };
+        if self.admit == Admit::Always {
+            let highest = order.iter().map(|range| *range.end()).max().unwrap_or(0);
+            order.push(highest.max(self.limit).saturating_add(1)..=LAST_SLOT);
+        }
+        order
+    }
+}
+
+/// The slots that both of two claims on one table may take, in the order of the first. Where nothing is kept
+/// for anybody, all may be taken.
+pub fn common(
+    first: Option<&[RangeInclusive<u64>]>,
+    second: Option<&[RangeInclusive<u64>]>,
+) -> Option<Vec<RangeInclusive<u64>>> {
+    let (Some(first), Some(second)) = (first, second) else { return first.or(second).map(<[_]>::to_vec) };
+    let within = |zone: &RangeInclusive<u64>, other: &RangeInclusive<u64>| {
+        *zone.start().max(other.start())..=*zone.end().min(other.end())
+    };
+    let both = first.iter().flat_map(|zone| second.iter().map(move |other| within(zone, other)));
+    Some(both.filter(|zone| !zone.is_empty()).collect())
+}
+
+// A wait or a hold, as far as the policy settles it: what binds every launch, and what is replaced by an
+// option of the command line. For a wait `max_wait` of the repository binds, and every `wait` is replaced by
+// `-w`. For a hold what rules and repositories say binds, and only the default is replaced.
+
+/// What the policy says about a wait or a hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Setting<T> {
+    /// The strictest value that binds.
+    pub bound: Option<T>,
+    /// The strictest value that the command line replaces, or the value of the command line.
+    pub default: Option<T>,
+}
+
+impl<T> Setting<T> {
+    /// The same, where the command line asks for `asked`.
+    #[must_use]
+    pub fn with(self, asked: Option<T>) -> Self {
+        Self { default: asked.or(self.default), ..self }
+    }
+}
+
+impl<T> Default for Setting<T> {
+    fn default() -> Self {
+        Self { bound: None, default: None }
+    }
+}
+
+impl Setting<Wait> {
+    /// The wait that counts: none where neither the policy nor the command line names one.
+    pub fn resolve(self) -> Wait {
+        let wait = self.default.unwrap_or(Wait::NONE);
+        self.bound.map_or(wait, |longest| wait.min(longest))
+    }
+
+    /// The longest wait that the policy allows, where that is less than the command line asks for.
+    pub fn cut(self, asked: Option<Wait>) -> Option<Wait> {
+        self.bound.filter(|longest| asked.is_some_and(|asked| *longest < asked))
+    }
+
+    /// Whether the policy allows no wait, whatever the command line asks for.
+    pub fn is_forbidden(self) -> bool {
+        self.bound == Some(Wait::NONE)
+    }
+}
+
+impl Setting<Hold> {
+    /// The hold that counts.
+    pub fn resolve(self) -> Hold {
+        self.bound.into_iter().chain(self.default).max().unwrap_or_default()
+    }
+}
+
+/// Puts together what the layers say: `stricter` picks the one of two that counts.
+pub(crate) fn settle<T: Copy>(
+    layers: impl Iterator<Item = (Option<T>, Option<T>)>,
+    stricter: impl Fn(T, T) -> T,
+) -> Setting<T> {
+    let both = |left: Option<T>, right: Option<T>| match (left, right) {
+        (Some(left), Some(right)) => Some(stricter(left, right)),
+        (left, right) => left.or(right),
+    };
+    let mut setting = Setting { bound: None, default: None };
+    for (said, default) in layers {
+        setting.bound = both(setting.bound, said);
+        if said.is_none() {
+            setting.default = both(setting.default, default);
+        }
+    }
+    setting
+}
+
+// A launch, as the keepers of slots see it: who asks, and what is to keep the slots.
+
+/// Who asks for slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The command as typed, for the records.
+    pub command: &'a str,
+    /// The node name, for the records.
+    pub host: &'a str,
+    /// The real user.
+    pub uid: u32,
+    /// What the environment says of slots that ancestors hold: a hint, proved by nothing.
+    pub ancestors: &'a [NamedSlots],
+    /// What is to keep the slots.
+    pub hold: Hold,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::terms::claim::*;
+
+    #[test]
+    fn zones_only_get_fewer_whichever_claim_comes_last() {
+        let others: Option<&[RangeInclusive<u64>]> = Some(&[6..=10, 4..=5]);
+        let case = |second: &[RangeInclusive<u64>], both: &[RangeInclusive<u64>]| {
+            assert_eq!(common(others, Some(second)).as_deref(), Some(both));
+        };
+        case(&[1..=5, 6..=10], &[6..=10, 4..=5]);
+        case(&[1..=3], &[]);
+        case(&[], &[]);
+        case(&[1..=4, 8..=20], &[8..=10, 4..=4]);
+        assert_eq!(common(others, None).as_deref(), others);
+        assert_eq!(common(None, others).as_deref(), others);
+        assert_eq!(common(None, None), None);
+    }
+}

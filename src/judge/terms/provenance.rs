@@ -1,0 +1,143 @@
+//! Why a claim is made: the rule behind it, for records and for people.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use crate::text::{
+    diagnostic::SourceText,
+    escape::{Show, visible},
+};
+
+/// A rule that asks for a claim, or something that stands in for one, such as `--limit`.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'p> {
+    /// The rule's name, as it is shown.
+    pub rule: &'p str,
+    /// Where the rule stands; none for what is no rule.
+    pub place: Option<&'p Place>,
+    /// What its author wants to say to whoever it refuses.
+    pub message: Option<&'p str>,
+    /// Whom to contact about its refusals.
+    pub contact: Option<&'p str>,
+}
+
+impl<'p> Origin<'p> {
+    /// Something that is no rule of a policy.
+    pub fn outside_the_policy(name: &'p str) -> Self {
+        Self { rule: name, place: None, message: None, contact: None }
+    }
+}
+
+/// What a rule is called in a sentence: `rule "students"`, and `rule 2` where it has no name.
+pub fn rule_title(name: &str) -> String {
+    if is_number(name) { name.to_owned() } else { format!("rule \"{}\"", visible(name)) }
+}
+
+/// Whether a rule is called so because it has no name; also with the file, where another has the number too.
+pub fn is_number(name: &str) -> bool {
+    let number =
+        name.strip_prefix("rule ").map(|rest| rest.split_once(" (").map_or(rest, |(number, _)| number));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+// Why a claim gives what it gives: the entry of the policy that is behind its limit, and those for whom
+// slots are kept.
+
+/// Whom an entry of the policy is for, and until when.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Provenance<'p> {
+    /// As the policy writes it: `%power`; empty where it is for everybody.
+    pub whom: &'p str,
+    /// The local time at which it is over: `18:00`.
+    pub until: Option<String>,
+}
+
+impl Provenance<'_> {
+    /// `limit of %power`, of a limit that is not everybody's.
+    pub fn limit(&self) -> String {
+        let of = if self.whom.is_empty() { "" } else { " of " };
+        let text = format!("limit{of}{self}");
+        // One that is for everybody and never ends is so in all its hours.
+        if text == "limit" { "limit of this hour".to_owned() } else { text }
+    }
+}
+
+/// `%cad until 18:00`
+impl fmt::Display for Provenance<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.whom.shown())?;
+        self.until.as_ref().map_or(Ok(()), |until| write!(f, " until {until}"))
+    }
+}
+
+/// Slots that a launch may not use.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Kept<'p> {
+    /// How many.
+    pub slots: u64,
+    pub whom: Provenance<'p>,
+}
+
+/// `4 kept for %cad until 18:00`
+impl fmt::Display for Kept<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} kept for {}", self.slots, self.whom)
+    }
+}
+
+/// Why a limit is what it is.
+pub fn reason(limit_of: Option<String>, out_of_order: usize) -> Option<String> {
+    let broken = (out_of_order > 0).then(|| format!("{out_of_order} out of order"));
+    let reasons: Vec<String> = limit_of.into_iter().chain(broken).collect();
+    (!reasons.is_empty()).then(|| reasons.join(", "))
+}
+
+/// Several of them, in the order of the policy.
+pub fn list(kept: &[Kept<'_>]) -> String {
+    kept.iter().map(Kept::to_string).collect::<Vec<_>>().join(", ")
+}
+
+// A place in a policy file. It keeps the text alive and counts the line only when somebody wants to read it,
+// which a launch that starts never does.
+
+/// Shown as `path:line`.
+#[derive(Clone, Debug)]
+pub struct Place {
+    source: Arc<SourceText>,
+    offset: usize,
+}
+
+impl Place {
+    pub(crate) fn new(source: &Arc<SourceText>, offset: usize) -> Self {
+        Place { source: Arc::clone(source), offset }
+    }
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// The line, counted from 1.
+    pub fn line(&self) -> usize {
+        self.source.line_column(self.offset).0
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.path().shown(), self.line())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::terms::provenance::*;
+
+    #[test]
+    fn a_rule_without_a_name_is_called_by_its_number() {
+        for number in ["rule 2", "rule 12 (/etc/rungate/policy.d/10-cad.toml)"] {
+            assert_eq!(rule_title(number), number);
+        }
+        for name in ["students", "rule", "rule of thumb", "rule 2b"] {
+            assert_eq!(rule_title(name), format!("rule \"{name}\""));
+        }
+    }
+}

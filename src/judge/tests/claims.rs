@@ -1,0 +1,266 @@
+//! What is taken: limits, ceilings, slots, members, reservations.
+
+use super::site::under;
+use crate::{judge::terms::keyword::Hold, policy::Wait};
+
+#[test]
+fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule() {
+    let policy = |claim: &str| format!("[repository.a]\nlimit = 50\n[[rule]]\nacquire = [{claim}]\n");
+    under(&policy("{ repository = \"a\", ceiling = 30 }")).gives("1 of 30 a");
+    under(&policy("{ repository = \"a\", slots = 3 }")).gives("3 of 50 a");
+    under(&policy("{ repository = \"a\", slots = \"all\" }")).gives("all of 50 a");
+}
+
+#[test]
+fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_largest_slots() {
+    let policy = r#"
+        [repository.a]
+        limit = 50
+        [repository.same]
+        path = "/run/rungate/a.lock"
+        limit = 50
+        [[rule]]
+        name = "all"
+        acquire = ["a"]
+        [[rule]]
+        name = "students"
+        acquire = [{ repository = "same", ceiling = 30, slots = 2 }]
+    "#;
+    under(policy).gives("2 of 30 a").claims(|claims| {
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
+        assert_eq!(rules, ["students", "all"], "the rule that binds comes first");
+    });
+}
+
+#[test]
+fn limit_0_drains() {
+    under("[repository.a]\nlimit = 0\n[[rule]]\nacquire = [{ repository = \"a\", slots = 5 }]\n")
+        .gives("5 of 0 a");
+}
+
+#[test]
+fn a_limit_may_be_so_many_for_each_processor() {
+    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [\"a\"]\n").gives("1 of 16 a");
+    under("[repository.a]\nlimit = \"2/cpu\"\n[[rule]]\nacquire = [{ repository = \"a\", ceiling = \"80%\" }]\n")
+        .gives("1 of 12 a");
+}
+
+#[test]
+fn there_are_no_more_slots_than_names() {
+    under("[repository.a]\nlimit = \"1/cpu\"\nnames = [\"x\", \"y\", \"z\"]\n[[rule]]\nacquire = [\"a\"]\n")
+        .gives("1 of 3 a");
+}
+
+#[test]
+fn any_of_is_the_first_that_can_be_had_in_order() {
+    let policy = r#"
+        [repository.own]
+        limit = 5
+        [repository.overflow]
+        limit = 3
+        [[rule]]
+        acquire = [{ any_of = ["own", { repository = "overflow", slots = 2 }] }]
+    "#;
+    under(policy).gives("1 of 5 own or 2 of 3 overflow");
+}
+
+/// "Claims from which the launch is exempt leave their list." The rest of the list is wanted all the same; a
+/// list of which nothing is left can always be had.
+#[test]
+fn a_list_of_which_the_launch_is_exempt_in_part_wants_the_rest() {
+    let policy = |exempt: &str| {
+        format!(
+            r#"
+            [repository]
+            drc.limit = 5
+            lvs.limit = 5
+            bundle.limit = 3
+            [[rule]]
+            acquire = [{{ any_of = [["drc", "lvs"], "bundle"] }}]
+            [[rule]]
+            name = "free"
+            action = "exempt"
+            from = [{exempt}]
+            "#
+        )
+    };
+    under(&policy("\"drc\"")).claims(|claims| {
+        let wanted: Vec<&str> = claims.iter().map(|claim| claim.repository.as_ref()).collect();
+        assert_eq!(wanted, ["lvs", "bundle"]);
+    });
+    under(&policy("\"drc\", \"lvs\"")).claims(|claims| assert!(claims.is_empty()));
+}
+
+/// "slots = 0": nothing is wanted unless the command line says how much.
+#[test]
+fn what_only_the_command_line_asks_for_is_wanted_when_it_does() {
+    let policy = r#"
+        [repository.gpus]
+        limit = 4
+        [[rule]]
+        acquire = [{ repository = "gpus", slots = 0, slots_from = { after = "--gpus" } }]
+    "#;
+    under(policy).arguments(["--gpus", "2"]).gives("2 of 4 gpus");
+    under(policy).arguments(["--cpus", "2"]).claims(|claims| assert!(claims.is_empty()));
+}
+
+const BY_GROUP: &str = r#"
+    [repository.seats]
+    per = "group"
+    limit = 10
+    limits = { cad = 20, 202 = 15 }
+    [[rule]]
+    groups = ["sim", "cad", "students"]
+    acquire = ["seats"]
+"#;
+
+#[test]
+fn a_user_in_two_capped_groups_counts_against_both() {
+    under(BY_GROUP)
+        .groups(["users", "cad", "sim"])
+        .gives("1 of 15 seats [sim], 1 of 20 seats [cad]")
+        .locks(["/run/rungate/seats.202.lock", "/run/rungate/seats.201.lock"]);
+    under(BY_GROUP).groups(["students"]).gives("1 of 10 seats [students]");
+}
+
+#[test]
+fn charge_first_is_the_first_of_the_rule_and_any_the_first_with_room() {
+    let first = BY_GROUP.replace("limit = 10", "limit = 10\ncharge = \"first\"");
+    under(&first).groups(["cad", "sim"]).gives("1 of 15 seats [sim]");
+    let any = BY_GROUP.replace("limit = 10", "limit = 10\ncharge = \"any\"");
+    under(&any).groups(["cad", "sim"]).gives("1 of 15 seats [sim] or 1 of 20 seats [cad]");
+    under(&any).groups(["cad"]).gives("1 of 20 seats [cad]");
+}
+
+#[test]
+fn a_group_that_cannot_be_looked_up_refuses_where_it_would_be_charged() {
+    under(BY_GROUP)
+        .groups(["cad"])
+        .broken("getgrnam(\"students\")")
+        .gives("rule 1: getgrnam(\"students\"): Connection timed out");
+}
+
+#[test]
+fn limits_are_exceptions_by_member_and_an_exact_name_counts_before_a_pattern() {
+    let policy = |limits: &str| {
+        format!(
+            "[repository.a]\nper = \"user\"\nlimit = 4\nlimits = {{ {limits} }}\n[[rule]]\nacquire = [\"a\"]\n"
+        )
+    };
+    under(&policy("ann = 8")).gives("1 of 8 a [ann]");
+    under(&policy("ann = 8")).user("bob").gives("1 of 4 a [bob]");
+    under(&policy("\"a*\" = 9, ann = 8")).gives("1 of 8 a [ann]");
+    under(&policy("\"a*\" = 9, \"*\" = 1")).gives("1 of 9 a [ann]");
+    under(&policy("4711 = 7, 4712 = 6")).gives("1 of 7 a [ann]").asks([]);
+    under(&policy("ann = 8")).broken("getpwuid(4711)").gives("rule 1: getpwuid(4711): Connection timed out");
+    let host =
+        "[repository.a]\nper = \"host\"\nlimit = 4\nlimits = { ws17 = 9 }\n[[rule]]\nacquire = [\"a\"]\n";
+    under(host).gives("1 of 9 a [ws17.example]");
+    under(host).host("ws18").gives("1 of 4 a [ws18]");
+    under(&host.replace("ws17", "WS17")).gives("1 of 9 a [ws17.example]");
+    under(&host.replace("ws17", "\"Ws1*.EXAMPLE\"")).gives("1 of 9 a [ws17.example]");
+}
+
+#[test]
+fn the_number_of_slots_may_stand_on_the_command_line() {
+    let policy = r#"
+        [repository.cores]
+        limit = 64
+        [[rule]]
+        acquire = [{ repository = "cores", slots_from = { after = "-np", most = 16 } }]
+    "#;
+    let none: [&str; 0] = [];
+    under(policy).arguments(none).gives("1 of 64 cores");
+    under(policy).arguments(["-np", "8"]).gives("8 of 64 cores");
+    under(policy).arguments(["-np=8"]).gives("8 of 64 cores");
+    under(policy).arguments(["-np", "32"]).gives("16 of 64 cores");
+    under(policy).arguments(["-np", "2", "-np", "5", "-np", "3"]).gives("5 of 64 cores");
+    under(policy).arguments(["-np", "many"]).gives("1 of 64 cores");
+    under(policy).arguments(["-np", "0"]).gives("1 of 64 cores");
+    under(policy).arguments(["-np", "99999999999999"]).gives("16 of 64 cores");
+    under(&policy.replace(", most = 16", "")).arguments(["-np", "65"]).gives("65 of 64 cores");
+    under(&policy.replace("slots_from", "slots = 2, slots_from")).arguments(none).gives("2 of 64 cores");
+}
+
+#[track_caller]
+fn zones(groups: [&str; 1], policy: &str, expected: &[(u64, u64)]) {
+    let expected: Vec<_> = expected.iter().map(|&(first, last)| first..=last).collect();
+    under(policy).groups(groups).claims(|claims| assert_eq!(claims[0].amount.zones, expected));
+}
+
+#[test]
+fn reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them() {
+    let policy = r#"
+        [repository.a]
+        limit = 50
+        reserve = [{ for = ["%cad"], slots = 10, lend = 6 }, { for = ["%sim"], slots = 5 }]
+        [[rule]]
+        acquire = ["a"]
+    "#;
+    zones(["users"], policy, &[(16, 50), (5, 10)]);
+    zones(["cad"], policy, &[(1, 4), (5, 10), (16, 50)]);
+    zones(["sim"], policy, &[(11, 15), (16, 50), (5, 10)]);
+    zones(["users"], &policy.replace("50", "15"), &[(5, 10)]);
+    zones(["users"], &policy.replace("50", "\"1/cpu\""), &[(5, 8)]);
+    zones(["users"], &policy.replace("50", "0"), &[]);
+    // No more is lent than is kept: of a fifth of 8 one.
+    zones(
+        ["users"],
+        &policy.replace("50", "\"1/cpu\"").replace("slots = 10", "slots = \"20%\""),
+        &[(7, 8), (1, 1)],
+    );
+    zones(["users"], "[repository.a]\nlimit = 5\n[[rule]]\nacquire = [\"a\"]\n", &[(1, 5)]);
+}
+
+#[test]
+fn a_reservation_may_be_for_whoever_is_on_some_hosts() {
+    let policy = r#"
+        [repository.a]
+        limit = 50
+        reserve = [{ hosts = ["ws17"], slots = 10 }]
+        [[rule]]
+        acquire = ["a"]
+    "#;
+    zones(["users"], policy, &[(1, 10), (11, 50)]);
+    zones(["users"], &policy.replace("ws17", "ws18"), &[(11, 50)]);
+    let both = policy.replace("hosts", "for = [\"%cad\"], hosts");
+    zones(["users"], &both, &[(11, 50)]);
+    zones(["cad"], &both, &[(1, 10), (11, 50)]);
+    zones(["cad"], &both.replace("ws17", "ws18"), &[(11, 50)]);
+}
+
+#[test]
+fn the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the_defaults() {
+    let policy = |repository: &str, rule: &str| {
+        format!(
+            "[defaults]\nwait = \"10m\"\nhold = \"descriptor\"\n[repository.a]\nlimit = 1\n{repository}\n\
+             [[rule]]\nacquire = [\"a\"]\n{rule}\n"
+        )
+    };
+    let minutes = |minutes: u64| Wait::For(std::time::Duration::from_secs(60 * minutes));
+    let settled = |policy: &str, wait, hold| {
+        under(policy).with(|_, decision| {
+            let crate::judge::Verdict::Start(terms) = &decision.verdict else { panic!("it does not start") };
+            let claim = terms.demands[0].claims().next().expect("a claim");
+            (claim.wait.with(wait).resolve(), terms.hold.with(hold).resolve())
+        })
+    };
+    assert_eq!(settled(&policy("", ""), None, None), (minutes(10), Hold::Descriptor));
+    assert_eq!(
+        settled(&policy("", ""), Some(minutes(30)), Some(Hold::Process)),
+        (minutes(30), Hold::Process)
+    );
+    let said = policy("wait = \"5m\"\nhold = \"supervisor\"", "wait = \"forever\"\nhold = \"process\"");
+    assert_eq!(settled(&said, None, None), (minutes(5), Hold::Supervisor));
+    // A wait of the command line replaces each of them, up to what the repository allows.
+    assert_eq!(settled(&said, Some(minutes(30)), Some(Hold::Process)), (minutes(30), Hold::Supervisor));
+    let most = said.replace("wait = \"5m\"", "wait = \"5m\"\nmax_wait = \"20m\"");
+    assert_eq!(settled(&most, Some(minutes(30)), Some(Hold::Process)), (minutes(20), Hold::Supervisor));
+    assert_eq!(settled(&most, None, None), (minutes(5), Hold::Supervisor));
+    assert_eq!(settled(&said, Some(minutes(1)), Some(Hold::Tree)), (minutes(1), Hold::Tree));
+    assert_eq!(settled(&policy("", "wait = \"forever\""), None, None), (Wait::Forever, Hold::Descriptor));
+    // Of two repositories that are one file the shorter `max_wait` counts.
+    let other = "[repository.b]\npath = \"/run/rungate/{user}.lock\"\nlimit = 1\nmax_wait = \"7m\"\n[[rule]]\nacquire = [\"b\"]\n";
+    let both = policy("path = \"/run/rungate/ann.lock\"\nmax_wait = \"20m\"", "") + other;
+    assert_eq!(settled(&both, Some(minutes(30)), None).0, minutes(7));
+}

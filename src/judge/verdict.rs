@@ -1,0 +1,228 @@
+//! The outcome of a policy and a request. It is data with terms, never a boolean: the launcher obeys it and
+//! has never seen a policy.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    os::unix::ffi::OsStrExt,
+};
+
+use super::terms::{
+    claim::{Demand, Setting},
+    keyword::Hold,
+    names::LookupError,
+    slots_wanted::Slots,
+};
+use crate::{
+    policy::{Captured, Delegation, Policy, Rule, Selector},
+    text::escape::{Show, visible},
+};
+
+/// What is to be done, and what became of every rule.
+#[derive(Debug)]
+#[must_use]
+pub struct Decision<'p> {
+    /// What is to be done.
+    pub verdict: Verdict<'p>,
+    /// Every rule, in the order of the files.
+    pub trace: Vec<TraceEntry<'p>>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Verdict<'p> {
+    /// Start, once everything that is demanded was had.
+    Start(Start<'p>),
+    /// A `deny` rule refuses.
+    Denied {
+        rule: &'p Rule,
+        /// What of the request it matches, for people: `your group "contractors"`.
+        matches: String,
+    },
+    /// No rule matches, and the policy refuses what it does not name.
+    Unmatched,
+    /// A look-up failed, so nobody knows what applies.
+    LookupFailed {
+        /// The rule that needed it.
+        rule: &'p Rule,
+        /// The call and what the system said.
+        failure: LookupError,
+    },
+}
+
+/// A start, and what it depends on.
+#[derive(Debug)]
+pub struct Start<'p> {
+    /// What must be had, in the order of the rules; empty where nothing is limited.
+    pub demands: Vec<Demand<'p>>,
+    /// The rule that exempts the launch from everything, where there is one.
+    pub exempt: Option<&'p Rule>,
+    /// What keeps its slots.
+    pub hold: Setting<Hold>,
+    /// What would have refused the launch, had it been enforced.
+    pub would_refuse: Vec<Unenforced<'p>>,
+    /// Where the command line should name a number of slots, and names none.
+    pub unclear: Vec<Unclear>,
+}
+
+/// An argument that should stand before a number of slots (`slots_from`), and does not.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unclear {
+    /// The argument.
+    pub after: String,
+    /// What follows it, if anything does.
+    pub text: Option<OsString>,
+    pub repository: String,
+    /// How many slots are wanted of it all the same.
+    pub slots: Slots,
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { after, text, repository, slots } = self;
+        let after = after.shown();
+        match text {
+            Some(text) => write!(formatter, "\"{after} {}\" names no number of slots", text.shown())?,
+            None => write!(formatter, "no number of slots follows \"{after}\"")?,
+        }
+        let taken = match slots {
+            Slots::Number(1) => "1 slot".to_owned(),
+            Slots::Number(number) => format!("{number} slots"),
+            Slots::All => "all slots".to_owned(),
+        };
+        write!(formatter, ": it takes {taken} of {}", repository.shown())
+    }
+}
+
+/// A refusal that is not enforced.
+#[derive(Clone, Debug)]
+pub enum Unenforced<'p> {
+    /// By a `deny` rule.
+    Denied(&'p Rule),
+    /// Because no rule matches.
+    Unmatched,
+}
+
+// What became of every rule. `run` drops it, `explain` prints it; both come out of the same evaluation.
+
+/// What became of one rule. Other rules are named by their index among the rules of the policy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    Counts,
+    /// It counts as the first of so many that share its `first_of`.
+    CountsFirstOf(usize),
+    /// `enabled = false`
+    Disabled,
+    /// This selector does not match.
+    No(Selector),
+    /// Its file is delegated for other users.
+    NotDelegated,
+    /// This table of its `except` matches, counted from 0.
+    Excepted(usize),
+    /// An earlier rule of its `first_of` counts.
+    Shadowed(usize),
+    /// It matches, but this rule exempts the launch from it.
+    Exempted(usize),
+    /// It would refuse, were it enforced.
+    WouldRefuse,
+    /// Nobody knows: a look-up failed.
+    Unknown,
+}
+
+/// One rule and what became of it.
+#[derive(Debug)]
+pub struct TraceEntry<'p> {
+    pub rule: &'p Rule,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What it captured, where it counts.
+    pub captured: Vec<Captured>,
+}
+
+impl TraceEntry<'_> {
+    /// Whether the rule matches, so that it has a say or is only shadowed or exempted from.
+    pub fn matches(&self) -> bool {
+        !matches!(
+            self.outcome,
+            Outcome::Disabled | Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_)
+        )
+    }
+
+    /// The outcome in words: `counts (first of 2)`, `no: groups (students)`.
+    pub fn describe<'a>(&'a self, policy: &'a Policy) -> impl fmt::Display + 'a {
+        Description { entry: self, policy }
+    }
+}
+
+struct Description<'a> {
+    entry: &'a TraceEntry<'a>,
+    policy: &'a Policy,
+}
+
+impl fmt::Display for Description<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = self.entry.rule;
+        let other = |index: &usize| escaped_name(self.policy.rules().get(*index));
+        match &self.entry.outcome {
+            Outcome::Counts => {
+                f.write_str("counts")?;
+                show_captured(&self.entry.captured, f)
+            }
+            Outcome::CountsFirstOf(count) => {
+                write!(f, "counts (first of {count})")?;
+                show_captured(&self.entry.captured, f)
+            }
+            Outcome::Disabled => f.write_str("no: enabled = false"),
+            Outcome::No(selector) => {
+                f.write_str("no: ")?;
+                show_selector(*selector, &rule.selectors.shown(*selector), f)
+            }
+            Outcome::NotDelegated => {
+                let layer = self.policy.layers().get(rule.layer);
+                let users = layer.and_then(|layer| layer.delegation()).map(Delegation::users);
+                write!(f, "no: delegated for {}", few(&users.unwrap_or_default()).shown())
+            }
+            Outcome::Excepted(table) => {
+                f.write_str("no: except")?;
+                let Some(selectors) = rule.except.get(*table) else { return Ok(()) };
+                for selector in selectors.selectors() {
+                    f.write_str(" ")?;
+                    show_selector(selector, &selectors.shown(selector), f)?;
+                }
+                Ok(())
+            }
+            Outcome::Shadowed(by) => write!(f, "shadowed by \"{}\"", other(by)),
+            Outcome::Exempted(by) => write!(f, "exempted by \"{}\"", other(by)),
+            Outcome::WouldRefuse => f.write_str("would refuse, but is not enforced"),
+            Outcome::Unknown => f.write_str("unknown: a look-up failed"),
+        }
+    }
+}
+
+/// `, project = apollo`
+fn show_captured(captured: &[Captured], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    captured.iter().try_for_each(|Captured { name, value }| {
+        write!(f, ", {} = {}", name.shown(), OsStr::from_bytes(value).shown())
+    })
+}
+
+fn escaped_name(rule: Option<&Rule>) -> String {
+    rule.map_or_else(String::new, |rule| visible(rule.shown_name()))
+}
+
+/// A selector with its entries, where they are few and say more than that they did not match: a command that
+/// is not meant is no news.
+fn show_selector(selector: Selector, entries: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(selector.key())?;
+    if selector == Selector::Commands || entries.is_empty() {
+        return Ok(());
+    }
+    write!(f, " ({})", few(entries).shown())
+}
+
+/// The first of some entries.
+fn few(entries: &[String]) -> String {
+    const MOST: usize = 3;
+    let more = if entries.len() > MOST { ", …" } else { "" };
+    entries[..entries.len().min(MOST)].join(", ") + more
+}

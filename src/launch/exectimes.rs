@@ -1,0 +1,171 @@
+//! The command line, output and statuses of exectimes (Gamble 2011): `LOCK-FILE MAX COMMAND…`, `LOCK-FILE
+//! check` and `LOCK-FILE list`. What the original takes on trust is checked here: MAX must be a number.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
+
+use super::refusals::exectimes::{
+    USAGE, cannot_execute, cannot_lock, cannot_open, cannot_start, cannot_write, no_number,
+};
+use super::{
+    program::Program,
+    start::{Command, start},
+};
+use crate::{
+    acquire::{
+        acquire_context::{AcquireContext, Clock},
+        acquisition::Outcome,
+        without_waiting::acquire,
+    },
+    judge::terms::{
+        claim::{Claim, Demand, LAST_SLOT, Launch},
+        keyword::Hold,
+        location::{FileLocation, Location},
+        slots_wanted::{Amount, Slots},
+    },
+    keeper::{
+        BaseDirectories, Means,
+        error::KeeperError,
+        file::{
+            lock_path::LockPath,
+            table_snapshot::{TableSnapshot, held_slots},
+        },
+        occupancy::Occupancy,
+        table::Keepers,
+    },
+    sys::{
+        credentials::{self, Credentials},
+        descriptor::Inherited,
+        executable,
+        process::own_pid,
+    },
+    text::{exit_status::ExitStatus, stream},
+};
+#[cfg(feature = "tools")]
+use crate::{cli::ExectimesArguments, text::error::Error};
+
+/// Does what exectimes does.
+#[cfg(feature = "tools")]
+#[expect(clippy::unnecessary_wraps, reason = "every subcommand is entered in one way")]
+pub(crate) fn run(arguments: &ExectimesArguments) -> Result<u8, Error> {
+    Ok(main(&arguments.arguments))
+}
+
+/// The same, as the launcher does it; all that goes wrong ends with 1.
+pub(crate) fn main(arguments: &[OsString]) -> u8 {
+    let failure = ExitStatus::Failure as u8;
+    match act(arguments) {
+        Ok(()) => ExitStatus::Success as u8,
+        Err(Failed::Usage) => {
+            let _ = stream::print(&format!("{USAGE}\n"));
+            failure
+        }
+        Err(Failed::Provenance(reason)) => {
+            stream::complain(&reason);
+            failure
+        }
+    }
+}
+
+enum Failed {
+    /// The original prints its usage to standard output.
+    Usage,
+    Provenance(String),
+}
+
+fn act(arguments: &[OsString]) -> Result<(), Failed> {
+    let [file, word, command @ ..] = arguments else { return Err(Failed::Usage) };
+    let path = env::current_dir().unwrap_or_default().join(file);
+    match word.to_str() {
+        Some("check") => print(&format!("{} instances running\n", held(&path)?.shown())),
+        Some("list") => list(&path),
+        _ => launch(path, word, command),
+    }
+}
+
+fn held(path: &Path) -> Result<Occupancy, Failed> {
+    held_slots(&LockPath::named(path)).map_err(|error| Failed::Provenance(cannot_open(error)))
+}
+
+fn print(text: &str) -> Result<(), Failed> {
+    stream::print(text).map_err(|error| Failed::Provenance(cannot_write(error)))
+}
+
+fn list(path: &Path) -> Result<(), Failed> {
+    let held = held(path)?;
+    let lines: String = if held.spans().iter().all(|span| span.pid.is_some()) {
+        held.spans().iter().map(|span| lines(span.slots.clone(), span.pid)).collect()
+    } else {
+        // Records know more of slots that go with a description.
+        let survey = TableSnapshot::of(&LockPath::named(path));
+        let holders = survey.map_err(|error| Failed::Provenance(cannot_open(error)))?.holders;
+        holders.iter().map(|holder| lines(holder.slots.0..=holder.slots.1, holder.pid)).collect()
+    };
+    print(&lines)
+}
+
+fn lines(slots: RangeInclusive<u64>, pid: Option<i32>) -> String {
+    let pid = pid.unwrap_or(-1);
+    // A lock to the end of the file covers more than there can be.
+    let slots = *slots.start()..=(*slots.end()).min(LAST_SLOT.max(*slots.start()));
+    slots.map(|slot| format!("Slot {slot} held by PID {pid}\n")).collect()
+}
+
+fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Failed> {
+    let Some((command, words)) = command.split_first() else { return Err(Failed::Usage) };
+    let limit: u32 = most
+        .to_str()
+        .and_then(|most| most.trim_start().parse().ok())
+        .ok_or_else(|| Failed::Provenance(no_number(most)))?;
+    let amount = Amount::plain(Slots::Number(1), u64::from(limit));
+    let claim = Claim::outside_the_policy(FileLocation::named(path, 0o666), amount, "exectimes");
+    let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
+    let host = credentials::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
+    let uid = Credentials::of_this_process().map_or(0, |credentials| credentials.uid);
+    let inherited = Inherited::scan();
+    let asker = AcquireContext {
+        launch: Launch { command: &name, host: &host, uid, ancestors: &[], hold: Hold::Process },
+        keepers: Keepers::of(&inherited),
+        generation: 0,
+        on_expired: &|_, _, _| {},
+        clock: Clock::default(),
+    };
+    let failed = |error| Failed::Provenance(cannot_lock(error));
+    let demands = if keeps_slot(&claim, &asker).map_err(failed)? { vec![] } else { vec![Demand::One(claim)] };
+    match acquire(&demands, &asker) {
+        Ok(Outcome::Granted(grant)) => {
+            let directory = env::current_dir().unwrap_or_default();
+            let program = Program::find_or_shim(command, &directory)
+                .map_err(|error| Failed::Provenance(cannot_execute(error)))?;
+            let command = Command { program, name: command, arguments: words, ancestors: &[], depth: None };
+            match start(command, Hold::Process, grant) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Failed::Provenance(cannot_execute(error))),
+            }
+        }
+        Ok(Outcome::Refused(refusal)) => Err(Failed::Provenance(cannot_start(&refusal, limit))),
+        Ok(Outcome::Interrupted) => unreachable!("nobody watches a launch that does not wait"),
+        Err(error) => Err(Failed::Provenance(cannot_lock(error))),
+    }
+}
+
+/// Whether this process holds a slot already, from the time when it was another program, and the others leave
+/// room for it. The original does not see locks of its own process, so that one exectimes may become another.
+/// Nothing is taken, and what it holds counted for everybody who came since: so it may look without locking
+/// the file.
+fn keeps_slot(claim: &Claim<'_>, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
+    let Location::File(file) = &claim.location else { return Ok(false) };
+    let may_hold = |id| asker.keepers.inherited.may_carry_locks_of_the_process(id);
+    if !executable::identity(&file.path).is_some_and(may_hold) {
+        return Ok(false);
+    }
+    let table = asker.keepers.open(claim, &asker.launch, &BaseDirectories::default())?;
+    let (occupancy, is_whole) = table.occupancy(None, Means::All)?;
+    let own = occupancy.spans().iter().filter(|span| span.pid == Some(own_pid()));
+    let own: u64 = own.map(|span| span.slots.end() + 1 - span.slots.start()).sum();
+    Ok(is_whole && own > 0 && occupancy.held() - own < claim.amount.limit)
+}

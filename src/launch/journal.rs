@@ -1,0 +1,284 @@
+//! What `run` writes into the logs that the policy asks for. A log that cannot be written never stops a
+//! launch; whoever asked with `-v` is told of it.
+
+use std::{
+    cell::OnceCell,
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    ops::RangeInclusive,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    log::{
+        circumstances::{Circumstances, TableSeen},
+        event::{Event, HAD_LEFT, Kind, micros},
+        sink::{Sink, Target},
+    },
+    run::launch_spec::{LaunchSpec, rules},
+};
+use crate::{
+    acquire::{
+        grant::Grant,
+        refusal::{Reason, Refusal, Refused},
+    },
+    judge::{
+        Unenforced,
+        terms::{claim::Claim, names::Member, runs::Runs},
+    },
+    keeper::{EvictionOutcome, Overdue, occupancy::Occupancy},
+    policy::{LayerKind, Log, LogEvents, LogTarget, Policy, Rule},
+    sys::{child::Ending, failure::errno_of, signals},
+    text::stream,
+};
+
+/// Where systemd's journal listens, where it runs.
+pub(crate) const JOURNAL: &str = "/run/systemd/journal/socket";
+
+/// The logs of one launch.
+pub(crate) struct Journal<'a> {
+    sinks: Vec<Sink>,
+    command: &'a str,
+    uid: u32,
+    host: OsString,
+    /// What the decision looked at, where a log tells it: known once it was made.
+    launch: OnceCell<Box<Circumstances>>,
+    /// Whether to say which log cannot be written.
+    is_verbose: bool,
+}
+
+impl<'a> Journal<'a> {
+    /// The logs that the layers of the policy ask for. A system policy that says nothing logs refusals to the
+    /// journal.
+    pub(crate) fn open(policy: &Policy, command: &'a str, uid: u32, host: &OsStr, is_verbose: bool) -> Self {
+        let mut sinks: Vec<Sink> = policy.logs().map(|(_, log)| sink(log, host)).collect();
+        let is_system = |kind: LayerKind| kind == LayerKind::System;
+        if policy.layers().iter().any(|layer| is_system(layer.kind()))
+            && !policy.logs().any(|(kind, _)| is_system(kind))
+            && Path::new(JOURNAL).exists()
+        {
+            sinks.push(Sink { target: Target::Journal, everything: false, replay: false });
+        }
+        Self { sinks, command, uid, host: host.to_owned(), launch: OnceCell::new(), is_verbose }
+    }
+
+    /// Finds out what the decision looked at, where a log tells that.
+    pub(crate) fn tell(&self, circumstances: impl FnOnce() -> Circumstances) {
+        if self.is_replayed() {
+            self.launch.get_or_init(|| Box::new(circumstances()));
+        }
+    }
+
+    fn is_replayed(&self) -> bool {
+        self.sinks.iter().any(|sink| sink.replay)
+    }
+
+    /// What would have refused the command, were it enforced.
+    pub(crate) fn would_refuse(&self, rules: &[Unenforced<'_>], claims: &[&Claim<'_>]) {
+        if self.sinks.is_empty() {
+            return;
+        }
+        for would in rules {
+            let mut event = self.event(Kind::WouldRefuse);
+            match would {
+                Unenforced::Denied(rule) => event.rules = vec![rule.shown_name().to_owned()],
+                Unenforced::Unmatched => event.status = Some("unmatched".to_owned()),
+            }
+            self.write(event);
+        }
+        if !claims.is_empty() {
+            let mut event = self.event(Kind::WouldRefuse);
+            event.repositories = claims.iter().map(|claim| claim.repository.clone().into_owned()).collect();
+            event.rules = claims.iter().copied().flat_map(names_of_rules).collect();
+            self.write(event);
+        }
+    }
+
+    /// The command is about to start.
+    pub(crate) fn started(&self, wanted: &LaunchSpec<'_>, grant: &Grant<'_>, arrived: Option<SystemTime>) {
+        if !self.sinks.iter().any(|sink| sink.everything) {
+            return;
+        }
+        let mut event = self.event(Kind::Started);
+        event.repositories =
+            grant.slots().iter().map(|held| format!("{}={}", held.name, held.slots)).collect();
+        event.rules = wanted.claims().flat_map(names_of_rules).collect();
+        if self.is_replayed() {
+            (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
+            let of = |claim: &&Claim<'_>| {
+                let own = grant.slots().iter().find(|held| held.name == claim.repository);
+                TableSeen {
+                    shared: grant.is_shared(claim),
+                    lent: own.map_or(0, |own| within(&claim.reserved.lent, |slot| own.slots.has(slot))),
+                    ..table_seen(claim, grant.seen_held(claim))
+                }
+            };
+            event.tables = grant.claims().iter().map(of).collect();
+        }
+        self.write(event);
+    }
+
+    /// The command stood in line, and got its turn.
+    pub(crate) fn waited(&self, grant: &Grant<'_>, waited: Duration, arrived: Option<SystemTime>) {
+        let mut event = self.event(Kind::Waited);
+        event.seconds = Some(waited.as_secs_f64());
+        if self.is_replayed() {
+            (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
+        }
+        self.write(event);
+    }
+
+    /// Some claims could not be met. These others could have been.
+    pub(crate) fn refused<'c>(
+        &self,
+        refusal: &Refusal<'_>,
+        met: impl FnOnce() -> Vec<&'c Claim<'c>>,
+        decided: Option<SystemTime>,
+        arrived: Option<SystemTime>,
+    ) {
+        let mut event = self.event(if refusal.is_too_soon() { Kind::TooSoon } else { Kind::Refused });
+        for refused in refusal.claims() {
+            event.repositories.push(refused.claim.repository.clone().into_owned());
+            event.rules.extend(names_of_rules(refused.claim));
+        }
+        event.seconds = refusal.waited.map(|waited| waited.as_secs_f64());
+        event.status = refusal.waited.map(|_| "timed out".to_owned());
+        if self.is_replayed() {
+            (event.decided, event.arrived) = (decided.map(micros), arrived.map(micros));
+            let refused = |refused: &Refused<'_>| table_seen(refused.claim, seen_held(&refused.reason));
+            let met = met()
+                .into_iter()
+                .map(|claim| TableSeen { room: Some(claim.amount.wanted()), ..table_seen(claim, None) });
+            event.tables = refusal.claims().map(refused).chain(met).collect();
+        }
+        self.write(event);
+    }
+
+    /// A rule, or the lack of one, refused the command.
+    pub(crate) fn denied(&self, rule: Option<&Rule>) {
+        let mut event = self.event(Kind::Refused);
+        event.rules = rule.map(|rule| rule.shown_name().to_owned()).into_iter().collect();
+        event.status = Some(if rule.is_some() { "denied" } else { "unmatched" }.to_owned());
+        self.write(event);
+    }
+
+    /// The supervised command has ended.
+    pub(crate) fn ended(&self, ran: Duration, ending: Ending) {
+        let mut event = self.event(Kind::Ended);
+        event.seconds = Some(ran.as_secs_f64());
+        event.status = Some(match ending {
+            Ending::Exited(status) => status.to_string(),
+            Ending::Killed(number) => signals::name(number),
+        });
+        self.write(event);
+    }
+
+    /// What was written as started was not: the program could not be executed.
+    pub(crate) fn not_executed(&self) {
+        let mut event = self.event(Kind::Ended);
+        event.status = Some("not executed".to_owned());
+        self.write(event);
+    }
+
+    /// A holder was overdue.
+    pub(crate) fn expired(&self, claim: &Claim<'_>, overdue: &Overdue, fate: EvictionOutcome) {
+        self.write(expired(self.event(Kind::Expired), &claim.repository, overdue, fate));
+    }
+
+    fn event(&self, kind: Kind) -> Event {
+        Event::now(kind, self.command, self.uid, &self.host)
+    }
+
+    /// Writes an event, each rule once: one that counts against two repositories is one rule all the same.
+    fn write(&self, mut event: Event) {
+        let mut named = BTreeSet::new();
+        event.rules.retain(|rule| named.insert(rule.clone()));
+        if self.is_replayed() {
+            event.written_now();
+            event.decided = event.decided.or_else(|| Some(micros(SystemTime::now())));
+            let is_decision =
+                !matches!(event.event, Kind::Waited | Kind::Ended | Kind::Expired | Kind::Evicted);
+            event.launch = self.launch.get().filter(|_| is_decision).cloned();
+        }
+        for sink in &self.sinks {
+            match sink.write(&event) {
+                Err(error) if self.is_verbose => {
+                    let reason = errno_of(&error).desc();
+                    stream::complain(&format!("rungate: {} cannot be written: {reason}", sink.target));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Fills in the event of a holder that was to be ended.
+pub(crate) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: EvictionOutcome) -> Event {
+    Event {
+        repositories: vec![repository.to_owned()],
+        rules: overdue.holder.rule.clone().into_iter().collect(),
+        seconds: overdue.by.map(|by| by.as_secs_f64()),
+        holder: Some(overdue.pid),
+        status: Some(match fate {
+            EvictionOutcome::Ended(signal, _) => signal.as_str().to_owned(),
+            EvictionOutcome::LeftOthers(signal) => format!("{}, left others", signal.as_str()),
+            EvictionOutcome::HadLeft => HAD_LEFT.to_owned(),
+            EvictionOutcome::NotPermitted => "not permitted".to_owned(),
+            EvictionOutcome::NotProved(_) => "not proved".to_owned(),
+            EvictionOutcome::Survived => "survived".to_owned(),
+            EvictionOutcome::Noticed => "noticed".to_owned(),
+            EvictionOutcome::NotOverdueThere => "not overdue there".to_owned(),
+        }),
+        ..event
+    }
+}
+
+/// Where one layer wants its events.
+pub(crate) fn sink(log: &Log, host: &OsStr) -> Sink {
+    Sink {
+        target: match &log.to {
+            LogTarget::Off => Target::Off,
+            LogTarget::Journald => Target::Journal,
+            LogTarget::Syslog => Target::Syslog,
+            LogTarget::File(file) => Target::File(file.path(host)),
+        },
+        everything: log.events == LogEvents::All,
+        replay: log.replay,
+    }
+}
+
+/// A claim's table at the moment of a decision, with the slots that were held, as far as anybody could tell.
+fn table_seen(claim: &Claim<'_>, held: Option<Runs>) -> TableSeen {
+    let member = |member: &Member| match member {
+        Member::User(uid) => format!("uid {uid}"),
+        Member::Group(gid) => format!("gid {gid}"),
+        Member::Text(text) => text.clone(),
+    };
+    let members: Vec<String> = claim.member.iter().map(member).collect();
+    TableSeen {
+        repository: claim.repository.clone().into_owned(),
+        member: (!members.is_empty()).then(|| members.join(" ")),
+        limit: claim.amount.effective_limit(),
+        used: held.as_ref().map(Runs::count),
+        kept: held.as_ref().map_or(0, |held| within(&claim.reserved.kept, |slot| !held.has(slot))),
+        held: held.map(|held| held.to_string()),
+        ..TableSeen::default()
+    }
+}
+
+/// How many of these slots are such.
+fn within(slots: &[RangeInclusive<u64>], is_such: impl Fn(u64) -> bool) -> u64 {
+    slots.iter().cloned().flatten().filter(|slot| is_such(*slot)).count() as u64
+}
+
+fn seen_held(reason: &Reason) -> Option<Runs> {
+    match reason {
+        Reason::Full(full) if !full.is_more_used() => full.occupancy().ok().map(Occupancy::runs),
+        Reason::Full(_) | Reason::Never | Reason::TooSoon { .. } => None,
+    }
+}
+
+fn names_of_rules(claim: &Claim<'_>) -> Vec<String> {
+    rules(claim).map(|origin| origin.rule.to_owned()).collect()
+}

@@ -1,0 +1,357 @@
+//! One event of the log: what happened, to which command of whom, and when.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use std::{
+    ffi::OsStr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::circumstances::{Circumstances, TableSeen};
+use crate::text::{escape::Show, json};
+
+/// A hundred years: no wait and no program lasts longer.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The command is about to start.
+    Started,
+    /// It was refused, by a rule, for lack of one, or because a limit is reached.
+    Refused,
+    /// It was started although it would have been refused: something is not enforced.
+    WouldRefuse,
+    /// It stood in line, and got its turn.
+    Waited,
+    /// It ended, as its supervisor saw.
+    Ended,
+    /// A holder was overdue and was to be ended; [`Event::has_left`] tells whether it was.
+    Expired,
+    /// A holder was to be ended because a user asked for that; [`Event::has_left`] tells whether it was.
+    Evicted,
+    /// It was refused because the last start was too recent.
+    TooSoon,
+}
+
+impl Kind {
+    /// As the log writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Refused => "refused",
+            Self::WouldRefuse => "would-refuse",
+            Self::Waited => "waited",
+            Self::Ended => "ended",
+            Self::Expired => "expired",
+            Self::Evicted => "evicted",
+            Self::TooSoon => "too-soon",
+        }
+    }
+
+    /// Whether somebody did not get what they wanted, or would not have.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Self::Refused | Self::WouldRefuse | Self::TooSoon | Self::Expired)
+    }
+}
+
+/// One event. Fields that do not apply are left out.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Event {
+    /// In milliseconds since 1970.
+    pub time: u64,
+    /// What happened.
+    pub event: Kind,
+    /// The command as typed, without its arguments; at most [`LONGEST_COMMAND`] bytes of it.
+    pub command: String,
+    /// How long the command was, in bytes, where the event has only its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<usize>,
+    /// The real user id of the caller.
+    pub uid: u32,
+    /// The process that asked.
+    pub pid: i32,
+    /// The node name of the host. Events of older versions have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// The repositories it is about, each with its slots or, in a refusal, without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
+    /// The rules behind them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// For how many seconds it waited, ran or was overdue, as the log says: see [`Event::duration`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// How it ended, or why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// The other process: the holder that was ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<i32>,
+    /// The real user id of that one, where somebody asked for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_uid: Option<u32>,
+    /// When it was decided, in microseconds since 1970: while the tables were locked, so that no two
+    /// decisions on one table have the same. Like all that follows, only in a log that is to be replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<u64>,
+    /// When it came to stand in line, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<u64>,
+    /// Between which moments it ended, likewise, where nobody saw when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<(u64, u64)>,
+    /// What the decision looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Box<Circumstances>>,
+    /// The repositories as they were at that moment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableSeen>,
+}
+
+/// The status of a holder that had left before any signal was sent.
+pub const HAD_LEFT: &str = "had left";
+
+/// No file has a longer name. `--as` can give one that no daemon would take, and the event would be lost.
+pub const LONGEST_COMMAND: usize = 255;
+
+/// The longest value of a field, in bytes: a few of them, all escaped, still fit into a datagram.
+const LONGEST_VALUE: usize = 2048;
+
+impl Event {
+    /// An event of this process, now.
+    pub fn now(event: Kind, command: &str, uid: u32, host: &OsStr) -> Self {
+        Self {
+            time: millis(SystemTime::now()),
+            event,
+            command: beginning(command, LONGEST_COMMAND).to_owned(),
+            cut: (command.len() > LONGEST_COMMAND).then_some(command.len()),
+            uid,
+            pid: std::process::id().cast_signed(),
+            host: host.to_string_lossy().into_owned(),
+            repositories: Vec::new(),
+            rules: Vec::new(),
+            seconds: None,
+            status: None,
+            holder: None,
+            holder_uid: None,
+            decided: None,
+            arrived: None,
+            between: None,
+            launch: None,
+            tables: Vec::new(),
+        }
+    }
+
+    /// The same without what only a replay needs.
+    #[must_use]
+    pub fn brief(&self) -> Self {
+        let Self { time, event, uid, pid, cut, seconds, holder, holder_uid, .. } = *self;
+        Self {
+            time,
+            event,
+            command: self.command.clone(),
+            cut,
+            uid,
+            pid,
+            host: self.host.clone(),
+            repositories: self.repositories.clone(),
+            rules: self.rules.clone(),
+            seconds,
+            status: self.status.clone(),
+            holder,
+            holder_uid,
+            decided: None,
+            arrived: None,
+            between: None,
+            launch: None,
+            tables: Vec::new(),
+        }
+    }
+
+    /// When it happened, in microseconds since 1970, as exactly as the log says.
+    pub fn micros(&self) -> u64 {
+        self.decided.unwrap_or(self.time.saturating_mul(1000))
+    }
+
+    /// All that it tells is known now.
+    pub fn written_now(&mut self) {
+        self.time = millis(SystemTime::now());
+    }
+
+    /// When everything that it tells was known, at the latest; in microseconds since 1970.
+    pub fn written(&self) -> u64 {
+        self.time.saturating_add(1).saturating_mul(1000)
+    }
+
+    /// How long it waited, ran or was overdue; none where the log says what cannot be: anybody who may append
+    /// to it can write any number.
+    pub fn duration(&self) -> Option<Duration> {
+        let duration = Duration::try_from_secs_f64(self.seconds?).ok()?;
+        (duration <= LONGEST).then_some(duration)
+    }
+
+    /// Whether the holder that was to be ended has given its slot back: the status is then the signal that
+    /// ended it, or says that it had left before. What else it says is why the slot is still held.
+    pub fn has_left(&self) -> bool {
+        let is_signal = |status: &str| status.starts_with("SIG") && !status.contains(',');
+        self.status.as_deref().is_none_or(|status| status == HAD_LEFT || is_signal(status))
+    }
+
+    /// The repositories without their slots.
+    pub fn names_of_repositories(&self) -> impl Iterator<Item = &str> {
+        self.repositories.iter().map(|repository| repository.split('=').next().unwrap_or(repository))
+    }
+
+    /// When it happened.
+    pub fn moment(&self) -> SystemTime {
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.time)).unwrap_or(UNIX_EPOCH)
+    }
+
+    /// The event as named fields, for logs that keep those. A long list ends in `…`.
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("EVENT", self.event.name().to_owned()),
+            ("COMMAND", self.command.clone()),
+            ("UID", self.uid.to_string()),
+            ("PID", self.pid.to_string()),
+        ];
+        if !self.host.is_empty() {
+            fields.push(("HOST", self.host.clone()));
+        }
+        if !self.repositories.is_empty() {
+            fields.push(("REPOSITORIES", self.repositories.join(" ")));
+        }
+        if !self.rules.is_empty() {
+            fields.push(("RULES", self.rules.join("; ")));
+        }
+        fields.push(("FORMAT", json::FORMAT.to_string()));
+        fields.extend(self.seconds.map(|seconds| ("SECONDS", format!("{seconds:.3}"))));
+        fields.extend(self.status.clone().map(|status| ("STATUS", status)));
+        fields.extend(self.holder.map(|holder| ("HOLDER", holder.to_string())));
+        fields.extend(self.holder_uid.map(|uid| ("HOLDER_UID", uid.to_string())));
+        fields.extend(self.cut.map(|length| ("CUT", length.to_string())));
+        fields.extend(self.decided.map(|moment| ("DECIDED", moment.to_string())));
+        fields.extend(self.arrived.map(|moment| ("ARRIVED", moment.to_string())));
+        fields.extend(self.between.map(|(from, to)| ("BETWEEN", format!("{from}-{to}"))));
+        fields.extend(self.launch.as_deref().and_then(whole).map(|text| ("LAUNCH", text)));
+        fields.extend(
+            Some(&self.tables)
+                .filter(|tables| !tables.is_empty())
+                .and_then(whole)
+                .map(|text| ("TABLES", text)),
+        );
+        for (_, value) in &mut fields {
+            if value.len() > LONGEST_VALUE {
+                value.truncate(beginning(value, LONGEST_VALUE).len());
+                value.push('…');
+            }
+        }
+        fields
+    }
+
+    /// The event as one line of text.
+    pub fn line(&self) -> String {
+        let words: Vec<String> = self
+            .fields()
+            .into_iter()
+            .map(|(name, value)| format!("{}={}", name.to_ascii_lowercase(), quoted(&value)))
+            .collect();
+        words.join(" ")
+    }
+}
+
+/// A value as JSON; none where it is too long for a field, because half of it could not be read.
+fn whole(value: &impl Serialize) -> Option<String> {
+    json::line(value).ok().filter(|text| text.len() <= LONGEST_VALUE)
+}
+
+fn millis(moment: SystemTime) -> u64 {
+    micros(moment) / 1000
+}
+
+/// In microseconds since 1970.
+pub fn micros(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A value in quotes where it could be mistaken for two values or two lines.
+fn quoted(value: &str) -> String {
+    let is_plain = !value.is_empty() && value.chars().all(|c| c.is_ascii_graphic() && c != '"' && c != '=');
+    let quoted = || value.replace('\\', r"\\").replace('"', "\\\"");
+    if is_plain { value.to_owned() } else { format!("\"{}\"", quoted().shown()) }
+}
+
+/// As many whole characters as fit into so many bytes.
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::launch::log::event::*;
+
+    #[test]
+    fn a_line_stays_one_line() {
+        let mut event = Event::now(Kind::Refused, "mat\nlab=\"x\"", 7, OsStr::new("ws17"));
+        event.repositories = vec!["seats".to_owned(), "per-user".to_owned()];
+        let line = event.line();
+        assert!(line.starts_with("event=refused command=\"mat\\nlab=\\\"x\\\"\" uid=7 pid="), "{line}");
+        assert!(line.ends_with(" host=ws17 repositories=\"seats per-user\" format=1"), "{line}");
+    }
+
+    #[test]
+    fn a_duration_that_cannot_be_is_none() {
+        let mut event = Event::now(Kind::Waited, "sync", 0, OsStr::new("ws17"));
+        for (seconds, duration) in [
+            (Some(1.5), Some(Duration::from_millis(1500))),
+            (Some(1e300), None),
+            (Some(1e18), None),
+            (Some(-1.0), None),
+            (Some(f64::NAN), None),
+            (None, None),
+        ] {
+            event.seconds = seconds;
+            assert_eq!(event.duration(), duration, "{seconds:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_reads_back_and_moves_no_cursor() {
+        assert_eq!(quoted("größe"), "\"größe\"");
+        assert_eq!(quoted("a\\n b\\"), r#""a\\n b\\""#);
+        assert_eq!(quoted("\u{9b}2J\u{202e}"), r#""\u{9b}2J\u{202e}""#);
+    }
+
+    #[test]
+    fn a_command_that_no_daemon_would_take_is_cut() {
+        let event = Event::now(Kind::Refused, &"ü".repeat(60_000), 7, OsStr::new("ws17"));
+        assert_eq!((event.command.as_str(), event.cut), ("ü".repeat(127).as_str(), Some(120_000)));
+        assert!(event.line().ends_with(" cut=120000"), "{}", event.line());
+        assert_eq!(Event::now(Kind::Refused, &"m".repeat(255), 7, OsStr::new("ws17")).cut, None);
+    }
+
+    #[test]
+    fn a_list_that_no_daemon_would_take_is_cut() {
+        let mut event = Event::now(Kind::Started, "matlab", 7, OsStr::new("ws17"));
+        event.repositories = vec!["\u{1b}".repeat(100_000)];
+        event.rules = event.repositories.clone();
+        assert!(event.line().len() < 30_000);
+        assert!(event.fields().iter().any(|(name, value)| *name == "RULES" && value.ends_with('…')));
+    }
+
+    #[test]
+    fn what_is_written_as_json_reads_back() {
+        let mut event = Event::now(Kind::TooSoon, "sync", 0, OsStr::new("ws17"));
+        event.seconds = Some(1.5);
+        let text = serde_json::to_string(&event).expect("it is plain data");
+        assert!(text.contains("\"event\":\"too-soon\""), "{text}");
+        assert_eq!(serde_json::from_str::<Event>(&text).expect("it reads back"), event);
+    }
+}

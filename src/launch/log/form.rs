@@ -1,0 +1,289 @@
+//! The forms in which events come back: a line of JSON, as the log file has it; an entry of the journal, as
+//! `journalctl -o json` prints it; and a line of syslog's file. What cannot be read is no error, for others
+//! may write there too.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
+
+use serde::{
+    Deserialize,
+    de::{
+        IntoDeserializer,
+        value::{Error, StrDeserializer},
+    },
+};
+
+use super::event::{Event, Kind};
+use crate::text::{
+    clock::Clock,
+    json::{self, FORMAT},
+};
+
+/// What a line of a log is.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Line {
+    Event(Event),
+    /// Of another program, as most lines of syslog's file are; or an event that only a newer version knows.
+    Foreign,
+    Unknown,
+}
+
+impl Line {
+    /// What it is, where it could be read; else its format says whose it is.
+    fn of(event: Option<Event>, format: impl FnOnce() -> Option<u8>) -> Self {
+        match event {
+            Some(event) => Self::Event(event),
+            None if format().is_some_and(|format| format > FORMAT) => Self::Foreign,
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// What our lines in syslog's file have before the number of the process.
+const TAG: &str = " rungate[";
+
+/// Reads a line, without its newline.
+pub(crate) fn read(line: &[u8], clock: &Clock) -> Line {
+    std::str::from_utf8(line).map_or(Line::Unknown, |line| read_text(line, clock))
+}
+
+/// The same of what is known to be text.
+pub(crate) fn read_text(line: &str, clock: &Clock) -> Line {
+    if line.starts_with('{') {
+        return match serde_json::from_str(line) {
+            Ok(event) => Line::Event(event),
+            Err(_) => of_journal(line).unwrap_or_else(|| Line::of(None, || json::format_of(line.as_bytes()))),
+        };
+    }
+    let Some(time) = time_of_syslog(line, clock) else { return Line::Unknown };
+    let Some((_, ours)) = line.split_once(TAG) else { return Line::Foreign };
+    ours.split_once("]: ").map_or(Line::Unknown, |(_, message)| of_message(message, time))
+}
+
+/// An entry of the journal.
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "MESSAGE")]
+    message: String,
+    /// In microseconds since 1970.
+    #[serde(rename = "__REALTIME_TIMESTAMP")]
+    moment: String,
+    /// Who sent it, as the kernel told the journal.
+    #[serde(rename = "_UID")]
+    sender: Option<String>,
+}
+
+/// Nobody but root can write of others.
+fn of_journal(line: &str) -> Option<Line> {
+    let entry: Entry = serde_json::from_str(line).ok()?;
+    let line = of_message(&entry.message, entry.moment.parse::<u64>().ok()? / 1000);
+    let Line::Event(event) = &line else { return Some(line) };
+    let is_theirs = entry.sender.is_none_or(|uid| uid == "0" || uid == event.uid.to_string());
+    Some(if is_theirs { line } else { Line::Unknown })
+}
+
+/// The moment at the start of a line, in milliseconds since 1970: RFC 3339, or the older form without a year.
+fn time_of_syslog(line: &str, clock: &Clock) -> Option<u64> {
+    let (first, rest) = line.split_once(' ')?;
+    let moment = match first.parse() {
+        Ok(moment) => moment,
+        Err(_) => {
+            let (day, rest) = rest.trim_start().split_once(' ')?;
+            clock.read_without_year(first, day, rest.split_once(' ')?.0)?
+        }
+    };
+    u64::try_from(moment.as_millisecond()).ok()
+}
+
+/// The event of a line as [`Event::line`] makes it.
+fn of_message(message: &str, time: u64) -> Line {
+    let mut format = None;
+    let event = read_message(message, time, &mut format);
+    Line::of(event, || format)
+}
+
+fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Event> {
+    let mut words = Words(message);
+    let (mut event, mut command, mut uid, mut pid) = (None, None, None, None);
+    let mut host = String::new();
+    let (mut repositories, mut rules) = (Vec::new(), Vec::new());
+    let (mut seconds, mut status, mut cut) = (None, None, None);
+    let (mut holder, mut holder_uid) = (None, None);
+    let (mut decided, mut arrived, mut between) = (None, None, None);
+    let (mut launch, mut tables) = (None, Vec::new());
+    while let Some((name, value)) = words.next_word()? {
+        match name {
+            "format" => *format = value.parse().ok(),
+            "event" => event = kind(&value),
+            "command" => command = Some(value),
+            "uid" => uid = value.parse().ok(),
+            "pid" => pid = value.parse().ok(),
+            "host" => host = value,
+            "repositories" => repositories = value.split(' ').map(str::to_owned).collect(),
+            "rules" => rules = value.split("; ").map(str::to_owned).collect(),
+            "seconds" => seconds = value.parse().ok(),
+            "status" => status = Some(value),
+            "holder" => holder = value.parse().ok(),
+            "holder_uid" => holder_uid = value.parse().ok(),
+            "cut" => cut = value.parse().ok(),
+            "decided" => decided = value.parse().ok(),
+            "arrived" => arrived = value.parse().ok(),
+            "between" => between = bounds(&value),
+            "launch" => launch = serde_json::from_str(&value).ok(),
+            "tables" => tables = serde_json::from_str(&value).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    Some(Event {
+        time,
+        event: event?,
+        command: command?,
+        cut,
+        uid: uid?,
+        pid: pid?,
+        host,
+        repositories,
+        rules,
+        seconds,
+        status,
+        holder,
+        holder_uid,
+        decided,
+        arrived,
+        between,
+        launch,
+        tables,
+    })
+}
+
+fn bounds(text: &str) -> Option<(u64, u64)> {
+    let (from, to) = text.split_once('-')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let name: StrDeserializer<'_, Error> = name.into_deserializer();
+    Kind::deserialize(name).ok()
+}
+
+/// The words `name=value` of a line.
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    /// The next one, at the end none, and no answer where there is something else.
+    #[expect(clippy::option_option, reason = "what is wrong and what is over are two things")]
+    fn next_word(&mut self) -> Option<Option<(&'a str, String)>> {
+        let text = self.0.trim_start_matches(' ');
+        if text.is_empty() {
+            return Some(None);
+        }
+        let (name, value) = text.split_once('=')?;
+        let (value, rest) = match value.strip_prefix('"') {
+            Some(quoted) => unquoted(quoted)?,
+            None => {
+                let (value, rest) = value.split_once(' ').unwrap_or((value, ""));
+                (value.to_owned(), rest)
+            }
+        };
+        self.0 = rest;
+        Some(Some((name, value)))
+    }
+}
+
+/// What stood in quotes, of which the first is gone already, and what comes after them.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut rest = text.chars();
+    loop {
+        match rest.next()? {
+            '"' => return Some((value, rest.as_str())),
+            '\\' => value.push(match rest.next()? {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                'u' => {
+                    let (number, after) = rest.as_str().strip_prefix('{')?.split_once('}')?;
+                    rest = after.chars();
+                    char::from_u32(u32::from_str_radix(number, 16).ok()?)?
+                }
+                itself => itself,
+            }),
+            plain => value.push(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use crate::launch::log::circumstances::{Circumstances, TableSeen};
+    use crate::launch::log::form::*;
+
+    fn event() -> Event {
+        let mut event = Event::now(Kind::WouldRefuse, "a \\ \"b\"\n\u{9b}ü=", 7, OsStr::new("ws17"));
+        event.repositories = vec!["seats=1".to_owned(), "disk=2,3".to_owned()];
+        event.rules = vec!["one rule".to_owned(), "another".to_owned()];
+        (event.seconds, event.status, event.holder) = (Some(2.5), Some("timed out".to_owned()), Some(9));
+        event.time = 1_790_000_000_000;
+        (event.decided, event.arrived) = (Some(1_790_000_000_000_123), Some(7));
+        event.between = Some((1, 2));
+        let told =
+            Circumstances { arguments: vec![None, Some("a \"b\"\\".to_owned())], ..Circumstances::default() };
+        event.launch = Some(Box::new(told));
+        event.tables = vec![TableSeen { repository: "seats".to_owned(), limit: 2, ..TableSeen::default() }];
+        event
+    }
+
+    #[test]
+    fn what_goes_to_syslog_comes_back() {
+        let event = event();
+        let read =
+            |stamp: &str| read(format!("{stamp} rungate[7]: {}", event.line()).as_bytes(), &Clock::now());
+        assert_eq!(read("2026-09-21T14:13:20.000+00:00 ws17"), Line::Event(event.clone()));
+        let Line::Event(older) = read("Sep 21 14:13:20 ws17") else { panic!("it is an event") };
+        assert_eq!(Event { time: event.time, ..older }, event);
+    }
+
+    #[test]
+    fn what_goes_to_the_journal_comes_back_from_whom_it_was() {
+        let event = event();
+        let entry = |uid: &str| {
+            let entry = serde_json::json!({
+                "MESSAGE": event.line(), "_UID": uid, "__REALTIME_TIMESTAMP": "1790000000000123",
+            });
+            read(entry.to_string().as_bytes(), &Clock::now())
+        };
+        assert_eq!(entry("7"), Line::Event(event.clone()));
+        assert_eq!(entry("0"), Line::Event(event.clone()));
+        assert_eq!(entry("8"), Line::Unknown, "somebody else wrote it");
+    }
+
+    #[test]
+    fn what_is_no_event_of_ours_is_none() {
+        let case =
+            |line: &str, expected: Line| assert_eq!(read(line.as_bytes(), &Clock::now()), expected, "{line}");
+        case("Nov  2 14:13:20 ws17 cron[9]: (root) CMD (true)", Line::Foreign);
+        case("2026-09-21T14:13:20Z ws17 cron[9]: (root) CMD (true)", Line::Foreign);
+        for line in ["", "{", "{}", "not JSON", "Nov 31 14:13:20 ws17 cron[9]: x", "\u{fc}"] {
+            case(line, Line::Unknown);
+        }
+        let ours =
+            |message: &str| case(&format!("2026-09-21T14:13:20Z ws17 rungate[9]: {message}"), Line::Unknown);
+        ours("event=started command=\"sync");
+        ours("event=started command=sync");
+        ours("event=burnt command=sync uid=0 pid=7");
+        ours("event=burnt command=sync uid=0 pid=7 format=1");
+        ours("event=started command=\"\\u{110000}\" uid=0 pid=7");
+    }
+    /// A log may be of a newer version: on a host that was upgraded before, or before this one was set back.
+    #[test]
+    fn an_event_that_only_a_newer_version_knows_is_passed_over() {
+        let case = |line: &str| assert_eq!(read(line.as_bytes(), &Clock::now()), Line::Foreign, "{line}");
+        case(r#"{"format":2,"time":1790000000000,"event":"burnt","command":"sync","uid":0,"pid":7}"#);
+        case(r#"{"format":2,"when":"2026-09-21T14:13:20.000Z"}"#);
+        case("2026-09-21T14:13:20Z ws17 rungate[9]: event=burnt command=sync uid=0 pid=7 format=2");
+        case(
+            r#"{"MESSAGE":"event=burnt command=sync uid=0 pid=7 format=2","__REALTIME_TIMESTAMP":"1790000000000123"}"#,
+        );
+    }
+}

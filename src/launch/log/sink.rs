@@ -1,0 +1,79 @@
+//! Where events go.
+
+use std::{
+    fmt,
+    fs::OpenOptions,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::{event::Event, journal, syslog};
+use crate::text::{
+    escape::Show,
+    json::{self, Numbered},
+};
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Target {
+    #[default]
+    Off,
+    Journal,
+    Syslog,
+    /// Of JSON lines.
+    File(PathBuf),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("no log"),
+            Self::Journal => f.write_str("the journal"),
+            Self::Syslog => f.write_str("syslog"),
+            Self::File(path) => write!(f, "the log {}", path.shown()),
+        }
+    }
+}
+
+/// One log: where events go, and which.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Sink {
+    pub(crate) target: Target,
+    /// Whether events are written in which nobody was refused.
+    pub(crate) everything: bool,
+    /// Whether they are to be replayed.
+    pub(crate) replay: bool,
+}
+
+impl Sink {
+    /// Writes an event. A launch goes on whatever comes back.
+    pub(crate) fn write(&self, event: &Event) -> io::Result<()> {
+        if !self.everything && !event.event.is_refusal() {
+            return Ok(());
+        }
+        let brief = (!self.replay).then(|| event.brief());
+        let event = brief.as_ref().unwrap_or(event);
+        match &self.target {
+            Target::Off => Ok(()),
+            Target::Journal => journal::send(event),
+            Target::Syslog => syslog::send(event),
+            Target::File(path) => append(path, event),
+        }
+    }
+}
+
+// A file with one JSON object on each line. Each line is appended by a single write, so that simultaneous
+// launches do not mix their lines.
+
+/// Against a link or a FIFO that somebody put where the log should be: `O_NOFOLLOW` and `O_NONBLOCK`.
+const GUARDS: i32 = crate::sys::regular_file::LOG_GUARDS;
+
+pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {
+    let line = json::line(&Numbered::of(event))? + "\n";
+    let mut file =
+        OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(GUARDS).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("the log is no regular file"));
+    }
+    file.write_all(line.as_bytes())
+}

@@ -1,0 +1,173 @@
+//! What `explain` says of a launch: whether it would start, and in a few words why not.
+
+use std::time::Duration;
+
+use super::waits;
+use crate::{
+    acquire::{
+        dry_run::{DryRun, Found, Prospect},
+        refusal::{Reason, Refusal, Refused},
+        room::Room,
+    },
+    judge::{
+        Decision, Start, Verdict,
+        terms::{
+            claim::{Claim, Terms},
+            keyword::Admit,
+            provenance,
+        },
+    },
+    launch::situation::SystemNames,
+    policy::Policy,
+    text::{clock::Clock, escape::visible, exit_status::ExitStatus},
+};
+
+/// What would happen now, and the status of a refusal.
+pub(crate) fn verdict(
+    policy: &Policy,
+    decision: &Decision<'_>,
+    outlook: &DryRun<'_>,
+) -> (String, Option<ExitStatus>) {
+    if policy.is_empty() {
+        return ("there is no policy that says what may start".to_owned(), Some(ExitStatus::Policy));
+    }
+    match &decision.verdict {
+        Verdict::Denied { rule, matches } => {
+            (format!("{} matches {}", rule.title(), visible(matches)), Some(ExitStatus::Denied))
+        }
+        Verdict::Unmatched => {
+            ("no rule allows it (unmatched = \"refuse\")".to_owned(), Some(ExitStatus::Denied))
+        }
+        Verdict::LookupFailed { rule, failure } => {
+            (format!("{failure}, needed by {}", rule.title()), Some(ExitStatus::System))
+        }
+        Verdict::Start(terms) => start(terms, outlook),
+    }
+}
+
+fn start(start: &Start<'_>, outlook: &DryRun<'_>) -> (String, Option<ExitStatus>) {
+    if let Some(rule) = start.exempt {
+        return (format!("starts, exempt by {}", rule.title()), None);
+    }
+    if start.demands.is_empty() {
+        return ("starts, with no slot: nothing limits it".to_owned(), None);
+    }
+    match &outlook.refusal {
+        Err(error) => (visible(error.to_string()), Some(ExitStatus::Repository)),
+        Ok(Some(refusal)) => (why(refusal), Some(refusal.status())),
+        Ok(None) => ("starts".to_owned(), None),
+    }
+}
+
+/// Why a launch would be refused.
+fn why(refusal: &Refusal<'_>) -> String {
+    let titles = |wanted: &dyn Fn(&Reason) -> bool| -> Vec<String> {
+        refusal
+            .claims()
+            .filter(|refused| wanted(&refused.reason))
+            .map(|refused| title(refused.claim))
+            .collect()
+    };
+    if refusal.is_too_soon() {
+        let too_soon = titles(&|reason| matches!(reason, Reason::TooSoon { .. })).join(", ");
+        return format!("too soon after the last launch ({too_soon})");
+    }
+    if refusal.is_hopeless() {
+        let never = titles(&|reason| matches!(reason, Reason::Never)).join(", ");
+        let is_kept = |refused: &Refused<'_>| refused.claim.amount.reach() == 0;
+        let mut hopeless = refusal.claims().filter(|refused| matches!(refused.reason, Reason::Never));
+        return if hopeless.all(is_kept) {
+            format!("nothing of {never} is for you")
+        } else {
+            format!("{never} can never give that many slots")
+        };
+    }
+    let neither: Vec<String> = refusal.unmet.iter().filter_map(waits::neither).collect();
+    if neither.len() == refusal.unmet.len() {
+        return format!("{} can be had", neither.join(", and "));
+    }
+    let full = titles(&|reason| matches!(reason, Reason::Full(_)));
+    let are = if full.len() == 1 { "is" } else { "are" };
+    format!("{} {are} full", full.join(", "))
+}
+
+/// Whether a claim could be met now, in words.
+pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
+    let found = match &prospect.found {
+        Ok(found) => found,
+        Err(error) => return visible(error),
+    };
+    let why = match &found.room {
+        None => "ok: a slot of the program above is used".to_owned(),
+        Some(Room::Free(_)) => "ok".to_owned(),
+        Some(Room::Closed) => "CLOSED: its limit is 0".to_owned(),
+        Some(Room::Never) => format!("NEVER: {}", never(prospect.claim)),
+        Some(Room::Kept) => format!("FULL: {}", provenance::list(&prospect.claim.kept)),
+        Some(Room::TooSoon(last)) => {
+            let length = prospect.claim.pace.pause.map_or(Duration::ZERO, |pause| pause.length);
+            format!("TOO SOON: not before {}", clock.time(*last + length))
+        }
+        // Whoever waits comes first; that there is nothing to wait for yet is the nearer reason.
+        Some(Room::Behind) if is_full(prospect.claim, found) => format!("FULL: PID {}", pids(found)),
+        Some(Room::Behind) => {
+            let reach = prospect.claim.amount.reach();
+            let ahead: Vec<_> = found.waiting.iter().filter(|waiter| waiter.class.reach >= reach).collect();
+            let first = ahead.iter().find_map(|waiter| waiter.process.shown_pid());
+            let first = first.map_or_else(String::new, |pid| format!(", the first is PID {pid}"));
+            let holders = pids(found);
+            let holders = if holders.is_empty() { holders } else { format!(", it waits for PID {holders}") };
+            format!("FULL: {} in line come first{first}{holders}", ahead.len())
+        }
+        Some(Room::Full) => format!("FULL: PID {}", pids(found)),
+    };
+    let reasons = reasons(prospect.claim, found);
+    let why = if reasons.is_empty() { why } else { format!("{why} ({})", reasons.join(", ")) };
+    match (&found.room, prospect.claim.amount.admit) {
+        (Some(room), Admit::Unenforced) if !matches!(room, Room::Free(_)) => {
+            format!("{why}; not enforced")
+        }
+        _ => why,
+    }
+}
+
+/// What nobody need wait for.
+fn never(claim: &Claim<'_>) -> String {
+    let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
+    match claim.amount.reach() {
+        reach if reach >= limit || kept.is_empty() => "more than there can be".to_owned(),
+        0 => format!("none for you, {kept}"),
+        reach => format!("only {reach} of {limit} for you, {kept}"),
+    }
+}
+
+/// Why it gives no more than it does: what is kept for others, where that is not said already, and whose
+/// limit it is.
+fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
+    let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
+    let kept = is_about_others.then(|| provenance::list(&claim.kept));
+    kept.into_iter().chain(claim.reason_of_limit()).collect()
+}
+
+fn is_full(claim: &Claim<'_>, found: &Found) -> bool {
+    Terms::merge([&claim.amount]).is_some_and(|terms| !found.occupancy.fits(&terms))
+}
+
+fn pids(found: &Found) -> String {
+    const MOST: usize = 4;
+    let mut pids: Vec<String> = Vec::new();
+    let known = found.table.known_holders(&found.occupancy, usize::MAX).unwrap_or_default();
+    for holder in known.holders {
+        let pid = holder.shown_pid().unwrap_or_else(|| "?".to_owned());
+        if !pids.contains(&pid) {
+            pids.push(pid);
+        }
+    }
+    let more = if pids.len() > MOST { " …" } else { "" };
+    pids.truncate(MOST);
+    format!("{}{more}", pids.join(" "))
+}
+
+/// `seats-per-user [ann]`
+pub(crate) fn title(claim: &Claim<'_>) -> String {
+    visible(claim.title(&SystemNames))
+}

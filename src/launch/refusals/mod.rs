@@ -1,0 +1,227 @@
+//! What is said to whoever is refused: every message with its advice stands here, so that somebody who wants
+//! to change one finds it. What limits say is in [`limits`], what `explain` says beforehand in [`foretold`],
+//! and what exectimes does in [`exectimes`].
+
+mod advice;
+pub(crate) mod exectimes;
+pub(crate) mod foretold;
+pub(crate) mod hints;
+pub(crate) mod limits;
+pub(crate) mod waits;
+
+use std::{ffi::OsStr, path::Path};
+
+use self::hints::Hints;
+use super::run::launch_options::LaunchOptions;
+use super::{
+    depth::TooDeep,
+    installation::NoTools,
+    program::{Program, ProgramError},
+    shim::Shim,
+    start::StartError,
+};
+use crate::{
+    judge::terms::names::LookupError,
+    keeper::error::KeeperError,
+    policy::{Delegation, Faults, Policy, Rule, SYSTEM_POLICY},
+    sys::{accounts, executable},
+    text::{
+        clock::Clock,
+        diagnostic::{Change, Diagnostic},
+        error::Error,
+        escape::{visible, visible_lines, word},
+        exit_status::ExitStatus,
+    },
+};
+
+/// Rungate has another one's rights.
+pub(crate) fn set_id() -> Error {
+    let text = "rungate is installed set-user-id or set-group-id, and will not run that way";
+    Error::new(ExitStatus::Policy, text).advise(format!(
+        "It needs no privilege, and a program started so loses part of its environment. \
+             Ask your administrator to remove the bit: chmod ug-s {}",
+        executable::own_path().map_or_else(|| "rungate".to_owned(), |own| word(&own))
+    ))
+}
+
+/// There is no second program.
+pub(crate) fn no_tools(failure: &NoTools) -> Error {
+    Error::new(ExitStatus::System, failure.to_string()).advise(failure.advice().to_owned())
+}
+
+/// The refusal of a link that can start nothing.
+pub(crate) fn link(Shim { name, path }: &Shim, what: &str) -> Error {
+    let text = format!("{}: not started: {} is {what}", visible(name), visible(path));
+    Error::new(ExitStatus::Policy, text).advise(hints::remove(path, "the link"))
+}
+
+/// Nothing says what may start.
+pub(crate) fn no_policy(options: &LaunchOptions) -> Error {
+    let command = visible(&options.command);
+    let init = format!("Write one to begin with: {}", hints::init(&options.command));
+    let advice = match &options.shim {
+        None => format!("{init}\nOr give a limit without one: {}", Hints::of(options).limit()),
+        Some(shim) => format!("{init}\n{}", hints::remove(&shim.path, "the shim")),
+    };
+    let text = format!("{command}: not started: there is no policy that says what may start");
+    Error::new(ExitStatus::Policy, text).advise(advice)
+}
+
+/// There is no program for the command.
+pub(crate) fn no_program(error: &ProgramError) -> Error {
+    Error::new(status_without_program(error), error.to_string()).advise(error.advice())
+}
+
+/// The program that the policy names for the command is none.
+pub(crate) fn no_named_program(command: &OsStr, error: &ProgramError) -> Error {
+    let advice = error.advice().unwrap_or_else(|| {
+        format!("The policy names that as the program: [command.{}] exec", visible(command))
+    });
+    Error::new(status_without_program(error), error.to_string()).advise(advice)
+}
+
+fn status_without_program(error: &ProgramError) -> ExitStatus {
+    if error.was_found() { ExitStatus::CannotExecute } else { ExitStatus::NotFound }
+}
+
+/// The command has started itself too often.
+pub(crate) fn too_deep(name: &OsStr, too_deep: &TooDeep, program: &Program) -> Error {
+    let (command, path) = (visible(name), visible(&program.path));
+    let leads = match &program.shim {
+        Some(shim) => format!("the shim {} leads to {path}", visible(shim)),
+        None => format!("the command leads to {path}"),
+    };
+    let text = format!("{command}: not started: {too_deep}\n  {leads}, and that leads back here");
+    Error::new(ExitStatus::CannotExecute, text)
+        .advise(format!("Name the program itself in the policy: [command.{command}] exec = \"/path\""))
+}
+
+/// A delegated file has faults, and is left out of what is shown.
+pub(crate) fn withheld(delegation: &Delegation, faults: &Faults) -> String {
+    let (file, owner) = (visible(delegation.file()), visible(delegation.owner()));
+    let first = faults.iter().next().map_or_else(String::new, Diagnostic::headline);
+    format!(
+        "rungate: {file} has faults, so that what it says is not shown, and launches that it is for are refused\n  \
+         {first}\nTell {owner}, or your administrator: rungate policy check"
+    )
+}
+
+/// Nothing can be shown where nothing is limited.
+pub(crate) fn nothing_to_show() -> Error {
+    Error::new(ExitStatus::Policy, "there is no policy, and so no repository to show").advise(
+        "Write one to begin with: rungate init COMMAND. A lock file is named by a path with a slash."
+            .to_owned(),
+    )
+}
+
+/// The policy has faults: where, since when, and who can mend it. Whoever can mend nothing of it learns of
+/// the first. `words` name to `policy check` what is not in force without being named.
+pub(crate) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
+    let check = format!("rungate policy check{words}");
+    let count = match faults.count() {
+        1 => "1 fault".to_owned(),
+        count => format!("{count} faults"),
+    };
+    let is_of_system = |fault: &Diagnostic| {
+        Path::new(SYSTEM_POLICY).parent().is_some_and(|directory| fault.path.starts_with(directory))
+    };
+    let is_theirs = |change: Option<Change>| caller == 0 || change.is_none_or(|change| change.by == caller);
+    let mut each = faults.into_iter();
+    if let (Some(first), Some(_)) = (each.next(), each.next())
+        && !faults.into_iter().any(|fault| is_theirs(fault.change()))
+    {
+        let text = format!("the policy has {count}, the first of them\n{}", first.headline());
+        let owner = first.change().map_or(0, |change| change.by);
+        let whom = if owner == 0 { "your administrator" } else { &accounts::shown(owner) };
+        return Error::new(ExitStatus::Policy, text).advise(format!("Tell {whom}: {check}"));
+    }
+    let clock = Clock::now();
+    let mut changes: Vec<(String, Change)> = Vec::new();
+    for fault in faults {
+        let path = visible(&fault.path);
+        if let Some(change) = fault.change()
+            && changes.iter().all(|(known, _)| *known != path)
+        {
+            changes.push((path, change));
+        }
+    }
+    let mut text = format!("the policy has {count}\n{}", faults.to_string().trim_end());
+    for (path, change) in &changes {
+        let who = accounts::shown(change.by);
+        text.push_str(&format!("\n{path} was changed {} by {who}", clock.short(change.at)));
+    }
+    let others: Vec<String> = changes
+        .iter()
+        .filter(|(_, change)| change.by != caller)
+        .map(|(_, change)| accounts::shown(change.by))
+        .collect();
+    let advice = match others.first() {
+        Some(other) if *other != accounts::shown(0) => {
+            format!("Tell {other}, or your administrator: {check}")
+        }
+        Some(_) => format!("Tell your administrator: {check}"),
+        None if caller != 0 && changes.is_empty() && faults.iter().all(is_of_system) => {
+            "Tell your administrator: rungate doctor".to_owned()
+        }
+        None => format!("After you correct it, check it: {check}"),
+    };
+    Error::new(ExitStatus::Policy, text).advise(advice)
+}
+
+/// What is said where a `deny` rule refuses.
+pub(crate) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
+    let text = format!(
+        "{}: refused: {}\n  ({}) matches {}",
+        visible(command),
+        rule.title(),
+        rule.place(),
+        visible(matches)
+    );
+    Error::new(ExitStatus::Denied, text)
+        .advise(
+            rule.message()
+                .map(visible_lines)
+                .or_else(|| Some("If that is wrong, ask your administrator.".to_owned())),
+        )
+        .contact(rule.contact())
+}
+
+/// What is said where `unmatched = "refuse"` does.
+pub(crate) fn unmatched(command: &OsStr, policy: &Policy, hints: &Hints) -> Error {
+    let command = visible(command);
+    let text = format!("{command}: refused: no rule of the policy allows it (unmatched = \"refuse\")");
+    Error::new(ExitStatus::Denied, text)
+        .advise(format!("To see each rule: {}", hints.explain_all()))
+        .contact(policy.contact())
+}
+
+/// Groups that could not be looked up.
+pub(crate) fn lookup_failed(command: &OsStr, rule: &Rule, failure: &LookupError) -> Error {
+    let text = format!(
+        "{}: not started: your groups could not be looked up\n  {failure}\n  needed by {}, {}",
+        visible(command),
+        rule.title(),
+        rule.place()
+    );
+    Error::new(ExitStatus::System, text)
+        .advise("A limit that cannot be checked is not skipped. Tell your administrator.".to_owned())
+        .contact(rule.contact())
+}
+
+/// A program could not be started.
+pub(crate) fn not_started(command: &OsStr, error: &StartError) -> Error {
+    match error {
+        StartError::Keeper(error) => cannot_take(command, error),
+        StartError::Call(_) => Error::new(ExitStatus::System, format!("{}: {error}", visible(command))),
+        StartError::Exec { .. } => {
+            let status = if error.is_missing() { ExitStatus::NotFound } else { ExitStatus::CannotExecute };
+            Error::new(status, error.to_string())
+        }
+    }
+}
+
+/// Slots could not be looked at or taken.
+pub(crate) fn cannot_take(command: &OsStr, error: &KeeperError) -> Error {
+    let status = if error.is_fault_of_policy() { ExitStatus::Policy } else { ExitStatus::Repository };
+    Error::new(status, format!("{}: not started: {error}", visible(command))).advise(error.advice())
+}

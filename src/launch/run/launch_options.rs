@@ -1,0 +1,108 @@
+//! What `run` is asked to do, however it was asked: by a command line that the launcher reads, by one that
+//! clap read, or by a shim. Options that exclude each other cannot both be written here.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+#[cfg(feature = "tools")]
+use crate::{
+    cli::RunArguments,
+    text::{error::Error, escape::visible, exit_status::ExitStatus},
+};
+use crate::{judge::terms::keyword::Hold, launch::shim::Shim, policy::Wait};
+
+/// One command to start, and how.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct LaunchOptions {
+    /// The command as it was typed; for a shim, the name that it bears.
+    pub(crate) command: OsString,
+    /// What the program finds as its own name: argv\[0\].
+    pub(crate) argv0: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    /// The shim that this process was started through.
+    pub(crate) shim: Option<Shim>,
+    /// Another name for the rules.
+    pub(crate) typed_as: Option<OsString>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) hold: Option<Hold>,
+    /// Instead of 75 and 124.
+    pub(crate) conflict_status: Option<u8>,
+    pub(crate) cap: Option<Cap>,
+    pub(crate) policy: Option<PathBuf>,
+    pub(crate) voice: Voice,
+}
+
+/// A limit of the command line's own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Cap {
+    pub(crate) limit: u32,
+    /// One where it does not say.
+    pub(crate) slots: Option<u32>,
+    /// The lock file; without it one that is named after the command.
+    pub(crate) repository: Option<PathBuf>,
+}
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Voice {
+    /// Nothing when the command is refused.
+    Quiet,
+    #[default]
+    Usual,
+    /// Which slots were taken, too.
+    Verbose,
+}
+
+impl LaunchOptions {
+    /// The command, as rules see it.
+    pub(crate) fn name_for_rules(&self) -> &OsString {
+        self.typed_as.as_ref().unwrap_or(&self.command)
+    }
+
+    /// Those of a shim: `matlab -r x` is `rungate run -- matlab -r x`.
+    pub(crate) fn through(shim: Shim, mut words: impl Iterator<Item = OsString>) -> Self {
+        let command = shim.name.clone();
+        // Whoever starts it without any argument has not given it a name either.
+        let argv0 = words.next().unwrap_or_else(|| command.clone());
+        Self { command, argv0, arguments: words.collect(), shim: Some(shim), ..Self::default() }
+    }
+
+    /// Those of a command line.
+    #[cfg(feature = "tools")]
+    pub(crate) fn typed(arguments: &RunArguments) -> Result<Self, Error> {
+        let Some((command, words)) = arguments.command.split_first() else {
+            return Err(Error::new(ExitStatus::Usage, "no command"));
+        };
+        let wait = match &arguments.wait {
+            _ if arguments.nonblock => Some(NOT_AT_ALL),
+            None => None,
+            Some(text) => Some(Wait::parse(text).ok_or_else(|| {
+                let text = format!(
+                    "--wait takes a time such as 90s, 10m or 1h30m, or forever, not \"{}\"",
+                    visible(text)
+                );
+                Error::new(ExitStatus::Usage, text)
+            })?),
+        };
+        let (slots, repository) = (arguments.slots, arguments.repository.clone());
+        Ok(Self {
+            argv0: command.clone(),
+            command: command.clone(),
+            arguments: words.to_vec(),
+            shim: None,
+            typed_as: arguments.typed_as.clone(),
+            wait,
+            hold: arguments.hold.as_deref().and_then(Hold::parse),
+            conflict_status: arguments.conflict_exit_code,
+            cap: arguments.limit.map(|limit| Cap { limit, slots, repository }),
+            policy: arguments.policy.policy.clone(),
+            voice: match (arguments.quiet, arguments.verbose) {
+                (true, _) => Voice::Quiet,
+                (false, true) => Voice::Verbose,
+                (false, false) => Voice::Usual,
+            },
+        })
+    }
+}
+
+/// `--nonblock`.
+pub(crate) const NOT_AT_ALL: Wait = Wait::For(Duration::ZERO);

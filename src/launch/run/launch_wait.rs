@@ -1,0 +1,295 @@
+//! A launch's turn: taken at once, or waited for with one living line on a terminal that says where it
+//! stands.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    env,
+    ffi::{OsStr, OsString},
+    ops::ControlFlow,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use jiff::Timestamp;
+
+use super::launch_spec::LaunchSpec;
+use crate::{
+    acquire::{
+        acquire_context::AcquireContext,
+        acquisition::Outcome,
+        conversation::{Conversation, Patience, Question},
+        place_in_line::PlaceInLine,
+        refusal::{Full, Reason, Unmet},
+        waiting::{Waiting, acquire_in_turn},
+        with_agent::acquire_with_agent,
+        without_waiting::acquire,
+    },
+    judge::{Request, terms::claim::Demand},
+    keeper::{agent::message::Take, error::KeeperError},
+    launch::{
+        environment::HELD,
+        refusals::{limits, waits},
+    },
+    policy::{Policy, Wait},
+    sys::{accounts::NameCache, process::NameWhileWaiting},
+    text::{
+        clock::{Clock, age},
+        escape::visible,
+        stream::{self, LivingLine},
+    },
+};
+
+/// How often a policy that has faults is looked at again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// After so long whoever stands in line has seen that the policy has changed.
+const UNTIL_ALL_HAVE_DECIDED: Duration = Duration::from_secs(3);
+
+/// What a wait is watched by, and shown with.
+pub(super) struct Watch<'a> {
+    /// When it changes, the launch is decided anew.
+    pub(super) policy: &'a Policy,
+    /// When that was. Once the policy says of an hour that it is over, or that it has come, the launch is
+    /// decided anew too.
+    pub(super) decided: Timestamp,
+    pub(super) command: &'a OsStr,
+    pub(super) is_quiet: bool,
+    /// What the agent would be asked.
+    pub(super) take: Option<&'a Take>,
+}
+
+/// A launch's place in time, from its arrival on.
+pub(super) struct LaunchWait {
+    begun: Instant,
+    place: PlaceInLine,
+    conversation: Conversation,
+    has_waited: bool,
+    /// When the time of the whole launch is over, with every keeper.
+    over: Option<Instant>,
+    /// The shortened waits that the caller was told of.
+    told_cuts: Vec<String>,
+}
+
+impl LaunchWait {
+    /// The launch has arrived.
+    pub(super) fn begin() -> Self {
+        Self {
+            begun: Instant::now(),
+            place: PlaceInLine::default(),
+            conversation: Conversation::default(),
+            has_waited: false,
+            over: None,
+            told_cuts: Vec::new(),
+        }
+    }
+
+    /// How long it stood in line, where it had to.
+    pub(super) fn waited(&self) -> Option<Duration> {
+        self.has_waited.then(|| self.begun.elapsed())
+    }
+
+    /// When it first stood in line.
+    pub(super) fn since(&self) -> Option<SystemTime> {
+        self.place.since()
+    }
+
+    /// For how long it was there, where it was to wait and the time is over.
+    pub(super) fn ran_out_after(&self) -> Option<Duration> {
+        let is_over = self.time_is_over_at().is_some_and(|over| over <= Instant::now());
+        is_over.then(|| self.begun.elapsed())
+    }
+
+    /// When its time is over: lock files tell of each line, the agent of none.
+    fn time_is_over_at(&self) -> Option<Instant> {
+        self.place.time_is_over_at().or(self.over)
+    }
+
+    /// For a launch that stands in line while the policy has faults: nothing may start, but nobody has to
+    /// lose their place over a file that is being edited. Sleeps a little, and says whether there is time
+    /// left.
+    pub(super) fn pause(&mut self) -> bool {
+        let left = self
+            .time_is_over_at()
+            .map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
+        let may_wait = self.has_waited && !left.is_zero();
+        if may_wait {
+            thread::sleep(left);
+            // A file that cannot be written to any more is for the next attempt to complain of.
+            let _ = self.place.beat();
+            self.conversation.beat();
+        }
+        may_wait
+    }
+
+    /// Takes the slots, or waits for them as long as it may, and as long as the policy stays what it is.
+    pub(super) fn take<'c>(
+        &mut self,
+        wanted: &'c LaunchSpec<'c>,
+        asker: &AcquireContext<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<Outcome<'c>, KeeperError> {
+        let (of_agent, others) = wanted.by_keeper();
+        if watch.take.is_none() {
+            self.conversation.end();
+        }
+        // One that stood in line already, when the policy still let it, keeps its turn or has run out of
+        // time.
+        let may_wait = self.has_waited || wanted.may_wait();
+        if !may_wait && of_agent.is_empty() {
+            return acquire(others, asker);
+        }
+        if self.has_waited {
+            // A new policy that leaves no time may also be what makes room. Those ahead decide anew within a
+            // second; until then, and no longer than before, it is not known whether the time was long
+            // enough.
+            self.place.spare(UNTIL_ALL_HAVE_DECIDED);
+        }
+        let deadline = match wanted.longest {
+            Some(Wait::For(longest)) => self.begun.checked_add(longest),
+            Some(Wait::Forever) | None => None,
+        };
+        let longest = wanted.longest.or_else(|| wanted.claims().map(|claim| claim.wait.resolve()).max());
+        self.over = match longest {
+            Some(Wait::For(longest)) => self.begun.checked_add(longest),
+            Some(Wait::Forever) | None => None,
+        };
+        // Others see in the line for which command this process waits. What starts gets a name of its own.
+        let _name = NameWhileWaiting::take(asker.launch.command);
+        let mut line = LivingLine::default();
+        let mut shown = false;
+        let begun = self.begun;
+        let times = watch.policy.times_at(watch.decided);
+        let cuts = &mut self.told_cuts;
+        let mut look = |waiting: &Waiting<'_, '_>| {
+            if !watch.is_quiet {
+                let blocked =
+                    waiting.unmet.iter().flat_map(Unmet::claims).filter(|refused| refused.unwaited.is_none());
+                for text in
+                    blocked.filter_map(|refused| waits::cut(watch.command, refused.claim, wanted.longest))
+                {
+                    if !cuts.contains(&text) {
+                        line.wipe();
+                        stream::complain(&text);
+                        cuts.push(text);
+                    }
+                }
+            }
+            if !watch.is_quiet && (line.is_living() || !shown) {
+                line.show(&describe(watch.command, waiting, begun.elapsed()));
+            }
+            shown = true;
+            if watch.policy.is_stale() || watch.policy.times_at(Timestamp::now()) != times {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let mut outcome = if let Some(take) = watch.take {
+            let question = Question { demands: of_agent, take };
+            let patience = Patience { may_wait, may_end: true, deadline, over: self.over };
+            let (conversation, place) = (&mut self.conversation, &mut self.place);
+            acquire_with_agent(&question, others, asker, conversation, place, patience, &mut look)
+        } else {
+            acquire_in_turn(others, asker, &mut self.place, deadline, &mut look)
+        };
+        if let Ok(Outcome::Refused(refusal)) = &mut outcome {
+            // It may have been decided several times.
+            refusal.waited = refusal.waited.map(|_| begun.elapsed());
+        }
+        self.has_waited |= shown;
+        outcome
+    }
+}
+
+/// `rungate: matlab: waits for seats (50 of 50 used), 2 ahead, 4m12s`
+fn describe(command: &OsStr, waiting: &Waiting<'_, '_>, waited: Duration) -> String {
+    let claim = waiting.claim;
+    let limit = claim.amount.effective_limit();
+    let mut refused = waiting.unmet.iter().flat_map(Unmet::claims);
+    let use_and_limit = refused
+        .find(|refused| std::ptr::eq(refused.claim, claim))
+        .and_then(|refused| match &refused.reason {
+            // A ceiling is lower than what others may use.
+            Reason::Full(full) if full.used() > limit => {
+                Some(format!(" ({} used, up to {limit} for this rule)", full.used()))
+            }
+            Reason::Full(full) => {
+                let limit_of =
+                    claim.reason_of_limit().map_or_else(String::new, |limit_of| format!(", {limit_of}"));
+                Some(format!(" ({} of {limit} used{limit_of})", full.used()))
+            }
+            _ => None,
+        })
+        .unwrap_or_default();
+    let place = match waiting.ahead() {
+        0 => "first in line".to_owned(),
+        ahead => format!("{ahead} ahead"),
+    };
+    let full = waiting.unmet.iter().flat_map(Unmet::claims).find_map(|refused| match &refused.reason {
+        Reason::Full(full) if std::ptr::eq(refused.claim, claim) => Some(full),
+        _ => None,
+    });
+    let holder = full.and_then(longest_holder).map_or_else(String::new, |holder| format!("; {holder}"));
+    let (command, name) = (visible(command), visible(claim.repository.as_ref()));
+    format!("rungate: {command}: waits for {name}{use_and_limit}, {place}, {}{holder}", age(waited))
+}
+
+/// `held by PID 8123 ann matlab, since 14:02 (5m)`; of several holders the longest.
+fn longest_holder(full: &Full) -> Option<String> {
+    let known = full.known_holders();
+    let holder = known.holders.iter().filter(|holder| holder.pid.is_some());
+    let holder = holder.min_by_key(|holder| (holder.since.is_none(), holder.since))?;
+    let is_only = known.others == 0 && known.holders.iter().all(|other| other.pid == holder.pid);
+    let longest = if is_only { "" } else { "longest " };
+    let shown = limits::holder(holder, 1, &Clock::now(), &NameCache::new());
+    Some(format!("{longest}held by {shown}"))
+}
+
+// What the agent is asked: the launch as it was judged here, with the environment variables that this
+// judgement asked about. The agent judges for itself, and goes by its own policy.
+
+/// The variables that were asked about, each with its value.
+#[derive(Debug, Default)]
+pub(super) struct Asked(RefCell<Vec<(String, Option<OsString>)>>);
+
+impl Asked {
+    /// A variable of the environment.
+    pub(super) fn variable(&self, name: &str) -> Option<OsString> {
+        let mut asked = self.0.borrow_mut();
+        if let Some((_, value)) = asked.iter().find(|(known, _)| known == name) {
+            return value.clone();
+        }
+        let value = env::var_os(name);
+        asked.push((name.to_owned(), value.clone()));
+        value
+    }
+
+    /// What was asked about and is set, each with whether its value may be told.
+    pub(super) fn told(&self, policy: &Policy) -> BTreeMap<String, Option<String>> {
+        let of = |(name, value): &(String, Option<OsString>)| {
+            let value = value.as_ref()?;
+            let told = policy.names_value(name, value).then(|| value.to_string_lossy().into_owned());
+            Some((name.clone(), told))
+        };
+        self.0.borrow().iter().filter_map(of).collect()
+    }
+
+    /// The question; none where the agent keeps nothing of what is needed.
+    pub(super) fn of_agent(&self, request: &Request<'_>, wanted: &LaunchSpec<'_>) -> Option<Take> {
+        let is_asked = wanted.demands.first().is_some_and(Demand::is_of_agent);
+        is_asked.then(|| Take {
+            typed: request.typed.to_owned(),
+            path: request.path.into(),
+            canonical: request.canonical.into(),
+            directory: request.directory.into(),
+            arguments: request.arguments.to_vec(),
+            environment: self.0.borrow().clone(),
+            held: env::var_os(HELD).unwrap_or_default(),
+            hold: wanted.hold,
+            wait: wanted.longest,
+            may_end: true,
+            is_again: false,
+        })
+    }
+}

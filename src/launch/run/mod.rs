@@ -1,0 +1,325 @@
+//! `rungate run`, in stages: the policy and the program, the judgement, what is wanted, the slots, the start.
+//! Each hands the next one what it needs. Where the policy changes while the launch stands in line, all of it
+//! is done again.
+
+pub(crate) mod launch_options;
+pub(crate) mod launch_spec;
+mod launch_wait;
+pub(crate) mod plain_run;
+pub(crate) mod stages;
+
+use std::{env, ffi::OsStr, path::Path, time::Instant};
+
+use self::launch_options::{LaunchOptions, Voice};
+use self::{
+    launch_spec::LaunchSpec,
+    launch_wait::{Asked, LaunchWait, Watch},
+    stages::{Judged, Located, judge, locate},
+};
+use super::{
+    depth::Depth,
+    environment::{HELD, parse_held},
+    log::circumstances::Circumstances,
+    start::{Command, start},
+};
+use super::{
+    expired,
+    journal::Journal,
+    refusals::{self, hints::Hints, limits::describe},
+    situation::Situation,
+};
+#[cfg(feature = "tools")]
+use crate::cli::RunArguments;
+use crate::{
+    acquire::{
+        acquire_context::{AcquireContext, Clock},
+        acquisition::Outcome,
+        grant::Grant,
+        refusal::Refusal,
+    },
+    judge::{
+        Request,
+        terms::{claim::Launch, slots_wanted::NamedSlots},
+    },
+    keeper::{error::KeeperError, table::Keepers},
+    policy::{Faults, Invocation, LazyPolicy, Policy},
+    sys::{
+        child::{self, Ending},
+        descriptor::Inherited,
+    },
+    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+};
+
+/// Starts a command, or says why not.
+#[cfg(feature = "tools")]
+pub(crate) fn run(arguments: &RunArguments) -> Result<u8, Error> {
+    launch(&LaunchOptions::typed(arguments)?)
+}
+
+/// The same, however it was asked for.
+pub(crate) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
+    let (session, mut turn) = (Session::begin(options)?, LaunchWait::begin());
+    loop {
+        if let Attempt::Ended(status) = session.attempt(&mut turn)? {
+            return Ok(status);
+        }
+    }
+}
+
+/// How an attempt ended.
+enum Attempt {
+    /// For good, with this status.
+    Ended(u8),
+    /// The policy, or the time that it asks for, changed while the launch stood in line.
+    Again,
+}
+
+/// What stays the same however often a launch is decided.
+struct Session<'a> {
+    options: &'a LaunchOptions,
+    situation: Situation,
+    ancestors: Vec<NamedSlots>,
+    depth: Depth,
+    /// Looked at before any file of ours is open.
+    inherited: Inherited,
+}
+
+impl<'a> Session<'a> {
+    fn begin(options: &'a LaunchOptions) -> Result<Self, Error> {
+        Ok(Self {
+            options,
+            situation: Situation::of_this_process()?,
+            ancestors: ancestors(),
+            depth: Depth::of_environment(),
+            inherited: Inherited::scan(),
+        })
+    }
+
+    /// Decides, takes and starts, once.
+    fn attempt(&self, turn: &mut LaunchWait) -> Result<Attempt, Error> {
+        let Self { options, situation, .. } = self;
+        let sources = situation.sources(options.policy.clone());
+        let Some(opened) = self.unless_edited(LazyPolicy::open(&sources), turn)? else {
+            return Ok(Attempt::Again);
+        };
+        let located = match locate(options, &opened, situation, &self.depth) {
+            Ok(located) => located,
+            // A policy with faults is to blame before anything else is, also where it was not read to the
+            // end.
+            Err(error) => {
+                return match self.unless_edited(opened.faults(), turn)? {
+                    Some(()) => Err(error),
+                    None => Ok(Attempt::Again),
+                };
+            }
+        };
+        let typed = options.name_for_rules();
+        let Located { program, .. } = &located;
+        let invocation = Invocation::new(typed, &program.path, &program.canonical);
+        let asked = Asked::default();
+        let environment = |name: &str| asked.variable(name);
+        let request =
+            Request { environment: &environment, ..situation.request(typed, &options.arguments, program) };
+        let Some(Some(policy)) = self.unless_edited(opened.policy_for(&invocation, &request), turn)? else {
+            return Ok(Attempt::Again);
+        };
+        let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
+        let is_verbose = options.voice == Voice::Verbose;
+        let journal = Journal::open(&policy, &name, situation.credentials.uid, &situation.host, is_verbose);
+        let told = || Circumstances {
+            wait: options.wait.map(|wait| wait.to_string()),
+            environment: asked.told(&policy),
+            ..circumstances(&policy, &request)
+        };
+        let hints = Hints::of(options);
+        let start = match judge(typed, &policy, &request, &journal, &hints, told) {
+            Judged::Start(start) => start,
+            Judged::Refused(refused)
+                if options.voice == Voice::Quiet && refused.status() == ExitStatus::Denied =>
+            {
+                return Ok(Attempt::Ended(ExitStatus::Denied as u8));
+            }
+            Judged::Refused(refused) => return Err(refused),
+        };
+        let would_refuse = start.would_refuse.clone();
+        if is_verbose {
+            for unclear in &start.unclear {
+                stream::complain(&format!("rungate: {}: {unclear}", visible(typed)));
+            }
+        }
+        let wanted = LaunchSpec::of(start, options, situation);
+        let is_quiet = options.voice == Voice::Quiet;
+        let asker = AcquireContext {
+            launch: Launch {
+                command: &name,
+                host: &situation.host.to_string_lossy(),
+                uid: situation.credentials.uid,
+                ancestors: &self.ancestors,
+                hold: wanted.hold,
+            },
+            keepers: Keepers::of(&self.inherited),
+            generation: policy.generation(request.now),
+            on_expired: &|claim, overdue, fate| {
+                if !is_quiet {
+                    stream::complain(&expired::describe(
+                        &claim.repository,
+                        claim.location.path(),
+                        overdue,
+                        fate,
+                    ));
+                }
+                journal.expired(claim, overdue, fate);
+            },
+            clock: Clock::default(),
+        };
+        let take = asked.of_agent(&request, &wanted);
+        let take = take.as_ref();
+        let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet, take };
+        let outcome = match turn.take(&wanted, &asker, &watch) {
+            // The agent has seen faults that were not there when this process looked.
+            Err(error) if error.is_fault_of_policy() => {
+                let faults = LazyPolicy::open(&sources).and_then(LazyPolicy::faults);
+                return match self.unless_edited(faults, turn)? {
+                    Some(()) if !error.costs_the_place() && turn.pause() => Ok(Attempt::Again),
+                    Some(()) => Err(refusals::cannot_take(typed, &error)),
+                    None => Ok(Attempt::Again),
+                };
+            }
+            // It could not even look whether there is room; but so long it was to wait, and no longer.
+            Err(error) if error.is_busy() => match turn.ran_out_after() {
+                Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time)))),
+                None => return Err(refusals::cannot_take(typed, &error).contact(policy.contact())),
+            },
+            outcome => {
+                outcome.map_err(|error| refusals::cannot_take(typed, &error).contact(policy.contact()))?
+            }
+        };
+        match outcome {
+            Outcome::Interrupted => Ok(Attempt::Again),
+            Outcome::Granted(grant) => {
+                if let Some(waited) = turn.waited() {
+                    journal.waited(&grant, waited, turn.since());
+                }
+                journal.would_refuse(&would_refuse, grant.unenforced());
+                self.start(located, &wanted, grant, &journal, turn).map(Attempt::Ended)
+            }
+            Outcome::Refused(refusal) => {
+                Ok(Attempt::Ended(self.refuse(&wanted, refusal, &asker, &journal, turn, &hints)))
+            }
+        }
+    }
+
+    /// A policy that is being edited costs nobody their place in line: nothing starts until it has no fault
+    /// again. Where only a delegated file has faults others go on, and nobody may stand in their way
+    /// meanwhile.
+    fn unless_edited<T>(&self, read: Result<T, Faults>, turn: &mut LaunchWait) -> Result<Option<T>, Error> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(faults) if !faults.are_delegated() && turn.pause() => Ok(None),
+            Err(faults) => Err(self
+                .situation
+                .faulty(&faults, self.options.policy.as_deref())
+                .not_started(&visible(&self.options.command))),
+        }
+    }
+
+    fn start(
+        &self,
+        located: Located,
+        wanted: &LaunchSpec<'_>,
+        grant: Grant<'_>,
+        journal: &Journal<'_>,
+        turn: &LaunchWait,
+    ) -> Result<u8, Error> {
+        let LaunchOptions { command: typed, argv0, arguments, .. } = self.options;
+        let Located { program, depth } = located;
+        if self.options.voice == Voice::Verbose {
+            report(typed, &grant);
+        }
+        journal.started(wanted, &grant, turn.since());
+        let started = Instant::now();
+        // A launch that others follow need not be told of, as long as those see by its slots that they are
+        // below it.
+        let is_below = !self.depth.is_none() || !self.ancestors.is_empty();
+        let is_told = self.options.shim.is_some() || is_below || grant.slots().is_empty();
+        let depth = is_told.then_some(&depth);
+        let command = Command { program, name: argv0, arguments, ancestors: &self.ancestors, depth };
+        match start(command, wanted.hold, grant) {
+            Ok(ending) => {
+                journal.ended(started.elapsed(), ending);
+                Ok(match ending {
+                    Ending::Exited(status) => status,
+                    Ending::Killed(signal) => child::die_of(signal),
+                })
+            }
+            Err(error) => {
+                journal.not_executed();
+                Err(refusals::not_started(typed, &error))
+            }
+        }
+    }
+
+    fn out_of_time(&self, busy: &KeeperError) -> u8 {
+        if self.options.voice != Voice::Quiet {
+            stream::complain(&refusals::cannot_take(self.options.name_for_rules(), busy).to_string());
+        }
+        self.options.conflict_status.unwrap_or(ExitStatus::TimedOut as u8)
+    }
+
+    fn refuse(
+        &self,
+        wanted: &LaunchSpec<'_>,
+        mut refusal: Refusal<'_>,
+        asker: &AcquireContext<'_>,
+        journal: &Journal<'_>,
+        turn: &LaunchWait,
+        hints: &Hints,
+    ) -> u8 {
+        journal.refused(&refusal, || wanted.met(&refusal, asker), asker.clock.last(), turn.since());
+        if !refusal.is_silent() && self.options.voice != Voice::Quiet {
+            // The refusal stands, also where that cannot be found out.
+            let _ = refusal.look_for_ancestors(&asker.keepers);
+            stream::complain(&describe(self.options.name_for_rules(), wanted, &refusal, hints));
+        }
+        match (refusal.status(), self.options.conflict_status) {
+            (ExitStatus::Full | ExitStatus::TimedOut, Some(status)) => status,
+            (status, _) => status as u8,
+        }
+    }
+}
+
+/// What the environment says of slots that ancestors hold.
+pub(crate) fn ancestors() -> Vec<NamedSlots> {
+    env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text))
+}
+
+/// What a log tells of a launch, save for its environment.
+fn circumstances(policy: &Policy, request: &Request<'_>) -> Circumstances {
+    let told = policy.named_arguments(request.arguments).into_iter().zip(request.arguments);
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    Circumstances {
+        groups: request.gids.to_vec(),
+        program: text(request.path),
+        canonical: (request.canonical != request.path).then(|| text(request.canonical)),
+        directory: text(request.directory),
+        arguments: told.map(|(is_told, one)| is_told.then(|| one.to_string_lossy().into_owned())).collect(),
+        ..Circumstances::default()
+    }
+}
+
+fn report(command: &OsStr, grant: &Grant<'_>) {
+    let held: Vec<String> = grant.slots().iter().map(described).collect();
+    let what = if held.is_empty() { "no slot".to_owned() } else { held.join(", ") };
+    let without = grant
+        .unenforced()
+        .iter()
+        .map(|claim| format!("; {} is full, but not enforced", visible(claim.repository.as_ref())));
+    let without: Vec<String> = without.collect();
+    stream::complain(&format!("rungate: {}: starts with {what}{}", visible(command), without.concat()));
+}
+
+fn described(held: &NamedSlots) -> String {
+    let called = held.called.join(",");
+    let called = if called.is_empty() { called } else { format!(" ({})", visible(called)) };
+    format!("{} slot {}{called}", visible(&held.name), held.slots)
+}

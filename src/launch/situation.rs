@@ -1,0 +1,229 @@
+//! Everything about this process and this host that a decision may depend on, gathered once.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+
+use super::{program::Program, refusals};
+use crate::{
+    judge::{
+        Request,
+        terms::names::{LookupError, Names},
+    },
+    policy::{Faults, Policy, SYSTEM_POLICY, Sources},
+    sys::{
+        accounts::{self, Account, LookupFailure},
+        credentials::{self, Credentials},
+        failure::Errno,
+        regular_file,
+    },
+    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+};
+
+/// The environment variable that does what `--policy` does.
+const POLICY_VARIABLE: &str = "RUNGATE_POLICY";
+
+/// The process that asks, and where it runs.
+pub(crate) struct Situation {
+    pub(crate) credentials: Credentials,
+    pub(crate) host: OsString,
+    pub(crate) directory: PathBuf,
+    /// What `{runtime}` stands for.
+    pub(crate) runtime: PathBuf,
+}
+
+impl Situation {
+    pub(crate) fn of_this_process() -> Result<Self, Error> {
+        let credentials = Credentials::of_this_process()
+            .map_err(|errno| Error::new(ExitStatus::System, format!("getgroups: {}", errno.desc())))?;
+        let host = credentials::name()
+            .map_err(|errno| Error::new(ExitStatus::System, format!("gethostname: {}", errno.desc())))?;
+        // A directory that was removed has no path: a relative command is then not found, and a rule for it
+        // does not match.
+        let directory = env::current_dir().unwrap_or_default();
+        let runtime = runtime_directory(credentials.uid);
+        Ok(Self { credentials, host, directory, runtime })
+    }
+
+    /// Takes back what belongs to the caller alone, after the user was changed to another one.
+    pub(crate) fn forget_caller(&mut self) {
+        self.runtime = PathBuf::from(format!("/tmp/rungate-{}", self.credentials.uid));
+    }
+
+    /// The request to start a program.
+    pub(crate) fn request<'a>(
+        &'a self,
+        command: &'a OsString,
+        arguments: &'a [OsString],
+        program: &'a Program,
+    ) -> Request<'a> {
+        Request {
+            typed: command,
+            arguments,
+            path: &program.path,
+            canonical: &program.canonical,
+            uid: self.credentials.uid,
+            gids: &self.credentials.groups,
+            host: &self.host,
+            directory: &self.directory,
+            environment: &|name| env::var_os(name),
+            now: Timestamp::now(),
+            cpus: &credentials::processors,
+            runtime: &self.runtime,
+            names: &SystemNames,
+        }
+    }
+
+    /// The policy in force for the caller: the system's, the one that is named, and their own. Who reads it
+    /// is told which delegated files are not in it because they have faults.
+    pub(crate) fn load_policy(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
+        let policy = self.load_silently(named)?;
+        for (delegation, faults) in policy.withheld() {
+            stream::complain(&refusals::withheld(delegation, faults));
+        }
+        Ok(policy)
+    }
+
+    /// The policy in force, to be shown. If it has faults: the repositories that they leave as they are, and
+    /// the error.
+    pub(crate) fn salvage_policy(&self, named: Option<PathBuf>) -> (Policy, Option<Error>) {
+        let (policy, error) = self.salvage_silently(named);
+        for (delegation, faults) in policy.withheld() {
+            stream::complain(&refusals::withheld(delegation, faults));
+        }
+        (policy, error)
+    }
+
+    /// The same, without complaints on standard error.
+    pub(crate) fn salvage_silently(&self, named: Option<PathBuf>) -> (Policy, Option<Error>) {
+        let words = policy_option(named.as_deref());
+        let (policy, faults) = Policy::salvage(&self.sources(named));
+        (policy, faults.map(|faults| refusals::faulty(self.credentials.uid, &faults, &words)))
+    }
+
+    /// The policy in force, without complaints on standard error.
+    pub(crate) fn load_silently(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
+        let words = policy_option(named.as_deref());
+        let read = Policy::load_sound(&self.sources(named));
+        read.map_err(|faults| refusals::faulty(self.credentials.uid, &faults, &words))
+    }
+
+    /// The files that were named, as if they were the system's. Messages name them as they were typed.
+    pub(crate) fn load_files(&self, files: &[PathBuf]) -> Result<Policy, Faults> {
+        Policy::check_files(files, self.credentials.uid, &SystemNames)
+    }
+
+    /// What is said when nothing can be done because the policy has faults, one that was named among it.
+    pub(crate) fn faulty(&self, faults: &Faults, named: Option<&Path>) -> Error {
+        refusals::faulty(self.credentials.uid, faults, &policy_option(named))
+    }
+
+    /// The same of files that were named as if they were the system's.
+    pub(crate) fn faulty_files(&self, faults: &Faults, files: &[PathBuf]) -> Error {
+        let words: String = files.iter().map(|file| format!(" {}", visible(file))).collect();
+        refusals::faulty(self.credentials.uid, faults, &words)
+    }
+
+    /// Where the caller's own policy is, or would be.
+    pub(crate) fn own_policy(&self) -> Option<PathBuf> {
+        own_policy(self.credentials.uid)
+    }
+
+    /// Where the policy in force for the caller comes from.
+    pub(crate) fn sources(&self, named: Option<PathBuf>) -> Sources {
+        Sources {
+            system: PathBuf::from(SYSTEM_POLICY),
+            given: named
+                .or_else(|| env::var_os(POLICY_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)),
+            given_by: credentials::own_uid(),
+            own: self.own_policy(),
+            caller: self.credentials.uid,
+        }
+    }
+}
+
+/// The words that name a policy to a command once more.
+fn policy_option(named: Option<&Path>) -> String {
+    named.map_or_else(String::new, |named| format!(" --policy {}", visible(named)))
+}
+
+/// The caller's own policy, where the environment leads to a directory of theirs: after `su` or `sudo` it may
+/// lead to somebody else's, whose policy is not the caller's.
+fn own_policy(uid: u32) -> Option<PathBuf> {
+    let belongs =
+        |directory: &PathBuf| regular_file::status_of_target(directory).is_ok_and(|status| status.uid == uid);
+    let directory = match absolute("XDG_CONFIG_HOME") {
+        Some(directory) => Some(directory).filter(belongs)?,
+        None => absolute("HOME").filter(belongs)?.join(".config"),
+    };
+    Some(directory.join("rungate/policy.toml"))
+}
+
+/// `$XDG_RUNTIME_DIR/rungate` where that directory is the caller's own (it is not after a change of user that
+/// kept the environment), else a directory under `/tmp`, whose owner is checked before anything in it is
+/// used.
+fn runtime_directory(uid: u32) -> PathBuf {
+    absolute("XDG_RUNTIME_DIR")
+        .filter(|directory| is_own(directory))
+        .map_or_else(|| PathBuf::from(format!("/tmp/rungate-{uid}")), |directory| directory.join("rungate"))
+}
+
+fn is_own(directory: &Path) -> bool {
+    let status: Result<regular_file::Status, Errno> = regular_file::status_of_path(directory);
+    status.is_ok_and(|status| regular_file::is_private_directory(&status))
+}
+
+fn absolute(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+// What judgement asks about users and groups, answered from the name service of this system.
+
+/// The name service.
+pub(crate) struct SystemNames;
+
+impl Names for SystemNames {
+    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
+        accounts::user_name(uid).map_err(failed)
+    }
+
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        Ok(accounts::account_of_name(name).map_err(failed)?.map(|account| account.uid))
+    }
+
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        accounts::group_id(name).map_err(failed)
+    }
+
+    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
+        accounts::group_name(gid).map_err(failed)
+    }
+
+    fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError> {
+        Ok(accounts::in_netgroup(netgroup, host, user))
+    }
+}
+
+/// What failed, in the words of judgement.
+pub(crate) fn failed(failure: LookupFailure) -> LookupError {
+    LookupError { call: failure.call, error: failure.errno.desc().to_owned() }
+}
+
+/// The account of a user that the command line names, or numbers.
+pub(crate) fn account(user: &str) -> Result<Account, Error> {
+    let account = match user.parse() {
+        Ok(uid) => accounts::account_of_uid(uid),
+        Err(_) => accounts::account_of_name(user),
+    };
+    let account = account.map_err(|error| Error::new(ExitStatus::System, failed(error).to_string()))?;
+    account.ok_or_else(|| Error::new(ExitStatus::Usage, format!("there is no user \"{}\"", visible(user))))
+}
+
+/// The number of such a user: that of an account which is gone may still hold slots.
+pub(crate) fn uid_of(user: &str) -> Result<u32, Error> {
+    user.parse().or_else(|_| account(user).map(|account| account.uid))
+}

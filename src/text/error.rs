@@ -1,0 +1,78 @@
+//! The one error that a command ends with: what people read, and the status that scripts read. Whoever makes
+//! one knows both; nobody else ends the process.
+
+use std::fmt;
+
+use super::{escape::Show, exit_status::ExitStatus};
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub(crate) struct Error {
+    status: ExitStatus,
+    /// The first line says what and where; further lines, indented by whoever wrote them, say more.
+    text: String,
+    /// What the reader may do next: a sentence of its own.
+    advice: Option<String>,
+    /// The name of the program, or nothing.
+    prefix: &'static str,
+}
+
+impl Error {
+    pub(crate) fn new(status: ExitStatus, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), advice: None, prefix: "rungate: " }
+    }
+
+    /// One without a prefix: the help that answers a command line that asks for nothing.
+    pub(crate) fn plain(status: ExitStatus, text: impl Into<String>) -> Self {
+        Self { prefix: "", ..Self::new(status, text) }
+    }
+
+    /// The same, with what to do next.
+    #[must_use]
+    pub(crate) fn advise(mut self, advice: impl Into<Option<String>>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+
+    /// The same, with whom to contact, as the policy says.
+    #[must_use]
+    pub(crate) fn contact(mut self, contact: Option<&str>) -> Self {
+        if let Some(contact) = contact {
+            let line = contact_line(contact);
+            self.advice =
+                Some(self.advice.map_or_else(|| line.clone(), |advice| format!("{advice}\n{line}")));
+        }
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn not_started(mut self, command: &str) -> Self {
+        self.text = format!("{command}: not started: {}", self.text);
+        self
+    }
+    /// What happened, without advice.
+    pub(crate) fn what(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn status(&self) -> ExitStatus {
+        self.status
+    }
+}
+
+/// The last line of a refusal.
+pub(crate) fn contact_line(contact: &str) -> String {
+    format!("Contact: {}", contact.shown())
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{}", self.prefix, self.text)?;
+        match &self.advice {
+            Some(advice) => write!(formatter, "\n{advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

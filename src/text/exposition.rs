@@ -1,0 +1,79 @@
+//! Metrics in the text format that Prometheus, and the text files of its `node_exporter`, are made of:
+//! families with a name, a kind and a sentence, and samples with labels
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+
+use std::fmt::{Display, Write as _};
+
+use super::escape::visible;
+
+/// What the values of a family are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    /// A state: it goes up and down.
+    Gauge,
+    /// A count: it only goes up, or starts again.
+    Counter,
+}
+
+/// The text, family by family.
+#[derive(Debug, Default)]
+pub(crate) struct Exposition {
+    text: String,
+}
+
+impl Exposition {
+    /// Begins a family. Its samples follow before the next one begins.
+    pub(crate) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
+        let kind = match kind {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+        };
+        let help = help.replace('\\', r"\\").replace('\n', r"\n");
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { text: &mut self.text, name }
+    }
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// A family whose samples are being written.
+pub(crate) struct Family<'a> {
+    text: &'a mut String,
+    name: &'static str,
+}
+
+impl Family<'_> {
+    /// Adds a sample. A label without a value is one that the sample does not have.
+    pub(crate) fn sample(&mut self, labels: &[(&str, Option<&str>)], value: impl Display) {
+        let labels: Vec<String> = labels
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name}=\"{}\"", label(value.as_ref()?))))
+            .collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.text, "{}{labels} {value}", self.name);
+    }
+}
+
+/// A value in quotes. What a terminal would obey is made visible first, so that no newline is left.
+fn label(value: &str) -> String {
+    visible(value).replace('\\', r"\\").replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::exposition::*;
+
+    #[test]
+    fn a_label_cannot_end_its_sample() {
+        let mut exposition = Exposition::default();
+        let mut family = exposition.family("seats", Kind::Gauge, "Seats\\chairs.\nAll of them.");
+        family.sample(&[], 1);
+        family.sample(&[("member", None), ("repository", Some("a\"} 2\nb\\"))], 0.5);
+        assert_eq!(
+            exposition.into_text(),
+            "# HELP seats Seats\\\\chairs.\\nAll of them.\n# TYPE seats gauge\nseats 1\n\
+             seats{repository=\"a\\\"} 2\\\\nb\\\\\"} 0.5\n"
+        );
+    }
+}

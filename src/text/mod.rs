@@ -1,0 +1,17 @@
+//! What people and scripts read: messages, tables and times, made safe for a terminal, and the one way to
+//! standard output and standard error. It knows nothing of policies or repositories.
+
+pub(crate) mod clock;
+pub(crate) mod columns;
+pub mod diagnostic;
+pub(crate) mod error;
+pub mod escape;
+pub(crate) mod exit_status;
+pub(crate) mod exposition;
+pub(crate) mod figures;
+pub(crate) mod json;
+pub(crate) mod print;
+pub(crate) mod stream;
+pub(crate) mod style;
+#[cfg(feature = "tools")]
+pub(crate) mod table;

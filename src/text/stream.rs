@@ -1,0 +1,106 @@
+//! The one way out. A reader that closed the pipe has read enough: that is no error. Standard error is
+//! written in one piece, so that the messages of launches that are refused at the same moment do not run into
+//! each other.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::escape::is_unsafe;
+use super::{
+    columns::{cut, fitted},
+    style,
+};
+use crate::sys::terminal;
+
+/// Writes what was asked for to standard output, and sees to it that it got there.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+    pass_on(style::rendered(text).as_bytes())
+}
+
+/// The same for what a program reads, and no person: any bytes.
+pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
+    write(bytes).map(|_is_read| ())
+}
+
+/// Writes a part of what has no end. Says whether anybody reads it still.
+pub(crate) fn print_part(text: &str) -> io::Result<bool> {
+    debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+    write(text.as_bytes())
+}
+
+fn write(bytes: &[u8]) -> io::Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
+/// Writes a message, and its newline, to standard error; on a terminal, lines that are too long for it are
+/// broken between words. There is nobody to tell when that fails.
+pub(crate) fn complain(message: &str) {
+    debug_assert!(is_safe(message), "not escaped where it was made: {message:?}");
+    let message = format!("{}\n", fitted(message));
+    let _ = io::stderr().lock().write_all(style::rendered(&message).as_bytes());
+}
+
+/// Text is escaped where it is made. Here builds for tests see to it that it was.
+pub(super) fn is_safe(text: &str) -> bool {
+    style::without(text).chars().all(|character| character == '\n' || !is_unsafe(character))
+}
+
+// One line on a terminal that is written over and over, for something that takes long. Where nobody looks it
+// is written once, when it begins.
+
+/// The line, wiped away when dropped.
+pub(crate) struct LivingLine {
+    is_terminal: bool,
+    is_written: bool,
+}
+
+impl Default for LivingLine {
+    fn default() -> Self {
+        Self { is_terminal: io::stderr().is_terminal(), is_written: false }
+    }
+}
+
+/// Back to the start of the line, and everything on it away.
+const WIPE: &str = "\r\x1b[K";
+
+impl LivingLine {
+    /// Whether somebody sees what is shown after the first time.
+    pub(crate) fn is_living(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Shows a text without newline; it is cut where the terminal ends, because a line that wraps cannot be
+    /// written over.
+    pub(crate) fn show(&mut self, text: &str) {
+        debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+        let mut stderr = io::stderr().lock();
+        let _ = if self.is_terminal {
+            let shown = cut(text, terminal::width().saturating_sub(1));
+            stderr.write_all(format!("{WIPE}{shown}").as_bytes())
+        } else if self.is_written {
+            Ok(())
+        } else {
+            stderr.write_all(format!("{text}\n").as_bytes())
+        };
+        self.is_written = true;
+    }
+}
+
+impl LivingLine {
+    /// Wipes the line away, so that something else can be written there.
+    pub(crate) fn wipe(&mut self) {
+        if self.is_terminal && self.is_written {
+            let _ = io::stderr().lock().write_all(WIPE.as_bytes());
+        }
+    }
+}
+
+impl Drop for LivingLine {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}

@@ -1,0 +1,473 @@
+//! `rungate end`: ends the holders that are named, or all that are overdue. The keeper of the slots proves
+//! who a holder is, and decides whether the caller may end it. This file only finds out who is meant, asks,
+//! and reports.
+
+use std::{
+    ffi::{OsStr, OsString},
+    time::SystemTime,
+};
+
+use crate::{
+    cli::EndArguments,
+    judge::terms::pace::Expiry,
+    keeper::{
+        EvictionOutcome, Holder, Overdue,
+        agent::{
+            self,
+            client::Client,
+            message::{Chosen, Evict, MOST_CHOSEN, Which},
+        },
+        error::KeeperError,
+        file::{expiry, file::LockFile, lock_path::LockPath, table_snapshot::TableSnapshot},
+        memory,
+    },
+    launch::log::event::{Event, Kind},
+    policy::Policy,
+    sys::{
+        accounts::{self, NameCache},
+        process,
+    },
+    text::{
+        clock::age,
+        error::Error,
+        escape::{visible, word},
+        exit_status::ExitStatus,
+        stream,
+        table::Table,
+    },
+};
+use crate::{
+    launch::{expired, journal, situation::Situation},
+    text::print::print,
+    tools::{
+        policy::question,
+        shared::{
+            listed_file::ListedFile,
+            repositories::{self, RepositoryFiles},
+            unseen_ends,
+        },
+    },
+};
+
+/// Ends whom the arguments mean.
+pub(crate) fn run(arguments: &EndArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let mut end = End { policy: &policy, situation: &situation, arguments, status: ExitStatus::Success };
+    match &arguments.repository {
+        _ if arguments.overdue => end.overdue()?,
+        Some(repository) => end.chosen(repository)?,
+        None => {
+            let text = "the repository whose holders are to end is missing";
+            let advice = "To end one holder: rungate end REPOSITORY PID\n\
+                          To end all overdue holders: rungate end --overdue";
+            return Err(Error::new(ExitStatus::Usage, text).advise(advice.to_owned()));
+        }
+    }
+    Ok(end.status as u8)
+}
+
+struct End<'a> {
+    policy: &'a Policy,
+    situation: &'a Situation,
+    arguments: &'a EndArguments,
+    status: ExitStatus,
+}
+
+/// A holder of one of the repository's tables.
+struct Row<'f> {
+    file: &'f ListedFile,
+    holder: Holder,
+}
+
+/// The holders of one table that are to be ended, each process once.
+struct ToEnd<'f> {
+    file: &'f ListedFile,
+    /// None where the agent keeps the table.
+    open: Option<LockFile>,
+    holders: Vec<Overdue>,
+}
+
+impl End<'_> {
+    fn uid(&self) -> u32 {
+        self.situation.credentials.uid
+    }
+
+    /// How holders of a repository are ended, if the policy says when they are overdue.
+    fn expiry(&self, name: &str) -> Option<Expiry> {
+        let known = self.policy.repositories().iter().find(|known| known.shown_name() == name)?;
+        known.pace().expiry
+    }
+
+    /// Ends the holders that are overdue, in the repositories that are named, or in all.
+    fn overdue(&mut self) -> Result<(), Error> {
+        if self.uid() == 0 && !self.arguments.dry_run {
+            unseen_ends::look(self.policy, &self.situation.host);
+        }
+        let named: Vec<OsString> =
+            self.arguments.repository.iter().chain(&self.arguments.holders).cloned().collect();
+        for repository in repositories::wanted(self.policy, self.situation, &named)? {
+            let Some(expiry) = self.expiry(&repository.name) else {
+                if named.is_empty() {
+                    continue;
+                }
+                let name = visible(&repository.name);
+                let text = format!("{name}: nothing is ever overdue: the policy gives it no expire_after");
+                return Err(Error::new(ExitStatus::Usage, text));
+            };
+            for file in &repository.files {
+                if let Err(error) = self.overdue_of(file, &expiry) {
+                    self.complain(file, &error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn overdue_of(&mut self, file: &ListedFile, expiry: &Expiry) -> Result<(), KeeperError> {
+        if let Some(table) = file.table().filter(|_| !self.arguments.dry_run) {
+            return self.evict(file, table, Which::Overdue(expiry.after), expiry).map(drop);
+        }
+        let (open, holders) = match (file.table(), file.place()) {
+            (Some(table), _) => {
+                let mut overdue = memory::overdue(&agent::survey(table)?.holders, expiry);
+                // Of other hosts each sweeps its own.
+                overdue.retain(|overdue| overdue.elsewhere.is_none());
+                (None, overdue.into_iter().map(|overdue| self.permitted(overdue)).collect())
+            }
+            (None, Some(place)) => {
+                let survey = TableSnapshot::of(&place)?;
+                let Some(open) = LockFile::open_to_read(&place)? else { return Ok(()) };
+                let overdue = expiry::overdue(&open, &survey.holders, expiry, SystemTime::now())?;
+                (Some(open), overdue)
+            }
+            (None, None) => return Ok(()),
+        };
+        self.carry_out(ToEnd { file, open, holders })
+    }
+
+    /// Ends the holders of a repository that are named, or all that the caller may end.
+    fn chosen(&mut self, name: &OsString) -> Result<(), Error> {
+        let repository = self.repository(name)?;
+        let title = visible(&repository.name);
+        let mut rows = Vec::new();
+        for file in &repository.files {
+            match file.survey() {
+                Ok(survey) => rows.extend(survey.holders.into_iter().map(|holder| Row { file, holder })),
+                Err(error) => self.complain(file, &error),
+            }
+        }
+        let rows = self.wanted(&repository, rows)?;
+        let mut all = Vec::new();
+        for file in &repository.files {
+            let of_file = rows.iter().filter(|row| std::ptr::eq(row.file, file));
+            let holders: Vec<Holder> = of_file.map(|row| row.holder.clone()).collect();
+            if !holders.is_empty() {
+                match self.processes_of(file, &holders) {
+                    Ok(to_end) => all.push(to_end),
+                    Err(error) => self.complain(file, &error),
+                }
+            }
+        }
+        let count = all.iter().map(|of| of.holders.len()).sum::<usize>();
+        if count == 0 {
+            if self.status as u8 == ExitStatus::Success as u8 {
+                stream::complain(&format!("rungate: {title}: {}", self.nobody()));
+            }
+            return Ok(());
+        }
+        if !self.arguments.dry_run && !self.arguments.yes {
+            self.ask(&title, &all, count)?;
+        }
+        for to_end in all {
+            let file = to_end.file;
+            if let Err(error) = self.carry_out(to_end) {
+                self.complain(file, &error);
+            }
+        }
+        Ok(())
+    }
+
+    fn repository(&self, name: &OsString) -> Result<RepositoryFiles, Error> {
+        let mut found = repositories::wanted(self.policy, self.situation, std::slice::from_ref(name))?;
+        found
+            .pop()
+            .ok_or_else(|| Error::new(ExitStatus::Usage, format!("no repository \"{}\"", visible(name))))
+    }
+
+    fn nobody(&self) -> &'static str {
+        if self.uid() == 0 { "nobody holds a slot of it" } else { "you hold no slot of it" }
+    }
+
+    /// Those of the holders that the arguments mean. If one of them may not be ended, none is.
+    fn wanted<'f>(
+        &mut self,
+        repository: &RepositoryFiles,
+        rows: Vec<Row<'f>>,
+    ) -> Result<Vec<Row<'f>>, Error> {
+        let title = visible(&repository.name);
+        let lineage: Vec<i32> = process::own_lineage().collect();
+        let is_above = |row: &Row<'_>| {
+            let is_here = row.file.table().is_none() || row.holder.taken.is_some();
+            let processes = [row.holder.pid, row.holder.keeper];
+            is_here && processes.iter().flatten().any(|pid| lineage.contains(pid))
+        };
+        let is_own = |row: &Row<'_>| self.uid() == 0 || row.holder.uid == Some(self.uid());
+        if self.arguments.holders.is_empty() {
+            return Ok(rows.into_iter().filter(|row| is_own(row) && !is_above(row)).collect());
+        }
+        let targets = self.arguments.holders.iter().map(|holder| Target::read(holder, &repository.name));
+        let targets = targets.collect::<Result<Vec<Target>, Error>>()?;
+        let list = format!("To see who holds its slots: rungate list {}", word(&repository.name));
+        for target in &targets {
+            let meant: Vec<&Row<'_>> = rows.iter().filter(|row| target.means(row)).collect();
+            match target {
+                Target::Pid(pid) if meant.is_empty() => {
+                    let text = format!("{title}: PID {pid} holds no slot of it");
+                    return Err(Error::new(ExitStatus::Usage, text).advise(list));
+                }
+                Target::Slot(slot) if meant.is_empty() => {
+                    let text = format!("{title}: nobody holds slot {}", visible(slot));
+                    return Err(Error::new(ExitStatus::Usage, text).advise(list));
+                }
+                Target::Pid(pid) => {
+                    let mut hosts: Vec<&str> =
+                        meant.iter().filter_map(|row| row.holder.host.as_deref()).collect();
+                    hosts.sort_unstable();
+                    hosts.dedup();
+                    if hosts.len() > 1 {
+                        let text = format!("{title}: there is a PID {pid} on {}", visible(hosts.join(", ")));
+                        let advice =
+                            format!("Name the slot: rungate end {} slot:N\n{list}", word(&repository.name));
+                        return Err(Error::new(ExitStatus::Usage, text).advise(advice));
+                    }
+                }
+                Target::Slot(_) | Target::User(_) => {}
+            }
+            if let Some(row) = meant.iter().find(|row| !is_own(row)) {
+                let owner = row.holder.uid.map(|uid| visible(NameCache::new().user(uid)));
+                let known = owner.as_deref().unwrap_or("a user who cannot be seen from here");
+                let text = format!("{title}: {} belongs to {known}", shown(&row.holder));
+                let who = match owner {
+                    Some(owner) if row.holder.uid != Some(0) => {
+                        format!("Only root and {owner} may end it. Ask one of them")
+                    }
+                    _ => "Only root may end it. Ask root".to_owned(),
+                };
+                let words = self.arguments.holders.iter().map(word).collect::<Vec<_>>().join(" ");
+                let advice = format!("{who}: rungate end {} {words}", word(&repository.name));
+                return Err(Error::new(ExitStatus::Denied, text).advise(advice));
+            }
+            if let Some(row) = meant.iter().find(|row| is_above(row)) {
+                let text = format!("{title}: {} has started this command", shown(&row.holder));
+                return Err(Error::new(ExitStatus::Denied, text)
+                    .advise("Start rungate end from another terminal.".to_owned()));
+            }
+        }
+        Ok(rows.into_iter().filter(|row| targets.iter().any(|target| target.means(row))).collect())
+    }
+
+    /// The processes behind these holders. A holder whose process cannot be seen is named, and not ended.
+    fn processes_of<'f>(
+        &mut self,
+        file: &'f ListedFile,
+        holders: &[Holder],
+    ) -> Result<ToEnd<'f>, KeeperError> {
+        if file.table().is_some() {
+            let holders = memory::chosen(holders).into_iter().map(|holder| self.permitted(holder)).collect();
+            return Ok(ToEnd { file, open: None, holders });
+        }
+        for holder in holders.iter().filter(|holder| holder.pid.is_none()) {
+            self.status = ExitStatus::System;
+            let by_hand = expired::by_hand(file.path());
+            stream::complain(&format!(
+                "rungate: {}: slot {}: no process can be seen that holds it{by_hand}",
+                visible(file.title()),
+                holder.slots.0
+            ));
+        }
+        let place: Option<LockPath<'_>> = file.place();
+        let open = place.map(|place| LockFile::open_to_read(&place)).transpose()?.flatten();
+        let holders =
+            open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
+        Ok(ToEnd { file, open, holders })
+    }
+
+    /// The agent lets root end every holder, and everybody their own.
+    fn permitted(&self, overdue: Overdue) -> Overdue {
+        let may_be_signalled = self.uid() == 0 || overdue.holder.uid == Some(self.uid());
+        Overdue { may_be_signalled, ..overdue }
+    }
+
+    /// Lists the holders and asks whether they are to be ended.
+    fn ask(&self, title: &str, all: &[ToEnd<'_>], count: usize) -> Result<(), Error> {
+        let holders = if count == 1 { "1 holder".to_owned() } else { format!("{count} holders") };
+        if !question::is_there_anybody() {
+            let given = self.arguments.repository.iter().chain(&self.arguments.holders);
+            let words = given.map(word).collect::<Vec<_>>().join(" ");
+            let text = format!("{title}: {holders} would end, and there is no terminal to confirm that");
+            let advice =
+                format!("To see them: rungate end --dry-run {words}\nTo end them: rungate end --yes {words}");
+            return Err(Error::new(ExitStatus::Usage, text).advise(advice));
+        }
+        let names = NameCache::new();
+        let mut table = Table::new(&[">SLOT", ">PID", "USER", "HOST", ">AGE", "COMMAND"]);
+        for Overdue { holder, pid, .. } in all.iter().flat_map(|of| &of.holders) {
+            let unknown = || "?".to_owned();
+            table.row([
+                holder.slots.0.to_string(),
+                pid.to_string(),
+                holder.uid.map_or_else(unknown, |uid| visible(names.user(uid))),
+                holder.host.as_ref().map_or_else(unknown, visible),
+                holder.age(SystemTime::now()).map_or_else(unknown, age),
+                holder.command.as_ref().map_or_else(unknown, visible),
+            ]);
+        }
+        stream::complain(table.render().trim_end());
+        match question::ask(&format!("End {holders} of {title}? [y/n] "), &[('y', true), ('n', false)]) {
+            Some(true) => Ok(()),
+            Some(false) | None => {
+                Err(Error::new(ExitStatus::Failure, format!("{title}: no holder was ended")))
+            }
+        }
+    }
+
+    /// Ends them, or says whom it would end.
+    fn carry_out(&mut self, ToEnd { file, open, holders }: ToEnd<'_>) -> Result<(), KeeperError> {
+        if self.arguments.dry_run {
+            for holder in &holders {
+                drop(print(&would_end(file, holder)));
+            }
+            return Ok(());
+        }
+        let expiry = self.expiry(&file.name).unwrap_or(Expiry::AT_REQUEST);
+        if let Some(open) = open {
+            return Ok(expiry::end_all(&open, holders, &expiry, |holder, fate| {
+                self.tell(file, holder, fate);
+            })?);
+        }
+        let Some(table) = file.table() else { return Ok(()) };
+        for holders in holders.chunks(MOST_CHOSEN) {
+            let chosen = holders.iter().filter_map(|Overdue { holder, pid, .. }| {
+                Some(Chosen { slot: holder.slots.0, pid: *pid, since: holder.since? })
+            });
+            let told = self.evict(file, table, Which::These(chosen.collect()), &expiry)?;
+            // Those whom the agent does not know any more have left.
+            for holder in holders.iter().filter(|holder| !told.contains(&(holder.pid, holder.holder.since))) {
+                self.tell(file, holder, EvictionOutcome::HadLeft);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the agent end holders. Gives the process and the start of each that it has told of.
+    fn evict(
+        &mut self,
+        file: &ListedFile,
+        table: &str,
+        which: Which,
+        expiry: &Expiry,
+    ) -> Result<Vec<(i32, Option<SystemTime>)>, KeeperError> {
+        let mut told = Vec::new();
+        let evict = Evict { table: table.to_owned(), which, grace: expiry.grace, kill: expiry.kill };
+        Client::connect()?.evict(evict, &mut |holder, fate| {
+            told.push((holder.pid, holder.holder.since));
+            self.tell(file, holder, fate);
+        })?;
+        Ok(told)
+    }
+
+    /// Says what has become of a holder, and logs it.
+    fn tell(&mut self, file: &ListedFile, holder: &Overdue, fate: EvictionOutcome) {
+        if !fate.has_left() {
+            self.status = ExitStatus::System;
+        }
+        stream::complain(&expired::describe(&file.title(), file.path(), holder, fate));
+        let event = if holder.by.is_some() {
+            Event::now(Kind::Expired, "end", self.uid(), &self.situation.host)
+        } else {
+            // The event is about the holder, on its host.
+            let host = holder.elsewhere.as_ref().map_or(&*self.situation.host, OsStr::new);
+            let command = holder.holder.command.as_deref().unwrap_or_default();
+            let event = Event::now(Kind::Evicted, command, self.uid(), host);
+            Event { holder_uid: holder.holder.uid, ..event }
+        };
+        let event = journal::expired(event, &file.title(), holder, fate);
+        for (_, log) in self.policy.logs() {
+            let _ = journal::sink(log, &self.situation.host).write(&event);
+        }
+    }
+
+    fn complain(&mut self, file: &ListedFile, error: &KeeperError) {
+        let advice = error.advice().map_or_else(String::new, |advice| format!("\n{advice}"));
+        stream::complain(&format!("rungate: {}: {error}{advice}", visible(file.title())));
+        self.status = ExitStatus::Repository;
+    }
+}
+
+/// Whom a word of the command line means.
+enum Target {
+    Pid(i32),
+    /// By its number or its name.
+    Slot(String),
+    User(u32),
+}
+
+impl Target {
+    fn read(text: &OsStr, repository: &str) -> Result<Self, Error> {
+        let advice = || {
+            format!(
+                "Name a holder by its PID, its user or its slot (slot:3).\n\
+                 To see who holds its slots: rungate list {}",
+                word(repository)
+            )
+        };
+        let unknown = || {
+            let what = format!("\"{}\" is no PID, no user and no slot", visible(text));
+            Error::new(ExitStatus::Usage, what).advise(advice())
+        };
+        let name = text.to_str().ok_or_else(unknown)?;
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return name.parse().map(Self::Pid).map_err(|_| unknown());
+        }
+        if let Some(slot) = name.strip_prefix("slot:").filter(|slot| !slot.is_empty()) {
+            return Ok(Self::Slot(slot.to_owned()));
+        }
+        match accounts::account_of_name(name) {
+            Ok(Some(account)) => Ok(Self::User(account.uid)),
+            Ok(None) => Err(unknown()),
+            Err(failure) => Err(Error::new(ExitStatus::System, failure.to_string())),
+        }
+    }
+
+    fn means(&self, Row { file, holder }: &Row<'_>) -> bool {
+        match self {
+            Self::Pid(pid) => holder.pid == Some(*pid),
+            Self::Slot(slot) => {
+                let (first, last) = holder.slots;
+                let is_number = slot.parse().is_ok_and(|slot| (first..=last).contains(&slot));
+                is_number || file.names_of(holder.slots).contains(&slot.as_str())
+            }
+            Self::User(uid) => holder.uid == Some(*uid),
+        }
+    }
+}
+
+/// `PID 4711 (matlab)`, or its slot.
+fn shown(holder: &Holder) -> String {
+    match (holder.pid, &holder.command) {
+        (Some(pid), Some(command)) => format!("PID {pid} ({})", visible(command)),
+        (Some(pid), None) => format!("PID {pid}"),
+        (None, _) => format!("the holder of slot {}", holder.slots.0),
+    }
+}
+
+fn would_end(file: &ListedFile, overdue: &Overdue) -> String {
+    let repository = visible(file.title());
+    let who = expired::who(overdue);
+    match overdue.job {
+        Ok(_) if overdue.may_be_signalled => format!("{repository}: would end {who}\n"),
+        Ok(_) => format!("{repository}: could not end {who}, which belongs to another user\n"),
+        Err(doubt) => format!("{repository}: would not end {who}: {}\n", expired::why_not(doubt)),
+    }
+}

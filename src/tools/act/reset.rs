@@ -1,0 +1,41 @@
+//! `rungate reset`: forget when a repository was last used.
+
+use crate::{
+    cli::ResetArguments,
+    launch::situation::Situation,
+    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+    tools::shared::repositories,
+};
+
+/// Lets the repositories that were named be used again at once.
+pub(crate) fn run(arguments: &ResetArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let nothing = |title: &str| {
+        stream::complain(&format!("rungate: {}: there was no last start to forget", visible(title)));
+    };
+    // A start is written down all the same, for listings.
+    let is_unpaced = |name: &str| {
+        let known = policy.repositories().iter().find(|known| known.shown_name() == name);
+        known.is_some_and(|known| known.pace().pause.is_none())
+    };
+    let repositories = repositories::wanted(&policy, &situation, &arguments.repositories)?;
+    for repository in repositories.iter().filter(|repository| repository.files.is_empty()) {
+        nothing(&repository.name);
+    }
+    for file in repositories.into_iter().flat_map(|repository| repository.files) {
+        let changed = file.reset().map_err(|error| {
+            Error::new(ExitStatus::Repository, format!("{}: {error}", visible(file.title())))
+                .advise(error.advice())
+        })?;
+        if !changed {
+            nothing(&file.title());
+        } else if is_unpaced(&file.name) {
+            stream::complain(&format!(
+                "rungate: {}: nothing waits for it to be forgotten: the policy has no if_elapsed for it",
+                visible(file.title())
+            ));
+        }
+    }
+    Ok(ExitStatus::Success as u8)
+}

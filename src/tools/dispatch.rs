@@ -1,0 +1,76 @@
+//! Reads the command line of the second program, `rungate-tools`, and calls the subcommand. The launcher
+//! becomes it, under the launcher's name and with the launcher's arguments.
+
+use std::{ffi::OsString, path::Path};
+
+use clap::FromArgMatches;
+
+use super::{
+    act::{end, reset},
+    doctor,
+    inspect::{explain, list, metrics, status},
+    logs::{history, report, simulate},
+    policy,
+    setup::{completions, init, shim},
+};
+use crate::{
+    cli::{self, Action, CommandLine, complaint},
+    launch::{
+        exectimes,
+        installation::{self, TOOLS},
+        refusals, run,
+        shim::{Shim, is_own_name},
+    },
+    sys::executable,
+    text::error::Error,
+};
+
+/// Does what the arguments say.
+pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
+    refuse_other_names()?;
+    let called = arguments.first().map_or(Path::new(TOOLS), Path::new);
+    if let Some(launcher) = installation::launcher(called) {
+        executable::stand_for(launcher);
+    }
+    let read = cli::command().try_get_matches_from(arguments);
+    match read.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(line) => act(&line.action),
+        Err(error) => complaint::complain(&error, arguments),
+    }
+}
+
+/// A shim that leads here instead of to the launcher would start nothing, and say nothing that helps.
+fn refuse_other_names() -> Result<(), Error> {
+    let Some(path) = executable::executed_path() else { return Ok(()) };
+    match path.file_name() {
+        Some(name) if (!is_own_name(name) || name == "exectimes") && !path.starts_with("/dev/fd") => {
+            let shim = Shim { name: name.to_owned(), path: path.clone() };
+            Err(refusals::link(
+                &shim,
+                &format!("a link to {TOOLS}, which starts nothing; a shim is a link to rungate"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn act(action: &Action) -> Result<u8, Error> {
+    match action {
+        Action::Run(arguments) => run::run(arguments),
+        Action::Explain(arguments) => explain::run(arguments),
+        Action::Status(arguments) => status::run(arguments),
+        Action::List(arguments) => list::run(arguments),
+        Action::Policy(arguments) => policy::run(arguments),
+        Action::Reset(arguments) => reset::run(arguments),
+        Action::End(arguments) => end::run(arguments),
+        Action::History(arguments) => history::run(arguments),
+        Action::Report(arguments) => report::run(arguments),
+        Action::Simulate(arguments) => simulate::run(arguments),
+        Action::Metrics(arguments) => metrics::run(arguments),
+        Action::Shim(arguments) => shim::run(arguments),
+        Action::Init(arguments) => init::run(arguments),
+        Action::Doctor(arguments) => doctor::run(arguments),
+        Action::Completions(arguments) => completions::run(arguments),
+        Action::Exectimes(arguments) => exectimes::run(arguments),
+    }
+}

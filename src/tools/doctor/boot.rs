@@ -1,0 +1,343 @@
+//! What is gone after the next boot, and what makes it again: `/run` is empty then, and a directory that
+//! nothing makes is one in which nobody can be counted.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::{
+    context::Context,
+    finding::{Finding, Health, Section},
+    jobs,
+    page::counted,
+    repositories::{self, INIT},
+};
+use crate::{
+    cli::Topic, judge::terms::keyword::Keeper, policy::Policy, sys::mount::Mount, text::escape::Show,
+};
+
+/// Lines of the administrator's own are theirs to take out.
+const OF_LINE: &str = "Take the line out, then: rungate init --repositories";
+
+/// What a boot takes away.
+#[derive(Default)]
+struct Gone {
+    directories: Vec<PathBuf>,
+    /// Lock files, each with the mode that its users need.
+    files: Vec<(PathBuf, u32)>,
+}
+
+pub(super) fn look(examination: &Context) -> Section {
+    let Some(policy) = examination.policy() else {
+        return Section::without_policy(Topic::Boot);
+    };
+    let gone = Gone::of(policy, examination);
+    if gone.directories.is_empty() {
+        return Section::new(Topic::Boot, "nothing to make again: no lock file is gone then", Vec::new());
+    }
+    let directories: Vec<String> = gone.directories.iter().map(|path| path.shown().to_string()).collect();
+    let files = match gone.files.len() {
+        0 => String::new(),
+        count => format!(" and {}", counted(count, "lock file")),
+    };
+    let summary = format!("to be made again: {}{files}", directories.join(", "));
+    Section::new(Topic::Boot, summary, gone.findings())
+}
+
+impl Gone {
+    fn of(policy: &Policy, examination: &Context) -> Self {
+        let runtime = &examination.situation.runtime;
+        let mut gone = Self::default();
+        for known in policy.repositories().iter().filter(|known| known.keeper() == Keeper::File) {
+            let (base, layer) = (known.base(runtime), &policy.layers()[known.layer]);
+            if !layer.is_of_system() || !Mount::is_gone_at_boot(&base) || base.starts_with(runtime) {
+                continue;
+            }
+            let file = known.fixed_path(runtime).filter(|path| Mount::is_gone_at_boot(path));
+            gone.files.extend(file.map(|path| (path, layer.create_mode())));
+            gone.directories.push(base);
+        }
+        gone.files.sort();
+        gone.files.dedup();
+        gone.directories.sort();
+        gone.directories.dedup();
+        gone
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if let Some(job) = jobs::saying(INIT) {
+            return vec![Finding::fine("boot", format!("{}: {INIT}", job.shown()))];
+        }
+        if !is_systemd() && repositories::is_container() {
+            let text =
+                "this container has no boot of its own: what starts it makes them, or lends the host's";
+            return vec![Finding::note("boot-container", text).mend(format!("As its first command: {INIT}"))];
+        }
+        if !is_systemd() && !are_read() {
+            let text = "nothing here reads tmpfiles.d(5) at boot: launches that need them are refused (74) from then on";
+            return vec![Finding::warning("boot-unread", text).mend(format!("As root at each boot: {INIT}"))];
+        }
+        let lines = lines();
+        let directories = self.directories.iter().filter_map(|path| of_directory(path, &lines));
+        let mut findings: Vec<Finding> = directories.chain(self.of_files(&lines)).collect();
+        if findings.is_empty() {
+            findings.push(Finding::fine("boot", "lines of tmpfiles.d(5) make all of it"));
+        }
+        findings
+    }
+
+    /// Lock files that are not made, or made so that users cannot open them.
+    fn of_files(&self, lines: &[Line]) -> Vec<Finding> {
+        let unmade: Vec<&Path> = self
+            .files
+            .iter()
+            .map(|(path, _)| path.as_path())
+            .filter(|path| line_for(path, lines).is_none())
+            .collect();
+        let wrong = self.files.iter().filter_map(|(path, mode)| of_file(path, *mode, line_for(path, lines)?));
+        unmade_files(&unmade).into_iter().chain(wrong).collect()
+    }
+}
+
+fn line_for<'a>(path: &Path, lines: &'a [Line]) -> Option<&'a Line> {
+    lines.iter().find(|line| line.path == path)
+}
+
+/// What users could not do in a directory with this mode, or could do with the lock files of others.
+fn wrong_mode(mode: u32) -> Option<(Health, &'static str)> {
+    if mode & 0o001 == 0 {
+        Some((Health::Fault, "users cannot reach the lock files in it"))
+    } else if repositories::lets_others_remove(mode) {
+        Some((Health::Fault, repositories::OTHERS_REMOVE))
+    } else if mode & 0o002 == 0 {
+        Some((Health::Note, "users cannot create lock files in it, so that each has to be made beforehand"))
+    } else {
+        None
+    }
+}
+
+fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
+    let shown = path.shown();
+    let Some(line) = line_for(path, lines) else {
+        let text = format!(
+            "nothing makes {shown} again: launches that need it are refused (74) after the next boot"
+        );
+        return Some(Finding::warning("boot-directory", text).mend(INIT));
+    };
+    let mode = line.mode?;
+    let (health, what) = match wrong_mode(mode) {
+        Some((health, what)) => (health, format!("with mode {mode:04o}: {what}")),
+        None if line.is_roots() => return None,
+        None => (Health::Warning, format!("{}'s, who can remove every lock file in it", line.owner.shown())),
+    };
+    let text = format!("{} makes {shown} {what}", line.place);
+    Some(
+        Finding { health: health.min(Health::Warning), ..Finding::fine("boot-directory", text) }
+            .mend(OF_LINE),
+    )
+}
+
+fn unmade_files(files: &[&Path]) -> Option<Finding> {
+    let first = files.first()?.shown();
+    let text = match files.len() {
+        1 => format!(
+            "nothing makes {first} again: after the next boot whoever is first will own it, and can remove it"
+        ),
+        count => format!(
+            "nothing makes {count} lock files again ({first} is the first of them): after the next boot whoever comes \
+             first will own them, and can remove them"
+        ),
+    };
+    Some(Finding::warning("boot-lock-file", text).mend(INIT))
+}
+
+fn of_file(path: &Path, needed: u32, line: &Line) -> Option<Finding> {
+    let mode = line.mode?;
+    let what = if mode & needed != needed {
+        format!("with mode {mode:04o}; the policy wants {needed:04o}")
+    } else if line.is_roots() {
+        return None;
+    } else {
+        format!("{}'s, who can remove it, and with it the count", line.owner.shown())
+    };
+    let text = format!("{} makes {} {what}", line.place, path.shown());
+    Some(Finding::warning("boot-lock-file", text).mend(OF_LINE))
+}
+
+impl Line {
+    fn is_roots(&self) -> bool {
+        self.owner == "root" || self.owner == "0"
+    }
+}
+
+// What tmpfiles.d(5) makes at boot, read as systemd-tmpfiles(8) reads it: of files with one name that in the
+// first directory counts, and of lines for one path the first, in the order of the files' names.
+
+const DIRECTORIES: [&str; 4] =
+    ["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
+
+/// What reads them, also where systemd is not what starts services.
+const READERS: [&str; 4] =
+    ["/usr/bin/systemd-tmpfiles", "/bin/systemd-tmpfiles", "/bin/tmpfiles", "/usr/lib/rc/sh/tmpfiles.sh"];
+
+/// What a line may have instead of a directory's name.
+const SPECIFIERS: [(char, &str); 7] = [
+    ('t', "/run"),
+    ('S', "/var/lib"),
+    ('C', "/var/cache"),
+    ('L', "/var/log"),
+    ('T', "/tmp"),
+    ('V', "/var/tmp"),
+    ('%', "%"),
+];
+
+/// A line that makes something.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Line {
+    /// `FILE:LINE`
+    pub(super) place: String,
+    pub(super) path: PathBuf,
+    /// None where it makes a link or a copy, which has what it leads to.
+    pub(super) mode: Option<u32>,
+    /// As it is written: a name or a number.
+    pub(super) owner: String,
+}
+
+/// Whether anything reads such files at boot.
+pub(super) fn are_read() -> bool {
+    READERS.iter().any(|program| Path::new(program).exists())
+}
+
+/// All lines that make something, those first that count.
+pub(super) fn lines() -> Vec<Line> {
+    let mut files: BTreeMap<OsString, PathBuf> = BTreeMap::new();
+    let entries = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
+    for entry in entries {
+        files.entry(entry.file_name()).or_insert_with(|| entry.path());
+    }
+    let configured = files.into_values().filter(|path| path.extension().is_some_and(|end| end == "conf"));
+    configured.flat_map(|path| lines_of(&path)).collect()
+}
+
+fn lines_of(path: &Path) -> Vec<Line> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let parsed = |(index, line)| parse(line, format!("{}:{}", path.shown(), index + 1));
+    text.lines().enumerate().filter_map(parsed).collect()
+}
+
+/// `d /run/rungate 1777 root root -`
+fn parse(line: &str, place: String) -> Option<Line> {
+    let fields = fields(line);
+    let usual = match fields.first()?.chars().next()? {
+        'd' | 'D' | 'v' | 'q' | 'Q' => Some(0o755),
+        'f' | 'F' => Some(0o644),
+        'L' | 'C' => None,
+        _ => return None,
+    };
+    let said = |at: usize| {
+        fields.get(at).map(|field| field.trim_start_matches([':', '~'])).filter(|field| *field != "-")
+    };
+    let mode = usual.map(|usual| said(2).and_then(|mode| u32::from_str_radix(mode, 8).ok()).unwrap_or(usual));
+    Some(Line { place, path: path(fields.get(1)?), mode, owner: said(3).unwrap_or("root").to_owned() })
+}
+
+fn path(field: &str) -> PathBuf {
+    let mut text = String::new();
+    let mut characters = field.chars();
+    while let Some(c) = characters.next() {
+        let letter = if c == '%' { characters.next() } else { None };
+        match SPECIFIERS.iter().find(|(known, _)| Some(*known) == letter) {
+            Some((_, meaning)) => text += meaning,
+            None => text.extend([Some(c), letter].into_iter().flatten()),
+        }
+    }
+    // Where older lines say it otherwise, systemd reads it so.
+    let path = text.strip_prefix("/var/run/").map_or(text.clone(), |rest| format!("/run/{rest}"));
+    PathBuf::from(path.trim_end_matches('/'))
+}
+
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (field, after) = first_field(rest);
+        fields.push(field);
+        rest = after.trim_start();
+    }
+    fields
+}
+
+/// The first word, which may be quoted, and what comes behind it.
+fn first_field(text: &str) -> (String, &str) {
+    let is_quoted = text.starts_with('"');
+    let mut field = String::new();
+    let mut characters = text.char_indices().skip(usize::from(is_quoted));
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\\' => field.extend(characters.next().map(|(_, escaped)| escaped)),
+            '"' if is_quoted => return (field, &text[at + 1..]),
+            c if c.is_whitespace() && !is_quoted => return (field, &text[at..]),
+            c => field.push(c),
+        }
+    }
+    (field, "")
+}
+
+// What systemd says of its units, where it is what starts services.
+
+/// There where systemd has started the host.
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// What is known of a unit.
+pub(super) struct Unit(BTreeMap<String, String>);
+
+/// Whether systemd starts services here.
+pub(super) fn is_systemd() -> bool {
+    Path::new(SYSTEMD).exists()
+}
+
+impl Unit {
+    /// Asks systemd for these properties; none where it does not answer.
+    pub(super) fn ask(name: &str, properties: &str) -> Option<Self> {
+        let mut show = Command::new("systemctl");
+        show.args(["show", name, "--property", properties]).stdin(Stdio::null()).stderr(Stdio::null());
+        let output = show.output().ok().filter(|output| output.status.success())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let pair = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Some(Self(text.lines().filter_map(pair).collect()))
+    }
+
+    /// What it said of one; nothing where it does not know.
+    pub(super) fn said(&self, property: &str) -> &str {
+        self.0.get(property).map_or("", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::doctor::boot::*;
+
+    #[track_caller]
+    fn case(line: &str, expected: Option<(&str, Option<u32>, &str)>) {
+        let parsed = parse(line, String::new());
+        let parsed =
+            parsed.as_ref().map(|line| (line.path.to_str().expect("text"), line.mode, line.owner.as_str()));
+        assert_eq!(parsed, expected, "{line}");
+    }
+
+    #[test]
+    fn lines_are_read_as_systemd_reads_them() {
+        case("d /run/rungate 1777 root root -", Some(("/run/rungate", Some(0o1777), "root")));
+        case("d! %t/rungate/ - - -", Some(("/run/rungate", Some(0o755), "root")));
+        case("D /var/run/rungate ~0750 daemon", Some(("/run/rungate", Some(0o750), "daemon")));
+        case("f+ \"/run/a \\\"b%%t\" 0666 0 0 - text", Some(("/run/a \"b%t", Some(0o666), "0")));
+        case("L /run/rungate - - - - /srv/locks", Some(("/run/rungate", None, "root")));
+        case("z /run/rungate 0700", None);
+        case("# d /run/rungate", None);
+        case("", None);
+    }
+}

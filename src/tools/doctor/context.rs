@@ -1,0 +1,42 @@
+//! What every topic looks at: who asks, and the policy in force for them, as far as it can be read.
+
+use std::path::PathBuf;
+
+use crate::{
+    launch::situation::{Situation, SystemNames},
+    policy::{Faults, Policy, Proposal, Sources},
+    text::error::Error,
+};
+
+/// Who asks, and the policy in force for them.
+pub(crate) struct Context {
+    pub(super) situation: Situation,
+    pub(super) sources: Sources,
+    pub(crate) policy: Result<Policy, Faults>,
+}
+
+impl Context {
+    /// Of this process, with a policy that was named besides.
+    pub(crate) fn begin(named: Option<PathBuf>) -> Result<Self, Error> {
+        let situation = Situation::of_this_process()?;
+        let sources = situation.sources(named);
+        let policy = Policy::check(&sources, &SystemNames);
+        Ok(Self { situation, sources, policy })
+    }
+
+    /// Of the system's policy as it would be with another text in one of its files.
+    pub(crate) fn of_proposal(situation: Situation, proposal: Proposal) -> Self {
+        let sources = Sources::system(situation.credentials.uid);
+        let policy = Policy::propose(&sources, &[proposal], Some(&SystemNames));
+        Self { situation, sources, policy }
+    }
+
+    /// The policy, where it has no fault.
+    pub(super) fn policy(&self) -> Option<&Policy> {
+        self.policy.as_ref().ok()
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.situation.credentials.uid == 0
+    }
+}

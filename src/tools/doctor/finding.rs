@@ -1,0 +1,135 @@
+//! One thing that was looked at: how it is, and what mends it. Findings are values; the page and the JSON are
+//! made of them.
+
+use crate::{cli::Topic, text::style::Style};
+
+/// How something is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Health {
+    /// As it should be.
+    Fine,
+    /// Worth knowing; there may be nothing to mend.
+    Note,
+    /// Some limit does not hold for some launch, or will not after some event.
+    Warning,
+    /// Launches are refused or not limited that should be neither.
+    Fault,
+}
+
+impl Health {
+    /// The word for it on the page and in JSON.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Fault => "fault",
+        }
+    }
+
+    /// How that word is shown.
+    pub(super) fn style(self) -> Style {
+        match self {
+            Self::Fine => Style::Good,
+            Self::Note => Style::Dim,
+            Self::Warning => Style::Warning,
+            Self::Fault => Style::Fault,
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Finding {
+    /// Stable, for scripts.
+    pub(crate) code: &'static str,
+    pub(super) health: Health,
+    /// What it is about and how that is, in one sentence.
+    pub(crate) text: String,
+    /// Commands to type, or a sentence where it takes a decision first.
+    pub(crate) mend: Vec<String>,
+}
+
+impl Finding {
+    pub(super) fn fine(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, health: Health::Fine, text: text.into(), mend: Vec::new() }
+    }
+
+    pub(super) fn note(code: &'static str, text: impl Into<String>) -> Self {
+        Self { health: Health::Note, ..Self::fine(code, text) }
+    }
+
+    pub(super) fn warning(code: &'static str, text: impl Into<String>) -> Self {
+        Self { health: Health::Warning, ..Self::fine(code, text) }
+    }
+
+    pub(super) fn fault(code: &'static str, text: impl Into<String>) -> Self {
+        Self { health: Health::Fault, ..Self::fine(code, text) }
+    }
+
+    #[must_use]
+    pub(super) fn mend(mut self, how: impl Into<String>) -> Self {
+        self.mend.push(how.into());
+        self
+    }
+
+    /// Whether there is something to mend.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.health >= Health::Warning
+    }
+}
+
+// What was found about one topic: a line that sums it up, and the findings.
+
+/// The code of the note that nothing is limited, because there is no policy.
+pub(super) const NO_POLICY: &str = "no-policy";
+
+/// What was found about one topic.
+pub(super) struct Section {
+    pub(super) topic: Topic,
+    /// What there is, whether it is right or not.
+    pub(super) summary: String,
+    /// The worst first.
+    pub(super) findings: Vec<Finding>,
+    /// Whether nobody could look.
+    is_unknown: bool,
+}
+
+impl Section {
+    pub(super) fn new(topic: Topic, summary: impl Into<String>, mut findings: Vec<Finding>) -> Self {
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.health));
+        Self { topic, summary: summary.into(), findings, is_unknown: false }
+    }
+
+    /// Where everything depends on a policy that cannot be had.
+    pub(super) fn without_policy(topic: Topic) -> Self {
+        let summary = "not looked at, because the policy has faults".to_owned();
+        Self { topic, summary, findings: Vec::new(), is_unknown: true }
+    }
+
+    /// The word for how it is.
+    pub(super) fn word(&self) -> &'static str {
+        if self.is_unknown { "unknown" } else { self.health().word() }
+    }
+
+    /// Whether it was looked at, and nothing is wrong: there is a policy, and it holds.
+    pub(super) fn is_well(&self) -> bool {
+        let has_policy = self.findings.iter().all(|finding| finding.code != NO_POLICY);
+        has_policy && !self.is_unknown && self.health() < Health::Warning
+    }
+
+    /// How the word is shown.
+    pub(super) fn style(&self) -> Style {
+        if self.is_unknown { Style::Warning } else { self.health().style() }
+    }
+
+    /// How the worst of it is.
+    pub(super) fn health(&self) -> Health {
+        self.findings.iter().map(|finding| finding.health).max().unwrap_or(Health::Fine)
+    }
+
+    /// How many findings are like this.
+    pub(super) fn count(&self, health: Health) -> usize {
+        self.findings.iter().filter(|finding| finding.health == health).count()
+    }
+}

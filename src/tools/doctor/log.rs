@@ -1,0 +1,185 @@
+//! The log: whether those who launch can write to it. A log that nobody can write loses its events in
+//! silence, for no launch is stopped by it.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    os::unix::net::UnixDatagram,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    command_line::command,
+    context::Context,
+    finding::{Finding, Section},
+    repositories::{Want, barrier, how_to_mend},
+};
+use crate::{
+    cli::Topic,
+    launch::{
+        journal::{self, JOURNAL},
+        log::sink::Target,
+    },
+    policy::LayerKind,
+    sys::{
+        failure::{Errno, errno_of},
+        ordinary_user::{as_ordinary_user, is_full},
+    },
+    text::escape::Show,
+};
+
+/// Where syslog listens.
+const SYSLOG: &str = "/dev/log";
+
+/// A log, and whether it is the system's, to which everybody writes.
+struct Wanted {
+    target: Target,
+    is_of_system: bool,
+    /// Whether the policy says nothing, and the journal is there for whoever has one.
+    is_default: bool,
+}
+
+impl Wanted {
+    /// Whether nobody asked for a log, and there is no journal either.
+    fn is_missing(&self) -> bool {
+        self.is_default && !Path::new(JOURNAL).exists()
+    }
+}
+
+pub(super) fn look(examination: &Context) -> Section {
+    let Some(wanted) = wanted(examination) else {
+        return Section::without_policy(Topic::Log);
+    };
+    if wanted.is_empty() {
+        return Section::new(Topic::Log, "no policy asks for one", Vec::new());
+    }
+    let targets: Vec<String> = wanted
+        .iter()
+        .map(|wanted| if wanted.is_missing() { "none".to_owned() } else { wanted.target.to_string() })
+        .collect();
+    let findings = wanted.iter().filter_map(|wanted| of(wanted, examination)).collect();
+    Section::new(Topic::Log, targets.join(", "), findings)
+}
+
+/// The logs that the policy asks for, or has where it says nothing; none where there is no telling.
+fn wanted(examination: &Context) -> Option<Vec<Wanted>> {
+    let policy = examination.policy()?;
+    let is_system = |kind: LayerKind| kind == LayerKind::System;
+    let asked = policy.logs().map(|(kind, log)| Wanted {
+        target: journal::sink(log, &examination.situation.host).target,
+        is_of_system: is_system(kind),
+        is_default: false,
+    });
+    let mut wanted: Vec<Wanted> = asked.collect();
+    let has_system = policy.layers().iter().any(|layer| is_system(layer.kind()));
+    if has_system && !wanted.iter().any(|wanted| wanted.is_of_system) {
+        wanted.push(Wanted { target: Target::Journal, is_of_system: true, is_default: true });
+    }
+    Some(wanted)
+}
+
+/// What is wrong with the logs of the policy.
+pub(super) fn unwritable(examination: &Context) -> Vec<Finding> {
+    let wanted = wanted(examination).unwrap_or_default();
+    wanted.iter().filter_map(|wanted| of(wanted, examination)).filter(Finding::is_wrong).collect()
+}
+
+fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
+    match &wanted.target {
+        Target::Off => None,
+        Target::Journal if wanted.is_missing() => Some(
+            Finding::note(
+                "no-log",
+                "the policy names no log, and there is no journal: nobody is told of refusals",
+            )
+            .mend("[log] to = \"/var/log/rungate/log.jsonl\""),
+        ),
+        Target::Journal => Some(listener(
+            JOURNAL,
+            "the journal",
+            "In the policy, name a file instead: [log] to = \"/var/log/rungate/log.jsonl\"",
+        )),
+        Target::Syslog => {
+            Some(listener(SYSLOG, "syslog", "Start the daemon of syslog, or name a file in the policy."))
+        }
+        Target::File(path) if wanted.is_of_system && examination.is_root() => Some(of_everybody(path)),
+        Target::File(path) => Some(of_caller(path)),
+    }
+}
+
+/// A socket to which an ordinary user sends events.
+fn listener(socket: &str, name: &str, mend: &str) -> Finding {
+    let connected = as_ordinary_user(|| UnixDatagram::unbound()?.connect(socket));
+    match connected.unwrap_or(Ok(())) {
+        Ok(()) => Finding::fine("log", format!("{name} listens at {socket}")),
+        Err(error) => {
+            let why = match error.kind() {
+                ErrorKind::NotFound => "is not there",
+                _ => errno_of(&error).desc(),
+            };
+            let text = format!("{name}: {socket}: {why}: events are lost");
+            Finding::warning("log-lost", text).mend(mend)
+        }
+    }
+}
+
+/// A log for which there is no room.
+fn full(path: &Path) -> Option<Finding> {
+    is_full(path).then(|| {
+        let text = format!("the file system of {} is full: events are lost", path.shown());
+        Finding::warning("log-lost", text).mend(how_to_mend(Errno::ENOSPC, path))
+    })
+}
+
+/// A file to which everybody appends has to be there, for who creates it keeps it to themselves.
+fn of_everybody(path: &Path) -> Finding {
+    match fs::symlink_metadata(path) {
+        Ok(status) if !status.is_file() => {
+            let text = format!("{} is no plain file: events are lost", path.shown());
+            Finding::warning("log-lost", text).mend(command("ls -ld", path))
+        }
+        Ok(_) => match barrier(path, Want::Write) {
+            None => full(path).unwrap_or_else(|| {
+                Finding::fine("log", format!("{}: everybody can append to it", path.shown()))
+            }),
+            Some(barrier) => {
+                let text =
+                    format!("{}: users cannot append to the log, and their events are lost", barrier.text());
+                Finding::warning("log-lost", text).mend(barrier.mend())
+            }
+        },
+        Err(_) => missing(path),
+    }
+}
+
+fn missing(path: &Path) -> Finding {
+    let directory = path.parent().unwrap_or(path);
+    let text =
+        format!("{} is not there, and users cannot create it for each other: events are lost", path.shown());
+    let mut finding = Finding::warning("log-lost", text);
+    if !directory.exists() {
+        finding = finding.mend(command("install -d -m 755", directory));
+    }
+    finding.mend(command("install -m 642 -g adm /dev/null", path))
+}
+
+/// A file that the caller appends to.
+fn of_caller(path: &Path) -> Finding {
+    let opened = fs::OpenOptions::new().append(true).open(path);
+    let reason = match opened {
+        Ok(_) => {
+            let fine = || Finding::fine("log", format!("you can append to {}", path.shown()));
+            return full(path).unwrap_or_else(fine);
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && can_be_created(path) => {
+            return Finding::fine("log", format!("{} is made with the first event", path.shown()));
+        }
+        Err(error) => errno_of(&error).desc(),
+    };
+    Finding::warning("log-lost", format!("{}: {reason}: your events are lost", path.shown()))
+}
+
+fn can_be_created(path: &Path) -> bool {
+    let directory: PathBuf = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    crate::sys::executable::can_write(&directory)
+}

@@ -1,0 +1,80 @@
+//! `rungate doctor`: one page that says what is right on this host and what is not, and which command mends
+//! it. Each topic has a file, which finds; the page and the JSON only show. Nothing is changed, and nothing
+//! is taken.
+
+mod agent;
+mod boot;
+mod command_line;
+mod context;
+mod expiry;
+mod finding;
+mod installation;
+mod jobs;
+mod log;
+mod names;
+mod page;
+mod policy;
+mod programs;
+mod repositories;
+mod shims;
+mod site;
+mod ways;
+
+use clap::ValueEnum;
+
+use self::finding::{Health, Section};
+pub(super) use self::{command_line::word, context::Context, finding::Finding};
+use crate::{
+    cli::{DoctorArguments, Topic},
+    sys::terminal,
+    text::{error::Error, exit_status::ExitStatus, print::print},
+};
+
+/// No line is longer, however wide the terminal is.
+const WIDEST: usize = 110;
+
+/// Looks at everything, or at what was asked for, and says what is wrong.
+pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
+    let examination = Context::begin(arguments.policy.policy.clone())?;
+    let wanted = |topic: &&Topic| arguments.topics.is_empty() || arguments.topics.contains(topic);
+    let sections: Vec<Section> =
+        Topic::value_variants().iter().filter(wanted).map(|topic| look(*topic, &examination)).collect();
+    let text = if arguments.json {
+        page::to_json(&sections)
+    } else {
+        let columns = usize::from(terminal::size().0).min(WIDEST);
+        page::page(&sections, arguments.verbose, examination.is_root(), columns)
+    };
+    print(&text)?;
+    let worst = sections.iter().map(Section::health).max().unwrap_or(Health::Fine);
+    let limit = if arguments.strict { Health::Warning } else { Health::Fault };
+    Ok(if worst >= limit { ExitStatus::Failure } else { ExitStatus::Success } as u8)
+}
+
+/// What is wrong on this host, or will not hold on it, with what the policy says: for whoever checks the
+/// policy.
+pub(super) fn concerning_policy(examination: &Context) -> Vec<Finding> {
+    let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
+    let found = unreadable.into_iter().chain(repositories::missing(examination));
+    let found = found.chain(repositories::on_nfs(examination));
+    let found = found.chain(programs::all_missing(examination)).chain(programs::all_misspelt(examination));
+    let found = found.chain(log::unwritable(examination));
+    found.filter(Finding::is_wrong).collect()
+}
+
+fn look(topic: Topic, examination: &Context) -> Section {
+    match topic {
+        Topic::Installation => installation::look(examination),
+        Topic::Policy => policy::look(examination),
+        Topic::Repositories => repositories::look(examination),
+        Topic::Boot => boot::look(examination),
+        Topic::Programs => programs::look(examination),
+        Topic::Shims => shims::look(examination),
+        Topic::Ways => ways::look(examination),
+        Topic::Names => names::look(examination),
+        Topic::Log => log::look(examination),
+        Topic::Expiry => expiry::look(examination),
+        Topic::Agent => agent::look(examination),
+        Topic::Site => site::look(examination),
+    }
+}

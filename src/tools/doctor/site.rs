@@ -1,0 +1,316 @@
+//! The site: whether the agent of this host gives its slots, and how the agents of the others are.
+
+use std::collections::BTreeSet;
+
+use super::{
+    agent::restart,
+    context::Context,
+    finding::{Finding, Section},
+    page::counted,
+};
+use crate::{
+    cli::Topic,
+    judge::terms::keyword::Keeper,
+    keeper::agent::{
+        self,
+        about::{AboutSite, AboutStore},
+    },
+    policy::Repository,
+    text::{
+        clock::brief,
+        escape::{Show, visible},
+    },
+    tools::shared::differences::Difference,
+};
+
+/// Whom to ask what happens to the members.
+const HEALTH: &str = "etcdctl endpoint status --cluster --write-out table";
+
+pub(super) fn look(examination: &Context) -> Section {
+    let Some(policy) = examination.policy() else {
+        return Section::without_policy(Topic::Site);
+    };
+    let kept = policy.repositories().iter().filter(|known| known.keeper() == Keeper::Site);
+    let names: Vec<String> = kept.map(Repository::shown_name).map(|name| name.shown().to_string()).collect();
+    if names.is_empty() {
+        let none = "none: limits are those of this host, or of those that share a directory";
+        return Section::new(Topic::Site, none, Vec::new());
+    }
+    let summary = format!("keeps {}", names.join(", "));
+    let findings = match agent::about().map(|about| about.site) {
+        Ok(Some(site)) => of_site(&site),
+        Ok(None) => vec![alone()],
+        // What is wrong with the agent is told there.
+        Err(error) => vec![Finding::fault("site-unknown", error.to_string()).mend("rungate doctor agent")],
+    };
+    Section::new(Topic::Site, summary, findings)
+}
+
+fn alone() -> Finding {
+    let text =
+        "there is no [site] in /etc/rungate/agent.toml, so that each host has the whole limit for itself";
+    Finding::warning("site-alone", text).mend("Say there where the members of etcd are: man rungate-agent")
+}
+
+fn of_site(site: &AboutSite) -> Vec<Finding> {
+    let mut findings = vec![connection(site)];
+    findings.extend(site.store.as_ref().into_iter().flat_map(store));
+    findings.extend(behind(site));
+    findings.extend(leases(site));
+    findings.extend(versions(site));
+    findings.extend(Difference::all(&site.hosts).iter().map(differing));
+    let gone = site.hosts.iter().filter(|host| host.lease.is_none());
+    findings.extend(gone.map(|host| {
+        let slots: u64 = host.held.iter().map(|(_, count)| count).sum();
+        let when = host.absent.map_or_else(String::new, |(_, left)| format!(", free in {}", brief(left)));
+        let text = format!("{} has gone, with {} of the site{when}", visible(&host.name), slots_of(slots));
+        Finding::note("site-host-gone", text)
+    }));
+    findings
+}
+
+fn connection(site: &AboutSite) -> Finding {
+    if let Some(trouble) = &site.trouble {
+        let text = format!("for {}: {}", brief(trouble.lasts), visible(&trouble.text));
+        let finding = if site.is_open {
+            Finding::warning("site-trouble", text)
+        } else {
+            Finding::fault("site-unreached", format!("it gives no slots here, {text}"))
+        };
+        return finding
+            .mend(trouble.advice.as_ref().map_or_else(|| HEALTH.to_owned(), |advice| sentence(advice)));
+    }
+    if !site.is_open {
+        return Finding::fault("site-unreached", "it gives no slots here, and has not said why yet")
+            .mend(HEALTH);
+    }
+    let there = site.hosts.iter().filter(|host| host.lease.is_some()).count();
+    let lag = site.lag.map_or_else(String::new, |lag| format!("; the mirror is {} behind", brief(lag)));
+    Finding::fine(
+        "site",
+        format!(
+            "{} of it {} there, {} among them{lag}",
+            counted(there, "host"),
+            if there == 1 { "is" } else { "are" },
+            site.host.shown()
+        ),
+    )
+}
+
+/// What etcd may have where nobody says otherwise.
+const USUAL_QUOTA: u64 = 2 * 1024 * 1024 * 1024;
+
+/// An etcd that has kept so many changes, and all of them, does not forget by itself.
+const MANY_CHANGES: u64 = 1000;
+
+/// etcd is filled by what has changed, and then takes nothing more.
+fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<Finding> {
+    let quota = quota.unwrap_or(USUAL_QUOTA);
+    let in_mib = |bytes: u64| bytes / (1024 * 1024);
+    let mut findings = Vec::new();
+    if is_full {
+        let text = "etcd is full: it takes nothing that is new, and launches are refused";
+        findings.push(Finding::fault("site-full", text).mend(
+            "etcdctl compact REVISION; etcdctl defrag --cluster; etcdctl alarm disarm; and let it compact by itself",
+        ));
+    } else if size > quota / 5 * 4 {
+        let text = format!("etcd has {} MiB of the {} MiB that it may have", in_mib(size), in_mib(quota));
+        findings.push(
+            Finding::warning("site-nearly-full", text)
+                .mend("etcdctl compact REVISION; etcdctl defrag --cluster; or --quota-backend-bytes"),
+        );
+    }
+    if let Some(changes) = uncompacted.filter(|changes| *changes > MANY_CHANGES) {
+        let text = format!(
+            "etcd has kept all of its {changes} changes: it may not compact by itself, and fills up then"
+        );
+        findings.push(
+            Finding::note("site-uncompacted", text)
+                .mend("Set --auto-compaction-mode=periodic --auto-compaction-retention=1h for each member."),
+        );
+    }
+    findings
+}
+
+/// Launches are tried again and again by a mirror that is far behind.
+fn behind(site: &AboutSite) -> Option<Finding> {
+    let lag = site.lag.filter(|lag| *lag > site.ttl / 2)?;
+    let text =
+        format!("what this host knows of it is {} behind: launches take long, or are refused", brief(lag));
+    Some(Finding::warning("site-behind", text).mend(HEALTH))
+}
+
+fn leases(site: &AboutSite) -> Option<Finding> {
+    (site.leases_lost > 0).then(|| {
+        let text = format!(
+            "this host lost its lease {} since the agent started: etcd, or the way there, is at times slower than the ttl of {} s",
+            counted(usize::try_from(site.leases_lost).unwrap_or(usize::MAX), "time"),
+            site.ttl.as_secs()
+        );
+        Finding::note("site-leases-lost", text)
+    })
+}
+
+/// Agents of several versions work together; all the same somebody may have forgotten one.
+fn versions(site: &AboutSite) -> Option<Finding> {
+    let there = || site.hosts.iter().filter(|host| host.lease.is_some());
+    let versions: BTreeSet<&str> = there().filter_map(|host| host.version.as_deref()).collect();
+    if versions.len() < 2 {
+        return None;
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    let others = there().filter(|host| host.version.as_deref() != Some(own));
+    let others: Vec<String> = others
+        .map(|host| format!("{} {}", visible(&host.name), visible(host.version.as_deref().unwrap_or("?"))))
+        .collect();
+    let text = format!("agents are of several versions; other than {own}: {}", others.join(", "));
+    let mend = format!("On those hosts, once they have the same package: {}", restart());
+    Some(Finding::note("site-versions", text).mend(mend))
+}
+
+/// Each host admits by its own policy. That may be meant.
+fn differing(difference: &Difference) -> Finding {
+    let text = format!("the policies of the hosts differ about {}", difference.text());
+    Finding::note("site-policies-differ", text)
+        .mend("If that is not meant, on each host: rungate policy install FILE")
+}
+
+fn slots_of(count: u64) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "slot")
+}
+
+/// An advice as it stands in the middle of a message.
+fn sentence(advice: &str) -> String {
+    let mut letters = advice.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::keeper::agent::about::{AboutHost, AboutTrouble};
+    use crate::tools::doctor::site::*;
+
+    const OWN: &str = env!("CARGO_PKG_VERSION");
+
+    fn host(name: &str) -> AboutHost {
+        let (name, version) = (name.to_owned(), Some(OWN.to_owned()));
+        let (held, repositories) = (Vec::new(), Vec::new());
+        AboutHost { name, version, lease: Some(7), absent: None, waiting: 0, held, repositories }
+    }
+
+    /// A site of two hosts at which all is well.
+    fn site() -> AboutSite {
+        AboutSite {
+            store: None,
+            host: "lab1".to_owned(),
+            endpoints: Vec::new(),
+            prefix: "/rungate/".to_owned(),
+            ttl: Duration::from_secs(10),
+            is_open: true,
+            seen: Some(Duration::ZERO),
+            left: Some(Duration::from_secs(10)),
+            lag: Some(Duration::from_secs(5)),
+            leases_lost: 0,
+            trouble: None,
+            hosts: vec![host("lab1"), host("lab2")],
+            unreadable: Vec::new(),
+        }
+    }
+
+    fn trouble(advice: Option<&str>) -> AboutTrouble {
+        let (text, advice) = ("etcd1: connection refused".to_owned(), advice.map(str::to_owned));
+        AboutTrouble { text, advice, lasts: Duration::from_secs(90) }
+    }
+
+    /// What is found besides that the hosts are there.
+    #[track_caller]
+    fn besides(site: &AboutSite) -> Vec<Finding> {
+        let mut findings = of_site(site);
+        assert_eq!(findings.remove(0).code, "site");
+        findings
+    }
+
+    #[test]
+    fn a_site_at_which_all_is_well_says_who_is_there() {
+        let well = Finding::fine("site", "2 hosts of it are there, lab1 among them; the mirror is 5s behind");
+        assert_eq!(of_site(&site()), [well]);
+        let alone = AboutSite { hosts: vec![host("lab1")], lag: None, ..site() };
+        assert_eq!(of_site(&alone), [Finding::fine("site", "1 host of it is there, lab1 among them")]);
+    }
+
+    #[test]
+    fn a_site_that_gives_no_slots_is_a_fault() {
+        let silent = AboutSite { is_open: false, ..site() };
+        let says = "it gives no slots here, and has not said why yet";
+        assert_eq!(of_site(&silent), [Finding::fault("site-unreached", says).mend(HEALTH)]);
+        let lost = AboutSite { trouble: Some(trouble(None)), ..silent };
+        let says = "it gives no slots here, for 1m30s: etcd1: connection refused";
+        assert_eq!(of_site(&lost), [Finding::fault("site-unreached", says).mend(HEALTH)]);
+        let advised = AboutSite { trouble: Some(trouble(Some("see whether etcd runs"))), ..site() };
+        let says = "for 1m30s: etcd1: connection refused";
+        let mend = "See whether etcd runs";
+        assert_eq!(of_site(&advised), [Finding::warning("site-trouble", says).mend(mend)]);
+    }
+
+    #[test]
+    fn a_mirror_that_is_far_behind_is_warned_of() {
+        let behind = AboutSite { lag: Some(Duration::from_secs(6)), ..site() };
+        let says = "what this host knows of it is 6s behind: launches take long, or are refused";
+        assert_eq!(besides(&behind), [Finding::warning("site-behind", says).mend(HEALTH)]);
+    }
+
+    #[test]
+    fn what_may_come_again_is_a_note() {
+        let lost = AboutSite { leases_lost: 2, ..site() };
+        let says = "this host lost its lease 2 times since the agent started: etcd, or the way there, is at \
+                    times slower than the ttl of 10 s";
+        assert_eq!(besides(&lost), [Finding::note("site-leases-lost", says)]);
+
+        let mut gone = site();
+        let absent = Some((Duration::from_secs(3), Duration::from_secs(7)));
+        let held = vec![("seats".to_owned(), 2), ("boards".to_owned(), 1)];
+        gone.hosts[1] = AboutHost { lease: None, absent, held, version: None, ..host("lab2") };
+        let says = "lab2 has gone, with 3 slots of the site, free in 7s";
+        assert_eq!(besides(&gone), [Finding::note("site-host-gone", says)]);
+    }
+
+    #[test]
+    fn hosts_that_differ_are_named_with_what_they_say() {
+        let mut site = site();
+        site.hosts.push(host("lab3"));
+        let of = |keys: &str| vec![("seats".to_owned(), keys.to_owned())];
+        for (host, keys) in site.hosts.iter_mut().zip([
+            "limit = 1\nwait = \"5m\"\n",
+            "limit = 2\n",
+            "limit = 1\nwait = \"5m\"\n",
+        ]) {
+            host.repositories = of(keys);
+        }
+        let says = "the policies of the hosts differ about seats: limit = 1, wait = \"5m\" on lab1, lab3; \
+                    limit = 2 on lab2";
+        let mend = "If that is not meant, on each host: rungate policy install FILE";
+        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
+
+        site.hosts[1].repositories = of("limit = 1\n");
+        let says = "the policies of the hosts differ about seats: nothing of that on lab2; \
+                    wait = \"5m\" on lab1, lab3";
+        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
+
+        // Who is gone has no say, nor has somebody who does not know the repository.
+        site.hosts[1].lease = None;
+        site.hosts[2].repositories.clear();
+        let differing = |finding: &Finding| finding.code == "site-policies-differ";
+        assert!(!besides(&site).iter().any(differing));
+    }
+
+    #[test]
+    fn agents_of_several_versions_are_named() {
+        let mut mixed = site();
+        mixed.hosts[1].version = Some("0.0.9".to_owned());
+        let says = format!("agents are of several versions; other than {OWN}: lab2 0.0.9");
+        let mend = format!("On those hosts, once they have the same package: {}", restart());
+        assert_eq!(besides(&mixed), [Finding::note("site-versions", says).mend(mend)]);
+    }
+}

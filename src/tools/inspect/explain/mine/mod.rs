@@ -1,0 +1,239 @@
+//! `rungate explain` without a command: what the policy allows one person, what they hold, where they wait,
+//! and how long such waits took. Nothing is foretold: past waits are no promise.
+
+mod json;
+mod past;
+mod text;
+
+use std::{cell::LazyCell, path::Path};
+
+use jiff::Timestamp;
+
+use self::past::Past;
+use super::become_user;
+use crate::{
+    cli::ExplainArguments,
+    judge::{
+        Personal, Request, personal,
+        terms::{
+            claim::Claim,
+            location::Location,
+            provenance::{Origin, rule_title},
+        },
+    },
+    keeper::{
+        Holder, Waiter, agent,
+        error::KeeperError,
+        file::{lock_path::LockPath, table_snapshot::TableSnapshot},
+    },
+    launch::situation::{Situation, SystemNames},
+    policy::{Policy, Rule},
+    sys::{accounts::NameCache, credentials},
+    text::{clock::Clock, error::Error, exit_status::ExitStatus, print::print},
+    tools::shared::{listed_file::ListedFile, repositories::wanted, waits_for::WaitsFor},
+};
+
+/// Shows what is the caller's, or another user's.
+pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
+    let mut situation = Situation::of_this_process()?;
+    if let Some(user) = &arguments.user {
+        become_user(&mut situation, user)?;
+    }
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let request = request(&situation);
+    if let Some(faults) = policy.faults_for(&request) {
+        return Err(situation.faulty(faults, arguments.policy.policy.as_deref()));
+    }
+    let personal =
+        personal(&policy, &request).map_err(|failure| Error::new(ExitStatus::System, failure.to_string()))?;
+    let files = wanted(&policy, &situation, &[])?.into_iter().flat_map(|repository| repository.files);
+    let tables: Vec<Table> = files.map(|file| Table { survey: file.survey(), file }).collect();
+    let mine = Mine {
+        situation: &situation,
+        policy: &policy,
+        limits: limits(&personal, &tables, situation.credentials.uid),
+        personal: &personal,
+        tables: &tables,
+        past: LazyCell::new(|| Past::of_policy(&situation, arguments.policy.policy.clone())),
+        clock: Clock::now(),
+        names: NameCache::new(),
+    };
+    let is_unseen = mine.unseen().next().is_some();
+    print(&if arguments.json { mine.to_json() } else { mine.to_text() })?;
+    Ok(if is_unseen { ExitStatus::Repository } else { ExitStatus::Success } as u8)
+}
+
+/// The person without a command.
+fn request(situation: &Situation) -> Request<'_> {
+    Request {
+        typed: "".as_ref(),
+        arguments: &[],
+        path: Path::new(""),
+        canonical: Path::new(""),
+        uid: situation.credentials.uid,
+        gids: &situation.credentials.groups,
+        host: &situation.host,
+        directory: &situation.directory,
+        environment: &|_| None,
+        now: Timestamp::now(),
+        cpus: &credentials::processors,
+        runtime: &situation.runtime,
+        names: &SystemNames,
+    }
+}
+
+/// A table that exists, and what was found there.
+struct Table {
+    file: ListedFile,
+    survey: Result<TableSnapshot, KeeperError>,
+}
+
+/// One table that a rule can charge the person for.
+struct Limit<'p> {
+    /// The claim with the highest limit.
+    claim: &'p Claim<'p>,
+    /// Rules that allow less, each with how much.
+    lower: Vec<(u64, &'p Origin<'p>)>,
+    survey: Result<TableSnapshot, String>,
+    /// How many slots the person holds.
+    mine: u64,
+}
+
+struct Mine<'a, 'p, F: FnOnce() -> Past> {
+    situation: &'a Situation,
+    policy: &'p Policy,
+    personal: &'a Personal<'p>,
+    limits: Vec<Limit<'a>>,
+    tables: &'a [Table],
+    /// Read only if there is something to say about it.
+    past: LazyCell<Past, F>,
+    clock: Clock,
+    names: NameCache,
+}
+
+impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
+    fn uid(&self) -> u32 {
+        self.situation.credentials.uid
+    }
+
+    /// The slots that the person holds.
+    fn held(&self) -> impl Iterator<Item = (&ListedFile, &Holder)> {
+        let uid = self.uid();
+        self.seen().flat_map(move |(file, survey)| {
+            let own = survey.holders.iter().filter(move |holder| holder.uid == Some(uid));
+            own.map(move |holder| (file, holder))
+        })
+    }
+
+    /// The places where the person waits.
+    fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        let uid = self.uid();
+        self.seen().flat_map(move |(file, survey)| {
+            let own = survey.waiting.iter().enumerate().filter(move |(_, waiter)| waiter.uid() == Some(uid));
+            own.map(move |(index, waiter)| Place {
+                file,
+                waiter,
+                number: index + 1,
+                of: survey.waiting.len(),
+                waits_for: WaitsFor::of(survey, index, file.limit()),
+            })
+        })
+    }
+
+    fn seen(&self) -> impl Iterator<Item = (&ListedFile, &TableSnapshot)> {
+        self.tables.iter().filter_map(|table| Some((&table.file, table.survey.as_ref().ok()?)))
+    }
+
+    /// Tables that cannot be looked at, each with the reason.
+    fn unseen(&self) -> impl Iterator<Item = (String, String)> {
+        let tables = self
+            .tables
+            .iter()
+            .filter_map(|table| Some((table.file.title(), table.survey.as_ref().err()?.to_string())));
+        let limits = self.limits.iter().filter_map(|limit| {
+            Some((limit.claim.title(&SystemNames), limit.survey.as_ref().err()?.clone()))
+        });
+        let mut known = Vec::new();
+        tables.chain(limits).filter(move |(title, _)| {
+            let is_new = !known.contains(title);
+            known.push(title.clone());
+            is_new
+        })
+    }
+
+    /// The repositories that the person waits for, or could be charged for, each once.
+    fn repositories(&self) -> Vec<&str> {
+        let places = self.places().map(|place| place.file.name.as_str());
+        let limits = self.limits.iter().map(|limit| &*limit.claim.repository);
+        let open = self.personal.open.iter().map(|repository| repository.shown_name());
+        let mut names = Vec::new();
+        for name in places.chain(limits).chain(open) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+/// Somebody's place in a queue.
+struct Place<'a> {
+    file: &'a ListedFile,
+    waiter: &'a Waiter,
+    number: usize,
+    of: usize,
+    waits_for: WaitsFor,
+}
+
+/// Each table once, with the claim that allows most.
+fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Limit<'a>> {
+    let mut limits: Vec<Limit<'a>> = Vec::new();
+    for claim in &personal.claims {
+        let known = limits.iter_mut().find(|known| known.claim.location.is_same_table(&claim.location));
+        let Some(known) = known else {
+            let survey = survey(claim, tables);
+            let own = |survey: &TableSnapshot| {
+                let own = survey.holders.iter().filter(|holder| holder.uid == Some(uid));
+                own.map(|holder| holder.slots.1 - holder.slots.0 + 1).sum()
+            };
+            let mine = survey.as_ref().map_or(0, own);
+            limits.push(Limit { claim, lower: Vec::new(), survey, mine });
+            continue;
+        };
+        let (before, now) = (known.claim.amount.reach(), claim.amount.reach());
+        if before != now {
+            let less = if now > before { std::mem::replace(&mut known.claim, claim) } else { claim };
+            known.lower.extend(less.origins.first().map(|origin| (before.min(now), origin)));
+        }
+    }
+    limits
+}
+
+/// What is found in the table of a claim: one that does not exist was never used.
+fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<TableSnapshot, String> {
+    let is_it = |table: &&Table| match &claim.location {
+        Location::File(file) => table.file.path() == Some(&file.path),
+        Location::Agent(of) => table.file.table() == Some(&of.table),
+        Location::Memory(_) => false,
+    };
+    if let Some(table) = tables.iter().find(is_it) {
+        return table.survey.as_ref().map(Clone::clone).map_err(ToString::to_string);
+    }
+    match &claim.location {
+        Location::File(file) => TableSnapshot::of(&LockPath::of(file)).map_err(|error| error.to_string()),
+        Location::Agent(of) => agent::survey(&of.table).map_err(|error| error.to_string()),
+        Location::Memory(_) => Ok(TableSnapshot::default()),
+    }
+}
+
+/// `30 by rule "students"`
+fn lower(limit: &Limit<'_>) -> Vec<String> {
+    limit.lower.iter().map(|(slots, origin)| format!("{slots} by {}", rule_title(origin.rule))).collect()
+}
+
+/// A rule that decides on everything that the person starts.
+fn verdict(personal: &Personal<'_>) -> Option<(&'static str, String)> {
+    let title = |rule: &Rule| format!("{}, {}", rule.title(), rule.place());
+    let denied = personal.denied.map(|rule| ("everything is refused", title(rule)));
+    denied.or_else(|| personal.exempt.map(|rule| ("nothing is limited", title(rule))))
+}

@@ -1,0 +1,170 @@
+//! `rungate explain`: how the policy applies to a command, and why. The same evaluator as `run`; nothing is
+//! taken.
+
+mod json;
+mod mine;
+mod session;
+mod supposed;
+mod text;
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use self::supposed::Supposed;
+use crate::{
+    acquire::{
+        acquire_context::{self, AcquireContext},
+        dry_run::{DryRun, Prospect, outlook},
+    },
+    cli::ExplainArguments,
+    judge::{
+        Decision, Request, Verdict, decide,
+        terms::{claim::Launch, keyword::Hold},
+    },
+    keeper::table::Keepers,
+    launch::program::Program,
+    policy::Policy,
+    sys::{accounts, descriptor::Inherited},
+    text::{clock::Clock, columns::answer, error::Error, exit_status::ExitStatus},
+};
+use crate::{
+    launch::{
+        refusals::{foretold, limits::contacts},
+        run::{ancestors, stages::find},
+        situation::{Situation, account, failed},
+    },
+    text::print::print,
+};
+
+/// Explains a command; without one, what the policy allows the caller.
+pub(crate) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
+    let Some((command, words)) = arguments.command.split_first() else {
+        return mine::run(arguments);
+    };
+    let mut situation = Situation::of_this_process()?;
+    if let Some(user) = &arguments.user {
+        become_user(&mut situation, user)?;
+    }
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let found = find(|name| policy.executable(name), command, None, &situation.directory);
+    let missing = found.as_ref().err().map(Error::status);
+    let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
+    let supposed = Supposed::of(arguments, &policy, &mut situation)?;
+    let typed = arguments.typed_as.as_ref().unwrap_or(command);
+    let request = Request {
+        environment: &|name| supposed.variable(name),
+        now: supposed.now,
+        ..situation.request(typed, words, &program)
+    };
+    if let Some(faults) = policy.faults_for(&request) {
+        return Err(situation.faulty(faults, arguments.policy.policy.as_deref()));
+    }
+    let decision = decide(&policy, &request);
+    let (inherited, ancestors) = (Inherited::scan(), ancestors());
+    let name = Path::new(typed).file_name().unwrap_or(typed).to_string_lossy();
+    let demands = match &decision.verdict {
+        Verdict::Start(start) => start.demands.as_slice(),
+        _ => &[],
+    };
+    let asker = AcquireContext {
+        launch: Launch {
+            command: &name,
+            host: &situation.host.to_string_lossy(),
+            uid: situation.credentials.uid,
+            ancestors: &ancestors,
+            hold: Hold::default(),
+        },
+        keepers: Keepers::of(&inherited),
+        generation: policy.generation(request.now),
+        on_expired: &|_, _, _| {},
+        clock: acquire_context::Clock::default(),
+    };
+    let explained = Explained {
+        arguments,
+        situation: &situation,
+        policy: &policy,
+        program: &program,
+        missing,
+        decision: &decision,
+        now: supposed.now,
+        clock: Clock::in_zone(policy.time_zone()),
+        other_limits: session::other_limits(&policy, &request, demands),
+        outlook: outlook(demands, &asker),
+    };
+    let text = if arguments.json { explained.to_json(command) } else { answer(&explained.to_text(command)) };
+    print(&text)
+}
+
+/// Another user's groups are those of the database: there is no process of theirs to ask.
+fn become_user(situation: &mut Situation, user: &str) -> Result<(), Error> {
+    let account = account(user)?;
+    let lookup = |error| Error::new(ExitStatus::System, failed(error).to_string());
+    situation.credentials.groups = accounts::groups_of(&account).map_err(lookup)?;
+    situation.credentials.gid = account.gid;
+    if situation.credentials.uid != account.uid {
+        situation.credentials.uid = account.uid;
+        situation.forget_caller();
+    }
+    Ok(())
+}
+
+struct Explained<'d, 'p> {
+    arguments: &'d ExplainArguments,
+    situation: &'d Situation,
+    policy: &'p Policy,
+    program: &'d Program,
+    /// How a launch ends because the command is not on this machine. Rules are judged by its name.
+    missing: Option<ExitStatus>,
+    decision: &'d Decision<'p>,
+    now: Timestamp,
+    clock: Clock,
+    /// What is said of limits that the database's groups would change.
+    other_limits: String,
+    outlook: DryRun<'d>,
+}
+
+/// Where a claim stands in what the rules demand, each counted from 0.
+#[derive(Clone, Copy)]
+struct Standing {
+    demand: usize,
+    alternative: usize,
+    /// Of the claims that are had together.
+    place: usize,
+}
+
+impl Explained<'_, '_> {
+    /// Every claim, and where it stands.
+    fn prospects(&self) -> impl Iterator<Item = (Standing, &Prospect<'_>)> {
+        let demands = match &self.decision.verdict {
+            Verdict::Start(start) => start.demands.as_slice(),
+            _ => &[],
+        };
+        let standings = demands.iter().enumerate().flat_map(|(demand, wanted)| {
+            wanted.alternatives().enumerate().flat_map(move |(alternative, claims)| {
+                (0..claims.len()).map(move |place| Standing { demand, alternative, place })
+            })
+        });
+        standings.zip(&self.outlook.prospects)
+    }
+
+    /// Whom a refusal would name to contact.
+    fn contacts(&self) -> Vec<&str> {
+        match &self.decision.verdict {
+            Verdict::Denied { rule, .. } | Verdict::LookupFailed { rule, .. } => {
+                rule.contact().into_iter().collect()
+            }
+            Verdict::Unmatched => self.policy.contact().into_iter().collect(),
+            Verdict::Start(_) => match &self.outlook.refusal {
+                Ok(Some(refusal)) => contacts(refusal),
+                Ok(None) => Vec::new(),
+                Err(_) => self.policy.contact().into_iter().collect(),
+            },
+        }
+    }
+
+    /// What would happen now, and the status of a refusal.
+    fn verdict(&self) -> (String, Option<ExitStatus>) {
+        foretold::verdict(self.policy, self.decision, &self.outlook)
+    }
+}

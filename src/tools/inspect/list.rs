@@ -1,0 +1,303 @@
+//! `rungate list`: each slot that is held, and by whom; who waits, and for whom. Without names it leaves out
+//! what is idle, because `status` shows that.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli::ListArguments,
+    judge::terms::keyword::Hold,
+    keeper::{
+        error::KeeperError,
+        file::{holder::Holder, table_snapshot::TableSnapshot},
+        line::{Waiter, WaitingProcess},
+    },
+    sys::{accounts::NameCache, credentials},
+    text::{
+        clock::{Clock, age},
+        columns::answer,
+        error::Error,
+        escape::visible,
+        json,
+        style::Style,
+        table::Table,
+    },
+};
+use crate::{
+    launch::situation::{Situation, uid_of},
+    text::print::print,
+    tools::shared::{
+        listed_file::{Free, ListedFile},
+        listing,
+        waits_for::WaitsFor,
+    },
+};
+
+/// Lists the holders of the repositories that were asked for.
+pub(crate) fn run(arguments: &ListArguments) -> Result<u8, Error> {
+    let user = arguments.user.as_deref().map(uid_of).transpose()?;
+    let (is_json, has_names) = (arguments.listing.json, !arguments.listing.repositories.is_empty());
+    let situation = Situation::of_this_process()?;
+    let shown = listing::to_show(&situation, &arguments.listing)?;
+    let has_none = shown.repositories.is_empty();
+    let files = shown.repositories.into_iter().flat_map(|repository| repository.files);
+    let mut files: Vec<(ListedFile, Result<TableSnapshot, KeeperError>)> =
+        files.map(|file| (file.survey(), file)).map(|(survey, file)| (file, survey)).collect();
+    if !has_names {
+        files.retain(|(file, survey)| is_busy(file, survey.as_ref().ok(), user));
+    }
+    let failed = files.iter().any(|(_, survey)| survey.is_err());
+    let unknown = files.iter().any(|(file, _)| file.failure().is_some());
+    let view = View { generation: shown.generation, user, clock: Clock::now(), names: NameCache::new() };
+    let text = if is_json {
+        let listed = files.iter().map(|(file, survey)| match survey {
+            Ok(survey) => view.to_json(file, survey),
+            Err(error) => json!({ "repository": file.name, "member": file.member, "path": file.path().map(visible), "error": error.to_string() }),
+        });
+        json::render(&Value::Array(listed.collect()))
+    } else if has_none {
+        listing::NONE.to_owned()
+    } else if files.is_empty() && has_names {
+        "Nobody has used any of them yet.\n".to_owned()
+    } else if files.is_empty() {
+        let nobody = match &arguments.user {
+            None => "Nobody holds a slot or waits for one.".to_owned(),
+            Some(user) => format!("{} holds no slot and waits for none.", visible(user)),
+        };
+        format!("{nobody} All repositories: rungate status\n")
+    } else {
+        let listed = files.iter().map(|(file, survey)| match survey {
+            Ok(survey) => view.to_text(file, survey),
+            Err(error) => {
+                let title = Style::Name.paint(&visible(file.title()));
+                answer(&format!("{title}: {}\n", Style::Fault.paint(&error.to_string())))
+            }
+        });
+        listed.collect::<Vec<_>>().join("\n")
+    };
+    print(&text)?;
+    Ok(listing::status(shown.is_faulty, failed, unknown))
+}
+
+/// Whether there is something to see that nobody asked for by name: use, a queue, or that it is not known.
+fn is_busy(file: &ListedFile, survey: Option<&TableSnapshot>, user: Option<u32>) -> bool {
+    let Some(survey) = survey else { return true };
+    let holders = survey.holders.iter().any(|holder| is_of(user, holder.uid));
+    let waiters = survey.waiting.iter().any(|waiter| is_of(user, waiter.uid()));
+    holders || waiters || (user.is_none() && (survey.used > 0 || file.failure().is_some()))
+}
+
+/// Whether it is the user who was asked for.
+fn is_of(wanted: Option<u32>, uid: Option<u32>) -> bool {
+    wanted.is_none() || wanted == uid
+}
+
+/// What is the same for every table.
+struct View {
+    generation: u16,
+    /// Whose slots and places are shown, if not everybody's.
+    user: Option<u32>,
+    clock: Clock,
+    names: NameCache,
+}
+
+impl View {
+    fn to_text(&self, file: &ListedFile, survey: &TableSnapshot) -> String {
+        let mut text = answer(&self.title(file, survey));
+        let holders: Vec<&Holder> = self.holders(survey).collect();
+        if !holders.is_empty() {
+            // Where slots have no names, there is no column for them.
+            let is_shown = |index: &usize| *index != 1 || !file.names().is_empty();
+            let titles =
+                [">SLOT", "NAME", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"];
+            let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
+            let mut table = Table::new(&head).in_one_line();
+            for holder in holders {
+                let row = cells(file, holder, &self.clock, &self.names).into_iter().enumerate();
+                table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
+            }
+            text += &table.render();
+        }
+        for slot in file.unreadable_slots(survey) {
+            let _ = writeln!(text, "slot {}: {}; {}", slot.slot, slot.text(), slot.advice());
+        }
+        let waiting: Vec<(usize, &Waiter)> = self.waiting(survey).collect();
+        if !waiting.is_empty() {
+            // Where nobody waits on another host, there is no column for hosts.
+            let is_any_elsewhere = waiting.iter().any(|(_, waiter)| waiter.process.host.is_some());
+            let is_shown = |index: &usize| *index != 3 || is_any_elsewhere;
+            let titles = [">LINE", ">PID", "USER", "HOST", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"];
+            let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
+            let mut table = Table::new(&head).in_one_line();
+            for (index, waiter) in waiting {
+                let waits_for = WaitsFor::of(survey, index, file.limit()).show(&self.names);
+                let row = waiter_cells(index + 1, waiter, waits_for, &self.clock, &self.names);
+                let row = row.into_iter().enumerate();
+                table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
+            }
+            text += &table.render();
+        }
+        text
+    }
+
+    /// `matlab: 43 of 50 used, 7 kept for cad, 3 waiting`
+    fn title(&self, file: &ListedFile, survey: &TableSnapshot) -> String {
+        let mut text = Style::Name.paint(&visible(file.title()));
+        let limit = file.limit();
+        let full = limit.is_some_and(|limit| survey.used >= limit);
+        let used = match limit {
+            Some(limit) => format!("{} of {limit} used", survey.used),
+            None => format!("{} used", survey.used),
+        };
+        let _ = write!(text, ": {}", if full { Style::Warning.paint(&used) } else { used });
+        if let Some(why) = file.limit_note() {
+            let _ = write!(text, " ({why})");
+        }
+        if let Some(failure) = file.failure() {
+            let _ = write!(text, ", limit unknown: {failure}");
+        }
+        let kept = [file.kept_note(survey), file.free(survey, self.generation).and_then(Free::note)];
+        for note in kept.into_iter().flatten() {
+            let _ = write!(text, ", {note}");
+        }
+        if !survey.waiting.is_empty() {
+            let _ = write!(text, ", {} waiting", file.queue.show(survey.waiting.len()));
+        }
+        if let Some(unknown @ 1..) = self.unknown(survey) {
+            let _ = write!(text, ", {unknown} of a user who cannot be seen");
+        }
+        text.push('\n');
+        text
+    }
+
+    fn holders<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = &'s Holder> {
+        let user = self.user;
+        survey.holders.iter().filter(move |holder| is_of(user, holder.uid))
+    }
+
+    /// Those who wait, each with its index in the whole queue.
+    fn waiting<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = (usize, &'s Waiter)> {
+        let user = self.user;
+        survey.waiting.iter().enumerate().filter(move |(_, waiter)| is_of(user, waiter.uid()))
+    }
+
+    /// How many slots and places may be the user's without that it can be seen.
+    fn unknown(&self, survey: &TableSnapshot) -> Option<u64> {
+        self.user?;
+        let holders = survey.holders.iter().filter(|holder| holder.uid.is_none());
+        let slots: u64 = holders.map(|holder| holder.slots.1 - holder.slots.0 + 1).sum();
+        Some(slots + survey.waiting.iter().filter(|waiter| waiter.uid().is_none()).count() as u64)
+    }
+}
+
+fn cells(file: &ListedFile, holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 10] {
+    let unknown = || "?".to_owned();
+    let (first, last) = holder.slots;
+    [
+        if first == last { first.to_string() } else { format!("{first}-{last}") },
+        visible(file.names_of(holder.slots).join(",")),
+        holder.pid.map_or_else(unknown, |pid| pid.to_string()),
+        holder.uid.map_or_else(unknown, |uid| visible(names.user(uid))),
+        holder.host.as_ref().map_or_else(unknown, visible),
+        holder.since.map_or_else(unknown, |since| clock.short(since)),
+        holder.age(clock.system_time()).map_or_else(unknown, age),
+        holder.hold.map_or_else(unknown, |hold| short_hold(hold).to_owned()),
+        holder.command.as_ref().map_or_else(|| Style::Warning.paint("(unknown holder)"), visible),
+        holder.rule.as_ref().map_or_else(String::new, visible),
+    ]
+}
+
+fn waiter_cells(
+    place: usize,
+    waiter: &Waiter,
+    waits_for: String,
+    clock: &Clock,
+    names: &NameCache,
+) -> [String; 9] {
+    let unknown = || "?".to_owned();
+    let waited = waiter.waited();
+    let since = waited.and_then(|waited| clock.system_time().checked_sub(waited));
+    [
+        place.to_string(),
+        waiter.process.pid.map_or_else(unknown, |pid| pid.to_string()),
+        waiter.uid().map_or_else(unknown, |uid| visible(names.user(uid))),
+        visible(host_of(&waiter.process)),
+        since.map_or_else(unknown, |since| clock.short(since)),
+        waited.map_or_else(unknown, age),
+        waiter.wants.map_or_else(unknown, |wants| wants.to_string()),
+        waits_for,
+        waiter.command().map_or_else(unknown, visible),
+    ]
+}
+
+/// The host on which a process waits: this one, where it is no other.
+fn host_of(process: &WaitingProcess) -> String {
+    let here = || credentials::name().unwrap_or_default().to_string_lossy().into_owned();
+    process.host.as_deref().map_or_else(here, str::to_owned)
+}
+
+fn short_hold(hold: Hold) -> &'static str {
+    match hold {
+        Hold::Supervisor => "superv.",
+        Hold::Descriptor => "descr.",
+        hold => hold.name(),
+    }
+}
+
+impl View {
+    fn to_json(&self, file: &ListedFile, survey: &TableSnapshot) -> Value {
+        let unreadable = file.unreadable_slots(survey);
+        let key_of = |holder: &Holder| {
+            let found = unreadable.iter().find(|slot| (holder.slots.0..=holder.slots.1).contains(&slot.slot));
+            found.map(|slot| slot.key.clone())
+        };
+        let holders: Vec<Value> = self
+            .holders(survey)
+            .map(|holder| {
+                json!({
+                    "slot": holder.slots.0,
+                    "last_slot": holder.slots.1,
+                    "names": file.names_of(holder.slots),
+                    "pid": holder.pid,
+                    "uid": holder.uid,
+                    "user": holder.uid.map(|uid| self.names.user(uid)),
+                    "host": holder.host,
+                    "since": holder.since.and_then(Clock::stamp),
+                    "hold": holder.hold.map(Hold::name),
+                    "command": holder.command,
+                    "rule": holder.rule,
+                    "unreadable_key": key_of(holder),
+                })
+            })
+            .collect();
+        let waiting: Vec<Value> = self
+            .waiting(survey)
+            .map(|(index, waiter)| {
+                let waits_for = WaitsFor::of(survey, index, file.limit());
+                json!({
+                    "place": index + 1,
+                    "pid": waiter.process.pid,
+                    "uid": waiter.uid(),
+                    "user": waiter.uid().map(|uid| self.names.user(uid)),
+                    "host": host_of(&waiter.process),
+                    "since": waiter.since().and_then(Clock::stamp),
+                    "wants": waiter.wants,
+                    "limit": waiter.class.reach,
+                    "behind": waits_for.waiter().and_then(|ahead| ahead.pid),
+                    "behind_host": waits_for.waiter().map(host_of),
+                    "command": waiter.command(),
+                })
+            })
+            .collect();
+        let mut value = file.to_json();
+        value["used"] = json!(survey.used);
+        value["kept"] = json!(file.kept_idle(survey));
+        value["kept_for"] = json!(file.kept_note(survey));
+        value["kept_for_queue"] = json!(file.free(survey, self.generation).map(|free| free.for_queue));
+        value["holders"] = json!(holders);
+        value["waiting"] = json!(waiting);
+        value["unknown"] = json!(self.unknown(survey));
+        value
+    }
+}

@@ -1,0 +1,273 @@
+//! `rungate metrics`: use, limits and refusals for a monitoring system, in the text format of Prometheus.
+//! What cannot be read is left out with a complaint, so that the rest still arrives.
+
+mod site;
+
+use std::{
+    io,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use jiff::Timestamp;
+
+use crate::{
+    cli::MetricsArguments,
+    keeper::{Waiter, error::KeeperError, file::table_snapshot::TableSnapshot},
+    policy::{Log, LogEvents, Policy, Repository},
+    sys::{failure::errno_of, replaced_file},
+    text::{
+        error::Error,
+        escape::visible,
+        exit_status::ExitStatus,
+        exposition::{Exposition, Kind},
+        stream,
+    },
+    tools::logs::{
+        records::Skipped,
+        statistics::{
+            counts::{Counts, Reason, Repository as Counted, Statistics},
+            joiner::Reading,
+        },
+    },
+};
+use crate::{
+    launch::situation::Situation,
+    text::print::print,
+    tools::{
+        logs::reading,
+        shared::{
+            listed_file::{Free, ListedFile},
+            listing, repositories,
+        },
+    },
+};
+
+/// Everybody may read it: it holds nothing but numbers.
+const MODE: u32 = 0o644;
+
+/// Prints the metrics, or writes them to a file.
+pub(crate) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let (policy, faults) = situation.salvage_policy(arguments.policy.policy.clone());
+    let mut exposition = Exposition::default();
+    let version = [("version", Some(env!("CARGO_PKG_VERSION")))];
+    exposition.family("rungate_build_info", Kind::Gauge, "The version of rungate.").sample(&version, 1);
+    let mut valid =
+        exposition.family("rungate_policy_valid", Kind::Gauge, "Whether the policy has no fault.");
+    valid.sample(&[], u8::from(faults.is_none()));
+
+    let repositories = match &faults {
+        None => repositories::wanted(&policy, &situation, &[])?,
+        Some(_) => listing::despite_faults(&policy, &situation),
+    };
+    let generation = policy.generation(Timestamp::now());
+    let surveyed: Vec<Surveyed> = repositories
+        .into_iter()
+        .flat_map(|repository| repository.files)
+        .map(|file| {
+            let survey = file.survey();
+            let free = survey.as_ref().ok().and_then(|survey| file.free(survey, generation));
+            (survey, file, free)
+        })
+        .collect();
+    let mut status = ExitStatus::Success;
+    for (survey, file, _) in &surveyed {
+        if let Err(error) = survey {
+            stream::complain(&format!("rungate: {}: {error}", visible(file.title())));
+            status = ExitStatus::Repository;
+        }
+        if let Some(failure) = file.failure() {
+            stream::complain(&format!("rungate: {}: {failure}", visible(file.title())));
+            status = ExitStatus::System;
+        }
+    }
+    add_surveys(&mut exposition, &surveyed);
+    site::add(&mut exposition, &policy);
+    if let Some((path, log)) = reading::file_of(&policy, &situation.host) {
+        match counts_of(&path, &policy) {
+            Ok(counts) => add_counts(&mut exposition, &counts, &policy, log),
+            Err(error) => {
+                let reason = errno_of(&error).desc();
+                stream::complain(&format!("rungate: the log {} cannot be read: {reason}", visible(&path)));
+                status = ExitStatus::System;
+            }
+        }
+    }
+
+    if let Some(faults) = faults {
+        stream::complain(&faults.to_string());
+        status = faults.status();
+    }
+    let text = exposition.into_text();
+    match &arguments.output {
+        Some(path) => write(&situation.directory.join(path), &text)?,
+        None => drop(print(&text)?),
+    }
+    Ok(status as u8)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    replaced_file::replace(path, text.as_bytes(), MODE).map_err(|failure| {
+        let text = format!("{} cannot be written: {failure}", visible(path));
+        Error::new(ExitStatus::System, text)
+    })
+}
+
+type Surveyed = (Result<TableSnapshot, KeeperError>, ListedFile, Option<Free>);
+
+/// A family of samples, one for each lock file that can be looked at.
+struct Gauge {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&ListedFile, &TableSnapshot, Option<Free>) -> Option<f64>,
+}
+
+const GAUGES: [Gauge; 11] = [
+    Gauge {
+        name: "rungate_slots_limit",
+        help: "How many slots of the repository may be held at once.",
+        value: |file, _, _| file.limit().map(number),
+    },
+    Gauge {
+        name: "rungate_slots_out_of_order",
+        help: "How many named slots of the repository are out of order. There is none where slots have no names.",
+        value: |file, _, _| (!file.names().is_empty()).then(|| number(file.out_of_order().len() as u64)),
+    },
+    Gauge {
+        name: "rungate_slots_used",
+        help: "How many slots of the repository are held. It exceeds the limit where that was lowered.",
+        value: |_, survey, _| Some(number(survey.used)),
+    },
+    Gauge {
+        name: "rungate_slots_kept",
+        help: "How many idle slots of the repository are kept for some users.",
+        value: |file, survey, _| Some(number(file.kept_idle(survey))),
+    },
+    Gauge {
+        name: "rungate_slots_kept_for_queue",
+        help: "How many free slots of the repository only waiting launches may take.",
+        value: |_, _, free| free.map(|free| number(free.for_queue)),
+    },
+    Gauge {
+        name: "rungate_launches_waiting",
+        help: "How many launches stand in line for the repository.",
+        value: |_, survey, _| Some(number(survey.waiting.len() as u64)),
+    },
+    Gauge {
+        name: "rungate_queue_limit",
+        help: "How many launches may stand in line for the repository. There is none where the line does not end.",
+        value: |file, _, _| file.queue.most.map(|most| number(most.into())),
+    },
+    Gauge {
+        name: "rungate_oldest_waiter_age_seconds",
+        help: "How long the first in line has waited, since its process started. There is none where nobody waits.",
+        value: |_, survey, _| Some(survey.waiting.iter().filter_map(Waiter::waited).max()?.as_secs_f64()),
+    },
+    Gauge {
+        name: "rungate_slots_unaccounted",
+        help: "How many held slots have a holder that cannot be seen: of another container or host, or of no launch.",
+        value: |_, survey, _| {
+            let unknown = survey.holders.iter().filter(|holder| holder.pid.is_none());
+            Some(number(unknown.map(|holder| holder.slots.1.abs_diff(holder.slots.0) + 1).sum()))
+        },
+    },
+    Gauge {
+        name: "rungate_oldest_holder_age_seconds",
+        help: "How long the oldest holder has held its slot. There is none where nobody holds one.",
+        value: |_, survey, _| Some(survey.oldest()?.age(SystemTime::now())?.as_secs_f64()),
+    },
+    Gauge {
+        name: "rungate_last_start_timestamp_seconds",
+        help: "When a program was last started under the repository, in seconds since 1970.",
+        value: |_, survey, _| {
+            let since = survey.last_start?.duration_since(UNIX_EPOCH).ok()?;
+            Some(since.as_secs_f64())
+        },
+    },
+];
+
+#[expect(clippy::cast_precision_loss, reason = "the format has no other numbers")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
+    let mut readable = exposition.family(
+        "rungate_repository_readable",
+        Kind::Gauge,
+        "Whether the lock file of the repository could be looked at.",
+    );
+    for (survey, file, _) in surveyed {
+        readable.sample(&labels(file), u8::from(survey.is_ok()));
+    }
+    for gauge in GAUGES {
+        let mut family = exposition.family(gauge.name, Kind::Gauge, gauge.help);
+        for (survey, file, free) in surveyed {
+            if let Some(value) = survey.as_ref().ok().and_then(|survey| (gauge.value)(file, survey, *free)) {
+                family.sample(&labels(file), value);
+            }
+        }
+    }
+}
+
+fn labels(file: &ListedFile) -> [(&'static str, Option<&str>); 2] {
+    [("repository", Some(&file.name)), ("member", file.member.as_deref())]
+}
+
+/// The totals of the log as it is now. They start again when the log is rotated, as counters may.
+fn counts_of(path: &Path, policy: &Policy) -> io::Result<Counts> {
+    let names = policy.repositories().iter().map(Repository::shown_name);
+    let counts = Counts::new(policy.hours(), names, [].into_iter());
+    let mut statistics = Statistics::new(Reading::default(), counts);
+    match crate::tools::logs::records::each(path, |event| drop(statistics.see(event))) {
+        // What is no event does not count; what was too long may have hidden some.
+        Ok(skipped) => reading::complain_of(Skipped { others: 0, ..skipped }, path),
+        // One that is not there yet has none.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(statistics.finish())
+}
+
+/// Every repository of the policy has its counters from the start: a rate needs two values.
+fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log: &Log) {
+    let is_known = |name: &str| policy.repositories().iter().any(|known| known.shown_name() == name);
+    let mut refusals = exposition.family(
+        "rungate_refusals_total",
+        Kind::Counter,
+        "Launches that were refused, or would have been, as the log has them; one counts for each repository that refused.",
+    );
+    let mut sample = |repository: Option<&str>, (reason, is_enforced): Reason, count: u64| {
+        let enforced = if is_enforced { "true" } else { "false" };
+        let labels = [("repository", repository), ("reason", Some(reason)), ("enforced", Some(enforced))];
+        refusals.sample(&labels, count);
+    };
+    counts.refusals.iter().for_each(|(reason, count)| sample(None, *reason, *count));
+    for (name, of) in counts.repositories.iter() {
+        if is_known(name) && !of.refusals.contains_key(&("full", true)) {
+            sample(Some(name), ("full", true), 0);
+        }
+        of.refusals.iter().for_each(|(reason, count)| sample(Some(name), *reason, *count));
+    }
+    let mut family = |name, help: &str, value: fn(&Counted) -> u64| {
+        let mut family = exposition.family(name, Kind::Counter, help);
+        for (repository, of) in counts.repositories.iter() {
+            if is_known(repository) || value(of) > 0 {
+                family.sample(&[("repository", Some(repository))], value(of));
+            }
+        }
+    };
+    family(
+        "rungate_expired_holders_total",
+        "Overdue holders that were ended or had just left, as the log has them.",
+        |of| of.expired,
+    );
+    if log.events == LogEvents::All {
+        family(
+            "rungate_starts_total",
+            "Programs that were started with a slot, as the log has them.",
+            |of| of.cell.started(),
+        );
+    }
+}

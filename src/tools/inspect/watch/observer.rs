@@ -1,0 +1,201 @@
+//! Looks at the repositories again and again. Which files there are and what the policy says is found out
+//! anew only now and then: a look itself costs no more than opening the files and asking the kernel.
+
+use std::{
+    cmp::Reverse,
+    ffi::OsString,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use super::snapshot::{Entry, Process, Snapshot};
+use crate::{
+    cli::ListingArguments,
+    keeper::{
+        file::{holder::Holder, table_snapshot::TableSnapshot},
+        line::Waiter,
+    },
+    launch::situation::Situation,
+    policy::Policy,
+    sys::accounts::NameCache,
+    text::{clock::Clock, error::Error, escape::visible},
+    tools::shared::{
+        listed_file::{Free, ListedFile},
+        listing, repositories,
+        waits_for::WaitsFor,
+    },
+};
+
+/// From one search for files to the next.
+const SEARCH: Duration = Duration::from_secs(5);
+
+/// What is looked at, and with what.
+pub(super) struct Observer {
+    situation: Situation,
+    named_policy: Option<PathBuf>,
+    wanted: Vec<OsString>,
+    policy: Policy,
+    /// Whether the policy had faults when it was last read.
+    is_faulty: bool,
+    /// Whether a policy without faults was read before.
+    had_sound_policy: bool,
+    /// Which policy gives the limits.
+    generation: u16,
+    files: Vec<ListedFile>,
+    searched: Instant,
+    names: NameCache,
+    clock: Clock,
+    notice: Option<String>,
+}
+
+impl Observer {
+    /// Reads the policy and finds the files. A policy with faults leaves what [`listing::despite_faults`]
+    /// finds.
+    pub(super) fn new(situation: Situation, arguments: &ListingArguments) -> Result<Self, Error> {
+        let named_policy = arguments.policy.policy.clone();
+        let wanted = arguments.repositories.clone();
+        let (policy, error) = situation.salvage_silently(named_policy.clone());
+        let files = match &error {
+            None => files(&policy, &situation, &wanted)?,
+            Some(_) => files_despite_faults(&policy, &situation, &wanted),
+        };
+        Ok(Self {
+            situation,
+            named_policy,
+            wanted,
+            generation: policy.generation(Timestamp::now()),
+            policy,
+            is_faulty: error.is_some(),
+            had_sound_policy: error.is_none(),
+            files,
+            searched: Instant::now(),
+            names: NameCache::new(),
+            clock: Clock::now(),
+            notice: error.map(|error| error.to_string()),
+        })
+    }
+
+    /// Looks at all of them.
+    pub(super) fn snapshot(&mut self) -> Snapshot {
+        if self.searched.elapsed() >= SEARCH {
+            self.search();
+        }
+        self.clock = self.clock.again();
+        Snapshot {
+            entries: self.files.iter().map(|file| self.entry(file)).collect(),
+            time: self.clock.time(self.clock.system_time()),
+            notice: self.notice.clone(),
+        }
+    }
+
+    /// Reads the policy again if it has changed or had faults. While it has faults, the last policy without
+    /// faults is shown; without one, what the faults leave.
+    fn search(&mut self) {
+        self.searched = Instant::now();
+        if self.is_faulty || self.policy.is_stale() {
+            let (policy, error) = self.situation.salvage_silently(self.named_policy.clone());
+            self.is_faulty = error.is_some();
+            self.notice = error.map(|error| error.to_string());
+            if !self.is_faulty || !self.had_sound_policy {
+                self.policy = policy;
+            }
+            self.had_sound_policy |= !self.is_faulty;
+        }
+        self.generation = self.policy.generation(Timestamp::now());
+        if !self.had_sound_policy {
+            self.files = files_despite_faults(&self.policy, &self.situation, &self.wanted);
+            return;
+        }
+        match files(&self.policy, &self.situation, &self.wanted) {
+            Ok(files) => self.files = files,
+            Err(_) if self.is_faulty => return,
+            Err(error) => return self.notice = Some(error.to_string()),
+        }
+        if !self.is_faulty {
+            self.notice = None;
+        }
+    }
+
+    fn entry(&self, file: &ListedFile) -> Entry {
+        let entry = Entry {
+            title: visible(file.title()),
+            limit: file.limit(),
+            limit_note: file.limit_note(),
+            queue: file.queue,
+            error: file.failure().map(ToString::to_string),
+            ..Entry::default()
+        };
+        match file.glance() {
+            Err(error) => Entry { error: Some(error.to_string()), ..entry },
+            Ok(survey) => self.surveyed(entry, file, &survey),
+        }
+    }
+
+    fn surveyed(&self, entry: Entry, file: &ListedFile, survey: &TableSnapshot) -> Entry {
+        let mut holders: Vec<Process> =
+            survey.holders.iter().map(|holder| self.holder(file, holder)).collect();
+        holders.sort_by_key(|holder| Reverse(holder.age));
+        let waiting = survey.waiting.iter().enumerate().map(|(index, waiter)| {
+            let waits_for = WaitsFor::of(survey, index, file.limit()).show(&self.names);
+            self.waiter(index + 1, waiter, waits_for)
+        });
+        let free = file.free(survey, self.generation);
+        let notes = [file.kept_note(survey), free.and_then(Free::note)];
+        Entry {
+            kept: file.kept_idle(survey) + free.map_or(0, |free| free.for_queue),
+            kept_note: notes.into_iter().flatten().reduce(|one, other| format!("{one}, {other}")),
+            used: survey.used,
+            holders,
+            waiting: waiting.collect(),
+            ..entry
+        }
+    }
+
+    fn holder(&self, file: &ListedFile, holder: &Holder) -> Process {
+        let (first, last) = holder.slots;
+        let called = file.names_of(holder.slots).join(",");
+        let called = if called.is_empty() { called } else { format!("={}", visible(called)) };
+        let number = if first == last { first.to_string() } else { format!("{first}-{last}") };
+        Process {
+            place: number + &called,
+            pid: holder.pid.map_or_else(unknown, |pid| pid.to_string()),
+            user: self.user(holder.uid, holder.elsewhere()),
+            age: holder.age(self.clock.system_time()),
+            command: holder.command.as_ref().map_or_else(|| "(unknown holder)".to_owned(), visible),
+            note: holder.rule.as_ref().map_or_else(String::new, visible),
+        }
+    }
+
+    /// `ann`, or `ann@lab2` on another host.
+    fn user(&self, uid: Option<u32>, elsewhere: Option<&str>) -> String {
+        let user = uid.map_or_else(unknown, |uid| visible(self.names.user(uid)));
+        elsewhere.map_or_else(|| user.clone(), |host| format!("{user}@{}", visible(host)))
+    }
+
+    fn waiter(&self, place: usize, waiter: &Waiter, note: String) -> Process {
+        Process {
+            place: place.to_string(),
+            pid: waiter.process.pid.map_or_else(unknown, |pid| pid.to_string()),
+            user: self.user(waiter.uid(), waiter.process.host.as_deref()),
+            age: waiter.waited(),
+            command: waiter.command().map_or_else(unknown, visible),
+            note,
+        }
+    }
+}
+
+fn files(policy: &Policy, situation: &Situation, wanted: &[OsString]) -> Result<Vec<ListedFile>, Error> {
+    let repositories = repositories::wanted(policy, situation, wanted)?;
+    Ok(repositories.into_iter().flat_map(|repository| repository.files).collect())
+}
+
+fn files_despite_faults(policy: &Policy, situation: &Situation, wanted: &[OsString]) -> Vec<ListedFile> {
+    let repositories = listing::called_despite_faults(policy, situation, wanted);
+    repositories.into_iter().flat_map(|repository| repository.files).collect()
+}
+
+fn unknown() -> String {
+    "?".to_owned()
+}

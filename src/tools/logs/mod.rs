@@ -1,0 +1,12 @@
+//! What is made of logs: `history`, `report` and `simulate`, over one reading and one statistics.
+
+pub(crate) mod history;
+pub(crate) mod parsers;
+pub(crate) mod reading;
+pub(crate) mod records;
+pub mod rendering;
+pub(crate) mod report;
+pub(crate) mod simulate;
+pub mod simulation;
+pub mod statistics;
+pub(crate) mod tail;

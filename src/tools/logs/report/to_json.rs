@@ -1,0 +1,154 @@
+//! The report as JSON: numbers, not words. Times are in seconds, moments in RFC 3339.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    hash::Hash,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    text::clock::Clock,
+    tools::logs::{
+        reading::Covered,
+        rendering::{
+            figures::Called,
+            programs::{Outcome, Program},
+        },
+        statistics::{
+            counts::{Bounded, Cell, Counts, Party, Reason, Rule},
+            distribution::Distribution,
+            usage::{Bounds, Ends},
+        },
+    },
+};
+
+/// How many users, groups, commands and rules there are at most.
+const MOST: usize = 200;
+
+pub(super) fn all(
+    counts: &Counts,
+    programs: &[Program<'_>],
+    called: &Called<'_>,
+    covered: &Covered,
+) -> Value {
+    let span = counts.closing.span;
+    let moment = |micros: u64| Clock::stamp(UNIX_EPOCH + Duration::from_micros(micros));
+    json!({
+        "from": span.and_then(|(begin, _)| moment(begin)),
+        "until": span.and_then(|(_, end)| moment(end)),
+        "rotated_files": covered.rotated,
+        "unreadable_files": covered.unreadable.len(),
+        "all": whole(counts),
+        "programs": named(programs.iter().map(|program| (program.name.to_owned(), of_program(program)))),
+        "rules": named(counts.rules.iter().filter(|(_, rule)| is_used(rule)).take(MOST).map(|(name, of)| (name.clone(), rule(of)))),
+        "users": parties(&counts.users, |uid| (called.user)(*uid)),
+        "groups": parties(&counts.groups, |gid| (called.group)(*gid)),
+        "commands": parties(&counts.commands, String::clone),
+        "refused_by_hour": counts.refused,
+        "waited_by_hour": counts.waited,
+    })
+}
+
+fn whole(counts: &Counts) -> Value {
+    let mut value = cell(&counts.all);
+    value["would_be_refused"] = json!(counts.would_refuse);
+    value["too_soon"] = json!(counts.too_soon);
+    value["expired"] = json!(counts.expired);
+    value["refusals"] = refusals(&counts.refusals);
+    value["waits"] = lengths(&counts.waits);
+    value["runs"] = lengths(&counts.runs);
+    value["ends"] = ends(counts.ends);
+    value
+}
+
+fn of_program(program: &Program<'_>) -> Value {
+    let of = program.of;
+    let mut value = cell(&of.cell);
+    value["seats"] = json!(program.seats);
+    value["seats_are_of_each_member"] = json!(of.usage.has_members);
+    value["most"] = bounds(program.most);
+    value["average"] = json!(program.average.map(bounds));
+    value["full_share_at_most"] = json!(program.full);
+    value["would_be_refused"] = json!(of.would_refuse());
+    value["too_soon"] = json!(of.too_soon());
+    value["expired"] = json!(of.expired);
+    value["refusals"] = refusals(&of.refusals);
+    value["waits"] = lengths(&of.waits);
+    value["runs"] = lengths(&of.runs);
+    value["ends"] = ends(of.usage.ends);
+    let suggestion = |one: &crate::tools::logs::statistics::suggestions::Suggestion| json!({ "setting": one.setting, "evidence": one.evidence });
+    value["suggestions"] = program.suggestions.iter().map(suggestion).collect();
+    value["enough_seats"] = match &program.outcome {
+        Some(Outcome::Enough(seats)) => json!(seats),
+        Some(Outcome::NotEnough(..) | Outcome::Unknown) | None => Value::Null,
+    };
+    value["answer"] = json!(program.answer().0);
+    value
+}
+
+fn cell(cell: &Cell) -> Value {
+    json!({
+        "launches": cell.launches,
+        "started": cell.started(),
+        "at_once": cell.at_once,
+        "waited": cell.waited,
+        "refused": cell.refused,
+    })
+}
+
+fn rule(rule: &Rule) -> Value {
+    let Rule { started, refused, denied, would_refuse } = rule;
+    json!({ "started": started, "refused": refused, "denied": denied, "would_be_refused": would_refuse })
+}
+
+fn is_used(rule: &Rule) -> bool {
+    rule.started + rule.refused + rule.would_refuse > 0
+}
+
+/// Those who were refused most, or would have been.
+fn parties<K: Eq + Hash + Ord>(all: &Bounded<K, Party>, name: impl Fn(&K) -> String) -> Value {
+    let mut sorted: Vec<(&K, &Party)> = all.iter().collect();
+    sorted.sort_by_key(|(_, of)| Reverse((of.cell.refused + of.would_refuse, of.cell.launches)));
+    named(sorted.into_iter().take(MOST).map(|(key, of)| {
+        let mut value = cell(&of.cell);
+        value["would_be_refused"] = json!(of.would_refuse);
+        (name(key), value)
+    }))
+}
+
+fn named(values: impl Iterator<Item = (String, Value)>) -> Value {
+    Value::Object(values.collect::<Map<String, Value>>())
+}
+
+fn refusals(refusals: &BTreeMap<Reason, u64>) -> Value {
+    let enforced = refusals.iter().filter(|((_, is_enforced), _)| *is_enforced);
+    named(enforced.map(|((reason, _), count)| ((*reason).to_owned(), json!(count))))
+}
+
+fn bounds<T: Copy + serde::Serialize>(bounds: Bounds<T>) -> Value {
+    json!({ "at_least": bounds.low, "at_most": bounds.high })
+}
+
+fn ends(ends: Ends) -> Value {
+    let Ends { exact, bounded, missed, running } = ends;
+    json!({ "exact": exact, "bounded": bounded, "missed": missed, "running": running })
+}
+
+fn lengths(lengths: &Distribution) -> Value {
+    let part = |percent: f64| seconds(lengths.percentile(percent));
+    json!({
+        "count": lengths.count,
+        "p50": part(50.0),
+        "p95": part(95.0),
+        "p99": part(99.0),
+        "longest": seconds(lengths.longest),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times")]
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}

@@ -1,0 +1,139 @@
+//! `rungate simulate`: the launches of a log under another policy.
+
+mod material;
+mod sweep;
+mod text;
+mod to_json;
+
+use std::path::{Path, PathBuf};
+
+use self::{material::Material, sweep::Sweep, text::Compared};
+use super::reading::{self, single_tables};
+use super::{
+    simulation::{
+        judge::Terms,
+        sweep::Trial,
+        traffic::{Reading, Recording, Traffic},
+    },
+    statistics::joiner,
+};
+use crate::{
+    cli::{SimulateArguments, Span},
+    policy::{Policy, Wait},
+    text::{columns::answer, error::Error, escape::Show, exit_status::ExitStatus, json},
+};
+use crate::{launch::situation::Situation, text::print::print, tools::shared::file_accounts::KnownAccounts};
+
+/// Whether a file has the name of a log, rotated and compressed as it may be.
+fn is_named_as_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.ends_with(".toml") && name.split('.').skip(1).any(|part| matches!(part, "jsonl" | "log"))
+}
+
+/// A log stands where the policy should.
+fn log_for_policy(path: &Path) -> Error {
+    let text = format!("{} is called as a log is, and the policy to try comes first", path.shown());
+    let advice = format!("rungate simulate /etc/rungate/policy.toml {}", path.shown());
+    Error::new(ExitStatus::Usage, text).advise(advice)
+}
+
+/// Plays what the logs tell of under a policy, and says what would have come of it.
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    if is_named_as_log(&arguments.tried) {
+        return Err(log_for_policy(&arguments.tried));
+    }
+    let files = files_of(&situation.directory.join(&arguments.tried));
+    let load = || situation.load_files(&files).map_err(|faults| situation.faulty_files(&faults, &files));
+    let policy = load()?;
+    let sweep = arguments.limit.as_deref().map(|text| Sweep::read(text, arguments)).transpose()?;
+    if let Some(sweep) = &sweep {
+        sweep.check(&policy)?;
+    }
+    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+    let terms = Terms {
+        is_enforced: arguments.enforced,
+        is_by_host: arguments.each_host,
+        wait: arguments.wait.as_deref().map(wait).transpose()?,
+    };
+    let traffic = traffic(&situation, &policy, arguments)?;
+    let trial = Trial { traffic: &traffic, accounts: &accounts, terms, cpus: arguments.cpus, seed: 1 };
+    let material = Material { arguments, traffic: &traffic, accounts: &accounts, policy: &policy };
+    let undecided = if sweep.is_some() { Vec::new() } else { trial.undecided(&policy) };
+    if !undecided.is_empty() {
+        return print(&if arguments.json {
+            json::render(&to_json::unknown(&material, &undecided))
+        } else {
+            answer(&text::unknown(&material, &undecided))
+        });
+    }
+    if let Some(sweep) = sweep {
+        let swept = sweep.play(&trial, &load)?;
+        return print(&if arguments.json {
+            json::render(&swept.to_json(&material))
+        } else {
+            answer(&swept.to_text(&material))
+        });
+    }
+    let mut compared = Compared::default();
+    let draws = trial.draws(&policy, arguments.draws, &mut |launch, outcome| compared.see(launch, outcome));
+    print(&if arguments.json {
+        json::render(&to_json::all(&material, &draws))
+    } else {
+        answer(&text::all(&material, &draws, &compared))
+    })
+}
+
+/// The launches that logs tell of, for a policy.
+pub(crate) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
+    let tables = joiner::Reading { is_by_host: false, single: single_tables(policy) };
+    let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
+    read(situation, logs, &Span::default(), Recording::new(reading, policy.hours()))
+}
+
+/// Everything that the logs tell within a span of time.
+fn read(
+    situation: &Situation,
+    files: &[PathBuf],
+    span: &Span,
+    mut recording: Recording,
+) -> Result<Traffic, Error> {
+    reading::each_of(situation, files, None, span, &mut |event| recording.see(event))?;
+    Ok(recording.finish())
+}
+
+/// The files of a policy; of a directory those that rungate would read there.
+fn files_of(policy: &Path) -> Vec<PathBuf> {
+    if !policy.is_dir() {
+        return vec![policy.to_owned()];
+    }
+    let is_drop_in = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+    let entries = std::fs::read_dir(policy.join("policy.d")).into_iter().flatten();
+    let mut drop_ins: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_drop_in).collect();
+    drop_ins.sort();
+    [policy.join("policy.toml")].into_iter().chain(drop_ins).collect()
+}
+
+fn wait(text: &str) -> Result<Wait, Error> {
+    Wait::parse(text).ok_or_else(|| {
+        usage(format!("--wait takes a time such as 90s, 10m, 1h30m or forever, not \"{}\"", text.shown()))
+    })
+}
+
+fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments) -> Result<Traffic, Error> {
+    let tables = joiner::Reading { is_by_host: arguments.each_host, single: single_tables(policy) };
+    let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
+    let recording = Recording::new(reading, policy.hours());
+    let traffic = read(situation, &arguments.files, &arguments.span, recording)?;
+    if traffic.launches.is_empty() {
+        return Err(Error::new(ExitStatus::Usage, "the log tells of no launch").advise(
+            "Starts are in it where the policy says: [log] events = \"all\", replay = true".to_owned(),
+        ));
+    }
+    Ok(traffic)
+}
+
+fn usage(text: String) -> Error {
+    Error::new(ExitStatus::Usage, text)
+}

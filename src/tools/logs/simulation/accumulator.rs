@@ -1,0 +1,132 @@
+//! What comes of everybody, added up as it happens: launch by launch, and how much of each repository is in
+//! use for how long.
+
+use super::{
+    tally::{OfRepository, Outcome, Tally},
+    traffic::Launch,
+};
+use crate::{acquire::refusal::Refusal, policy::Hours, tools::logs::statistics::fate::Fate};
+
+/// Called for each launch with its number and what became of it.
+pub type See<'s> = dyn FnMut(usize, Outcome) + 's;
+
+/// The books of one world.
+pub(super) struct Accumulator<'w, 's> {
+    hours: Hours,
+    see: &'w mut See<'s>,
+    /// The names of the repositories, by number, and how much of each is in use.
+    names: Vec<String>,
+    uses: Vec<Use>,
+    tally: Tally,
+}
+
+/// How much of a repository is in use.
+#[derive(Clone, Default)]
+struct Use {
+    of: OfRepository,
+    held: u64,
+    since: u64,
+}
+
+impl Use {
+    fn change(&mut self, now: u64, by: i64) {
+        self.of.slot_time += u128::from(self.held) * u128::from(now - self.since);
+        self.since = now;
+        self.held = self.held.saturating_add_signed(by);
+        self.of.most = self.of.most.max(self.held);
+    }
+}
+
+impl<'w, 's> Accumulator<'w, 's> {
+    /// Empty, from this moment on.
+    pub(super) fn new(names: &[String], begin: u64, hours: Hours, see: &'w mut See<'s>) -> Self {
+        let uses = vec![Use { since: begin, ..Use::default() }; names.len()];
+        Self { hours, see, names: names.to_vec(), uses, tally: Tally::default() }
+    }
+
+    /// What became of the launch with this number, and after how long.
+    pub(super) fn came_to(&mut self, number: usize, launch: Launch, fate: Fate, wait: u64) {
+        let outcome = Outcome { fate, wait, then: Some(launch.fate()) };
+        self.tally.add(launch.kind, self.hours.at(launch.arrived()), outcome);
+        (self.see)(number, outcome);
+    }
+
+    /// A repository has given slots to a launch that waited so long, under this limit.
+    pub(super) fn given(&mut self, repository: usize, limit: u64, wait: u64) {
+        let of = &mut self.uses[repository].of;
+        of.limit = of.limit.max(limit);
+        of.cell.add(if wait == 0 { Fate::AtOnce } else { Fate::Waited }, wait, None);
+        of.waits.add(wait);
+    }
+
+    /// So many of its slots more, or fewer, are in use.
+    pub(super) fn change(&mut self, repository: usize, now: u64, by: i64) {
+        self.uses[repository].change(now, by);
+    }
+
+    /// How long the program runs was drawn.
+    pub(super) fn count_drawn(&mut self) {
+        self.tally.drawn += 1;
+    }
+
+    /// A launch was refused for lack of slots.
+    pub(super) fn refused(&mut self, refusal: &Refusal<'_>) {
+        let mut named: Vec<&str> = Vec::new();
+        let mut rules: Vec<&str> = Vec::new();
+        for refused in refusal.claims() {
+            let (name, amount) = (refused.claim.repository.as_ref(), &refused.claim.amount);
+            if !named.contains(&name) {
+                named.push(name);
+                if let Some(number) = self.names.iter().position(|known| known == name) {
+                    let of = &mut self.uses[number].of;
+                    of.limit = of.limit.max(amount.effective_limit());
+                    of.cell.add(Fate::Refused, 0, None);
+                }
+            }
+            let of_policy = refused.claim.origins.iter().filter(|origin| origin.place.is_some());
+            rules.extend(of_policy.map(|origin| origin.rule));
+        }
+        rules.sort_unstable();
+        rules.dedup();
+        self.count_rules(rules.into_iter());
+    }
+
+    /// These rules refused a launch.
+    pub(super) fn count_rules<'r>(&mut self, rules: impl Iterator<Item = &'r str>) {
+        for rule in rules {
+            match self.tally.rules.get_mut(rule) {
+                Some(count) => *count += 1,
+                None => drop(self.tally.rules.insert(rule.to_owned(), 1)),
+            }
+        }
+    }
+
+    /// The log ends: what comes of launches counts all the same, what is in use does not any more.
+    pub(super) fn end_of_log(&mut self, now: u64) -> EndOfLog {
+        self.uses.iter_mut().for_each(|of| of.change(now, 0));
+        EndOfLog(self.uses.clone())
+    }
+
+    /// What is used from this moment on is not counted.
+    pub(super) fn forget_use(&mut self, now: u64) {
+        self.uses.fill(Use { since: now, ..Use::default() });
+    }
+
+    /// What came since use was forgotten.
+    pub(super) fn add_to(&self, end: &mut EndOfLog) {
+        for (known, later) in end.0.iter_mut().zip(&self.uses) {
+            known.of.cell.merge(&later.of.cell);
+            known.of.waits.merge(&later.of.waits);
+        }
+    }
+
+    /// The sum of all.
+    pub(super) fn close(mut self, end: EndOfLog) -> Tally {
+        let used = self.names.into_iter().zip(end.0).filter(|(_, of)| of.of.cell.launches > 0);
+        self.tally.repositories = used.map(|(name, of)| (name, of.of)).collect();
+        self.tally
+    }
+}
+
+/// How much of each repository was used until the log ended.
+pub(super) struct EndOfLog(Vec<Use>);

@@ -1,0 +1,342 @@
+//! What a policy says of each kind of launch: asked once for each of the times that the policy tells apart,
+//! and remembered.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use jiff::Timestamp;
+
+use super::kind::Kind;
+use crate::{
+    judge::{
+        Unenforced, Verdict, decide,
+        terms::{
+            claim::{Claim, Demand},
+            keyword::{Admit, Hold},
+            location::Location,
+            names::{LookupError, Names},
+            slots_wanted::{Amount, Slots},
+        },
+    },
+    policy::{Policy, Request, Wait},
+};
+
+/// Within a minute the time makes no difference to a policy.
+const MINUTE: u64 = 60_000_000;
+
+/// What is to be done with a launch.
+#[derive(Debug)]
+pub enum Plan<'p> {
+    /// It needs these, in memory.
+    Needs(Needs<'p>),
+    /// It is refused: by this rule, where it is one.
+    Refused(Option<&'p str>),
+}
+
+/// What a launch needs.
+#[derive(Debug)]
+pub struct Needs<'p> {
+    /// The claims, each on a table in memory.
+    pub demands: Vec<Demand<'p>>,
+    /// What keeps its slots.
+    pub hold: Hold,
+    /// Each table with the number of its repository.
+    pub tables: Vec<(String, usize)>,
+}
+
+/// What is changed about the policy for a try.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// Whether everything counts as enforced.
+    pub is_enforced: bool,
+    /// Whether each host has lock files of its own.
+    pub is_by_host: bool,
+    /// How long launches wait at most, where that is not what they said themselves.
+    pub wait: Option<Wait>,
+}
+
+/// A policy that remembers what it said.
+pub struct Judge<'p> {
+    policy: &'p Policy,
+    people: &'p Remembered<'p>,
+    terms: Terms,
+    cpus: u32,
+    /// For each time, and each kind, the number of the plan.
+    numbers: Vec<Vec<u32>>,
+    plans: Vec<Rc<Plan<'p>>>,
+    by_text: HashMap<String, u32>,
+    times: HashMap<Vec<bool>, usize>,
+    generations: Vec<u16>,
+    /// The minute that was asked about last, and its time.
+    last: (u64, usize),
+    repositories: Vec<String>,
+}
+
+/// Not judged yet.
+const UNKNOWN: u32 = u32::MAX;
+
+impl<'p> Judge<'p> {
+    /// Of a policy on a machine with so many processors.
+    pub fn new(policy: &'p Policy, people: &'p Remembered<'p>, terms: Terms, cpus: u32) -> Self {
+        Self {
+            policy,
+            people,
+            terms,
+            cpus,
+            numbers: Vec::new(),
+            plans: Vec::new(),
+            by_text: HashMap::new(),
+            times: HashMap::new(),
+            generations: Vec::new(),
+            last: (u64::MAX, 0),
+            repositories: policy.repositories().iter().map(|known| known.shown_name().to_owned()).collect(),
+        }
+    }
+
+    /// The names of the repositories, by number.
+    pub fn repositories(&self) -> &[String] {
+        &self.repositories
+    }
+
+    /// Which of the times that the policy tells apart it is. As long as that stays the same, so do its plans.
+    pub fn time_at(&mut self, micros: u64) -> usize {
+        let minute = micros / MINUTE;
+        if self.last.0 != minute {
+            let now = timestamp(micros);
+            let times = self.policy.times_at(now);
+            let next = self.times.len();
+            let time = *self.times.entry(times).or_insert(next);
+            if time == next {
+                self.generations.push(self.policy.generation(now));
+                self.numbers.push(Vec::new());
+            }
+            self.last = (minute, time);
+        }
+        self.last.1
+    }
+
+    /// The policy's generation at that time.
+    pub fn generation(&self, time: usize) -> u16 {
+        self.generations.get(time).copied().unwrap_or(0)
+    }
+
+    /// What is to be done with a launch of this kind, at this moment of this time.
+    pub fn plan(&mut self, number: u32, kind: &Kind, time: usize, micros: u64) -> Rc<Plan<'p>> {
+        let known = self.numbers[time].get(number as usize).copied().unwrap_or(UNKNOWN);
+        if let Some(plan) = self.plans.get(known as usize) {
+            return Rc::clone(plan);
+        }
+        let plan = self.judge(kind, micros);
+        let text = text_of(&plan);
+        let plans = &mut self.plans;
+        let place = *self.by_text.entry(text).or_insert_with(|| {
+            plans.push(Rc::new(plan));
+            u32::try_from(plans.len() - 1).unwrap_or(UNKNOWN)
+        });
+        let numbers = &mut self.numbers[time];
+        if numbers.len() <= number as usize {
+            numbers.resize(number as usize + 1, UNKNOWN);
+        }
+        numbers[number as usize] = place;
+        Rc::clone(&self.plans[place as usize])
+    }
+
+    fn judge(&self, kind: &Kind, micros: u64) -> Plan<'p> {
+        let told = kind.told.as_deref();
+        let groups = told.map_or_else(|| self.people.groups_of(kind.uid), |told| told.groups.clone());
+        let program = told.map_or_else(|| kind.command.clone(), |told| told.program.clone());
+        let canonical = told.and_then(|told| told.canonical.clone()).unwrap_or_else(|| program.clone());
+        // What no rule named is there, and is nothing that a rule could name.
+        let untold = |text: &Option<String>| OsString::from(text.as_deref().unwrap_or_default());
+        let arguments: Vec<OsString> =
+            told.map_or_else(Vec::new, |told| told.arguments.iter().map(untold).collect());
+        let environment = |name: &str| -> Option<OsString> { told?.environment.get(name).map(untold) };
+        let directory = told.map_or("", |told| told.directory.as_str());
+        let verdict = decide(
+            self.policy,
+            &Request {
+                typed: OsStr::new(&kind.command),
+                arguments: &arguments,
+                path: Path::new(&program),
+                canonical: Path::new(&canonical),
+                uid: kind.uid,
+                gids: &groups,
+                host: OsStr::new(&kind.host),
+                directory: Path::new(directory),
+                environment: &environment,
+                now: timestamp(micros),
+                cpus: &|| self.cpus,
+                runtime: &PathBuf::from(format!("/run/user/{}/rungate", kind.uid)),
+                names: self.people,
+            },
+        )
+        .verdict;
+        let start = match verdict {
+            Verdict::Start(start) => start,
+            Verdict::Denied { rule, .. } | Verdict::LookupFailed { rule, .. } => {
+                return Plan::Refused(Some(rule.shown_name()));
+            }
+            Verdict::Unmatched => return Plan::Refused(None),
+        };
+        if let Some(refusal) = start.would_refuse.first().filter(|_| self.terms.is_enforced) {
+            return Plan::Refused(match refusal {
+                Unenforced::Denied(rule) => Some(rule.shown_name()),
+                Unenforced::Unmatched => None,
+            });
+        }
+        let said = told.and_then(|told| Wait::parse(told.wait.as_deref()?));
+        let wait = self.terms.wait.or(said);
+        let hold = start.hold.resolve();
+        let mut tables = Vec::new();
+        let demands =
+            start.demands.into_iter().filter_map(|demand| self.in_memory(demand, kind, wait, &mut tables));
+        Plan::Needs(Needs { demands: demands.collect(), hold, tables })
+    }
+
+    /// The same demand with tables in memory; none where an ancestor's slots are enough.
+    fn in_memory(
+        &self,
+        demand: Demand<'p>,
+        kind: &Kind,
+        wait: Option<Wait>,
+        tables: &mut Vec<(String, usize)>,
+    ) -> Option<Demand<'p>> {
+        if demand.claims().all(|claim| kind.shared.iter().any(|name| *name == claim.repository)) {
+            return None;
+        }
+        let demand = demand.map(|claim| {
+            let mut name = match &claim.location {
+                Location::File(file) => file.path.to_string_lossy().into_owned(),
+                Location::Agent(agent) => agent.table.clone(),
+                Location::Memory(table) => table.clone(),
+            };
+            if self.terms.is_by_host {
+                name.extend(["@", &kind.host]);
+            }
+            let mut amount = claim.amount.clone();
+            if self.terms.is_enforced && amount.admit == Admit::Unenforced {
+                amount.admit = Admit::WithinLimit;
+            }
+            Claim { location: Location::Memory(name), amount, wait: claim.wait.with(wait), ..claim }
+        });
+        for claim in demand.claims() {
+            let Location::Memory(name) = &claim.location else { continue };
+            let number = self.repositories.iter().position(|known| *known == claim.repository);
+            if let Some(number) = number.filter(|_| tables.iter().all(|(known, _)| known != name)) {
+                tables.push((name.clone(), number));
+            }
+        }
+        Some(demand)
+    }
+}
+
+fn timestamp(micros: u64) -> Timestamp {
+    let moment = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
+    moment.unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The same for plans that say the same.
+fn text_of(plan: &Plan<'_>) -> String {
+    let needs = match plan {
+        Plan::Needs(needs) => needs,
+        Plan::Refused(rule) => return format!("refused by {}", rule.unwrap_or_default()),
+    };
+    let mut text = needs.hold.to_string();
+    for demand in &needs.demands {
+        text.push_str(" all of");
+        for alternative in demand.alternatives() {
+            text.push_str(" one of");
+            for claim in alternative {
+                add_claim(&mut text, claim);
+            }
+        }
+    }
+    text
+}
+
+fn add_claim(text: &mut String, claim: &Claim<'_>) {
+    let Amount { limit, ceiling, slots, zones, admit } = &claim.amount;
+    let table = match &claim.location {
+        Location::Memory(name) => name.as_str(),
+        Location::File(_) | Location::Agent(_) => "",
+    };
+    let slots = match slots {
+        Slots::Number(number) => u64::from(*number),
+        Slots::All => u64::MAX,
+    };
+    text.push_str(&format!(" {slots} of {limit} below {} of {table}", ceiling.unwrap_or(u64::MAX)));
+    for zone in zones {
+        text.push_str(&format!(" {}-{}", zone.start(), zone.end()));
+    }
+    text.push_str(&format!(" admit {} wait {}", *admit as u8, claim.wait.resolve()));
+    claim.origins.iter().for_each(|origin| text.extend([" by ", origin.rule]));
+}
+
+// Who the users and groups of a log are: asked once for each name, of the name service or of files that were
+// brought along from another machine.
+
+/// The database of the accounts.
+pub trait Accounts: Names {
+    /// The groups of a user of whom the log says nothing.
+    fn groups_of(&self, uid: u32) -> Vec<u32>;
+}
+
+/// Remembers every answer.
+pub struct Remembered<'a> {
+    accounts: &'a dyn Accounts,
+    user_names: RefCell<HashMap<u32, Result<Option<String>, LookupError>>>,
+    user_ids: RefCell<HashMap<String, Result<Option<u32>, LookupError>>>,
+    group_ids: RefCell<HashMap<String, Result<Option<u32>, LookupError>>>,
+    group_names: RefCell<HashMap<u32, Result<Option<String>, LookupError>>>,
+    groups: RefCell<HashMap<u32, Vec<u32>>>,
+}
+
+impl<'a> Remembered<'a> {
+    /// Of a database.
+    pub fn new(accounts: &'a dyn Accounts) -> Self {
+        Self {
+            accounts,
+            user_names: RefCell::default(),
+            user_ids: RefCell::default(),
+            group_ids: RefCell::default(),
+            group_names: RefCell::default(),
+            groups: RefCell::default(),
+        }
+    }
+
+    /// The groups of a user.
+    pub fn groups_of(&self, uid: u32) -> Vec<u32> {
+        self.groups.borrow_mut().entry(uid).or_insert_with(|| self.accounts.groups_of(uid)).clone()
+    }
+}
+
+impl Names for Remembered<'_> {
+    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
+        let mut known = self.user_names.borrow_mut();
+        known.entry(uid).or_insert_with(|| self.accounts.user_name(uid)).clone()
+    }
+
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        let mut known = self.user_ids.borrow_mut();
+        known.entry(name.to_owned()).or_insert_with(|| self.accounts.user_id(name)).clone()
+    }
+
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        let mut known = self.group_ids.borrow_mut();
+        known.entry(name.to_owned()).or_insert_with(|| self.accounts.group_id(name)).clone()
+    }
+
+    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
+        let mut known = self.group_names.borrow_mut();
+        known.entry(gid).or_insert_with(|| self.accounts.group_name(gid)).clone()
+    }
+
+    fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError> {
+        self.accounts.in_netgroup(netgroup, host, user)
+    }
+}

@@ -1,0 +1,83 @@
+//! What came of launches, added up: for all of them, each kind, each repository, each rule and each hour of
+//! the day.
+
+use std::collections::BTreeMap;
+
+use crate::tools::logs::statistics::{counts::Cell, distribution::Distribution, fate::Fate};
+
+/// So long a wait is one that people complain of.
+pub const LONG_WAIT: u64 = 300_000_000;
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct OfRepository {
+    /// The launches that wanted some of it, and what came of them; refused are those that it stood in the way
+    /// of.
+    pub cell: Cell,
+    /// How long those waited that started, with those that did not wait at all.
+    pub waits: Distribution,
+    /// The highest limit that a launch had.
+    pub limit: u64,
+    /// How many slots were held, at most.
+    pub most: u64,
+    /// Slots times microseconds.
+    pub slot_time: u128,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Tally {
+    /// All launches.
+    pub all: Cell,
+    /// How long those waited that started.
+    pub waits: Distribution,
+    /// By the number of the kind.
+    pub kinds: Vec<Cell>,
+    /// By name.
+    pub repositories: BTreeMap<String, OfRepository>,
+    /// How many launches each rule refused, or had refused by what it claims.
+    pub rules: BTreeMap<String, u64>,
+    /// By the hour of the day.
+    pub hours: [Cell; 24],
+    /// Durations that had to be drawn.
+    pub drawn: u64,
+    /// Launches that went otherwise than in the log.
+    pub different: u64,
+}
+
+/// What became of one launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub fate: Fate,
+    /// How long it waited, in microseconds.
+    pub wait: u64,
+    /// What became of it in the log, where that is something else than this.
+    pub then: Option<Fate>,
+}
+
+impl Tally {
+    /// Adds one launch of a kind that came in an hour of the day.
+    pub fn add(&mut self, kind: u32, hour: usize, outcome: Outcome) {
+        let Outcome { fate, wait, then } = outcome;
+        self.all.add(fate, wait, then);
+        if fate.has_started() {
+            self.waits.add(wait);
+        }
+        let kind = kind as usize;
+        if self.kinds.len() <= kind {
+            self.kinds.resize(kind + 1, Cell::default());
+        }
+        self.kinds[kind].add(fate, wait, then);
+        self.hours[hour % 24].add(fate, wait, then);
+        self.different += u64::from(then.is_some_and(|then| then != fate));
+    }
+
+    /// Adds the kinds up by what they have in common; each may have several.
+    pub fn by<K: Ord>(&self, keys: impl Fn(usize) -> Vec<K>) -> BTreeMap<K, Cell> {
+        let mut cells: BTreeMap<K, Cell> = BTreeMap::new();
+        for (kind, cell) in self.kinds.iter().enumerate().filter(|(_, cell)| cell.launches > 0) {
+            for key in keys(kind) {
+                cells.entry(key).or_default().merge(cell);
+            }
+        }
+        cells
+    }
+}

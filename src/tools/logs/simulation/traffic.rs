@@ -1,0 +1,380 @@
+//! The launches of a log, in the order in which they came: sixteen bytes for each, so that a year of a large
+//! site is a hundred megabytes.
+
+use std::collections::HashMap;
+
+use super::{
+    durations::{Dice, Durations},
+    kind::{Kind, Kinds},
+    tally::{OfRepository, Outcome, Tally},
+};
+use crate::{
+    launch::log::event::Event,
+    policy::{Hours, RelevantInputs},
+    tools::logs::statistics::{
+        counts::Counts,
+        fate::Fate,
+        joiner::{self, End, Joiner, Launched, Run, Sink},
+        usage::Ends,
+    },
+};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Launch {
+    /// When it came, in microseconds since 1970 (52 bits, so until 2112), what became of it (2 bits), and the
+    /// upper bits of how long it ran.
+    arrived: u64,
+    /// Its kind, by number.
+    pub kind: u32,
+    /// The lower bits of how long it ran.
+    lasted: u32,
+}
+
+/// Where the parts of the first field begin, and how long they are.
+const FATE: u32 = 10;
+const ARRIVED: u32 = 12;
+const LATEST: u64 = u64::MAX >> ARRIVED;
+
+/// A length of time in 42 bits. Below this it is in microseconds, which is 25 days; from there on in
+/// milliseconds.
+const MILLIS: u64 = 1 << 41;
+
+/// It did not run, so nobody knows how long.
+const UNKNOWN: u64 = (1 << 42) - 1;
+
+impl Launch {
+    /// A launch that came then, and ran so long where it is known.
+    pub fn new(arrived: u64, kind: u32, fate: Fate, lasted: Option<u64>) -> Self {
+        let mut launch =
+            Self { arrived: (arrived.min(LATEST) << ARRIVED) | ((fate as u64) << FATE), kind, lasted: 0 };
+        launch.set_packed(lasted.map_or(UNKNOWN, packed));
+        launch
+    }
+
+    /// When it came, in microseconds since 1970.
+    pub fn arrived(self) -> u64 {
+        self.arrived >> ARRIVED
+    }
+
+    /// What became of it.
+    pub fn fate(self) -> Fate {
+        Fate::ALL[usize::try_from((self.arrived >> FATE) & 3).unwrap_or(0)]
+    }
+
+    /// How long it ran, in microseconds.
+    pub fn lasted(self) -> Option<u64> {
+        match ((self.arrived & ((1 << FATE) - 1)) << 32) | u64::from(self.lasted) {
+            UNKNOWN => None,
+            micros @ 0..MILLIS => Some(micros),
+            millis => Some((millis - MILLIS) * 1000),
+        }
+    }
+
+    /// Says how long it ran, at most.
+    pub(super) fn set_lasted(&mut self, micros: u64) {
+        self.set_packed(packed(micros));
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is what is kept there")]
+    fn set_packed(&mut self, length: u64) {
+        self.arrived = (self.arrived & !((1 << FATE) - 1)) | (length >> 32);
+        self.lasted = length as u32;
+    }
+}
+
+fn packed(micros: u64) -> u64 {
+    if micros < MILLIS { micros } else { (MILLIS + micros / 1000).min(UNKNOWN - 1) }
+}
+
+/// Which try it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draw {
+    /// What the draws begin with.
+    pub seed: u64,
+    /// How many came before.
+    pub number: u64,
+    /// Whether programs whose end is unknown end at once, and not as late as they can have.
+    pub is_short: bool,
+}
+
+/// A log, as far as a policy can be tried on it.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    /// In the order in which they came.
+    pub launches: Vec<Launch>,
+    /// Their kinds, by number.
+    pub kinds: Vec<Kind>,
+    /// For each kind its command, by number.
+    pub commands: Vec<u32>,
+    /// How long launches ran.
+    pub durations: Durations,
+    /// How well that is known.
+    pub ends: Ends,
+    /// For launches whose end is unknown, by number, how long they ran at least.
+    pub vague: HashMap<usize, u64>,
+    /// What became of them then.
+    pub then: Tally,
+    /// The last moment of the log, in microseconds since 1970.
+    pub end: u64,
+    /// Launches whose circumstances the log does not tell.
+    pub untold: u64,
+    /// A repository of which two hosts held one slot at the same time, each in a lock file of its own.
+    pub of_each_host: Option<String>,
+}
+
+impl Traffic {
+    /// When the first launch came.
+    pub fn begin(&self) -> u64 {
+        self.launches.first().map_or(self.end, |launch| launch.arrived())
+    }
+
+    /// How many days it is.
+    #[expect(clippy::cast_precision_loss, reason = "a share of a microsecond is nobody's wait")]
+    pub fn days(&self) -> f64 {
+        (self.end.saturating_sub(self.begin()) as f64 / 86_400e6).max(1.0 / 86_400.0)
+    }
+
+    /// How long a launch runs: as it did, or as its like did. Says whether that was drawn.
+    pub fn lasts(&self, index: usize, draw: Draw) -> (u64, bool) {
+        let launch = self.launches[index];
+        if let Some(lasted) = launch.lasted() {
+            let shortest = self.vague.get(&index).filter(|_| draw.is_short);
+            return (shortest.copied().unwrap_or(lasted), false);
+        }
+        let mut dice = Dice::of_launch(draw.seed, draw.number, index as u64);
+        let kind = launch.kind as usize;
+        let drawn = self.durations.draw(self.kinds[kind].uid, self.commands[kind], &mut dice);
+        (drawn.unwrap_or(0), true)
+    }
+}
+
+// From the events of a log to the launches that it tells of, to be played again. Starts are joined with
+// their waits and ends by the statistics that `report` counts with.
+
+/// Bounds of an end that are no wider than this are good enough: `rungate end --overdue` looks every five
+/// minutes.
+const NARROW: u64 = 600_000_000;
+
+/// How a log is to be read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// What the policy looks at: the rest need not be told apart.
+    pub looks: RelevantInputs,
+    /// What is known of the tables.
+    pub tables: joiner::Reading,
+    /// What the draws begin with.
+    pub seed: u64,
+    /// More launches than these are counted, and cannot be played again; nor can more than a tenth of it of
+    /// different kinds.
+    pub most: Option<usize>,
+}
+
+/// The launches of the events so far.
+pub struct Recording {
+    joiner: Joiner,
+    launches: Launches,
+}
+
+struct Launches {
+    reading: Reading,
+    hours: Hours,
+    kinds: Kinds,
+    names: HashMap<String, u32>,
+    commands: Vec<u32>,
+    came: Vec<Launch>,
+    durations: Durations,
+    dice: Dice,
+    counts: Counts,
+    then: Tally,
+    vague: HashMap<usize, u64>,
+    is_too_long: bool,
+}
+
+impl Recording {
+    /// Of a log of which nothing was seen yet. Hours are told as `hours` says.
+    pub fn new(reading: Reading, hours: Hours) -> Self {
+        let counts = Counts::new(hours.clone(), [].into_iter(), [].into_iter());
+        Self::counted(reading, hours, counts)
+    }
+
+    /// The same, where what is counted is wanted too.
+    pub fn counted(reading: Reading, hours: Hours, counts: Counts) -> Self {
+        Self {
+            joiner: Joiner::new(reading.tables.clone()),
+            launches: Launches {
+                hours,
+                kinds: Kinds::default(),
+                names: HashMap::new(),
+                commands: Vec::new(),
+                came: Vec::new(),
+                durations: Durations::default(),
+                dice: Dice::new(reading.seed),
+                counts,
+                then: Tally::default(),
+                vague: HashMap::new(),
+                is_too_long: false,
+                reading,
+            },
+        }
+    }
+
+    /// One event more. Events of one process come in the order in which they happened.
+    /// Gives back one that is no longer needed.
+    pub fn see(&mut self, event: Event) -> Option<Event> {
+        self.joiner.see(event, &mut self.launches)
+    }
+
+    pub fn finish(self) -> Traffic {
+        self.finish_counted().0.unwrap_or_default()
+    }
+
+    /// The launches, where there are not too many, and what was counted.
+    pub fn finish_counted(mut self) -> (Option<Traffic>, Counts) {
+        let closing = self.joiner.finish(&mut self.launches);
+        let is_too_long = self.launches.is_too_long;
+        let Launches { kinds, commands, came: mut launches, durations, mut counts, mut then, vague, .. } =
+            self.launches;
+        counts.close(closing);
+        let vague = in_order(&mut launches, vague);
+        for (name, of) in counts.repositories.iter() {
+            let of = OfRepository {
+                cell: of.cell,
+                waits: of.waits.clone(),
+                limit: of.usage.highest_limit,
+                most: of.usage.most().high,
+                slot_time: of.usage.slot_time(),
+            };
+            then.repositories.insert(name.clone(), of);
+        }
+        let refused = counts.rules.iter().filter(|(_, rule)| rule.refused > 0);
+        then.rules = refused.map(|(name, rule)| (name.clone(), rule.refused)).collect();
+        let traffic = Traffic {
+            launches,
+            kinds: kinds.into_list(),
+            commands,
+            durations,
+            ends: counts.ends,
+            vague,
+            then,
+            end: counts.closing.span.map_or(0, |(_, end)| end),
+            untold: counts.untold,
+            of_each_host: counts.closing.of_each_host.clone(),
+        };
+        (Some(traffic).filter(|_| !is_too_long), counts)
+    }
+}
+
+impl Sink for Launches {
+    fn launched(&mut self, launch: &Launched<'_>) {
+        self.counts.launched(launch);
+        let is_much = |most: usize| self.came.len() >= most || self.kinds.len() >= most / 10;
+        if self.reading.most.is_some_and(is_much) {
+            self.is_too_long = true;
+            (self.came, self.kinds, self.then) = (Vec::new(), Kinds::default(), Tally::default());
+        }
+        if self.is_too_long {
+            return;
+        }
+        let Launched { event, arrived, fate, .. } = *launch;
+        let command = self.name(&event.command);
+        let kind = self.kinds.number(event, self.reading.looks, self.reading.tables.is_by_host);
+        if self.commands.len() <= kind as usize {
+            self.commands.resize(kind as usize + 1, command);
+        }
+        self.commands[kind as usize] = command;
+        let hour = self.hours.at(arrived);
+        self.then.add(kind, hour, Outcome { fate, wait: launch.wait(), then: None });
+        self.came.push(Launch::new(arrived, kind, fate, None));
+    }
+
+    fn freed(&mut self, table: u32, repository: &str, at: u64) {
+        self.counts.freed(table, repository, at);
+    }
+
+    fn ended(&mut self, run: &Run) {
+        self.counts.ended(run);
+        // Between two looks it ended in the middle; without a look, no later than its slot was free.
+        let is_vague = match run.end {
+            End::Seen => run.to - run.from > NARROW,
+            End::Missed => true,
+            End::Running => false,
+        };
+        let end = if run.end == End::Seen { run.from.midpoint(run.to) } else { run.to };
+        let lasted = end.saturating_sub(run.began);
+        let Some(launch) = self.came.get_mut(run.launch).filter(|_| !self.is_too_long) else { return };
+        launch.set_lasted(lasted);
+        if is_vague {
+            let shortest = if run.is_bounded { run.from.saturating_sub(run.began) } else { 0 };
+            self.vague.insert(run.launch, shortest);
+        }
+        if is_vague || run.end == End::Running {
+            return;
+        }
+        let kind = launch.kind;
+        let command = self.commands[kind as usize];
+        self.durations.add(self.kinds.uid(kind), command, lasted, &mut self.dice);
+    }
+
+    fn noted(&mut self, event: &Event, at: u64) {
+        self.counts.noted(event, at);
+    }
+}
+
+/// Puts launches in the order in which they came. What is known by their numbers follows them.
+fn in_order(launches: &mut [Launch], known: HashMap<usize, u64>) -> HashMap<usize, u64> {
+    if known.is_empty() {
+        launches.sort_by_key(|launch| launch.arrived());
+        return known;
+    }
+    let mut order: Vec<usize> = (0..launches.len()).collect();
+    order.sort_by_key(|number| launches[*number].arrived());
+    let sorted: Vec<Launch> = order.iter().map(|number| launches[*number]).collect();
+    launches.copy_from_slice(&sorted);
+    let places = order.iter().enumerate();
+    places.filter_map(|(place, number)| Some((place, *known.get(number)?))).collect()
+}
+
+impl Launches {
+    /// The number of a name.
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.names.get(name) {
+            return *number;
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.insert(name.to_owned(), number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::logs::simulation::traffic::*;
+
+    #[test]
+    fn a_duration_is_exact_for_weeks_and_good_enough_for_years() {
+        const DAY: u64 = 86_400_000_000;
+        for (micros, kept) in [
+            (0, 0),
+            (2_147_483_649, 2_147_483_649),
+            (25 * DAY + 1, 25 * DAY + 1),
+            (MILLIS - 1, MILLIS - 1),
+            (MILLIS, MILLIS / 1000 * 1000),
+            (365 * DAY + 999, 365 * DAY),
+            (u64::MAX, (MILLIS - 2) * 1000),
+        ] {
+            let mut launch = Launch::new(1_790_000_000_123_456, 7, Fate::TimedOut, Some(micros));
+            for _ in 0..2 {
+                assert_eq!(launch.lasted(), Some(kept));
+                assert_eq!((launch.arrived(), launch.fate()), (1_790_000_000_123_456, Fate::TimedOut));
+                assert_eq!(launch.kind, 7);
+                launch.set_lasted(1);
+                launch.set_lasted(micros);
+            }
+        }
+        assert_eq!(Launch::new(1, 0, Fate::Refused, None).lasted(), None);
+        // Anybody can write any time into a log.
+        let late = Launch::new(u64::MAX, 0, Fate::Waited, Some(1));
+        assert_eq!((late.arrived(), late.fate(), late.lasted()), (LATEST, Fate::Waited, Some(1)));
+        assert_eq!(size_of::<Launch>(), 16);
+    }
+}

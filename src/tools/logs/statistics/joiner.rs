@@ -1,0 +1,654 @@
+//! From the events of a log to launches and runs: starts are joined with their waits and their ends.
+//!
+//! An unseen end has bounds all the same. A slot that is taken again was free before; a decision
+//! that saw which slots were held proves which programs had ended by then, and which had not. So no slot ever
+//! has two holders, and use above the number of slots cannot be counted. A supervisor that writes an end down
+//! late does not move the end.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+    mem,
+    sync::Arc,
+};
+
+use super::{
+    fate::Fate,
+    tables::{Holder, MOST_UNEXPLAINED, Tables},
+};
+use crate::{
+    judge::terms::runs::Runs,
+    launch::log::{
+        circumstances::TableSeen,
+        event::{Event, Kind},
+    },
+};
+
+/// Bounds that are no wider than this are as good as exact, in microseconds.
+pub const EXACT: u64 = 1_000_000;
+
+/// How many slots of one launch are followed.
+const MOST_SLOTS: u64 = 4096;
+
+/// Of more programs than these whose end is not known the oldest are given up.
+const MOST_RUNS: usize = 65_536;
+
+/// No event is from before 2000 or after 2200: everyone who may append to a log can write any time.
+const POSSIBLE: std::ops::Range<u64> = 946_684_800_000_000..7_258_118_400_000_000;
+
+/// What is known of the tables of a log before it is read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Whether each host has lock files of its own.
+    pub is_by_host: bool,
+    /// Repositories of which there is one table, because each launch has the same lock file.
+    pub single: HashSet<String>,
+}
+
+/// The events of a log, in the order in which it was decided. Ends come later, when nothing can change them
+/// any more.
+pub trait Sink {
+    /// A launch started or was refused.
+    fn launched(&mut self, launch: &Launched<'_>);
+    /// A table has a slot free again since then at the latest.
+    fn freed(&mut self, table: u32, repository: &str, at: u64);
+    /// What is known of a program that has ended, or of one that has not when the log ends.
+    fn ended(&mut self, run: &Run);
+    /// Something else happened, at this moment.
+    fn noted(&mut self, event: &Event, at: u64);
+}
+
+/// A launch that started or was refused.
+pub struct Launched<'a> {
+    /// How many came before.
+    pub number: usize,
+    /// What the log says of it.
+    pub event: &'a Event,
+    /// When it was decided, in microseconds since 1970.
+    pub at: u64,
+    /// When it came.
+    pub arrived: u64,
+    /// What became of it.
+    pub fate: Fate,
+    /// The tables of which it has slots of its own.
+    pub taken: &'a [Taken<'a>],
+}
+
+impl Launched<'_> {
+    /// How long it waited, in microseconds.
+    pub fn wait(&self) -> u64 {
+        match self.fate {
+            Fate::Refused => 0,
+            Fate::AtOnce | Fate::Waited | Fate::TimedOut => self.at.saturating_sub(self.arrived),
+        }
+    }
+}
+
+/// Slots of a table that a launch has taken.
+pub struct Taken<'a> {
+    pub repository: &'a str,
+    /// Which of its tables, where that is known.
+    pub table: Option<u32>,
+    /// How many slots.
+    pub count: u64,
+    /// What the launch saw of it.
+    pub seen: Option<&'a TableSeen>,
+    /// How many slots of it are not known to be free.
+    pub occupied: u64,
+}
+
+/// How much is known of an end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum End {
+    /// It is in the log.
+    Seen,
+    /// It is not: the program ended within its bounds, and no process saw when.
+    Missed,
+    /// The program still ran when the log ended.
+    Running,
+}
+
+/// A program that had slots.
+#[derive(Debug)]
+pub struct Run {
+    /// The number of its launch.
+    pub launch: usize,
+    /// When it began, in microseconds since 1970.
+    pub began: u64,
+    /// It had not ended before this moment.
+    pub from: u64,
+    /// It had ended by this one.
+    pub to: u64,
+    /// How much that is worth.
+    pub end: End,
+    /// Whether each of its tables is known, so that the bounds hold.
+    pub is_bounded: bool,
+    /// How long it ran, as its supervisor measured it.
+    pub told: Option<u64>,
+    pub slots: Vec<Held>,
+}
+
+/// Slots of one table.
+#[derive(Debug)]
+pub struct Held {
+    pub table: u32,
+    pub repository: Arc<str>,
+    pub slots: Runs,
+    /// Whether the table is known, so that no slot of it has two holders.
+    pub is_one: bool,
+}
+
+impl Run {
+    /// How long it ran, in microseconds, where the log tells when it ended.
+    pub fn length(&self) -> Option<u64> {
+        let middle = self.from.midpoint(self.to).saturating_sub(self.began);
+        // Bounds that are wide, for how long it ran, say little.
+        let is_known = self.end == End::Seen && self.to - self.from <= EXACT.max(middle / 10);
+        self.told.or_else(|| is_known.then_some(middle))
+    }
+}
+
+struct Open {
+    run: Run,
+    process: Process,
+    /// When one of its slots was taken again, or was seen to be free.
+    gone: Option<u64>,
+    /// Whether a launch of another host took it.
+    is_taken_elsewhere: bool,
+    /// Whether it was closed, and only waits for what may still correct it.
+    is_closed: bool,
+}
+
+/// A host, by the hash of its name, and the number of a process.
+type Process = (u64, i32);
+
+struct Waited {
+    micros: u64,
+    arrived: Option<u64>,
+}
+
+/// A look at a table that found fewer slots held than were known to be: some of these launches had ended, and
+/// it was not yet written down.
+struct Look {
+    at: u64,
+    table: u32,
+    /// How many slots were held at most.
+    most: u64,
+    /// Whether it says which of the launches have ended: all of them.
+    tells_which: bool,
+    /// Who had them, one for each slot.
+    holders: Vec<Holder>,
+}
+
+/// What is left to be said when a log is over.
+#[derive(Clone, Debug, Default)]
+pub struct Closing {
+    /// The first event and the last, in microseconds since 1970; none where there was none.
+    pub span: Option<(u64, u64)>,
+    /// A repository of which two hosts held one slot at the same time, each in a lock file of its own.
+    pub of_each_host: Option<String>,
+    /// Events whose time cannot be.
+    pub impossible: u64,
+}
+
+/// Joins events.
+pub struct Joiner {
+    reading: Reading,
+    pending: InOrder,
+    next: usize,
+    running: HashMap<Process, usize>,
+    runs: BTreeMap<usize, Open>,
+    waited: HashMap<Process, Waited>,
+    tables: Tables,
+    looks: VecDeque<Look>,
+    /// Runs that were closed, with when, until nothing can correct them any more.
+    closed: VecDeque<(u64, usize)>,
+    closing: Closing,
+}
+
+impl Joiner {
+    /// Of a log of which nothing was seen yet.
+    pub fn new(reading: Reading) -> Self {
+        Self {
+            reading,
+            pending: InOrder::default(),
+            next: 0,
+            running: HashMap::new(),
+            runs: BTreeMap::new(),
+            waited: HashMap::new(),
+            tables: Tables::default(),
+            looks: VecDeque::new(),
+            closed: VecDeque::new(),
+            closing: Closing::default(),
+        }
+    }
+
+    /// One event more. Events of one process come in the order in which they happened. Gives back one that is
+    /// no longer needed.
+    pub fn see(&mut self, event: Event, sink: &mut dyn Sink) -> Option<Event> {
+        if !POSSIBLE.contains(&event.micros()) {
+            self.closing.impossible += 1;
+            return Some(event);
+        }
+        self.pending.add(event);
+        let mut spent = None;
+        while let Some(event) = self.pending.due() {
+            self.happened(&event, sink);
+            spent = Some(event);
+        }
+        spent
+    }
+
+    /// After the last event.
+    pub fn finish(mut self, sink: &mut dyn Sink) -> Closing {
+        for event in mem::take(&mut self.pending).into_rest() {
+            self.happened(&event, sink);
+        }
+        self.explain_looks(u64::MAX, sink);
+        self.tell_closed(u64::MAX, sink);
+        let (_, last) = self.closing.span.unwrap_or_default();
+        let gone: Vec<usize> =
+            self.runs.iter().filter(|(_, open)| open.gone.is_some()).map(|(number, _)| *number).collect();
+        for number in gone {
+            self.tell(number, last, sink);
+        }
+        // What is left either runs, or no process writes ends down.
+        while let Some((number, open)) = self.runs.first_key_value() {
+            let number = *number;
+            let are_seen = open.run.slots.iter().any(|held| {
+                self.tables.get(held.table).is_some_and(|table| table.seen > 0 && table.seen >= table.missed)
+            });
+            if are_seen && let Some(open) = self.runs.get_mut(&number) {
+                (open.run.from, open.run.end) = (last, End::Running);
+            }
+            self.tell(number, last, sink);
+        }
+        self.closing
+    }
+
+    fn happened(&mut self, event: &Event, sink: &mut dyn Sink) {
+        let now = event.micros();
+        self.explain_looks(now.saturating_sub(2 * LATE), sink);
+        self.tell_closed(now.saturating_sub(4 * LATE), sink);
+        let (first, last) = self.closing.span.unwrap_or((now, now));
+        self.closing.span = Some((first.min(now), last.max(now)));
+        let process = (hash_of(&event.host), event.pid);
+        match event.event {
+            Kind::Started => self.start(process, event, sink),
+            Kind::Refused | Kind::TooSoon => self.refuse(process, event, sink),
+            Kind::Waited => {
+                if self.waited.len() >= MOST_RUNS {
+                    self.waited.clear();
+                }
+                let micros = micros_of(event);
+                self.waited.insert(process, Waited { micros, arrived: event.arrived });
+            }
+            Kind::Ended => {
+                let (from, to) = event.between.unwrap_or((now, now));
+                let told = event.duration().map(|_| micros_of(event));
+                self.end(process, (from, to), told, now, sink);
+            }
+            Kind::Expired | Kind::Evicted => {
+                if event.has_left()
+                    && let Some(holder) = event.holder
+                {
+                    self.end((process.0, holder), (now, now), None, now, sink);
+                }
+                sink.noted(event, now);
+            }
+            Kind::WouldRefuse => sink.noted(event, now),
+        }
+    }
+
+    fn start(&mut self, process: Process, event: &Event, sink: &mut dyn Sink) {
+        let began = event.micros();
+        // The number was given to another process: the one before has ended.
+        if let Some(before) = self.running.remove(&process) {
+            self.had_ended(before, began, sink);
+            self.close(before, began);
+        }
+        let waited = self.waited.remove(&process);
+        let arrived = waited.as_ref().map_or(event.arrived, |waited| waited.arrived.or(event.arrived));
+        let arrived = arrived.or_else(|| Some(began.saturating_sub(waited.as_ref()?.micros)));
+        let fate = if waited.is_some() { Fate::Waited } else { Fate::AtOnce };
+        let arrived = arrived.filter(|_| fate == Fate::Waited).unwrap_or(began).min(began);
+        let launch = self.next;
+        let mut slots = Vec::new();
+        let mut taken = Vec::new();
+        let mut is_bounded = true;
+        for (repository, own, seen) in own_tables(event) {
+            let count = own.as_ref().map_or(1, Runs::count);
+            let own = own.filter(|own| own.count() <= MOST_SLOTS);
+            let table = own.as_ref().and_then(|_| self.table(repository, seen, &event.host));
+            let (Some(own), Some(number)) = (own, table) else {
+                is_bounded = false;
+                taken.push(Taken { repository, table, count, seen, occupied: count });
+                continue;
+            };
+            for slot in own.slots() {
+                let holder = Holder { launch, began, host: process.0, runs: true };
+                let Some(table) = self.tables.get_mut(number) else { break };
+                let before = table.take(slot, holder);
+                is_bounded &= table.is_one;
+                if let Some(before) = before.filter(|_| table.is_one) {
+                    if let Some(open) = self.runs.get_mut(&before.launch) {
+                        open.is_taken_elsewhere |= before.host != process.0;
+                    }
+                    self.had_ended(before.launch, began.saturating_sub(1), sink);
+                }
+            }
+            let Some(table) = self.tables.get(number) else { continue };
+            taken.push(Taken { repository, table: Some(number), count, seen, occupied: table.running });
+            slots.push(Held {
+                table: number,
+                repository: Arc::clone(&table.repository),
+                slots: own,
+                is_one: table.is_one,
+            });
+        }
+        self.look(began, event);
+        self.next += 1;
+        sink.launched(&Launched { number: launch, event, at: began, arrived, fate, taken: &taken });
+        let run =
+            Run { launch, began, from: began, to: u64::MAX, end: End::Missed, is_bounded, told: None, slots };
+        self.runs
+            .insert(launch, Open { run, process, gone: None, is_taken_elsewhere: false, is_closed: false });
+        self.running.insert(process, launch);
+        while self.runs.len() > MOST_RUNS
+            && let Some((oldest, _)) = self.runs.first_key_value()
+        {
+            let oldest = *oldest;
+            self.tell(oldest, began, sink);
+        }
+    }
+
+    fn refuse(&mut self, process: Process, event: &Event, sink: &mut dyn Sink) {
+        self.waited.remove(&process);
+        let at = event.micros();
+        let arrived = event.arrived.unwrap_or(at.saturating_sub(micros_of(event))).min(at);
+        let fate = if event.seconds.is_some() { Fate::TimedOut } else { Fate::Refused };
+        self.look(at, event);
+        let number = self.next;
+        self.next += 1;
+        sink.launched(&Launched { number, event, at, arrived, fate, taken: &[] });
+    }
+
+    /// A program has ended between these moments, as the log says now.
+    fn end(
+        &mut self,
+        process: Process,
+        (from, to): (u64, u64),
+        told: Option<u64>,
+        now: u64,
+        sink: &mut dyn Sink,
+    ) {
+        let Some(number) = self.running.remove(&process) else { return };
+        let Some(open) = self.runs.get_mut(&number) else { return };
+        let run = &mut open.run;
+        // A slot has two holders for longer only in tables of different hosts.
+        let is_elsewhere =
+            open.is_taken_elsewhere && open.gone.is_some_and(|gone| from.saturating_sub(gone) > LATE);
+        if is_elsewhere || to < run.to {
+            run.to = to;
+        }
+        let from = if to.saturating_sub(from) > EXACT { from } else { to };
+        run.from = run.from.max(from).min(run.to);
+        (run.end, run.told) = (End::Seen, told);
+        let (launch, at) = (run.launch, run.to);
+        for held in &open.run.slots {
+            if let Some(table) = self.tables.get_mut(held.table) {
+                table.give_back(launch, &held.slots);
+                table.seen += 1;
+            }
+            if is_elsewhere && !self.reading.is_by_host {
+                self.closing.of_each_host.get_or_insert_with(|| held.repository.as_ref().to_owned());
+            }
+            sink.freed(held.table, &held.repository, at);
+        }
+        self.close(number, now);
+    }
+
+    /// It had ended by then, whatever is written down later.
+    fn had_ended(&mut self, number: usize, by: u64, sink: &mut dyn Sink) {
+        let Some(open) = self.runs.get_mut(&number) else { return };
+        let run = &mut open.run;
+        if open.is_closed {
+            // The process that saw the end was late. What is much later is of another table.
+            if run.to > by && run.to - by <= LATE {
+                run.to = by.max(run.began);
+                run.from = run.from.min(run.to);
+            }
+            return;
+        }
+        if open.gone.is_some_and(|gone| gone <= by) {
+            return;
+        }
+        open.gone = Some(by);
+        run.to = run.to.min(by.max(run.began));
+        was_alive(run, &self.tables);
+        let (launch, to) = (run.launch, run.to);
+        for held in &open.run.slots {
+            if let Some(table) = self.tables.get_mut(held.table) {
+                table.give_back(launch, &held.slots);
+            }
+            sink.freed(held.table, &held.repository, to);
+        }
+    }
+
+    fn close(&mut self, number: usize, now: u64) {
+        if let Some(open) = self.runs.get_mut(&number).filter(|open| !open.is_closed) {
+            open.is_closed = true;
+            self.closed.push_back((now, number));
+        }
+    }
+
+    /// What a decision saw of the tables.
+    fn look(&mut self, at: u64, event: &Event) {
+        for seen in event.tables.iter().filter(|seen| !seen.shared) {
+            let Some(number) = self.table(&seen.repository, Some(seen), &event.host) else { continue };
+            match seen.held.as_deref().map(Runs::parse) {
+                Some(Some(held)) => {
+                    self.look_at(number, &held, at, event);
+                    if event.event == Kind::Started {
+                        self.look_for(number, seen.limit, seen.limit, at);
+                    }
+                }
+                _ => {
+                    if let Some(most) = seen.most_held() {
+                        self.look_for(number, most, seen.limit, at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A launch was decided then, and saw a moment later which slots were held.
+    fn look_at(&mut self, number: u32, held: &Runs, at: u64, event: &Event) {
+        let Some(table) = self.tables.get_mut(number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
+        else {
+            return;
+        };
+        if table.running == held.count() && table.running().all(|(slot, _)| held.has(slot)) {
+            table.all_alive = at.saturating_add(1).max(table.all_alive);
+            return;
+        }
+        // Another host's slots cannot be seen where each has lock files of its own.
+        let host = hash_of(&event.host);
+        let (there, gone): (Vec<_>, Vec<_>) =
+            table.running().filter(|(_, holder)| holder.host == host).partition(|(slot, _)| held.has(*slot));
+        let holders: Vec<Holder> = gone.into_iter().map(|(_, holder)| *holder).collect();
+        let there: Vec<usize> = there.into_iter().map(|(_, holder)| holder.launch).collect();
+        for launch in there {
+            if let Some(open) = self.runs.get_mut(&launch).filter(|open| !open.is_closed) {
+                open.run.from = open.run.from.max(at.saturating_add(1)).min(open.run.to);
+            }
+        }
+        if !holders.is_empty() {
+            // A refusal sees the slots that the launch could have had, and not the others.
+            let tells_which = event.event == Kind::Started;
+            self.looks.push_back(Look { at: event.written(), table: number, most: 0, tells_which, holders });
+        }
+    }
+
+    /// The most of the slots up to this one that a launch saw held.
+    fn look_for(&mut self, number: u32, most: u64, up_to: u64, at: u64) {
+        let Some(table) = self.tables.get(number) else { return };
+        if table.running <= most || table.unexplained >= MOST_UNEXPLAINED {
+            return;
+        }
+        let holders: Vec<Holder> =
+            table.running().filter(|(slot, _)| *slot <= up_to).map(|(_, holder)| *holder).collect();
+        if holders.len() as u64 > most {
+            self.looks.push_back(Look { at, table: number, most, tells_which: false, holders });
+        }
+    }
+
+    /// Explains the looks that were made before, now that the ends near them are known: whoever is known to
+    /// have ended next after such a look had ended by then. Who has no end in the log had ended as well,
+    /// where the look tells who.
+    fn explain_looks(&mut self, before: u64, sink: &mut dyn Sink) {
+        while self.looks.front().is_some_and(|look| look.at < before) {
+            let Some(look) = self.looks.pop_front() else { return };
+            let all_alive = self.tables.get(look.table).map_or(0, |table| table.all_alive);
+            let mut still: Vec<(u64, usize)> = Vec::new();
+            for holder in &look.holders {
+                let Some(open) = self.runs.get(&holder.launch) else { continue };
+                let is_alive = open.run.from > look.at && !open.is_closed
+                    || holder.began < all_alive && all_alive > look.at;
+                if open.run.to >= look.at && !is_alive {
+                    still.push((open.run.to, holder.launch));
+                }
+            }
+            let excess =
+                usize::try_from((still.len() as u64).saturating_sub(look.most)).unwrap_or(usize::MAX);
+            still.sort_unstable();
+            let (mut explained, by) = (0, look.at.saturating_sub(1));
+            for (end, launch) in still.into_iter().take(excess) {
+                let is_late = end != u64::MAX && end - look.at <= LATE;
+                if is_late || look.tells_which && end == u64::MAX {
+                    if let Some(open) = self.runs.get_mut(&launch).filter(|open| open.run.end != End::Seen) {
+                        open.run.from = open.run.from.max(all_alive.min(by));
+                    }
+                    self.had_ended(launch, by, sink);
+                    explained += 1;
+                }
+            }
+            if let Some(table) = self.tables.get_mut(look.table) {
+                table.unexplained = if explained == excess { 0 } else { table.unexplained + 1 };
+            }
+        }
+    }
+
+    /// Tells the runs that were closed before then.
+    fn tell_closed(&mut self, before: u64, sink: &mut dyn Sink) {
+        while self.closed.front().is_some_and(|(at, _)| *at < before) {
+            let Some((_, number)) = self.closed.pop_front() else { return };
+            self.tell(number, before, sink);
+        }
+    }
+
+    /// Tells one, which lasted until `last` at most.
+    fn tell(&mut self, number: usize, last: u64, sink: &mut dyn Sink) {
+        let Some(Open { mut run, process, .. }) = self.runs.remove(&number) else { return };
+        if self.running.get(&process) == Some(&number) {
+            self.running.remove(&process);
+        }
+        if run.to == u64::MAX {
+            run.to = last.max(run.began);
+            was_alive(&mut run, &self.tables);
+        }
+        run.from = run.from.clamp(run.began.min(run.to), run.to);
+        if run.end == End::Missed {
+            for held in &run.slots {
+                if let Some(table) = self.tables.get_mut(held.table) {
+                    table.missed += 1;
+                }
+            }
+        }
+        sink.ended(&run);
+    }
+
+    /// The number of a table.
+    fn table(&mut self, repository: &str, seen: Option<&TableSeen>, host: &str) -> Option<u32> {
+        let mut hasher = DefaultHasher::new();
+        (repository, seen.and_then(|seen| seen.member.as_deref())).hash(&mut hasher);
+        if self.reading.is_by_host {
+            host.hash(&mut hasher);
+        }
+        let is_one = seen.is_some() || self.reading.single.contains(repository);
+        self.tables.number(hasher.finish(), repository, is_one)
+    }
+}
+
+/// A launch that saw all slots held that were known to be saw this run too.
+fn was_alive(run: &mut Run, tables: &Tables) {
+    let seen = run.slots.iter().filter_map(|held| tables.get(held.table)).map(|table| table.all_alive);
+    run.from = seen.chain([run.from]).max().unwrap_or(run.from).min(run.to);
+}
+
+/// The repositories of a start with the slots that the launch has of its own, each with what it saw of the
+/// table. A log that is not to be replayed says nothing of tables.
+fn own_tables(event: &Event) -> Vec<(&str, Option<Runs>, Option<&TableSeen>)> {
+    let mut before: Vec<&str> = Vec::new();
+    let mut own = Vec::new();
+    for text in &event.repositories {
+        let (name, slots) = text.split_once('=').unwrap_or((text, ""));
+        let seen: Vec<&TableSeen> = event.tables.iter().filter(|table| table.repository == name).collect();
+        let nth = before.iter().filter(|known| **known == name).count();
+        before.push(name);
+        let mine: Vec<&TableSeen> = seen.iter().copied().filter(|table| !table.shared).collect();
+        // What is shared with an ancestor was taken by the ancestor.
+        if !seen.is_empty() && mine.len() <= nth {
+            continue;
+        }
+        own.push((name, Runs::parse(slots), mine.get(nth).copied()));
+    }
+    own
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn micros_of(event: &Event) -> u64 {
+    event.duration().map_or(0, |duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}
+
+// Events in the order in which they were decided. Whoever decides first may be the last to write it down.
+
+/// Nobody writes an event down later than this after it was decided, in microseconds, as far as anybody waits
+/// for it.
+pub(super) const LATE: u64 = 5_000_000;
+
+/// More events than these are never kept waiting.
+const MOST: usize = 4096;
+
+/// Events that may have to let others pass.
+#[derive(Default)]
+pub(super) struct InOrder {
+    /// Each with the moment of its decision; among equals in the order in which they came.
+    waiting: VecDeque<(u64, Event)>,
+}
+
+impl InOrder {
+    /// One event more. Nearly always it is the newest.
+    pub(super) fn add(&mut self, event: Event) {
+        let moment = event.micros();
+        let before = self.waiting.iter().rposition(|(other, _)| *other <= moment);
+        self.waiting.insert(before.map_or(0, |before| before + 1), (moment, event));
+    }
+
+    /// The next one, where it lets nobody pass any more.
+    pub(super) fn due(&mut self) -> Option<Event> {
+        let ((oldest, _), (newest, _)) = (self.waiting.front()?, self.waiting.back()?);
+        let is_due = newest - oldest > LATE || self.waiting.len() > MOST;
+        is_due.then(|| self.waiting.pop_front()).flatten().map(|(_, event)| event)
+    }
+
+    /// Everything that is left.
+    pub(super) fn into_rest(self) -> impl Iterator<Item = Event> {
+        self.waiting.into_iter().map(|(_, event)| event)
+    }
+}

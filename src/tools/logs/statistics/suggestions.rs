@@ -1,0 +1,138 @@
+//! The times that the figures of a repository suggest, each with its evidence. The paper on adaptive locks
+//! asks whether its two times could be tuned from experience: this tells the experience, and changes nothing.
+
+use std::time::Duration;
+
+use super::{counts::Repository, distribution::Distribution};
+use crate::{
+    policy::show_duration,
+    text::{clock::age, figures::count},
+};
+
+/// From fewer observations nothing is suggested: they could be chance.
+const ENOUGH: u64 = 20;
+
+/// In microseconds: what starts more often than that is no job of a timer.
+const MINUTE: u64 = 60_000_000;
+
+/// A setting of a repository.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Suggestion {
+    /// As a policy has it: `expire_after = "2h"`.
+    pub setting: String,
+    /// Why.
+    pub evidence: String,
+}
+
+/// What the figures of a repository speak for.
+pub fn suggestions(of: &Repository) -> Vec<Suggestion> {
+    [expire_after(&of.runs), if_elapsed(&of.gaps)].into_iter().flatten().collect()
+}
+
+/// Twice of what 95 of 100 programs took, and a tenth more than any took.
+fn expire_after(runs: &Distribution) -> Option<Suggestion> {
+    if runs.count < ENOUGH {
+        return None;
+    }
+    let usual = runs.percentile(95.0);
+    let after = usual.saturating_mul(2).max(runs.longest + runs.longest / 10);
+    Some(Suggestion {
+        setting: format!("expire_after = \"{}\"", show_duration(rounded(after))),
+        evidence: format!(
+            "95% of {} runs took up to {}, the longest {}",
+            count(runs.count),
+            shown(usual),
+            shown(runs.longest)
+        ),
+    })
+}
+
+/// Where starts come at a steady pace, as those of a timer do, some that come much sooner are started twice.
+/// Where they come at random, three quarters of them would not be half as long apart as the median.
+fn if_elapsed(gaps: &Distribution) -> Option<Suggestion> {
+    let (usual, shortest) = (gaps.percentile(50.0), gaps.percentile(0.0));
+    let is_steady = gaps.percentile(25.0) >= usual / 2;
+    if gaps.count < ENOUGH || usual < MINUTE || !is_steady || shortest >= usual / 4 {
+        return None;
+    }
+    Some(Suggestion {
+        setting: format!("if_elapsed = \"{}\"", show_duration(rounded(usual / 2))),
+        evidence: format!(
+            "{} starts are {} apart as a rule, and {} of them came within a quarter of that",
+            count(gaps.count + 1),
+            shown(usual),
+            count(gaps.count - gaps.at_least(usual / 4)),
+        ),
+    })
+}
+
+fn shown(micros: u64) -> String {
+    age(Duration::from_micros(micros))
+}
+
+/// Rounds up to what a person would write: two units at most, and a minute at least.
+fn rounded(micros: u64) -> Duration {
+    let seconds = micros.div_ceil(1_000_000).max(60);
+    let unit = match seconds {
+        0..=600 => 1,
+        601..=86_400 => 60,
+        86_401..=604_800 => 3600,
+        _ => 86_400,
+    };
+    Duration::from_secs(seconds.div_ceil(unit) * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::logs::statistics::suggestions::*;
+
+    fn of(lengths: impl Iterator<Item = u64>) -> Distribution {
+        let mut distribution = Distribution::default();
+        lengths.for_each(|length| distribution.add(length));
+        distribution
+    }
+
+    #[test]
+    fn a_time_is_suggested_from_twenty_runs_on() {
+        let minutes = |runs: u64| of((1..=runs).map(|run| run * MINUTE));
+        assert_eq!(expire_after(&minutes(19)), None);
+        let suggestion = expire_after(&minutes(20)).expect("a suggestion");
+        assert_eq!(suggestion.setting, "expire_after = \"38m\"");
+        assert_eq!(suggestion.evidence, "95% of 20 runs took up to 19m00s, the longest 20m00s");
+        let long = expire_after(&of((0..20).map(|run| if run == 0 { 100 * MINUTE } else { MINUTE })));
+        assert_eq!(long.expect("a suggestion").setting, "expire_after = \"1h50m\"");
+    }
+
+    #[test]
+    fn a_suggested_time_has_two_units_at_most() {
+        let shown = |seconds: u64| show_duration(rounded(seconds * 1_000_000));
+        let (minute, hour, day) = (60, 3600, 86_400);
+        let cases = [
+            (1, "1m"),
+            (6 * minute + 20, "6m20s"),
+            (10 * minute + 1, "11m"),
+            (23 * hour + 59 * minute + 1, "1d"),
+            (29 * hour + 1, "1d6h"),
+            (7 * day - 1, "1w"),
+            (8 * day + 5 * hour, "1w2d"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(shown(seconds), expected, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_suggested_where_a_steady_pace_was_broken() {
+        let nightly =
+            |twice: usize| (0..100).map(move |day| if day < twice { MINUTE } else { 1440 * MINUTE });
+        let suggestion = if_elapsed(&of(nightly(2))).expect("a suggestion");
+        assert_eq!(suggestion.setting, "if_elapsed = \"12h\"");
+        assert!(
+            suggestion.evidence.starts_with("101 starts are ") && suggestion.evidence.contains(" 2 of them ")
+        );
+        assert_eq!(if_elapsed(&of(nightly(0))), None);
+        // As random arrivals are.
+        let random = |number: u64| number * MINUTE * 60 / 100;
+        assert_eq!(if_elapsed(&of((0..100).map(random))), None);
+    }
+}

@@ -1,0 +1,274 @@
+//! How much of a repository was in use: bounds where ends are not known, and a number where they are.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{
+    joiner::{EXACT, End, Held, Run, Taken},
+    timeline::Timeline,
+};
+use crate::launch::log::circumstances::TableSeen;
+
+/// A number of which only this is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds<T> {
+    /// It is not less.
+    pub low: T,
+    /// It is not more.
+    pub high: T,
+}
+
+impl<T: PartialEq> Bounds<T> {
+    /// Whether it is known.
+    pub fn is_exact(&self) -> bool {
+        self.low == self.high
+    }
+}
+
+/// How well the ends of programs are known.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Ends {
+    /// They were seen within a second.
+    pub exact: u64,
+    /// They lie between two moments.
+    pub bounded: u64,
+    /// They were not seen: the next that is known of the slot is that it was free.
+    pub missed: u64,
+    /// The programs still ran when the log ended.
+    pub running: u64,
+}
+
+impl Ends {
+    /// One more.
+    pub fn add(&mut self, run: &Run) {
+        match run.end {
+            End::Running => self.running += 1,
+            _ if run.is_bounded && run.to - run.from <= EXACT => self.exact += 1,
+            End::Seen => self.bounded += 1,
+            End::Missed => self.missed += 1,
+        }
+    }
+}
+
+/// How many moments at which a table was full are remembered until it is known when it was no longer.
+const MOST_MARKS: usize = 4096;
+
+/// How many programs of a repository are put in order to find out how many ran at once.
+const MOST_INTERVALS: usize = 200_000;
+
+/// A program that had slots.
+#[derive(Debug)]
+struct Interval {
+    table: u32,
+    slots: u64,
+    began: u64,
+    from: u64,
+    to: u64,
+}
+
+/// The use of one repository.
+#[derive(Debug, Default)]
+pub struct Usage {
+    /// Over time.
+    pub timeline: Timeline,
+    /// How its programs ended.
+    pub ends: Ends,
+    /// Whether each member has a table of its own, as far as the log tells.
+    pub has_members: bool,
+    /// The limit that the log told last, and the highest that it told.
+    pub limit: Option<u64>,
+    pub highest_limit: u64,
+    slot_time: (u128, u128),
+    /// The most that starts saw, the most that the log leaves possible, and the most of one launch.
+    observed: u64,
+    possible: u64,
+    largest: u64,
+    /// Starts without a count of the slots that were held then.
+    unobserved: u64,
+    /// Runs whose bounds do not hold, because the table is unknown.
+    unbounded: u64,
+    /// Whether several members may have been taken for one.
+    unproved: bool,
+    /// Where starts did not see how many slots were held: when programs had how many slots of which table.
+    intervals: Vec<Interval>,
+    swept: Option<Bounds<u64>>,
+    /// Whether there were too many.
+    is_overflown: bool,
+    /// For each table that is full, when launches found it so.
+    full: HashMap<u32, VecDeque<u64>>,
+    full_time: u128,
+}
+
+impl Usage {
+    /// A launch has taken slots.
+    pub fn take(&mut self, taken: &Taken<'_>, at: u64, step: u64) {
+        let seen = taken.seen;
+        self.unbounded += u64::from(taken.table.is_none());
+        self.largest = self.largest.max(taken.count);
+        let used = match seen.and_then(|seen| seen.used) {
+            Some(used) => {
+                self.observed = self.observed.max(used);
+                used
+            }
+            None => {
+                self.unobserved += 1;
+                taken.occupied
+            }
+        };
+        self.possible = self.possible.max(used);
+        let of = self.timeline.at(at, step);
+        of.most = of.most.max(used);
+        of.lent += seen.map_or(0, |seen| seen.lent);
+        if let Some(seen) = seen {
+            self.see(seen, at, step);
+            if seen.used.is_some_and(|used| used >= seen.limit)
+                && let Some(table) = taken.table
+            {
+                self.mark(table, at);
+            }
+        }
+    }
+
+    /// What a decision saw of a table.
+    pub fn see(&mut self, seen: &TableSeen, at: u64, step: u64) {
+        self.has_members |= seen.member.is_some();
+        if seen.shared {
+            return;
+        }
+        self.limit = Some(seen.limit);
+        self.highest_limit = self.highest_limit.max(seen.limit);
+        let of = self.timeline.at(at, step);
+        of.limit = of.limit.max(seen.limit);
+        of.kept = of.kept.max(seen.kept);
+    }
+
+    fn mark(&mut self, table: u32, at: u64) {
+        let marks = self.full.entry(table).or_default();
+        if marks.len() < MOST_MARKS {
+            marks.push_back(at);
+        }
+    }
+
+    /// A table has a slot free again.
+    pub fn free(&mut self, table: u32, at: u64) {
+        let Some(marks) = self.full.get_mut(&table) else { return };
+        if let Some(first) = marks.front().filter(|first| **first <= at) {
+            self.full_time += u128::from(at - first);
+        }
+        while marks.front().is_some_and(|mark| *mark <= at) {
+            marks.pop_front();
+        }
+        if marks.is_empty() {
+            self.full.remove(&table);
+        }
+    }
+
+    /// This number of slots was held by a program that has ended.
+    pub fn hold(&mut self, held: &Held, run: &Run, step: u64) {
+        let slots = held.slots.count();
+        self.ends.add(run);
+        self.unproved |= !held.is_one;
+        if self.unobserved > 0 {
+            self.is_overflown |= self.intervals.len() >= MOST_INTERVALS;
+            if !self.is_overflown {
+                let Run { began, from, to, .. } = *run;
+                self.intervals.push(Interval { table: held.table, slots, began, from, to });
+            }
+        }
+        if run.end == End::Missed && !run.is_bounded {
+            self.unbounded += 1;
+            return;
+        }
+        let time = |end: u64| u128::from(slots) * u128::from(end.saturating_sub(run.began));
+        self.slot_time.0 += time(run.from);
+        self.slot_time.1 += time(run.to);
+        self.timeline.hold(slots, run.began, run.to, step);
+    }
+
+    /// The log is over.
+    pub fn close(&mut self, last: u64) {
+        for marks in std::mem::take(&mut self.full).into_values() {
+            let first = marks.front().copied().unwrap_or(last);
+            self.full_time += u128::from(last.saturating_sub(first));
+        }
+        if self.unobserved > 0 && !self.is_overflown {
+            let (low, _) = self.sweep(|run| run.from);
+            let (high, full) = self.sweep(|run| run.to);
+            self.full_time += full;
+            self.swept = Some(Bounds { low, high });
+        }
+        self.intervals = Vec::new();
+    }
+
+    /// How many slots of one table were held at once, at most, and for how long all of them, if programs
+    /// ended then.
+    fn sweep(&self, end: impl Fn(&Interval) -> u64) -> (u64, u128) {
+        // What ends at a moment ends before anything begins then.
+        let mut changes: Vec<(u32, u64, bool, u64)> = Vec::with_capacity(2 * self.intervals.len());
+        for run in &self.intervals {
+            changes.push((run.table, run.began, true, run.slots));
+            changes.push((run.table, end(run).max(run.began), false, run.slots));
+        }
+        changes.sort_unstable();
+        let (mut most, mut full, mut held, mut before) = (0, 0, 0_u64, (0, 0));
+        for (table, at, begins, slots) in changes {
+            if table != before.0 {
+                held = 0;
+            } else if self.limit.is_some_and(|limit| held >= limit) {
+                full += u128::from(at - before.1);
+            }
+            held = if begins { held + slots } else { held.saturating_sub(slots) };
+            most = most.max(held);
+            before = (table, at);
+        }
+        (most, full)
+    }
+
+    /// How many slots were held at once, at most. Where each member has a table, of one member.
+    pub fn most(&self) -> Bounds<u64> {
+        // Use grows with starts alone, so that starts that saw all slots have seen the most.
+        if self.unobserved == 0 {
+            return Bounds { low: self.observed, high: self.observed };
+        }
+        let low = self.observed.max(self.largest);
+        let high = self.possible.max(low);
+        match self.swept {
+            // Of several members that were taken for one the sum says nothing.
+            Some(swept) if !self.unproved => {
+                Bounds { low: low.max(swept.low), high: high.min(swept.high.max(low)) }
+            }
+            _ => Bounds { low, high },
+        }
+    }
+
+    /// How many slots were held on average, over this length of time; none if unknown.
+    #[expect(clippy::cast_precision_loss, reason = "an average")]
+    pub fn average(&self, span: u64) -> Option<Bounds<f64>> {
+        if self.unbounded > 0 {
+            return None;
+        }
+        // Of one table no more are held on average than at once: a bound of an end may overlap the next start
+        // by a moment.
+        let most = if self.has_members { f64::INFINITY } else { self.possible as f64 };
+        let over = |slot_time: u128| (slot_time as f64 / span.max(1) as f64).min(most);
+        Some(Bounds { low: over(self.slot_time.0), high: over(self.slot_time.1) })
+    }
+
+    /// For which share of the time no slot was free, at most; none where the log tells no limit, or each
+    /// member has one of its own.
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    pub fn full_share(&self, span: u64) -> Option<f64> {
+        let is_swept = self.unobserved == 0 || self.swept.is_some();
+        let is_told = self.limit.is_some() && !self.has_members && self.unbounded == 0 && is_swept;
+        is_told.then(|| (self.full_time as f64 / span.max(1) as f64).min(1.0))
+    }
+
+    /// Slots times microseconds, at most.
+    pub fn slot_time(&self) -> u128 {
+        self.slot_time.1
+    }
+
+    /// Whether the ends of its programs are in the log.
+    pub fn is_known(&self) -> bool {
+        self.ends.missed == 0
+    }
+}

@@ -1,0 +1,214 @@
+//! A policy that is judged: as it is, or as it would be with new texts in some of its files. Whether it is
+//! sound, how its tests went, and what would be different.
+
+mod forgotten;
+mod present;
+
+use std::{cell::OnceCell, fmt::Write as _};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::present::Present;
+use super::rehearsal::{Rehearsal, rehearse};
+use super::{changes, step::Step};
+use crate::{
+    cli::ConsentOptions,
+    launch::situation::{Situation, SystemNames},
+    policy::{Difference, Faults, Policy, Proposal, Sources},
+    text::{diagnostic::Diagnostic, error::Error, escape::visible, print::print, stream},
+};
+
+/// A policy with what is to be judged of it.
+pub(super) struct Candidate {
+    proposals: Vec<Proposal>,
+    /// What it would replace.
+    old: Result<Policy, Faults>,
+    new: Result<Policy, Faults>,
+    tests: OnceCell<Vec<TestResult>>,
+}
+
+/// What people are shown of a candidate before it is put in place.
+pub(super) struct Review {
+    /// Why it may not be put in place, in a few words.
+    pub(super) obstacle: Option<String>,
+    /// Whether held slots would not be counted any more.
+    pub(super) forgets: bool,
+}
+
+impl Review {
+    /// Whether it goes in without a question.
+    pub(super) fn is_agreed(&self, consent: ConsentOptions) -> bool {
+        let ConsentOptions { yes, allow_uncounted } = consent;
+        self.obstacle.is_none() && yes && (allow_uncounted || !self.forgets)
+    }
+}
+
+impl Candidate {
+    /// A policy that replaces nothing.
+    pub(super) fn as_it_is(policy: Result<Policy, Faults>) -> Self {
+        Self { proposals: Vec::new(), old: Ok(Policy::default()), new: policy, tests: OnceCell::new() }
+    }
+
+    /// The policy as it would be after these steps.
+    pub(super) fn after(steps: &[Step], sources: &Sources) -> Self {
+        let proposals: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
+        let old = Policy::propose(sources, &[], Some(&SystemNames));
+        let new = Policy::propose(sources, &proposals, Some(&SystemNames));
+        Self { proposals, old, new, tests: OnceCell::new() }
+    }
+
+    /// The new texts.
+    pub(super) fn proposals(&self) -> &[Proposal] {
+        &self.proposals
+    }
+
+    pub(super) fn policy(&self) -> Result<&Policy, &Faults> {
+        self.new.as_ref()
+    }
+
+    pub(super) fn faults(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.new.as_ref().err().into_iter().flatten()
+    }
+
+    /// Its warnings, where it has no faults.
+    pub(super) fn warnings(&self) -> &[Diagnostic] {
+        self.new.as_ref().map(Policy::warnings).unwrap_or_default()
+    }
+
+    /// How each of its tests went, where it has no faults.
+    pub(super) fn tests(&self) -> &[TestResult] {
+        self.tests.get_or_init(|| {
+            let play = |policy| rehearse(policy, Timestamp::now());
+            let result = |policy, played: &Rehearsal<'_>| TestResult::of(policy, played);
+            let policy = self.new.as_ref().ok();
+            policy.map_or(Vec::new(), |policy| {
+                play(policy).iter().map(|played| result(policy, played)).collect()
+            })
+        })
+    }
+
+    /// The tests that failed, in lines for people.
+    pub(super) fn failed_tests(&self) -> impl Iterator<Item = &str> {
+        self.tests().iter().filter_map(|test| test.failure.as_deref())
+    }
+
+    /// Whether it may be put in place: it has neither a fault nor a failed test. Faults of other files that
+    /// are there already are no reason against it, for else two files with faults could never be mended one
+    /// after the other.
+    pub(super) fn is_sound(&self) -> bool {
+        self.obstacle().is_none()
+    }
+
+    /// Why it may not.
+    fn obstacle(&self) -> Option<String> {
+        let faults = self.faults().filter(|fault| !self.was_there(fault)).count();
+        let what = [(faults, "fault"), (self.failed_tests().count(), "failed test")];
+        what.into_iter().find(|(number, _)| *number > 0).map(|(number, what)| counted(number, what))
+    }
+
+    fn was_there(&self, fault: &Diagnostic) -> bool {
+        let is_proposed = self.proposals.iter().any(|proposal| proposal.path == fault.path);
+        !is_proposed && self.old.as_ref().is_err_and(|old| old.iter().any(|old| is_same(old, fault)))
+    }
+
+    /// Where the first fault is, for editors that can be sent to a line.
+    pub(super) fn first_line(&self) -> Option<usize> {
+        let of_ours = |fault: &&Diagnostic| self.proposals.iter().any(|ours| ours.path == fault.path);
+        self.faults().find(of_ours)?.line_column().map(|(line, _)| line)
+    }
+
+    /// Shows what is wrong with it and what would be different.
+    pub(super) fn review(&self, situation: &Situation) -> Result<Review, Error> {
+        let complaints = self.complaints();
+        if !complaints.is_empty() {
+            stream::complain(&complaints.join("\n"));
+        }
+        print(&self.changes(situation))?;
+        let forgotten = match (&self.old, &self.new) {
+            (Ok(old), Ok(new)) => forgotten::describe(old, new, situation),
+            _ => String::new(),
+        };
+        print(&forgotten)?;
+        Ok(Review { obstacle: self.obstacle(), forgets: !forgotten.is_empty() })
+    }
+
+    /// What is wrong with it, or doubtful and was not so before, each with its line.
+    fn complaints(&self) -> Vec<String> {
+        let known = self.old.as_ref().map_or(&[][..], Policy::warnings);
+        let is_new = |warning: &&Diagnostic| !known.iter().any(|known| is_same(known, warning));
+        let warnings = self.warnings().iter().filter(is_new).map(with_lines);
+        let faults = self.faults().map(with_lines);
+        let remain = (self.new.is_err() && self.is_sound())
+            .then(|| "These faults are there already, in other files.".to_owned());
+        faults.chain(remain).chain(warnings).chain(self.failed_tests().map(str::to_owned)).collect()
+    }
+
+    /// What would be different: in the policy, and for those who run now.
+    fn changes(&self, situation: &Situation) -> String {
+        let Ok(new) = &self.new else { return String::new() };
+        let nothing = Policy::default();
+        let old = self.old.as_ref().unwrap_or(&nothing);
+        let mut text = changes::describe(&Difference::between(old, new));
+        if self.old.is_err() {
+            text.insert_str(0, "The policy as it is has faults, so that all of the new one is shown.\n");
+        }
+        let _ = write!(text, "{}", Present::of(old, situation).refused_by(new, old));
+        text
+    }
+}
+
+/// How one test went.
+pub(super) struct TestResult {
+    json: Value,
+    /// What was expected, what came out, and what became of every rule.
+    failure: Option<String>,
+}
+
+impl TestResult {
+    fn of(policy: &Policy, played: &Rehearsal<'_>) -> Self {
+        let Rehearsal { scenario, passed, expected, got, trace, beside } = played;
+        let failure = || {
+            let mut text = format!("{}: test \"{}\" failed", scenario.place, visible(&scenario.name));
+            let _ = write!(text, "\n  expected  {}\n  got       {}", visible(expected), visible(got));
+            for table in beside {
+                let _ = write!(text, "\n  use       {}: the launch does not ask for it", visible(table));
+            }
+            for entry in trace {
+                let rule = visible(entry.rule.shown_name());
+                let _ = write!(text, "\n  rule      {rule}: {}", entry.describe(policy));
+            }
+            text
+        };
+        let json = json!({
+            "name": scenario.name,
+            "path": visible(scenario.place.path()),
+            "line": scenario.place.line(),
+            "passed": passed,
+            "expected": expected,
+            "got": got,
+        });
+        Self { json, failure: (!passed).then(failure) }
+    }
+
+    /// For scripts.
+    pub(super) fn to_json(&self) -> Value {
+        self.json.clone()
+    }
+}
+
+/// A fault or a warning with its lines.
+pub(super) fn with_lines(diagnostic: &Diagnostic) -> String {
+    diagnostic.to_string().trim_end().to_owned()
+}
+
+/// `1 fault`, `2 faults`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// Whether two are about the same, on whatever line.
+fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
+    (&one.path, one.code, &one.message) == (&other.path, other.code, &other.message)
+}

@@ -1,0 +1,160 @@
+//! `rungate policy install`: files become those of the policy, checked before as `rungate policy edit` does,
+//! and put in place as a whole; drop-ins go in the same way.
+
+use std::{
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use super::{
+    candidate::Candidate,
+    location::{Location, path_of_system, read_candidate},
+    order, question,
+    removal::Removal,
+    step::{self, Step},
+    target::Target,
+};
+use crate::{
+    cli::InstallPolicyArguments,
+    launch::situation::Situation,
+    sys::{
+        regular_file::{self, Kind},
+        trusted_file::{JudgedDirectories, TrustedDirectory},
+    },
+    text::{error::Error, escape::visible, exit_status::ExitStatus, print::print, stream},
+    tools::doctor::word,
+};
+
+/// Makes every step, or none.
+pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let steps = steps(arguments, &situation)?;
+    let _lock = steps[0].location().lock(&situation)?;
+    let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();
+    let Some(first) = due.first() else { return Ok(ExitStatus::Success as u8) };
+    let sources = &first.location().sources;
+    let candidate = Candidate::after(&due, sources);
+    let review = candidate.review(&situation)?;
+    if let Some(obstacle) = &review.obstacle {
+        let refused = refuse(&format!("nothing was changed: {obstacle}"));
+        if let Some(other) = other_place(arguments, &due) {
+            stream::complain(&other);
+        }
+        return Ok(refused);
+    }
+    let Some(order) = order::find(sources, candidate.proposals()) else {
+        return Ok(refuse(
+            "nothing was changed: one file after the other, the policy would have faults in between",
+        ));
+    };
+    if arguments.dry_run {
+        print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
+        return Ok(ExitStatus::Success as u8);
+    }
+    if !review.is_agreed(arguments.consent) && !is_wanted(&due, arguments.consent.yes) {
+        return Ok(refuse("nothing was changed"));
+    }
+    step::make(order.into_iter().map(|index| &due[index]))?;
+    Ok(ExitStatus::Success as u8)
+}
+
+/// How to put a file in the other place, if its name alone chose this one.
+fn other_place(arguments: &InstallPolicyArguments, steps: &[Step]) -> Option<String> {
+    let ([step @ Step::Put(target, _)], [file], None) = (steps, &arguments.files[..], &arguments.name) else {
+        return None;
+    };
+    if target.location.sources.own.is_some() {
+        return None;
+    }
+    let (other, name) = if target.location.is_drop_in() {
+        ("replace the main file", "policy.toml")
+    } else {
+        ("add a drop-in", "50-local.toml")
+    };
+    Some(format!(
+        "By its name it would {}. To {other} instead: rungate policy install --name {name} {}",
+        step.to_do(),
+        word(file)
+    ))
+}
+
+fn refuse(why: &str) -> u8 {
+    stream::complain(&format!("rungate: {why}"));
+    ExitStatus::Failure as u8
+}
+
+fn is_wanted(steps: &[Step], is_agreed: bool) -> bool {
+    if !question::is_there_anybody() {
+        let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a question" };
+        let all = to_do(steps);
+        stream::complain(&format!("rungate: this would {all}, but there is no terminal to ask on; {how}"));
+        return false;
+    }
+    let all = to_do(steps);
+    let (first, rest) = all.split_at(1);
+    let question = format!("{}{rest}? (y)es or (n)o: ", first.to_uppercase());
+    question::ask(&question, &[('y', true), ('n', false)]).unwrap_or(false)
+}
+
+fn to_do(steps: &[Step]) -> String {
+    steps.iter().map(Step::to_do).collect::<Vec<String>>().join(" and ")
+}
+
+/// What is to be done, file by file.
+fn steps(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Vec<Step>, Error> {
+    let put = if arguments.files.is_empty() { Vec::new() } else { files(arguments, situation)? };
+    let removals = arguments.remove.iter().map(|name| Removal::of(name, situation).map(Step::TakeAway));
+    let removals = removals.collect::<Result<Vec<Step>, Error>>()?;
+    let twice = removals.iter().find(|removal| put.iter().any(|step| step.path() == removal.path()));
+    match twice {
+        Some(step) => {
+            let text = format!("{} cannot be put in place and taken away", visible(step.path()));
+            Err(Error::new(ExitStatus::Usage, text))
+        }
+        None => Ok(put.into_iter().chain(removals).collect()),
+    }
+}
+
+/// Each file with its place: for root by its name, for anybody else one file as their own policy.
+fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Vec<Step>, Error> {
+    let InstallPolicyArguments { files, name, .. } = arguments;
+    let sources: Vec<PathBuf> =
+        files.iter().map(|file| within(file, situation)).collect::<Result<Vec<_>, _>>()?.concat();
+    let is_root = situation.credentials.uid == 0;
+    if sources.len() != 1 && (name.is_some() || !is_root) {
+        let text = if is_root { "--name is for one file" } else { "your own policy is one file" };
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
+    let installed = |source: &PathBuf| {
+        let text = read_candidate(source, situation)?;
+        let name = name.as_deref().or(source.file_name()).unwrap_or_default();
+        let location = if is_root {
+            Location::of_path(&path_of_system(name, "--name")?, situation)?
+        } else {
+            Location::usual(situation)?
+        };
+        Ok(Step::Put(Rc::new(Target::at(location)?), text))
+    };
+    sources.iter().map(installed).collect()
+}
+
+/// The file itself, or those of a directory that has `policy.toml` and `policy.d`.
+fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
+    if !regular_file::status_of_target(path).is_ok_and(|status| status.kind == Kind::Directory) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let main = path.join("policy.toml");
+    let mut files: Vec<PathBuf> = main.exists().then_some(main).into_iter().collect();
+    let beside = path.join("policy.d");
+    let opened = TrustedDirectory::open(&beside, &judged)
+        .and_then(|opened| opened.map_or(Ok(Vec::new()), |opened| opened.names().map(<[_]>::to_vec)));
+    let names = opened.map_err(|distrust| Error::new(ExitStatus::Policy, distrust.to_string()))?;
+    let is_drop_in = |name: &&std::ffi::OsString| name.as_encoded_bytes().ends_with(b".toml");
+    files.extend(names.iter().filter(is_drop_in).map(|name| beside.join(name)));
+    if files.is_empty() {
+        let text = format!("{} has neither policy.toml nor a drop-in in policy.d", visible(path));
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
+    Ok(files)
+}

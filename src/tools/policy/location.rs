@@ -1,0 +1,249 @@
+//! Where a file of a policy is and whose policy it belongs to. The directory is one that was judged, and
+//! whoever changes a file in it keeps everybody else from doing so meanwhile.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs, io,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use crate::{
+    launch::situation::Situation,
+    policy::{SYSTEM_POLICY, Sources},
+    sys::{
+        accounts,
+        edit_lock::{EditLock, NoLock},
+        failure::errno_of,
+        process::{Process, owner},
+        regular_file,
+        trust::InsecurePath,
+        trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
+    },
+    text::{error::Error, escape::visible, exit_status::ExitStatus},
+};
+
+/// Where a file of a policy is.
+pub(super) struct Location {
+    /// As the policy names it.
+    pub(super) path: PathBuf,
+    /// The policy that it belongs to.
+    pub(super) sources: Sources,
+    /// Where it really is.
+    pub(super) directory: Rc<TrustedDirectory>,
+    pub(super) name: OsString,
+}
+
+impl Location {
+    /// That of the main file of the system for root, and for anybody else of their own policy.
+    pub(super) fn usual(situation: &Situation) -> Result<Self, Error> {
+        if situation.credentials.uid == 0 {
+            return Self::of_path(Path::new(SYSTEM_POLICY), situation);
+        }
+        let own = situation.own_policy().ok_or_else(|| {
+            Error::new(ExitStatus::System, "there is no place for a policy of yours").advise(
+                "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
+            )
+        })?;
+        Self::of_path(&own, situation)
+    }
+
+    /// That of a file that is read and written: a link stays, and leads to the new text.
+    pub(super) fn of_path(path: &Path, situation: &Situation) -> Result<Self, Error> {
+        let path = situation.directory.join(path);
+        let sources = sources_of(&path, situation)?;
+        let path = path_in(&sources, &path);
+        make_directory(&path, &sources, situation)?;
+        let real = if is_link(&path) { canonical(&path)? } else { path.clone() };
+        if real.is_dir() {
+            let text = format!("{} is a directory, and no policy", visible(&path));
+            return Err(Error::new(ExitStatus::Usage, text)
+                .advise("Name a file in it, or move it out of the way.".to_owned()));
+        }
+        Self::at(path, &real, sources, situation)
+    }
+
+    /// That of a drop-in of the system itself, whatever it is and wherever it leads.
+    pub(super) fn of_drop_in(name: &OsStr, situation: &Situation) -> Result<Self, Error> {
+        let sources = Sources::system(situation.credentials.uid);
+        let path = sources.drop_ins().join(name);
+        Self::at(path.clone(), &path, sources, situation)
+    }
+
+    fn at(path: PathBuf, real: &Path, sources: Sources, situation: &Situation) -> Result<Self, Error> {
+        let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
+            return Err(Error::new(ExitStatus::Usage, format!("{} is no file", visible(&path))));
+        };
+        let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+        let directory =
+            TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(&path, &distrust))?;
+        let directory = directory.ok_or_else(|| {
+            Error::new(ExitStatus::System, format!("there is no directory {}", visible(above)))
+        })?;
+        Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
+    }
+
+    /// Keeps everybody else from editing the same policy. The owner of a delegated drop-in has no lock beside
+    /// the main file, and takes one beside the file itself.
+    pub(super) fn lock(&self, situation: &Situation) -> Result<EditLock, Error> {
+        let own = || EditLock::take(&self.directory, &self.name);
+        let main = self.sources.system.as_path();
+        let taken_lock = match (main.parent(), main.file_name()) {
+            (Some(above), Some(name)) if self.is_drop_in() => {
+                let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+                let opened =
+                    TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(main, &distrust))?;
+                match opened.map(|opened| EditLock::take(&Rc::new(opened), name)) {
+                    None => own(),
+                    Some(Err(NoLock::Failed(_))) if situation.credentials.uid != 0 => own(),
+                    Some(lock) => lock,
+                }
+            }
+            _ => own(),
+        };
+        taken_lock.map_err(|none| match none {
+            NoLock::Taken(pid) => taken(&self.path, pid),
+            NoLock::Failed(failure) => {
+                let text = format!("{} cannot be changed by you: {failure}", visible(&self.path));
+                Error::new(ExitStatus::System, text).advise(self.advice(situation))
+            }
+        })
+    }
+
+    fn advice(&self, situation: &Situation) -> String {
+        let owner = regular_file::status_of_path(self.directory.path()).map_or(0, |status| status.uid);
+        if owner == situation.credentials.uid {
+            return "A file is put in place as a whole, beside which it is written first.".to_owned();
+        }
+        let whose = accounts::shown(owner);
+        format!(
+            "The directory {} belongs to {whose}, and a file is put there as a whole. A drop-in of yours can be a link of \
+             theirs to a file in a directory of yours.",
+            visible(self.directory.path())
+        )
+    }
+
+    /// Whether it is a drop-in of the system's policy.
+    pub(super) fn is_drop_in(&self) -> bool {
+        self.path.parent() == Some(&self.sources.drop_ins())
+    }
+}
+
+/// The path of the system's main file, or of the drop-in with this name.
+pub(super) fn path_of_system(name: &OsStr, option: &str) -> Result<PathBuf, Error> {
+    let system = Path::new(SYSTEM_POLICY);
+    if Some(name) == system.file_name() {
+        return Ok(system.to_owned());
+    }
+    let bytes = name.as_encoded_bytes();
+    if bytes.contains(&b'/') {
+        let text = format!("{option} takes policy.toml or the name of a drop-in, not {}", visible(name));
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
+    let path = Sources::system(0).drop_ins().join(name);
+    if !bytes.ends_with(b".toml") || bytes.starts_with(b".") {
+        return Err(no_drop_in(&path));
+    }
+    Ok(path)
+}
+
+fn no_drop_in(path: &Path) -> Error {
+    let text = format!("{} would not be read: the name of a drop-in ends in .toml", visible(path));
+    Error::new(ExitStatus::Usage, text)
+}
+
+/// The text of a file that may become one of the policy: no other user can have written it.
+pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<String, Error> {
+    let refused = |why: String| Error::new(ExitStatus::Policy, why);
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let opened = TrustedFile::open(path, &judged).map_err(|distrust| refused(distrust.to_string()))?;
+    let mut opened = opened.ok_or_else(|| refused(format!("there is no file {}", visible(path))))?;
+    let bytes = opened.read().map_err(|distrust| refused(distrust.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
+}
+
+/// The policy that a path is of: the system's, the caller's own, or the one that it is.
+fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
+    let system = Sources::system(situation.credentials.uid);
+    let own = situation.own_policy();
+    let is_in = |directory: &Path| {
+        let of = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        path.parent().is_some_and(|above| of(above) == of(directory))
+    };
+    let name = path.file_name().unwrap_or_default();
+    if is_in(&system.drop_ins()) {
+        let is_drop_in =
+            name.as_encoded_bytes().ends_with(b".toml") && !name.as_encoded_bytes().starts_with(b".");
+        return if is_drop_in { Ok(system) } else { Err(no_drop_in(path)) };
+    }
+    let is_of_system = system.system.parent().is_some_and(is_in) && Some(name) == system.system.file_name();
+    let is_own =
+        own.as_deref().is_some_and(|own| own.file_name() == Some(name) && own.parent().is_some_and(is_in));
+    Ok(if is_of_system {
+        system
+    } else if is_own {
+        Sources { own, ..system }
+    } else {
+        Sources { given: Some(path.to_owned()), ..system }
+    })
+}
+
+/// How the policy itself names the path.
+fn path_in(sources: &Sources, path: &Path) -> PathBuf {
+    let Sources { system, given, own, given_by: _, caller: _ } = sources;
+    let name = path.file_name().unwrap_or_default();
+    match (given, own) {
+        (Some(path), _) | (None, Some(path)) => path.clone(),
+        (None, None) if Some(name) == system.file_name() && path.parent() != Some(&sources.drop_ins()) => {
+            system.clone()
+        }
+        (None, None) => sources.drop_ins().join(name),
+    }
+}
+
+/// The directory of a system's policy or of one's own is made where it is missing.
+fn make_directory(path: &Path, sources: &Sources, situation: &Situation) -> Result<(), Error> {
+    let Some(directory) = path.parent().filter(|_| sources.given.is_none()) else { return Ok(()) };
+    let mode = if sources.own.is_some() { 0o700 } else { 0o755 };
+    let missing = |path: &&Path| regular_file::status_of_target(path).is_err();
+    let missing: Vec<&Path> = directory.ancestors().take_while(missing).collect();
+    if sources.own.is_none() && situation.credentials.uid != 0 {
+        return Ok(());
+    }
+    for directory in missing.into_iter().rev() {
+        regular_file::create_directory(directory, mode).map_err(|errno| {
+            let text = format!("{} cannot be made: mkdir: {}", visible(directory), errno.desc());
+            Error::new(ExitStatus::System, text)
+        })?;
+    }
+    Ok(())
+}
+
+fn is_link(path: &Path) -> bool {
+    regular_file::status_of_path(path).is_ok_and(|status| status.kind == regular_file::Kind::SymbolicLink)
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    fs::canonicalize(path).map_err(|error: io::Error| {
+        let text = format!("{} leads nowhere: {}", visible(path), errno_of(&error).desc());
+        Error::new(ExitStatus::System, text)
+    })
+}
+
+/// That somebody else can have written it.
+pub(super) fn distrusted(path: &Path, distrust: &InsecurePath) -> Error {
+    let text =
+        if distrust.path == path { distrust.to_string() } else { format!("{}: {distrust}", visible(path)) };
+    Error::new(ExitStatus::Policy, text)
+}
+
+fn taken(path: &Path, pid: Option<i32>) -> Error {
+    let who = pid.map_or_else(String::new, |pid| {
+        let user = owner(pid).map_or_else(String::new, |uid| format!("{}, ", accounts::shown(uid)));
+        let since = Process::find(pid).and_then(|process| process.age());
+        let since = since.map_or_else(String::new, |age| format!(", for {}", crate::text::clock::age(age)));
+        format!(" ({user}PID {pid}{since})")
+    });
+    let text = format!("{} is being edited by somebody else{who}", visible(path));
+    Error::new(ExitStatus::Full, text).advise("Try again when they are done.".to_owned())
+}

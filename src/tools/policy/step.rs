@@ -1,0 +1,114 @@
+//! One step of an installation: a file that gets a text, or a drop-in that goes.
+
+use std::{path::Path, rc::Rc};
+
+use super::{location::Location, removal::Removal, target::Target};
+use crate::{
+    policy::{Proposal, Sources},
+    text::{
+        error::Error,
+        escape::{Show, visible},
+        exit_status::ExitStatus,
+    },
+};
+
+/// Makes the steps one after the other; the first that cannot be made is the last that is tried.
+pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), Error> {
+    let mut done: Vec<String> = Vec::new();
+    for step in steps {
+        let so_far = || match done.as_slice() {
+            [] => "Nothing was changed.".to_owned(),
+            done => format!("Before that {}. The policy has no fault as it is.", done.join(" and ")),
+        };
+        if step.has_changed()? {
+            let text = format!("{} was changed by somebody else meanwhile", visible(step.path()));
+            return Err(Error::new(ExitStatus::Failure, text).advise(so_far()));
+        }
+        step.make().map_err(|error| error.advise(so_far()))?;
+        done.push(step.done());
+    }
+    Ok(())
+}
+
+/// What is done with one file.
+pub(super) enum Step {
+    /// It gets this text.
+    Put(Rc<Target>, String),
+    /// It goes.
+    TakeAway(Removal),
+}
+
+impl Step {
+    /// Where the file is.
+    pub(super) fn location(&self) -> &Location {
+        match self {
+            Self::Put(target, _) => &target.location,
+            Self::TakeAway(removal) => &removal.location,
+        }
+    }
+
+    /// Where the policy names it.
+    pub(super) fn path(&self) -> &Path {
+        &self.location().path
+    }
+
+    /// Whether there is anything to do.
+    pub(super) fn is_due(&self) -> bool {
+        match self {
+            Self::Put(target, text) => target.before.as_ref() != Some(text),
+            Self::TakeAway(_) => true,
+        }
+    }
+
+    /// The policy as it would be.
+    pub(super) fn proposal(&self) -> Proposal {
+        match self {
+            Self::Put(target, text) => target.proposal(text.clone()),
+            Self::TakeAway(removal) => removal.proposal(),
+        }
+    }
+
+    /// Whether somebody changed the file since it was looked at.
+    fn has_changed(&self) -> Result<bool, Error> {
+        match self {
+            Self::Put(target, _) => target.has_changed(),
+            Self::TakeAway(removal) => Ok(removal.has_changed()),
+        }
+    }
+
+    /// Does it.
+    fn make(&self) -> Result<(), Error> {
+        match self {
+            Self::Put(target, text) => target.put(text),
+            Self::TakeAway(removal) => removal.take_away(),
+        }
+    }
+
+    /// What to call it in a question.
+    pub(super) fn to_do(&self) -> String {
+        match self {
+            Self::Put(target, _) => {
+                let verb = if target.before.is_some() { "replace" } else { "add" };
+                format!("{verb} the {} {}", self.kind(), self.path().shown())
+            }
+            Self::TakeAway(_) => format!("take {} away", self.path().shown()),
+        }
+    }
+
+    /// What the file is to the policy.
+    fn kind(&self) -> &'static str {
+        match self.location() {
+            location if location.is_drop_in() => "drop-in",
+            Location { sources: Sources { own: Some(_), .. }, .. } => "policy",
+            _ => "main file",
+        }
+    }
+
+    /// What to call it once it was made.
+    fn done(&self) -> String {
+        match self {
+            Self::Put(..) => format!("{} was put in place", self.path().shown()),
+            Self::TakeAway(_) => format!("{} was taken away", self.path().shown()),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `rungate init --repositories`: the directories and lock files of the system's policy as it stands, all of
+//! them root's, and what makes them again at the next boot. It can be said as often as the policy changes:
+//! what is right already is left as it is, and what somebody else came to own is given back to root without a
+//! holder losing a slot.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    judge::terms::{keyword::Keeper, location::Creation},
+    keeper::file::roots::{self, Before},
+    launch::situation::Situation,
+    policy::{Policy, Repository},
+    sys::{
+        accounts,
+        failure::{Failure, errno_of},
+        mount::Mount,
+        regular_file::{self, Status},
+        replaced_file,
+    },
+    text::{
+        error::Error,
+        escape::{Show, visible},
+        exit_status::ExitStatus,
+        print::print,
+    },
+    tools::shared::{listed_file::ListedFile, repositories::wanted},
+};
+
+/// What makes them again at every boot. The package's own file, and that of a first policy, have another
+/// name.
+const TMPFILES: &str = "/etc/tmpfiles.d/rungate-repositories.conf";
+
+/// The bits of a directory in which everybody can create files, and nobody remove another's.
+const COMMON: u32 = 0o1777;
+
+/// What there is to make, and what was made of it.
+struct Making<'a> {
+    situation: &'a Situation,
+    policy: &'a Policy,
+    is_dry_run: bool,
+    /// A line for each thing.
+    told: String,
+    directories: BTreeMap<PathBuf, u32>,
+    files: BTreeSet<(PathBuf, u32)>,
+}
+
+/// Makes what is missing, and says what that was.
+pub(super) fn run(is_dry_run: bool) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    if situation.credentials.uid != 0 {
+        let text = "only root can make what is to be root's";
+        return Err(Error::new(ExitStatus::System, text)
+            .advise("Repositories of your own policy are made when they are first used.".to_owned()));
+    }
+    let policy = situation.load_policy(None)?;
+    let (told, directories, files) = (String::new(), BTreeMap::new(), BTreeSet::new());
+    let mut making = Making { situation: &situation, policy: &policy, is_dry_run, told, directories, files };
+    let is_of_system = |known: &&Repository| {
+        known.keeper() == Keeper::File
+            && policy.layers()[known.layer].is_of_system()
+            && !known.base(&situation.runtime).starts_with(&situation.runtime)
+    };
+    let repositories: Vec<&Repository> = policy.repositories().iter().filter(is_of_system).collect();
+    // Whether users make files in it themselves, of those who have one each.
+    let mut bases: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    for known in &repositories {
+        *bases.entry(known.base(&situation.runtime)).or_default() |=
+            known.fixed_path(&situation.runtime).is_none();
+    }
+    for (base, is_for_members) in &bases {
+        making.directory(base, *is_for_members)?;
+    }
+    for known in repositories {
+        making.repository(known)?;
+    }
+    making.tmpfiles()?;
+    let nothing = "Nothing to make: all of it is there, and root's.\n";
+    print(if making.told.is_empty() { nothing } else { &making.told })
+}
+
+impl Making<'_> {
+    fn repository(&mut self, known: &Repository) -> Result<(), Error> {
+        let fixed = known.fixed_path(&self.situation.runtime);
+        let base = known.base(&self.situation.runtime);
+        let layer = &self.policy.layers()[known.layer];
+        let creation = Creation {
+            base,
+            file_mode: layer.create_mode(),
+            directory_mode: layer.directory_mode(),
+            ..Creation::default()
+        };
+        for file in self.files_of(known)? {
+            self.file(&file, &creation)?;
+        }
+        self.files.extend(fixed.map(|path| (path, creation.file_mode)));
+        Ok(())
+    }
+
+    /// The one file of a repository, or those that there are of its members; what is for one user alone is
+    /// that user's.
+    fn files_of(&self, known: &Repository) -> Result<Vec<ListedFile>, Error> {
+        if known.is_by_user() {
+            return Ok(Vec::new());
+        }
+        let found = wanted(self.policy, self.situation, &[known.shown_name().into()])?;
+        Ok(found.into_iter().flat_map(|repository| repository.files).collect())
+    }
+
+    fn file(&mut self, file: &ListedFile, creation: &Creation) -> Result<(), Error> {
+        let Some(place) = file.place() else { return Ok(()) };
+        let before = if self.is_dry_run {
+            roots::look(&place, creation.file_mode)
+        } else {
+            roots::make_roots(&place, creation)
+        };
+        let before = before
+            .map_err(|error| Error::new(ExitStatus::Repository, error.to_string()).advise(error.advice()))?;
+        let (path, mode) = (place.path.shown(), creation.file_mode);
+        match before {
+            Before::Same => {}
+            Before::Missing => self.tell("make", "made", &format!("{path} (mode {mode:04o})")),
+            Before::Other { uid, mode: old } => {
+                let (new, was) = (accounts::shown(0), accounts::shown(uid));
+                let what = format!("{path}: {new}, mode {mode:04o}; it was {was}, mode {old:04o}");
+                self.tell("change", "changed", &what);
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory for lock files. One that is there keeps its mode, unless users could not do in it what
+    /// they need, or could do more.
+    fn directory(&mut self, path: &Path, is_for_members: bool) -> Result<(), Error> {
+        let before = match regular_file::status_of_target(path) {
+            Ok(status) => Some(status),
+            Err(crate::sys::failure::Errno::ENOENT) => None,
+            Err(errno) => return Err(failed(path, &Failure { call: "stat", errno })),
+        };
+        let mode = before.as_ref().map_or(COMMON, |status| right_mode(status, is_for_members));
+        self.directories.insert(path.to_owned(), mode);
+        let shown = path.shown();
+        match before {
+            None => {
+                if !self.is_dry_run {
+                    make_directory(path)?;
+                }
+                self.tell("make", "made", &format!("{shown}/ (mode {mode:04o})"));
+            }
+            Some(status) if status.uid != 0 || status.mode != mode => {
+                if !self.is_dry_run {
+                    change_directory(path, mode)?;
+                }
+                let (new, was) = (accounts::shown(0), accounts::shown(status.uid));
+                let what =
+                    format!("{shown}/: {new}, mode {mode:04o}; it was {was}, mode {:04o}", status.mode);
+                self.tell("change", "changed", &what);
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What is gone after the next boot is made again by systemd-tmpfiles(8).
+    fn tmpfiles(&mut self) -> Result<(), Error> {
+        let directories = self.directories.iter().filter(|(path, _)| Mount::is_gone_at_boot(path));
+        let files = self.files.iter().filter(|(path, _)| Mount::is_gone_at_boot(path));
+        let lines = directories.map(|(path, mode)| format!("d {} {mode:04o} root root -\n", field(path)));
+        let files = files.map(|(path, mode)| format!("f {} {mode:04o} root root -\n", field(path)));
+        let lines: String = lines.chain(files).collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let text = format!("# Written anew by each: rungate init --repositories\n{lines}");
+        if fs::read_to_string(TMPFILES).is_ok_and(|known| known == text) {
+            return Ok(());
+        }
+        if !self.is_dry_run {
+            let path = Path::new(TMPFILES);
+            fs::create_dir_all(path.parent().unwrap_or(path))
+                .map_err(|error| failed(path, &Failure { call: "mkdir", errno: errno_of(&error) }))?;
+            replaced_file::replace(path, text.as_bytes(), 0o644).map_err(|failure| failed(path, &failure))?;
+        }
+        self.tell("write", "wrote", TMPFILES);
+        Ok(())
+    }
+
+    fn tell(&mut self, to_do: &str, done: &str, what: &str) {
+        let verb = if self.is_dry_run { format!("would {to_do}") } else { done.to_owned() };
+        self.told += &format!("{verb} {what}\n");
+    }
+}
+
+/// What a directory that is there should have for a mode.
+fn right_mode(status: &Status, is_for_members: bool) -> u32 {
+    let mode = status.mode;
+    if is_for_members || mode & 0o001 == 0 {
+        COMMON
+    } else if mode & 0o022 != 0 {
+        mode | 0o1000
+    } else {
+        mode
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), Error> {
+    if let Some(above) = path.parent().filter(|above| !above.exists()) {
+        fs::create_dir_all(above)
+            .map_err(|error| failed(above, &Failure { call: "mkdir", errno: errno_of(&error) }))?;
+    }
+    regular_file::create_directory(path, COMMON)
+        .map_err(|errno| failed(path, &Failure { call: "mkdir", errno }))
+}
+
+fn change_directory(path: &Path, mode: u32) -> Result<(), Error> {
+    let open = fs::File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (status, file) =
+        open.map_err(|error| failed(path, &Failure { call: "open", errno: errno_of(&error) }))?;
+    if !status.is_dir() {
+        let text = format!("{} is no directory; it is {}'s", path.shown(), accounts::shown(status.uid()));
+        return Err(Error::new(ExitStatus::Repository, text));
+    }
+    regular_file::give_to_root(&file, mode).map_err(|failure| failed(path, &failure))
+}
+
+/// A path as tmpfiles.d(5) reads it, which has specifiers, and blanks between its fields.
+fn field(path: &Path) -> String {
+    let text = visible(path).replace('%', "%%");
+    if text.contains([' ', '"', '\\']) {
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        text
+    }
+}
+
+fn failed(path: &Path, failure: &Failure) -> Error {
+    Error::new(ExitStatus::System, format!("{} cannot be made root's: {failure}", path.shown()))
+        .advise("What was created before stays. Correct this, then run the same command again.".to_owned())
+}

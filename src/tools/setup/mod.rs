@@ -1,0 +1,5 @@
+//! What is done once on a host: `init`, shims and completions.
+
+pub(crate) mod completions;
+pub(crate) mod init;
+pub(crate) mod shim;

@@ -1,0 +1,171 @@
+//! `rungate shim list`: what each shim starts, whether it is reached at all, and which rules match. The
+//! search is that of a launch, and so is the evaluator. And for each way in, whether it leads to the shims.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use super::reach;
+use crate::{
+    cli::ShimListArguments,
+    judge::decide,
+    launch::{
+        installation::TOOLS,
+        program::{Program, Search},
+        run::stages,
+        shim::{Shim, ShimDirectory},
+        situation::Situation,
+    },
+    policy::Policy,
+    sys::executable,
+    text::{
+        error::Error, escape::visible, exit_status::ExitStatus, json, print::print, stream, table::Table,
+    },
+    tools::shared::ways_in::{WayIn, ways_in},
+};
+
+/// Where the package has login shells look for shims.
+const USUAL: &str = "/etc/rungate/shims";
+
+const NONE: &str = "rungate: there are no shims in PATH, nor in /etc/rungate/shims
+To make one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims";
+
+/// Shows the shims in these directories, or in all of `PATH` and where they usually are.
+pub(super) fn run(arguments: &ShimListArguments) -> Result<u8, Error> {
+    let situation = Situation::of_this_process()?;
+    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let search = Search::of_environment();
+    let mut shims: Vec<Listed> = Vec::new();
+    for directory in wanted(&arguments.directories, &search, &situation)? {
+        let names = directory.shims().map_err(|error| Error::new(ExitStatus::System, error.to_string()))?;
+        shims
+            .extend(names.into_iter().map(|name| Listed::of(&directory, name, &search, &policy, &situation)));
+    }
+    if shims.is_empty() && arguments.directories.is_empty() {
+        stream::complain(NONE);
+    }
+    let ways = if shims.is_empty() { Vec::new() } else { ways_in() };
+    print(&if arguments.json { to_json(&shims, &ways) } else { to_text(&shims, &ways) })
+}
+
+/// Directories that are named must be there; those of `PATH` need not be.
+fn wanted(
+    directories: &[PathBuf],
+    search: &Search,
+    situation: &Situation,
+) -> Result<Vec<ShimDirectory>, Error> {
+    let open = |path: &PathBuf| ShimDirectory::open(situation.directory.join(path));
+    if directories.is_empty() {
+        let is_first = |(at, entry): &(usize, &PathBuf)| search.position(entry) == Some(*at);
+        let entries = search.entries().iter().enumerate().filter(is_first);
+        let usual = Some(PathBuf::from(USUAL)).filter(|usual| search.position(usual).is_none());
+        let entries = entries.map(|(_, entry)| entry.clone()).chain(usual);
+        return Ok(entries.filter_map(|entry| open(&entry).ok()).collect());
+    }
+    let opened: Result<Vec<ShimDirectory>, _> = directories.iter().map(open).collect();
+    opened.map_err(|error| Error::new(ExitStatus::System, error.to_string()))
+}
+
+/// A shim, and what there is to know of it.
+struct Listed {
+    shim: Shim,
+    program: Option<PathBuf>,
+    rules: Vec<String>,
+    /// The program that an earlier entry of `PATH` has.
+    shadowed_by: Option<PathBuf>,
+    is_in_path: bool,
+    note: String,
+}
+
+impl Listed {
+    fn of(
+        directory: &ShimDirectory,
+        name: OsString,
+        search: &Search,
+        policy: &Policy,
+        situation: &Situation,
+    ) -> Self {
+        let shim = Shim { path: directory.link(&name), name };
+        let found =
+            stages::find(|name| policy.executable(name), &shim.name, Some(&shim), &situation.directory);
+        let position = search.position(directory.path());
+        let shadowed_by = search.entries()[..position.unwrap_or(0)]
+            .iter()
+            .map(|entry| entry.join(&shim.name))
+            .find(|path| executable::check(path).is_ok_and(|id| executable::own() != Some(id)));
+        let note = if let Some(fault) = Shim::fault_of(&shim.name) {
+            fault.to_owned()
+        } else if executable::identity(&shim.path).is_none() {
+            "leads to a rungate that is gone".to_owned()
+        } else if leads_to_tools(&shim.path) {
+            format!("leads to {TOOLS}, which starts nothing")
+        } else if let Some(other) = &shadowed_by {
+            format!("shadowed by {}", visible(other))
+        } else if found.is_err() {
+            "no program behind it".to_owned()
+        } else if position.is_none() {
+            "its directory is not in PATH".to_owned()
+        } else if executable::identity(&shim.path) != executable::own() {
+            "leads to another rungate".to_owned()
+        } else if policy.is_empty() {
+            "there is no policy, so it starts nothing".to_owned()
+        } else {
+            String::new()
+        };
+        let supposed = || Program::supposed(&shim.name, Path::new("/"));
+        let rules = rules(policy, situation, &shim, found.as_ref().ok().unwrap_or(&supposed()));
+        let program = found.ok().map(|program| program.path);
+        Self { program, rules, shadowed_by, is_in_path: position.is_some(), note, shim }
+    }
+}
+
+fn leads_to_tools(link: &Path) -> bool {
+    link.canonicalize().is_ok_and(|target| target.file_name().is_some_and(|name| name == TOOLS))
+}
+
+/// The rules that match the command for the caller, with no arguments.
+fn rules(policy: &Policy, situation: &Situation, shim: &Shim, program: &Program) -> Vec<String> {
+    let decision = decide(policy, &situation.request(&shim.name, &[], program));
+    let matching = decision.trace.iter().filter(|entry| entry.matches());
+    matching.map(|entry| entry.rule.shown_name().to_owned()).collect()
+}
+
+fn to_text(shims: &[Listed], ways: &[WayIn]) -> String {
+    if shims.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["SHIM", "STARTS", "RULES", "NOTE"]);
+    for listed in shims {
+        let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        table.row([
+            visible(&listed.shim.path),
+            or_dash(listed.program.as_ref().map_or_else(String::new, visible)),
+            or_dash(visible(listed.rules.join(", "))),
+            listed.note.clone(),
+        ]);
+    }
+    let shims: Vec<&Shim> = shims.iter().map(|listed| &listed.shim).collect();
+    format!("{}\n{}", table.render(), reach::to_text(&shims, ways))
+}
+
+fn to_json(shims: &[Listed], ways: &[WayIn]) -> String {
+    let listed: Vec<Value> = shims
+        .iter()
+        .map(|listed| {
+            json!({
+                "name": visible(&listed.shim.name),
+                "path": visible(&listed.shim.path),
+                "program": listed.program.as_ref().map(visible),
+                "rules": listed.rules,
+                "in_path": listed.is_in_path,
+                "shadowed_by": listed.shadowed_by.as_ref().map(visible),
+                "ways": reach::to_json(&listed.shim, ways),
+                "note": (!listed.note.is_empty()).then_some(&listed.note),
+            })
+        })
+        .collect();
+    json::render(&Value::Array(listed))
+}

@@ -1,0 +1,276 @@
+//! A file of a repository, or a table of the agent's, as a listing is about it: where it is, and what the
+//! policy says of it.
+
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use serde_json::{Value, json};
+
+use super::owner::Terms;
+use crate::launch::situation::Situation;
+use crate::{
+    acquire::dry_run::is_for_queue,
+    judge::terms::{claim, keyword::Queue, names::LookupError, provenance},
+    keeper::{
+        agent::{self, about::UnreadableSlot, client::Client},
+        error::KeeperError,
+        file::{file::LockFile, lock_path::LockPath, reset::reset, table_snapshot::TableSnapshot},
+        table::Table,
+    },
+    policy::{self, Policy},
+    text::escape::visible,
+};
+
+/// One lock file.
+pub(crate) struct ListedFile {
+    /// The repository's name.
+    pub(crate) name: String,
+    /// Whose it is, where there is one for each, as its name tells.
+    pub(crate) member: Option<String>,
+    /// Where its line ends.
+    pub(crate) queue: Queue,
+    pub(super) kept_at: KeptAt,
+    /// What the policy says of it, as far as the names that this takes could be looked up.
+    pub(super) terms: Result<Terms, LookupError>,
+}
+
+/// Where a table of slots is.
+pub(super) enum KeptAt {
+    /// A lock file of the policy.
+    File(PathBuf, Way),
+    /// A lock file that was named by its path, so that it should be there.
+    Named(PathBuf),
+    /// A table of the agent's, by its name.
+    Agent(String),
+}
+
+/// How many slots are free.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Free {
+    /// For every launch.
+    pub(crate) now: u64,
+    /// For waiting launches only.
+    pub(crate) for_queue: u64,
+}
+
+impl Free {
+    /// `2 kept for the queue`, where there are any.
+    pub(crate) fn note(self) -> Option<String> {
+        (self.for_queue > 0).then(|| format!("{} kept for the queue", self.for_queue))
+    }
+}
+
+/// How its file is reached.
+#[derive(Clone, Default)]
+pub(super) struct Way {
+    pub(super) base: PathBuf,
+    private: Option<PathBuf>,
+    /// Whether the caller wrote the policy that names it.
+    is_own: bool,
+}
+
+impl Way {
+    pub(super) fn to(known: &policy::Repository, policy: &Policy, situation: &Situation) -> Self {
+        let base = known.base(&situation.runtime);
+        let private = base.starts_with(&situation.runtime).then(|| situation.runtime.clone());
+        Self { base, private, is_own: !policy.layers()[known.layer].is_of_system() }
+    }
+
+    /// The way to whatever is in a directory.
+    pub(super) fn within(base: PathBuf, situation: &Situation) -> Self {
+        let private = base.starts_with(&situation.runtime).then(|| situation.runtime.clone());
+        Self { base, private, is_own: false }
+    }
+
+    pub(super) fn place<'a>(&'a self, path: &'a Path) -> LockPath<'a> {
+        LockPath {
+            path,
+            base: &self.base,
+            private: self.private.as_deref(),
+            owner: None,
+            is_own: self.is_own,
+        }
+    }
+}
+
+impl ListedFile {
+    /// Where it is, if it is a lock file.
+    pub(crate) fn place(&self) -> Option<LockPath<'_>> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Some(way.place(path)),
+            KeptAt::Named(path) => Some(LockPath::named(path)),
+            KeptAt::Agent(_) => None,
+        }
+    }
+
+    /// Its path, if it is a lock file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.kept_at {
+            KeptAt::File(path, _) | KeptAt::Named(path) => Some(path),
+            KeptAt::Agent(_) => None,
+        }
+    }
+
+    /// Its name with the agent, if it is a table of the agent's.
+    pub(crate) fn table(&self) -> Option<&str> {
+        match &self.kept_at {
+            KeptAt::File(..) | KeptAt::Named(_) => None,
+            KeptAt::Agent(table) => Some(table),
+        }
+    }
+
+    /// What is found there.
+    pub(crate) fn survey(&self) -> Result<TableSnapshot, KeeperError> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Ok(TableSnapshot::of(&way.place(path))?),
+            KeptAt::Named(path) => Ok(TableSnapshot::of_existing(&LockPath::named(path))?),
+            KeptAt::Agent(table) => Ok(agent::survey(table)?),
+        }
+    }
+
+    /// Slots whose holders are unknown because nobody can read what the site has of them.
+    pub(crate) fn unreadable_slots(&self, survey: &TableSnapshot) -> Vec<UnreadableSlot> {
+        self.table().map_or_else(Vec::new, |table| agent::unreadable_slots(table, &survey.holders))
+    }
+
+    /// How many slots every launch may have, and how many more only waiting launches: as a launch that
+    /// comes now would be judged. None where the limit is not known.
+    pub(crate) fn free(&self, survey: &TableSnapshot, generation: u16) -> Option<Free> {
+        let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
+        let is_for_queue = idle > 0 && !survey.waiting.is_empty() && self.is_for_queue(generation);
+        Some(if is_for_queue { Free { now: 0, for_queue: idle } } else { Free { now: idle, for_queue: 0 } })
+    }
+
+    /// What cannot be looked at once more was seen a moment ago: then what is free counts as free.
+    fn is_for_queue(&self, generation: u16) -> bool {
+        let table = match (self.place(), &self.kept_at) {
+            (Some(place), _) => LockFile::open_to_read(&place).ok().flatten().map(Rc::new).map(Table::File),
+            (None, KeptAt::Agent(table)) => agent::look(table).ok().flatten().map(Table::Memory),
+            (None, _) => None,
+        };
+        // The limit of a file that was named by its path comes from no policy.
+        let generation = if matches!(self.kept_at, KeptAt::Named(_)) { 0 } else { generation };
+        let terms = claim::Terms { slots: 1, limit: self.limit().unwrap_or(0), ..claim::Terms::default() };
+        let terms = claim::Terms { zones: self.zones_of_all(), ..terms };
+        table.is_some_and(|table| is_for_queue(&table, &terms, generation).unwrap_or(false))
+    }
+
+    /// The slots that are not kept; none where all are kept.
+    fn zones_of_all(&self) -> Option<Vec<RangeInclusive<u64>>> {
+        let mut kept: Vec<&RangeInclusive<u64>> = self.kept().iter().map(|(slots, _)| slots).collect();
+        kept.sort_by_key(|slots| *slots.start());
+        let highest = self.limit()? + self.out_of_order().len() as u64;
+        let mut next = 1;
+        let mut zones = Vec::new();
+        for slots in &kept {
+            zones.push(next..=slots.start().saturating_sub(1));
+            next = slots.end() + 1;
+        }
+        zones.push(next..=highest);
+        zones.retain(|zone| !zone.is_empty());
+        (!kept.is_empty()).then_some(zones)
+    }
+
+    /// The same, without a search for whom no record accounts for.
+    pub(crate) fn glance(&self) -> Result<TableSnapshot, KeeperError> {
+        match self.place() {
+            Some(place) => Ok(TableSnapshot::at_a_glance(&place)?),
+            None => self.survey(),
+        }
+    }
+
+    /// Forgets when it was last used. Says whether there was anything to forget.
+    pub(crate) fn reset(&self) -> Result<bool, KeeperError> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Ok(reset(&way.place(path))?),
+            KeptAt::Named(path) => Ok(reset(&LockPath::named(path))?),
+            KeptAt::Agent(table) => Ok(Client::connect()?.reset(vec![table.clone()])?),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.terms.as_ref().ok()?.limit
+    }
+
+    /// `limit of %power, 1 out of order`, where it is not everybody's, or not as many as there are slots.
+    pub(crate) fn limit_note(&self) -> Option<String> {
+        let limit_of = self.limit_of().map(str::to_owned);
+        provenance::reason(limit_of, self.out_of_order().len())
+    }
+
+    /// `limit of %power`
+    pub(crate) fn limit_of(&self) -> Option<&str> {
+        self.terms.as_ref().ok()?.limit_note.as_deref()
+    }
+
+    /// What its slots are called, where they have names.
+    pub(crate) fn names(&self) -> &[String] {
+        self.terms.as_ref().map_or(&[], |terms| &terms.names)
+    }
+
+    /// What the slots of a holder are called.
+    pub(crate) fn names_of(&self, (first, last): (u64, u64)) -> Vec<&str> {
+        let called = |slot: u64| self.names().get(usize::try_from(slot).ok()?.checked_sub(1)?);
+        let last = last.min(self.names().len() as u64);
+        (first..=last).filter_map(called).map(String::as_str).collect()
+    }
+
+    /// The names of slots that are given to nobody.
+    pub(crate) fn out_of_order(&self) -> &[String] {
+        self.terms.as_ref().map_or(&[], |terms| &terms.out_of_order)
+    }
+
+    /// Why nobody knows the limit.
+    pub(crate) fn failure(&self) -> Option<&LookupError> {
+        self.terms.as_ref().err()
+    }
+
+    fn kept(&self) -> &[(RangeInclusive<u64>, String)] {
+        self.terms.as_ref().map_or(&[], |terms| &terms.kept)
+    }
+
+    /// Whether slots are kept for some.
+    pub(crate) fn keeps(&self) -> bool {
+        !self.kept().is_empty()
+    }
+
+    /// How many of the slots that only some may use are idle.
+    pub(crate) fn kept_idle(&self, survey: &TableSnapshot) -> u64 {
+        self.kept().iter().map(|(slots, _)| survey.free_among(slots)).sum()
+    }
+
+    /// `3 kept for %cad`, of what is idle.
+    pub(crate) fn kept_note(&self, survey: &TableSnapshot) -> Option<String> {
+        let idle = self.kept().iter().map(|(slots, whom)| (survey.free_among(slots), whom));
+        let notes: Vec<String> = idle
+            .filter(|(idle, _)| *idle > 0)
+            .map(|(idle, whom)| format!("{idle} kept for {whom}"))
+            .collect();
+        (!notes.is_empty()).then(|| notes.join(", "))
+    }
+
+    /// `seats-per-user [ann]`
+    pub(crate) fn title(&self) -> String {
+        match &self.member {
+            Some(member) => format!("{} [{member}]", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// What every listing says of it, whatever was found there.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "repository": self.name,
+            "member": self.member,
+            "path": self.path().map(visible),
+            "limit": self.limit(),
+            "limit_of": self.limit_of(),
+            "out_of_order": self.out_of_order(),
+            "queue": self.queue.most,
+            "queue_per_user": self.queue.per_user,
+        })
+    }
+}

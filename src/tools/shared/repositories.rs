@@ -1,0 +1,216 @@
+//! Which lock files a listing is about: those of the policy, or those that were named. A repository with a
+//! file for each member is a family of files; the ones that exist are found by their names.
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    listed_file::{KeptAt, ListedFile, Way},
+    owner::{Owner, Terms},
+};
+use crate::launch::situation::{Situation, SystemNames};
+use crate::{
+    judge::terms::{
+        keyword::{Keeper, Queue},
+        location::{name_on_site, table_of_site},
+        names::{self, LookupError, Member},
+    },
+    keeper::agent,
+    policy::{self, Policy, nearest},
+    text::{error::Error, escape::visible, exit_status::ExitStatus},
+};
+
+/// A repository of the policy, or a lock file that was named, and the files that there are of it.
+pub(crate) struct RepositoryFiles {
+    pub(crate) name: String,
+    /// The limit that the policy gives for everybody.
+    pub(crate) limit: Option<u64>,
+    /// Whether there is a file for each member.
+    pub(crate) of_members: bool,
+    pub(crate) files: Vec<ListedFile>,
+}
+
+/// The repositories with these names, or all of the policy.
+pub(crate) fn wanted(
+    policy: &Policy,
+    situation: &Situation,
+    wanted: &[OsString],
+) -> Result<Vec<RepositoryFiles>, Error> {
+    if wanted.is_empty() {
+        return Ok(policy.repositories().iter().map(|known| files_of(known, policy, situation)).collect());
+    }
+    wanted.iter().map(|name| named(policy, situation, name)).collect()
+}
+
+pub(super) fn files_of(
+    known: &policy::Repository,
+    policy: &Policy,
+    situation: &Situation,
+) -> RepositoryFiles {
+    let name = known.shown_name().to_owned();
+    if known.keeper() != Keeper::File {
+        return tables_of(known, name, policy, situation);
+    }
+    let way = Way::to(known, policy, situation);
+    let file = |members: Option<&[Member]>, path, terms: Result<Terms, LookupError>| ListedFile {
+        name: name.clone(),
+        member: members.map(whose),
+        queue: known.queue(),
+        kept_at: KeptAt::File(path, way.clone()),
+        terms,
+    };
+    let of = Owner { policy, known, situation };
+    if let Some(path) = known.fixed_path(&situation.runtime) {
+        let files = vec![file(None, path, of.terms(&[]))];
+        return RepositoryFiles { limit: files[0].limit(), name, of_members: false, files };
+    }
+    let mut found = Vec::new();
+    Search { known, way: &way }.below(&way.base, 0, &[], &mut found);
+    let mut files: Vec<ListedFile> =
+        found.into_iter().map(|(path, members)| file(Some(&members), path, of.terms(&members))).collect();
+    files.sort_by(|one, other| one.member.cmp(&other.member));
+    RepositoryFiles { limit: Some(of.limit_of_most()), name, of_members: true, files }
+}
+
+/// The tables of a repository that the agent keeps. Where it cannot be asked which there are, one stands for
+/// all, so that it is seen that nobody knows.
+fn tables_of(
+    known: &policy::Repository,
+    name: String,
+    policy: &Policy,
+    situation: &Situation,
+) -> RepositoryFiles {
+    let of = Owner { policy, known, situation };
+    let table = |table: String, members: Option<&[Member]>, terms| ListedFile {
+        name: name.clone(),
+        queue: known.queue(),
+        member: members.map(whose),
+        kept_at: KeptAt::Agent(table),
+        terms,
+    };
+    let is_of_site = known.keeper() == Keeper::Site;
+    let own = || if is_of_site { table_of_site(known.name()) } else { known.name().to_owned() };
+    let of_members = known.fixed_path(&situation.runtime).is_none();
+    let mut files = Vec::new();
+    match of_members.then(agent::tables) {
+        None => files.push(table(own(), None, of.terms(&[]))),
+        Some(Err(_)) => files.push(table(own(), None, Ok(Terms::default()))),
+        Some(Ok(tables)) => {
+            for found in tables {
+                let name = name_on_site(&found);
+                if name.is_some() != is_of_site {
+                    continue;
+                }
+                let name = name.unwrap_or(&found);
+                if let Some(members) = known.read_name(0, &format!("{name}.lock")) {
+                    files.push(table(found, Some(&members), of.terms(&members)));
+                }
+            }
+            files.sort_by(|one, other| one.member.cmp(&other.member));
+        }
+    }
+    let limit = if of_members { Some(of.limit_of_most()) } else { files.first().and_then(ListedFile::limit) };
+    RepositoryFiles { name, limit, of_members, files }
+}
+
+/// Whose file it is, as listings name it.
+fn whose(members: &[Member]) -> String {
+    names::shown(members, &SystemNames)
+}
+
+/// A search for the files of a repository.
+struct Search<'a> {
+    known: &'a policy::Repository,
+    way: &'a Way,
+}
+
+impl Search<'_> {
+    /// Every file below `directory` whose names are those of the repository, with whose it is. A directory
+    /// that cannot be read or may not be used, has none to show.
+    fn below(
+        &self,
+        directory: &Path,
+        depth: usize,
+        above: &[Member],
+        found: &mut Vec<(PathBuf, Vec<Member>)>,
+    ) {
+        for name in self.way.place(directory).names_in(directory) {
+            let Some(members) = name.to_str().and_then(|name| self.known.read_name(depth, name)) else {
+                continue;
+            };
+            let (path, members) = (directory.join(&name), [above, &members].concat());
+            if depth + 1 == self.known.depth() {
+                found.push((path, members));
+            } else {
+                self.below(&path, depth + 1, &members, found);
+            }
+        }
+    }
+}
+
+/// The names of repositories, as many as anybody reads.
+fn names_of(known: &[policy::Repository]) -> String {
+    let shown: Vec<String> = known.iter().take(8).map(|one| visible(one.shown_name())).collect();
+    match (shown.as_slice(), known.len() - shown.len()) {
+        ([], _) => "none".to_owned(),
+        (names, 0) => names.join(", "),
+        (names, more) => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// The repository, and whose slots of it, where a name is written as listings show it: `seats [ann]`.
+fn with_member<'a>(policy: &'a Policy, name: &'a OsString) -> Option<(&'a policy::Repository, &'a str)> {
+    let (repository, member) = name.to_str()?.strip_suffix(']')?.split_once(" [")?;
+    let is_it = |known: &&policy::Repository| repository == known.shown_name() || repository == known.name();
+    Some((policy.repositories().iter().find(is_it)?, member))
+}
+
+/// What there is of one member; where the agent cannot be asked, all of them.
+fn of_member(mut repository: RepositoryFiles, member: &str) -> RepositoryFiles {
+    let is_it = |of: &Option<String>| of.as_ref().is_some_and(|of| of == member || visible(of) == member);
+    repository.files.retain(|file| file.member.is_none() || is_it(&file.member));
+    if repository.files.is_empty() {
+        repository.name = format!("{} [{member}]", repository.name);
+    }
+    repository
+}
+
+fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<RepositoryFiles, Error> {
+    let exact = |known: &policy::Repository| name == known.shown_name() || name == known.name();
+    if let Some((known, member)) = with_member(policy, name)
+        && !policy.repositories().iter().any(exact)
+    {
+        let files = files_of(known, policy, situation);
+        if files.of_members {
+            return Ok(of_member(files, member));
+        }
+        let text = format!("repository \"{}\" has no members", visible(known.shown_name()));
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
+    if name.as_bytes().contains(&b'/') {
+        let path = situation.directory.join(name);
+        let name = visible(name);
+        let file = ListedFile {
+            name: name.clone(),
+            member: None,
+            queue: Queue::default(),
+            kept_at: KeptAt::Named(path),
+            terms: Ok(Terms::default()),
+        };
+        return Ok(RepositoryFiles { name, limit: None, of_members: false, files: vec![file] });
+    }
+    let known = policy.repositories();
+    if let Some(known) = known.iter().find(|known| exact(known)) {
+        return Ok(files_of(known, policy, situation));
+    }
+    let near = nearest(&name.to_string_lossy(), known.iter().map(policy::Repository::shown_name));
+    let advice = match near {
+        Some(near) => format!("Did you mean \"{}\"?", visible(near)),
+        None => format!("It has: {}. A lock file is named by a path with a slash.", names_of(known)),
+    };
+    let text = format!("the policy has no repository \"{}\"", visible(name));
+    Err(Error::new(ExitStatus::Usage, text).advise(advice))
+}

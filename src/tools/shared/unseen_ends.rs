@@ -1,0 +1,165 @@
+//! Ends that nobody saw: where rungate became the program, no process of ours is left to write that it has
+//! ended. So the command that looks regularly (`rungate end --overdue`) writes it for them, with the
+//! bounds that it knows: it had not ended at the look before, and has by now. Where the agent has seen it, it
+//! knows the moment. What is still open is kept beside the log, so that each look reads only what is new.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, DirEntry, File},
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    keeper::agent::{client::Client, message::End},
+    launch::{
+        journal::sink,
+        log::event::{Event, Kind, micros},
+    },
+    policy::{LogEvents, LogTarget, Policy},
+    sys::{process::Process, replaced_file},
+    text::json,
+    tools::logs::records::Reader,
+};
+
+/// The status of such an end.
+const GONE: &str = "gone";
+
+/// How far apart two clocks can tell of the same moment, in microseconds.
+const PRECISION: u64 = 2_000_000;
+
+/// What a look leaves for the next one.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Bookmark {
+    /// Which file it is about, and how much of it was read.
+    file: (u64, u64),
+    offset: u64,
+    /// When, in microseconds since 1970.
+    looked: u64,
+    open: Vec<Open>,
+}
+
+/// A launch whose end is not in the log.
+#[derive(Debug, Deserialize, Serialize)]
+struct Open {
+    pid: i32,
+    uid: u32,
+    command: String,
+    began: u64,
+}
+
+/// Looks for launches of this host that have ended, and writes that down in each log that is to be replayed.
+/// Where a log cannot be read or written nothing is lost but the bounds.
+pub(crate) fn look(policy: &Policy, host: &OsStr) {
+    for (_, log) in policy.logs().filter(|(_, log)| log.replay && log.events == LogEvents::All) {
+        if let LogTarget::File(file) = &log.to {
+            let path = file.path(host);
+            let _ = look_into(&path, host, |event| sink(log, host).write(event));
+        }
+    }
+}
+
+fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>) -> io::Result<()> {
+    let place = bookmark_of(path);
+    let text = std::fs::read(&place).unwrap_or_default();
+    let mut bookmark: Bookmark = serde_json::from_slice(&text).unwrap_or_default();
+    read_on(&mut bookmark, path, &host.to_string_lossy())?;
+    let mut ends: Option<Vec<End>> = None;
+    let now = SystemTime::now();
+    let (gone, open): (Vec<Open>, Vec<Open>) =
+        std::mem::take(&mut bookmark.open).into_iter().partition(|open| open.has_ended(now));
+    for open in gone {
+        let mut event = Event::now(Kind::Ended, &open.command, open.uid, host);
+        event.pid = open.pid;
+        event.status = Some(GONE.to_owned());
+        let seen = ends.get_or_insert_with(seen_by_agent).iter().find_map(|end| open.moment(end));
+        let between = || (open.began.max(bookmark.looked.min(micros(now))), micros(now));
+        event.between = Some(seen.map_or_else(between, |moment| (moment, moment)));
+        write(&event)?;
+    }
+    let bookmark = Bookmark { looked: micros(now), open, ..bookmark };
+    let text = json::line(&bookmark).map_err(io::Error::other)?;
+    replaced_file::replace(&place, text.as_bytes(), 0o600)
+        .map_err(|failure| io::Error::other(failure.to_string()))
+}
+
+/// What the agent knows, if there is one, and this is root.
+fn seen_by_agent() -> Vec<End> {
+    Client::connect().and_then(|mut client| client.ends()).unwrap_or_default()
+}
+
+fn bookmark_of(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".ends");
+    PathBuf::from(name)
+}
+
+/// Reads what was written since: from the start where the log is another file.
+fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
+    let file = File::open(path)?;
+    let status = file.metadata()?;
+    let (known, length) = ((status.dev(), status.ino()), status.len());
+    if bookmark.file != known {
+        // What was written after the last look and before the rotation.
+        let rotated = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+        let is_it = |entry: &DirEntry| {
+            entry
+                .metadata()
+                .is_ok_and(|status| (status.dev(), status.ino()) == bookmark.file && status.is_file())
+        };
+        if let Some(before) = rotated.flatten().find(is_it)
+            && let Ok(before) = File::open(before.path())
+        {
+            let length = before.metadata()?.len();
+            read_rest(bookmark, before, length, host)?;
+        }
+    }
+    if bookmark.file != known || bookmark.offset > length {
+        (bookmark.file, bookmark.offset) = (known, 0);
+    }
+    read_rest(bookmark, file, length, host)
+}
+
+/// Reads a file from where the last look ended.
+fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<()> {
+    file.seek(SeekFrom::Start(bookmark.offset))?;
+    let rest = file.take(length.saturating_sub(bookmark.offset));
+    for event in Reader::new(BufReader::new(rest)) {
+        let event = event?;
+        if event.host != host {
+            continue;
+        }
+        match event.event {
+            Kind::Started if !event.repositories.is_empty() => {
+                bookmark.open.retain(|open| open.pid != event.pid);
+                let (pid, uid, began) = (event.pid, event.uid, event.micros());
+                bookmark.open.push(Open { pid, uid, command: event.command, began });
+            }
+            Kind::Ended => bookmark.open.retain(|open| open.pid != event.pid),
+            _ => {}
+        }
+    }
+    bookmark.offset = length;
+    Ok(())
+}
+
+impl Open {
+    /// When it ended, if this is its end.
+    fn moment(&self, end: &End) -> Option<u64> {
+        let is_own = self.pid == end.pid && micros(end.since).abs_diff(self.began) < PRECISION;
+        is_own.then(|| micros(end.until).max(self.began))
+    }
+
+    /// Whether its process is gone, or its number is another one's.
+    fn has_ended(&self, now: SystemTime) -> bool {
+        let process = Process::find(self.pid).filter(|process| !process.is_zombie());
+        let Some(age) = process.and_then(|process| process.age()) else { return true };
+        // It may be younger than it says by the precision of both clocks.
+        let begun = now.checked_sub(age).map_or(0, micros);
+        begun > self.began.saturating_add(PRECISION)
+    }
+}
