@@ -3,11 +3,10 @@
 //! becomes the program. A slot is a byte-range lock of the kernel, so it is free again the moment the program
 //! ends.
 //!
-//! Two wings know nothing of each other. *Judgement* is [`decision`] over [`policy`]: pure, from text and a
-//! request to claims. *Mechanism* is [`launch`] over [`protocol`] over [`keeper`] over [`sys`]: from claims
-//! to slots and an exec. They speak of claims in the same words, those of [`terms`], and meet in
-//! [`commands`], in [`rehearsal`] and in [`simulation`]. [`screen`] is for `status --watch` alone. The rest
-//! are leaves that everybody may use.
+//! There are ten rooms. *Judgement* is [`judge`] over [`policy`]: pure, from text and a request to claims.
+//! *Mechanism* is [`acquire`] over [`keeper`] over [`sys`]: from claims to slots. They share nothing but the
+//! words of a claim ([`judge::terms`]) and meet in [`launch`], in [`agent`] and in [`tools`]. [`cli`] is the
+//! command line as typed, and [`text`] what people and scripts read.
 //!
 //! The features `tools` and `agent` add what only `rungate-tools` and `rungate-agent` need. The launcher
 //! alone is built with neither.
@@ -25,7 +24,6 @@ pub mod acquire;
 pub mod agent;
 #[cfg(any(feature = "tools", feature = "agent"))]
 pub mod cli;
-mod deliberate_fault;
 pub mod judge;
 pub mod keeper;
 pub mod launch;

@@ -7,17 +7,17 @@ use clap::Parser;
 use super::{Fatal, Options};
 use crate::{
     agent,
-    cli::AgentArguments,
-    text::{error::Error, exit_status::ExitStatus},
+    cli::{AgentArguments, complaint},
+    launch::situation::SystemNames,
+    text::{error::Error, exit_status::ExitStatus, print::print},
 };
-use crate::{launch::situation::SystemNames, text::print::print, tools::dispatch};
 
 /// Serves, as the arguments say.
 pub(crate) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     let AgentArguments { socket, state, settings, check } = match AgentArguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) if !error.use_stderr() => return print(&error.to_string()),
-        Err(error) => return dispatch::complain(&error, &[]),
+        Err(error) => return complaint::complain(&error, &[]),
     };
     let options = Options { socket, state, settings };
     if check {

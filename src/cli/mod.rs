@@ -2,6 +2,7 @@
 //! come. Options of `run` end at the first operand, and what follows is the program's own, bytes and all.
 
 mod agent;
+pub(crate) mod complaint;
 mod doctor;
 mod help;
 mod history;

@@ -1,4 +1,5 @@
-//! From slots to a running program: finding it, telling it what it holds, and becoming it. Nothing of what
+//! The launcher, from its command line to the running program: judge the request, acquire the slots, find the
+//! program, tell it what it holds, and become it. This room must not reach [`crate::tools`]. Nothing of what
 //! the caller arranged is changed: working directory, umask, descriptors, signal mask and dispositions,
 //! arguments and environment reach the program as they came, except for the `RUNGATE_*` variables.
 

@@ -29,8 +29,8 @@ impl Style {
     const ALL: [Self; 5] = [Self::Good, Self::Warning, Self::Fault, Self::Dim, Self::Name];
 
     /// Stands for the style in a text. It has no width, and text of others never holds it, because
-    /// [`is_unsafe`](crate::text::escape::is_unsafe) is true for it. So tables and wrapped lines need not know of
-    /// styles.
+    /// [`is_unsafe`](crate::text::escape::is_unsafe) is true for it. So tables and wrapped lines need not
+    /// know of styles.
     fn mark(self) -> char {
         match self {
             Self::Good => '\u{e0041}',

@@ -1,12 +1,9 @@
-//! The second program, `rungate-tools`: everything but launches, and what clap has to say of a launch that
-//! cannot be read. The launcher becomes it, under the launcher's name and with the launcher's arguments.
+//! Reads the command line of the second program, `rungate-tools`, and calls the subcommand. The launcher
+//! becomes it, under the launcher's name and with the launcher's arguments.
 
 use std::{ffi::OsString, path::Path};
 
-use clap::{
-    CommandFactory, FromArgMatches,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::FromArgMatches;
 
 use super::{
     act::{end, reset},
@@ -17,7 +14,7 @@ use super::{
     setup::{completions, init, shim},
 };
 use crate::{
-    cli::{self, Action, CommandLine},
+    cli::{self, Action, CommandLine, complaint},
     launch::{
         exectimes,
         installation::{self, TOOLS},
@@ -25,12 +22,7 @@ use crate::{
         shim::{Shim, is_own_name},
     },
     sys::executable,
-    text::{
-        error::Error,
-        escape::{visible, visible_lines, word},
-        exit_status::ExitStatus,
-        print::print,
-    },
+    text::error::Error,
 };
 
 /// Does what the arguments say.
@@ -43,7 +35,7 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     let read = cli::command().try_get_matches_from(arguments);
     match read.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => act(&line.action),
-        Err(error) => complain(&error, arguments),
+        Err(error) => complaint::complain(&error, arguments),
     }
 }
 
@@ -60,34 +52,6 @@ fn refuse_other_names() -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// What is said of a command line that cannot be read, or of one that asks for help.
-pub(crate) fn complain(error: &clap::Error, arguments: &[OsString]) -> Result<u8, Error> {
-    let text = error.to_string();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Error::plain(ExitStatus::Usage, text.trim_end()))
-        }
-        _ => {
-            // It repeats what was typed.
-            let text = visible_lines(text.trim_end().trim_start_matches("error: "));
-            Err(Error::new(ExitStatus::Usage, text).advise(meant(error, arguments)))
-        }
-    }
-}
-
-/// Who puts a command where a subcommand stands wants it started; who puts a subcommand below another one
-/// wants that.
-fn meant(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
-    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let is_first = arguments.get(1).is_some_and(|first| first == typed.as_str());
-    let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
-    if !is_first && CommandLine::command().find_subcommand(typed).is_some() {
-        return Some(format!("There is: rungate {}", visible(typed)));
-    }
-    (is_first && !is_near).then(|| format!("To start a program: rungate run -- {}", word(typed)))
 }
 
 fn act(action: &Action) -> Result<u8, Error> {

@@ -5,7 +5,6 @@ mod absence;
 mod certificates;
 mod crowd;
 mod death;
-#[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
 mod end;
 mod events;

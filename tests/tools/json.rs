@@ -133,19 +133,19 @@ fn every_key_is_in_the_manual() {
         .collect();
     let mut printed = BTreeSet::new();
     for name in [
-        "status/mod",
-        "status/site",
-        "list",
-        "explain/json",
-        "explain/mine/json",
+        "inspect/status/mod",
+        "inspect/status/site",
+        "inspect/list",
+        "inspect/explain/json",
+        "inspect/explain/mine/json",
         "doctor/page",
-        "simulate/sweep",
-        "simulate/to_json",
-        "report/to_json",
+        "logs/simulate/sweep",
+        "logs/simulate/to_json",
+        "logs/report/to_json",
         "policy/from_log",
         "policy/check",
         "policy/candidate/mod",
-        "shim/list",
+        "setup/shim/list",
     ] {
         let source = std::fs::read_to_string(package.join(format!("src/tools/{name}.rs"))).expect("a source");
         for (at, _) in source.match_indices("\": ") {
