@@ -24,7 +24,6 @@ pub mod acquire;
 pub mod agent;
 #[cfg(any(feature = "tools", feature = "agent"))]
 pub mod cli;
-mod deliberate_fault;
 pub mod judge;
 pub mod keeper;
 pub mod launch;

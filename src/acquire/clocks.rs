@@ -8,7 +8,6 @@ use std::{
 
 use super::{blocked::Blocked, refusal::Refused, unwaited::Unwaited};
 use crate::{
-    deliberate_fault::DeliberateFault,
     judge::terms::{claim::Claim, span_of_time::Wait},
     keeper::table::TableId,
 };
@@ -83,9 +82,6 @@ impl Clocks {
     /// How long is left for a claim on one table; none where that is for ever.
     pub(super) fn left(&self, claim: &Claim<'_>, table: TableId) -> Option<Duration> {
         let Wait::For(longest) = claim.wait.resolve() else { return None };
-        if DeliberateFault::NoDeadline.is_on() {
-            return None;
-        }
         let now = self.now();
         let stood = self.stood(table);
         let spared = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));

@@ -15,7 +15,6 @@ use super::{
     too_late::Endings,
 };
 use crate::{
-    deliberate_fault::DeliberateFault,
     keeper::{
         Class, Heartbeat, Number, Waiter,
         error::KeeperError,
@@ -127,9 +126,6 @@ impl LivenessTracker {
     /// Whether a waiter was silent for long enough, and is still: to be asked once more while the table is
     /// locked.
     pub fn is_silent(&self, table: &Table, waiter: &Waiter) -> Result<bool, KeeperError> {
-        if DeliberateFault::NoLooks.is_on() {
-            return Ok(false);
-        }
         let seen = self.seen.borrow();
         let Some(known) = seen.get(&(table.id(), waiter.number)).filter(|seen| seen.unchanged >= LOOKS)
         else {
@@ -153,7 +149,7 @@ pub struct QueuePosition<'a> {
 impl<'a> QueuePosition<'a> {
     /// That of a launch which does not wait.
     pub fn newcomer(generation: u16, looks: Option<&'a LivenessTracker>) -> Self {
-        Self { number: DeliberateFault::Overtaking.is_on().then_some(Number(0)), generation, looks }
+        Self { number: None, generation, looks }
     }
 
     /// The youngest of those whom a launch with this reach has to let go first.

@@ -34,7 +34,6 @@ use super::{
     wants::{ClaimOnTable, Wants},
 };
 use crate::{
-    deliberate_fault::DeliberateFault,
     judge::terms::{
         claim::{Claim, Demand},
         span_of_time::Wait,
@@ -95,7 +94,6 @@ pub fn acquire_in_turn<'c>(
     deadline: Option<Instant>,
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
-    let deadline = deadline.filter(|_| !DeliberateFault::NoDeadline.is_on());
     let begun = Instant::now();
     let mut acquisition = Acquisition::open(demands, asker, &place.tables)?;
     let mut rest = Rest {

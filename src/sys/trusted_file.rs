@@ -33,7 +33,6 @@ use super::{
     stamp::Stamp,
     trust::{InsecurePath, LONGEST, Reason, Trust, is_private_group},
 };
-use crate::deliberate_fault::DeliberateFault;
 
 /// A file that was judged and not yet read.
 #[derive(Debug)]
@@ -409,9 +408,7 @@ impl<'j> Walk<'j> {
             }
             libc::S_IFLNK => {
                 // In a sticky directory anybody can leave a link, and it says where to go on.
-                if !DeliberateFault::StrangersLinks.is_on() {
-                    self.trust.judge_owner(&status).map_err(blame)?;
-                }
+                self.trust.judge_owner(&status).map_err(blame)?;
                 self.links += 1;
                 if self.links > MOST_LINKS {
                     return Err(blame(Reason::TooManyLinks));

@@ -85,8 +85,8 @@ fn whoever_is_kept_out_of_its_line_tries_again() {
 }
 
 /// The judge is shown to see: a program that starts without a slot of its own.
-#[cfg(feature = "deliberate-faults")]
 #[test]
+#[ignore = "for programs that tests/wrong/run builds"]
 fn deliberate_faults_are_complained_about() {
     let stage = Stage::build(&SCENARIOS[0]);
     let report = stage.play_with(Fault::List, "stray-descriptor");

@@ -204,12 +204,8 @@ impl Stage {
             waiter = Some(first);
         }
         let Scenario { options, command, .. } = self.scenario;
-        let launch = self
-            .test()
-            .args(["run"])
-            .args(*options)
-            .args(["--", command])
-            .env("RUNGATE_DELIBERATE_FAULT", deliberate);
+        let launch =
+            self.test().args(["run"]).args(*options).args(["--", command]).env("RUNGATE_WRONG", deliberate);
         let sabotage = Sabotage::begin(&launch, fault, &FILES);
         if matches!(around, Around::AHolderThatLeaves | Around::AHolderAndAWaiterThatLeave) {
             let others = usize::from(waiter.is_some());

@@ -29,7 +29,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
 const TERMS_ALONE: [&str; 3] = ["acquire", "keeper", "policy"];
 
 /// What everybody may use.
-const LEAVES: [&str; 3] = ["cli", "text", "deliberate_fault"];
+const LEAVES: [&str; 2] = ["cli", "text"];
 
 /// The one folder that reaches beyond its module: it reads policy files, and must know whom they belong to.
 const EXCEPTION: (&str, &str) = ("src/policy/source/", "sys");

@@ -10,7 +10,7 @@ use super::{
     cases,
     request::{Launch, launches},
 };
-use crate::manual::{has_key, keys_of_a_policy};
+use crate::docs::manual::{has_key, keys_of_a_policy};
 
 /// A policy in which every key of the language stands, and every form of its values.
 pub(super) const EVERYTHING: &str = r#"

@@ -15,7 +15,7 @@ use crate::{
         policy::words,
         skimming::{NEXT_FILE, Tally, compare},
     },
-    policies::policies,
+    policy::examples::policies,
 };
 
 /// Every form that is skimmed, in a system's file with a drop-in, a given file and one of the caller's own.

@@ -112,7 +112,6 @@ impl Climate {
     }
 
     /// One repository that everybody wants, with room for two.
-    #[cfg(feature = "deliberate-faults")]
     pub(super) fn narrow() -> Self {
         let repositories = vec![Repository {
             limit: 2,

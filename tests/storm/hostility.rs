@@ -68,7 +68,7 @@ impl Hostility {
     fn test(&self, site: &Site) -> Test {
         let test = site.test();
         match self.fault {
-            Some(fault) => test.env("RUNGATE_DELIBERATE_FAULT", fault),
+            Some(fault) => test.env("RUNGATE_WRONG", fault),
             None => test,
         }
     }

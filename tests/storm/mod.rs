@@ -12,7 +12,6 @@
 //! ```
 
 mod climate;
-#[cfg(feature = "deliberate-faults")]
 mod deliberate_faults;
 mod hostility;
 mod referee;
@@ -260,7 +259,7 @@ impl Storm {
             launch = launch.env(&format!("STORM_{name}"), value);
         }
         if let Some(fault) = self.fault {
-            launch = launch.env("RUNGATE_DELIBERATE_FAULT", fault);
+            launch = launch.env("RUNGATE_WRONG", fault);
         }
         let command = format!("c{command}");
         let time = dice.between(self.work.0, self.work.1).to_string();

@@ -369,7 +369,7 @@ impl Host {
     /// The same, with an agent that is wrong on purpose, where it can be.
     #[track_caller]
     pub(crate) fn with_fault(name: &str, policy: &str, settings: &str, fault: Option<&str>) -> Self {
-        let fault = format!("RUNGATE_DELIBERATE_FAULT={}", fault.unwrap_or_default());
+        let fault = format!("RUNGATE_WRONG={}", fault.unwrap_or_default());
         Self::prepared(name, policy, settings, &["env".to_owned(), fault], |_| ())
     }
 

@@ -20,7 +20,7 @@ use super::{
     table_of_site::{TableOfSite, Versioned},
     work::Work,
 };
-use crate::{deliberate_fault::DeliberateFault, sys::process};
+use crate::sys::process;
 
 /// How many keys go at once.
 const AT_ONCE: usize = 100;
@@ -132,16 +132,12 @@ impl Site {
             Compare::Absent(self.keys.name(&of_host)),
             Compare::ChangedAt(self.keys.name(&written), absence.written),
         ];
-        let fences = compares.len();
         let mut changes: Vec<Change> = self.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
         if changes.is_empty() {
             changes.push(gone((written, absence.written)));
         }
         // Another host may have deleted them before, and a slot be somebody else's by now.
-        let mut transaction = self.transaction(compares, &changes);
-        if DeliberateFault::WhoeversSlot.is_on() {
-            transaction.compares.truncate(fences);
-        }
+        let transaction = self.transaction(compares, &changes);
         self.send(Work::Aside(of_host), transaction);
     }
 

@@ -22,7 +22,6 @@ use crate::{
         service::Service,
         session::{Event, Session},
     },
-    deliberate_fault::DeliberateFault,
     judge::terms::location::name_on_site,
     keeper::{
         line::Number,
@@ -80,9 +79,6 @@ impl Service {
             &site.passed_over(&takings, number),
             site.mirror.revision(),
         ));
-        if DeliberateFault::NoProof.is_on() {
-            compares.clear();
-        }
         compares.push(Compare::ChangedAt(site.key_of_host(), registration));
         compares.push(site.proof_of_name());
         let mut writes: Vec<(Key, Option<Value>)> = Vec::new();
@@ -115,7 +111,7 @@ impl Service {
             Ok(done) if done.holds => self.admitted(admission, done.revision),
             Ok(_) => self.conflict(admission),
             Err(trouble) => {
-                let is_definite = trouble.is_definite() || DeliberateFault::BlindRetry.is_on();
+                let is_definite = trouble.is_definite();
                 site.note(trouble);
                 if is_definite {
                     return self.conflict(admission);

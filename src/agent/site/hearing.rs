@@ -15,8 +15,8 @@ use super::{
     work::Work,
 };
 use crate::{
-    agent::service::Service, deliberate_fault::DeliberateFault, judge::terms::location::table_of_site,
-    keeper::memory, sys::process, text::escape::visible,
+    agent::service::Service, judge::terms::location::table_of_site, keeper::memory, sys::process,
+    text::escape::visible,
 };
 
 /// So many reports are heard before somebody else is.
@@ -127,9 +127,6 @@ impl Service {
                 return self.changed(changed);
             }
             Report::Changes(changes) => {
-                if DeliberateFault::StaleMirror.is_on() {
-                    return Heard::Nothing;
-                }
                 let changed = site.mirror.apply(changes);
                 site.look_at_lag();
                 return self.changed(changed);

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use super::{PATIENCE, Site, TICK, announcement::log};
 use crate::{
     agent::{alive::Alive, ledger::holding::Holding, service::Service},
-    deliberate_fault::DeliberateFault,
     judge::terms::{keyword::OnLost, location::table_of_site},
     sys::process,
 };
@@ -48,7 +47,7 @@ impl Service {
         site.say_what_is_lost();
         let Some((term, kill)) = site.ends_at() else { return };
         let now = process::since_boot().unwrap_or_default();
-        if now < term || DeliberateFault::NoMargin.is_on() {
+        if now < term {
             return;
         }
         let is_concerned = |holding: &Holding| holding.on_lost() == Some(OnLost::Stop);

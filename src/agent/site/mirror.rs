@@ -10,7 +10,6 @@ use super::{
     record::{ClusterRecord, HostRecord, read},
     table_of_site::{TableOfSite, Versioned},
 };
-use crate::deliberate_fault::DeliberateFault;
 
 /// What changed by what came.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -89,9 +88,7 @@ impl Mirror {
         let strange = self.strange.iter().map(|(key, revision)| (key.clone(), *revision));
         let keys: BTreeMap<String, i64> =
             own.chain(strange.filter(|(_, revision)| is_listed(*revision))).collect();
-        let is_counted = DeliberateFault::CountedMirror.is_on();
-        i64::try_from(known).is_ok_and(|known| known != inventory.count)
-            || (keys != inventory.keys && !is_counted)
+        i64::try_from(known).is_ok_and(|known| known != inventory.count) || keys != inventory.keys
     }
 
     /// Every key that means something, with its revision.

@@ -9,7 +9,7 @@ use super::{
     etcd::{Compare, Range},
     key::{Key, Keys},
 };
-use crate::{deliberate_fault::DeliberateFault, keeper::occupancy::Occupancy};
+use crate::keeper::occupancy::Occupancy;
 
 /// So many conditions leave room below etcd's limit of 128 for those that every transaction has.
 const MOST_COMPARES: usize = 100;
@@ -79,7 +79,7 @@ fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
 /// That nobody older came meanwhile, and that it was not used since.
 fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compare> {
     let mut compares = Vec::new();
-    if taking.limit.is_some() && !DeliberateFault::NoLineProof.is_on() {
+    if taking.limit.is_some() {
         let older: Range = keys.line_before(&taking.table, number);
         compares.push(Compare::UnchangedSince(older, revision));
     }

@@ -19,7 +19,6 @@ use crate::{
         service::Service,
         session::{Begins, Session},
     },
-    deliberate_fault::DeliberateFault,
     judge::terms::location::name_on_site,
 };
 
@@ -75,7 +74,6 @@ impl Service {
             transaction.operations.push(Operation::Put(name, ticket.bytes()));
             if let Key::Ticket(table, _) = key
                 && lines.contains(table)
-                && !DeliberateFault::NoLineProof.is_on()
             {
                 transaction.compares.push(Compare::UnchangedSince(site.keys.line(table), revision));
             }

@@ -12,7 +12,6 @@ use super::{
     slots_wanted::{Amount, NamedSlots, reach},
     span_of_time::Wait,
 };
-use crate::deliberate_fault::DeliberateFault;
 
 /// A claim on one repository.
 #[derive(Clone, Debug)]
@@ -195,7 +194,6 @@ impl Terms {
 
     fn of(amount: &Amount) -> Self {
         let limit = amount.effective_limit();
-        let limit = limit.saturating_add(u64::from(DeliberateFault::OneTooMany.is_on())).min(LAST_SLOT);
         let zones = amount.reserved_zones().map(<[_]>::to_vec);
         Self { limit, slots: amount.slots.under(limit), zones, admit: amount.admit }
     }

@@ -15,7 +15,6 @@ use super::{
     lock_path::{BaseDirectories, LockPath},
 };
 use crate::{
-    deliberate_fault::DeliberateFault,
     judge::terms::{keyword::Hold, location::Creation},
     sys::{
         descriptor::{self, Inherited},
@@ -266,9 +265,6 @@ impl LockFile {
     pub(super) fn try_lock_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         if self.conflict(bytes)?.is_some() {
             return Ok(false);
-        }
-        if DeliberateFault::NoMutex.is_on() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
         }
         record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))

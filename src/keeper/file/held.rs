@@ -15,10 +15,8 @@ use super::{
     file::LockFile,
     job::Guardian,
     layout::{shared_bytes, slot_bytes},
-    lock_path::LockPath,
 };
 use crate::{
-    deliberate_fault::DeliberateFault,
     judge::terms::{keyword::Hold, runs::Runs},
     sys::record_lock::Bytes,
 };
@@ -47,9 +45,6 @@ impl Held {
                 return Ok(false);
             }
             self.slots.extend(run.clone());
-        }
-        if DeliberateFault::StrayDescriptor.is_on() {
-            drop(LockFile::open_to_read(&LockPath::named(self.file.path())));
         }
         Ok(true)
     }
@@ -115,9 +110,6 @@ impl Held {
 
     /// Gives the slots back although descriptors that carry them may live on elsewhere.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
-        if DeliberateFault::KeptSlot.is_on() {
-            return Ok(());
-        }
         let runs = self.runs();
         self.slots.clear();
         for run in runs.iter() {

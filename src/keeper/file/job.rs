@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::layout::{guardian_at, guardian_byte, slot_byte};
 use crate::{
-    deliberate_fault::DeliberateFault,
     judge::terms::{keyword::Hold, pace::ExpireKill},
     keeper::signalling::{Reach, Whom},
     sys::{
@@ -150,7 +149,7 @@ fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, Unve
     let byte = slot_byte(slot);
     let run = shown.iter().map(|(_, bytes)| bytes).filter(|bytes| bytes.contains(&byte));
     let first = run.map(|bytes| *bytes.start()).min().ok_or(UnverifiedTarget::Gone)?;
-    let is_proof = |ownership| ownership == Ownership::Process || DeliberateFault::DonatedProof.is_on();
+    let is_proof = |ownership| ownership == Ownership::Process;
     let guardians = shown.iter().filter(|(ownership, _)| is_proof(*ownership));
     guardians
         .filter_map(|(_, bytes)| Guardian::of(bytes))

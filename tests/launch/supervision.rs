@@ -1,0 +1,307 @@
+//! A supervisor "forwards SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH; ignores SIGINT and SIGQUIT,
+//! which the terminal already sent to both; … stops and continues with its child; unlocks before it reaps;
+//! exits with the child's status; and when the child died of a signal, dies of the same one."
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Ending, ProcessState, Running, Site, Test, eventually, needs_strace, state_of};
+
+const SUPERVISED: [&str; 2] = ["supervisor", "tree"];
+
+fn site() -> Site {
+    site_with(9)
+}
+
+fn site_with(limit: u32) -> Site {
+    let site = Site::with_policy(&format!(
+        r#"
+        [repository.seats]
+        limit = {limit}
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab", "missing", "broken"]
+        acquire  = ["seats"]
+        "#
+    ));
+    site.copy_of("/bin/bash", "matlab");
+    site
+}
+
+fn run(site: &Site, hold: &str, arguments: &[&str]) -> Test {
+    site.test().args(["run", "--hold", hold, "--", "matlab"]).args(arguments)
+}
+
+/// The only child of a process: the command of a supervisor.
+#[track_caller]
+fn child_of(pid: i32) -> i32 {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("a running process");
+    children.trim_end().parse().unwrap_or_else(|_| panic!("one child of {pid}, not {children:?}"))
+}
+
+/// "Exits with the child's status; and when the child died of a signal, dies of the same one." Signal 34 is
+/// the first of those that have no name of their own.
+#[test]
+fn the_status_and_the_death_of_the_command_are_those_of_the_supervisor() {
+    let site = site();
+    for hold in SUPERVISED {
+        for status in [0, 1, 2, 75, 126, 127, 128, 255] {
+            run(&site, hold, &["-c", &format!("exit {status}")]).status(status);
+        }
+        for signal in [1, 2, 3, 6, 9, 10, 11, 13, 14, 15, 34, 64] {
+            let script = format!("kill {signal}, $$; sleep 60");
+            site.test()
+                .args(["run", "--hold", hold, "--as", "matlab", "--", "perl", "-e", &script])
+                .through(["prlimit", "--core=0"])
+                .killed_by(signal);
+        }
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// A command that cannot be executed is what it is without a supervisor: 127 or 126, and nothing is held.
+#[test]
+fn a_command_that_cannot_be_executed_is_reported_as_without_a_supervisor() {
+    let site = site();
+    site.script("missing", "#!/nowhere/at-all\n");
+    site.script("broken", "#!/etc/passwd\n");
+    for (command, status) in [("missing", 127), ("broken", 126)] {
+        let plain = site.test().args(["run", "--hold", "process", "--", command]).outcome();
+        assert_eq!(plain.ending, Ending::Status(status), "{command}");
+        for hold in SUPERVISED {
+            let outcome = site.test().args(["run", "--hold", hold, "--", command]).outcome();
+            assert_eq!((outcome.ending, &outcome.stderr), (plain.ending, &plain.stderr), "{command} {hold}");
+            assert_eq!(site.held("seats.lock"), []);
+        }
+    }
+}
+
+/// A supervised command that writes the name of each signal that it gets.
+fn witness(site: &Site, hold: &str) -> Running {
+    let witness = site.helper("witness");
+    site.test().args(["run", "--hold", hold, "--as", "matlab", "--"]).args([&witness]).spawn()
+}
+
+#[test]
+fn a_supervisor_passes_signals_on() {
+    let site = site();
+    for hold in SUPERVISED {
+        let mut running = witness(&site, hold);
+        for signal in [
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGUSR1,
+            Signal::SIGUSR2,
+            Signal::SIGCONT,
+            Signal::SIGWINCH,
+        ] {
+            running.signal(signal);
+            assert_eq!(running.read_line(), format!("{signal}\n"), "{hold}");
+        }
+    }
+}
+
+/// What the terminal sends goes to both of them: the supervisor adds nothing, and lives on.
+#[test]
+fn a_supervisor_leaves_to_the_command_what_the_terminal_sends() {
+    let site = site();
+    for hold in SUPERVISED {
+        let mut running = witness(&site, hold);
+        for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
+            running.signal(signal);
+        }
+        // The supervisor takes the signals one after the other, the lower numbers first: this is the last of
+        // them.
+        running.signal(Signal::SIGWINCH);
+        assert_eq!(
+            running.read_line(),
+            "SIGWINCH\n",
+            "{hold}: what else was passed on would have come first"
+        );
+        assert!(matches!(running.state(), 'S' | 'R'), "{hold}: it does not stop either");
+    }
+}
+
+/// "Resets an ignored SIGCHLD for itself and gives it back to the child."
+#[test]
+fn an_ignored_sigchld_hides_nothing_from_the_supervisor() {
+    let site = site();
+    for hold in SUPERVISED {
+        let ignoring =
+            |arguments: &[&str]| run(&site, hold, arguments).through(["env", "--ignore-signal=CHLD"]);
+        ignoring(&["-c", "exit 7"]).status(7);
+        ignoring(&["-c", "kill -SEGV $$"]).killed_by(11);
+        site.copy_of("/bin/cat", "cat-17");
+        let running = site
+            .test()
+            .args(["run", "--hold", hold, "--as", "matlab", "--", "cat-17"])
+            .through(["env", "--ignore-signal=CHLD"])
+            .spawn();
+        let state = ProcessState::of(child_of(running.pid()), "cat-17");
+        assert_eq!(state.signals("SigIgn") >> (17 - 1) & 1, 1, "{hold}");
+    }
+}
+
+/// "Working directory, umask, environment (besides `RUNGATE_*`), descriptors, signal mask and dispositions
+/// reach the program as they came", through a supervisor too.
+#[test]
+fn a_supervised_program_gets_everything_as_it_came() {
+    let site = site();
+    site.program("program");
+    let prefix = ["nice", "-n5", "env", "--ignore-signal=PIPE,HUP,TSTP", "--block-signal=USR1,TERM,ALRM"];
+    let plain = site.test().program(site.path("bin/program")).through(prefix).spawn();
+    let plain = ProcessState::of(plain.pid(), "program");
+    for hold in SUPERVISED {
+        let running = site
+            .test()
+            .args(["run", "--hold", hold, "--as", "matlab", "--", "program"])
+            .through(prefix)
+            .spawn();
+        let mut state = ProcessState::of(child_of(running.pid()), "program");
+        state.environment.retain(|entry| !entry.to_string_lossy().starts_with("RUNGATE_"));
+        let mut expected = plain.environment.clone();
+        expected.retain(|entry| !entry.to_string_lossy().starts_with("RUNGATE_"));
+        assert_eq!(state.environment, expected, "{hold}");
+        assert_eq!(state.directory, plain.directory, "{hold}");
+        assert_eq!(state.status, plain.status, "{hold}");
+        assert_eq!(state.limits, plain.limits, "{hold}");
+        assert_eq!(state.scheduling, plain.scheduling, "{hold}");
+        state.descriptors.retain(|number, _| !plain.descriptors.contains_key(number));
+        let more: Vec<PathBuf> = state.descriptors.into_values().collect();
+        assert_eq!(more, [site.repository("seats.lock")], "{hold}");
+    }
+}
+
+/// "Unlocks before it reaps": whoever saw the command end finds room, at once and without a wait.
+#[test]
+fn whoever_waits_for_the_end_of_the_command_finds_room() {
+    let site = site_with(1);
+    for hold in SUPERVISED {
+        for _ in 0..20 {
+            run(&site, hold, &["-c", ":"]).status(0);
+        }
+    }
+}
+
+/// `tree`: "the command and all its descendants have ended". The status is that of the command, whatever
+/// becomes of the others; and who has had enough of waiting for them may end the supervisor.
+#[test]
+fn a_tree_ends_with_its_last_branch_and_the_status_of_its_trunk() {
+    let site = site();
+    let script = "echo $$; (setsid cat >/dev/null; kill -SEGV $BASHPID) <&0 >/dev/null 2>&1 & exit 7";
+    let begin = || {
+        let mut running = run(&site, "tree", &["-c", script]).background();
+        let trunk = running.read_line().trim_end().parse().expect("a process id");
+        eventually("the trunk has ended", || state_of(trunk).is_none().then_some(()));
+        assert_eq!(site.held("seats.lock").len(), 1);
+        running
+    };
+    let mut running = begin();
+    running.close_stdin();
+    assert_eq!(running.end().ending, Ending::Status(7));
+    assert_eq!(site.held("seats.lock"), []);
+
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        let mut running = begin();
+        running.signal(signal);
+        eventually(&format!("{signal} ends the supervisor"), || running.is_zombie().then_some(()));
+        assert_eq!(site.held("seats.lock").len(), 1, "who inherited the descriptor keeps the slot");
+        running.close_stdin();
+        assert_eq!(running.end().ending, Ending::Signal(signal as i32));
+        eventually("the slot is free", || site.held("seats.lock").is_empty().then_some(()));
+    }
+}
+
+/// A signal that the terminal sent to both of them is the command's business, also when the supervisor is
+/// slow to see it: here it is stopped while the command deals with it.
+#[test]
+fn a_tree_does_not_die_of_what_its_command_has_dealt_with() {
+    let site = site();
+    let script = "trap 'exit 7' INT; echo $$; while read -r line || [ $? -gt 128 ]; do :; done; sleep 60";
+    let mut running = run(&site, "tree", &["-c", script]).background();
+    let trunk = Pid::from_raw(running.read_line().trim_end().parse().expect("a process id"));
+    running.signal(Signal::SIGSTOP);
+    eventually("the supervisor is stopped", || (running.state() == 'T').then_some(()));
+    for pid in [Pid::from_raw(running.pid()), trunk] {
+        kill(pid, Signal::SIGINT).expect("a process of ours");
+    }
+    running.close_stdin();
+    eventually("the command has ended", || (state_of(trunk.as_raw()) == Some('Z')).then_some(()));
+    running.signal(Signal::SIGCONT);
+    assert_eq!(running.end().ending, Ending::Status(7));
+}
+
+/// `cargo test &` in a script: the shell has such a job ignore SIGINT and SIGQUIT, and the tests pass all the
+/// same.
+#[test]
+fn the_tests_can_run_in_the_background_of_a_shell() {
+    let tests = env::current_exe().expect("this program");
+    let sensitive = [
+        "launch::supervision::a_tree_does_not_die_of_what_its_command_has_dealt_with",
+        "waiting::queue::a_signal_ends_the_wait_with_nothing_left_behind",
+    ];
+    let ignoring = "trap '' HUP INT QUIT; exec \"$@\"";
+    let outcome = Site::new()
+        .test()
+        .program("/bin/sh")
+        .args(["-c", ignoring, "sh"])
+        .args([tests])
+        .args(["--exact"])
+        .args(sensitive)
+        .outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(" 2 passed"), "{}", outcome.stdout);
+}
+
+/// A program that ends just when its supervisor has looked for ended ones and looks for stopped ones: its
+/// status is not lost.
+#[test]
+fn a_program_that_ends_between_two_looks() {
+    needs_strace!();
+    for hold in ["supervisor", "tree"] {
+        let site = Site::with_policy("rule = []");
+        let delay = "inject=waitid:delay_exit=1s:when=1";
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=waitid", "-e", delay];
+        let ends = ["--", "sh", "-c", "sleep 0.2; exit 7"];
+        let launch = site.test().args(["run", "--limit", "1", "--hold", hold]).args(ends);
+        launch.through(strace).status(7);
+    }
+}
+
+/// "It ends as the command ended": a signal that the supervisor had for the command, and did not take before that ended,
+/// ends or stops nobody.
+#[test]
+fn a_signal_that_comes_too_late_for_the_program() {
+    needs_strace!();
+    for (hold, signal) in
+        [("supervisor", "INT"), ("supervisor", "TERM"), ("supervisor", "TSTP"), ("tree", "USR1")]
+    {
+        let site = Site::with_policy("rule = []");
+        let delay = "inject=waitid:delay_enter=1s:when=1";
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=waitid", "-e", delay];
+        let script = format!("kill -{signal} $PPID; exit 7");
+        let launch = site.test().args(["run", "--limit", "1", "--hold", hold, "--", "sh", "-c", &script]);
+        launch.through(strace).status(7);
+    }
+}
+
+/// "71: a system call … failed": where there can be no child, the program is not to blame.
+#[test]
+fn no_room_for_another_process() {
+    needs_strace!();
+    for (call, name) in [("clone,clone3,fork,vfork", "fork"), ("pipe2", "pipe")] {
+        let site = site();
+        let (trace, fails) = (format!("trace={call}"), format!("inject={call}:error=EAGAIN"));
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &fails];
+        run(&site, "supervisor", &[])
+            .through(strace)
+            .stderr(&format!("rungate: matlab: the command could not be supervised: {name}: [..]\n"))
+            .status(71);
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}

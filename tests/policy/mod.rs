@@ -1,0 +1,20 @@
+//! What a policy says and means: its text, its layers, its faults, and the example policies, executed.
+
+mod adaptive_locks;
+mod captures;
+mod check;
+mod defaults;
+mod delegation;
+mod diff;
+mod edit;
+pub(crate) mod examples;
+mod faults;
+pub(crate) mod hours;
+mod install;
+mod layers;
+mod schema;
+mod semantics;
+mod sites;
+mod skimming;
+mod standing_faults;
+pub(crate) mod waiting_examples;

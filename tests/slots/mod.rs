@@ -1,0 +1,17 @@
+//! Who gets which slots, what keeps them, when they are free again, and the lock files they are in.
+
+mod damaged_files;
+mod exectimes_peer;
+pub(crate) mod expiry;
+pub(crate) mod holds;
+pub(crate) mod limits;
+pub(crate) mod member_limits;
+pub(crate) mod named_slots;
+pub(crate) mod nested;
+mod nested_forks;
+pub(crate) mod pace;
+mod posix_traps;
+pub(crate) mod reservations;
+pub(crate) mod several_repositories;
+mod shared_directory;
+mod sigkill;

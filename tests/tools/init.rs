@@ -1,0 +1,381 @@
+//! `rungate init`: a newcomer's first minute. What is there already is never touched, and all of it is made
+//! or nothing.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+
+use crate::support::{Account, Ending, Site, needs_root, set_mode};
+
+/// A site whose commands see an `/etc` and a `/run` of their own, without anything of rungate.
+fn bare_system() -> Site {
+    let site = Site::new();
+    site.account("ann", &[]);
+    site.directory_over_run();
+    fs::remove_dir(site.path("system-run/rungate")).expect("an empty directory");
+    for program in ["matlab", "clang-16.0"] {
+        site.program(program);
+    }
+    site
+}
+
+#[track_caller]
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o7777
+}
+
+/// Every path below a directory.
+fn below(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut todo = vec![directory.to_owned()];
+    while let Some(next) = todo.pop() {
+        for entry in fs::read_dir(&next).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                todo.push(path.clone());
+            }
+            found.push(path.strip_prefix(directory).expect("it is below").display().to_string());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// "As root: the system's policy, the directory of its repositories with mode 1777, their lock files, which
+/// belong to root, and a file for systemd-tmpfiles."
+#[test]
+fn root_gets_the_systems_policy_and_all_that_it_needs() {
+    needs_root!();
+    let site = bare_system();
+    let init = site.test().args(["init", "--limit", "2", "matlab", "clang-16.0"]);
+    let before = (below(&site.path("etc")), below(&site.path("system-run")));
+    init.clone()
+        .args(["--dry-run"])
+        .stdout(
+            "
+            would make /run/rungate/ (mode 1777)
+            would make /run/rungate/matlab.lock (mode 0666)
+            would make /run/rungate/clang-16.0.lock (mode 0666)
+            would make /etc/tmpfiles.d/ (mode 0755)
+            would make /etc/tmpfiles.d/rungate.conf (mode 0644)
+            would make /etc/rungate/ (mode 0755)
+            would make /etc/rungate/policy.toml (mode 0644)
+            ",
+        )
+        .status(0);
+    assert_eq!((below(&site.path("etc")), below(&site.path("system-run"))), before);
+
+    let test = site.test().program("/bin/sh").args(["-c", "umask 0077; exec \"$0\" \"$@\""]);
+    test.args([site.rungate().as_os_str()])
+        .args(["init", "--limit", "2", "matlab", "clang-16.0"])
+        .stdout(
+            "
+            made /run/rungate/ (mode 1777)
+            made /run/rungate/matlab.lock (mode 0666)
+            made /run/rungate/clang-16.0.lock (mode 0666)
+            made /etc/tmpfiles.d/ (mode 0755)
+            made /etc/tmpfiles.d/rungate.conf (mode 0644)
+            made /etc/rungate/ (mode 0755)
+            made /etc/rungate/policy.toml (mode 0644)
+            Three to try:
+              rungate explain -- matlab       # what would happen, and why
+              rungate run -- matlab           # start it under the policy
+              rungate policy edit             # change the policy; it is checked before it counts
+            ",
+        )
+        .status(0);
+    assert_eq!(mode(&site.path("system-run/rungate")), 0o1777);
+    assert_eq!(mode(&site.path("system-run/rungate/matlab.lock")), 0o666);
+    assert_eq!(mode(&site.path("etc/rungate/policy.toml")), 0o644);
+    let entry = fs::read_to_string(site.path("etc/tmpfiles.d/rungate.conf")).expect("the entry");
+    assert!(entry.ends_with("d /run/rungate 1777 root root -\nf /run/rungate/matlab.lock 0666 root root -\nf /run/rungate/clang-16.0.lock 0666 root root -\n"), "{entry}");
+    assert!(below(&site.path("etc/rungate")) == ["policy.toml"], "nothing is left behind");
+
+    // It holds for a user at once.
+    site.test().args(["policy", "check", "--strict"]).status(0);
+    let ann = site.test().user("ann").args(["run", "--", "matlab"]);
+    let _holders = [ann.spawn(), ann.spawn()];
+    assert_eq!(ann.outcome().ending, Ending::Status(75));
+    let _other = site.test().user("ann").args(["run", "--", "clang-16.0"]).spawn();
+
+    // Never again over it.
+    init.stderr(
+        "
+        rungate: /etc/rungate/policy.toml is there already
+        Nothing was made, and nothing was changed.
+        To change it: rungate policy edit
+        To start from an empty policy, first: mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old
+        ",
+    )
+    .status(71);
+    let anew = "mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old";
+    site.test().program("/bin/sh").args(["-c", anew]).status(0);
+    site.test()
+        .args(["init"])
+        .stderr("rungate: /etc/tmpfiles.d/rungate.conf is there already\nNothing was made, and nothing was changed.\n")
+        .status(71);
+    assert!(!site.path("etc/rungate/policy.toml").exists());
+}
+
+/// "Without a command the policy limits nothing, and shows how to."
+#[test]
+fn the_example_can_be_put_into_force() {
+    let site = Site::new();
+    let own = Account::own();
+    site.program("ffmpeg");
+    site.program("make");
+    let text = include_str!("../../src/tools/setup/init/own.toml");
+    let uncommented = |line: &str| match line.strip_prefix('#') {
+        Some(code) if !code.starts_with([' ', ':']) => code.to_owned(),
+        _ => line.to_owned(),
+    };
+    let example: Vec<String> = text.lines().map(uncommented).collect();
+    for (text, limits) in [(text.to_owned(), false), (example.join("\n"), true)] {
+        site.own_policy(&own, &text);
+        site.test().args(["policy", "check", "--strict"]).status(0);
+        assert_eq!(text.contains("\nlimit = 2"), limits);
+    }
+    let _holders = [0; 2].map(|_| site.test().args(["run", "--", "ffmpeg"]).spawn());
+    assert_eq!(site.test().args(["run", "-n", "--", "ffmpeg"]).outcome().ending, Ending::Status(75));
+}
+
+/// "Anybody else gets a policy of their own."
+#[test]
+fn a_user_gets_a_policy_of_his_own() {
+    needs_root!();
+    let site = bare_system();
+    let ann = site.test().user("ann").env_remove("RUNGATE_POLICY");
+    let config =
+        site.test().user("ann").program("/bin/sh").args(["-c", "echo $XDG_CONFIG_HOME"]).outcome().stdout;
+    let config = Path::new(config.trim());
+    ann.clone()
+        .args(["init", "matlab"])
+        .stdout(&format!(
+            "
+            made {config}/rungate/ (mode 0700)
+            made {config}/rungate/policy.toml (mode 0644)
+            Three to try:
+              rungate explain -- matlab       # what would happen, and why
+              rungate run -- matlab           # start it under the policy
+              rungate policy edit             # change the policy; it is checked before it counts
+            ",
+            config = config.display()
+        ))
+        .status(0);
+    ann.clone().args(["policy", "check", "--strict"]).status(0);
+    let _holder = ann.clone().args(["run", "--", "matlab"]).spawn();
+    assert_eq!(ann.clone().args(["run", "--", "matlab"]).outcome().ending, Ending::Status(75));
+    ann.clone()
+        .args(["init"])
+        .stderr(
+            "
+            rungate: [..]/rungate/policy.toml is there already
+            Nothing was made, and nothing was changed.
+            To change it: rungate policy edit
+            To start from an empty policy, first: mv [..]/rungate/policy.toml [..]/rungate/policy.toml.old
+            ",
+        )
+        .status(71);
+    // Below HOME, with a directory for it.
+    let home = site.path("work/home");
+    fs::create_dir(&home).expect("a home");
+    let metadata = fs::metadata(config).expect("Ann's directory");
+    chown(&home, Some(metadata.uid()), Some(metadata.gid())).expect("give it to Ann");
+    let home = home.display().to_string();
+    ann.clone()
+        .env_remove("XDG_CONFIG_HOME")
+        .env("HOME", &home)
+        .args(["init", "--dry-run"])
+        .stdout(&format!(
+            "
+            would make {home}/.config/ (mode 0700)
+            would make {home}/.config/rungate/ (mode 0700)
+            would make {home}/.config/rungate/policy.toml (mode 0644)
+            "
+        ))
+        .status(0);
+    ann.env_remove("XDG_CONFIG_HOME")
+        .env("HOME", "/")
+        .args(["init"])
+        .stderr(
+            "
+            rungate: there is no place for a policy of yours
+            It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.
+            ",
+        )
+        .status(71);
+}
+
+/// "All of it is made, or nothing."
+#[test]
+fn what_stands_in_the_way_stops_everything() {
+    needs_root!();
+    let site = bare_system();
+    let init = site.test().args(["init", "matlab"]);
+    let untouched = |in_the_way: &str| {
+        let outcome = init.outcome();
+        assert_eq!(outcome.ending, Ending::Status(71), "{}", outcome.stderr);
+        let expected = format!("rungate: {in_the_way}\nNothing was made");
+        assert!(outcome.stderr.starts_with(&expected), "{}", outcome.stderr);
+        assert!(!site.path("etc/rungate").exists() && !site.path("etc/tmpfiles.d").exists());
+    };
+    // A directory that is not as it must be.
+    let directory = site.path("system-run/rungate");
+    fs::create_dir(&directory).expect("a directory");
+    set_mode(&directory, 0o755);
+    untouched(
+        "/run/rungate is there already, and is not a directory of root's with mode 1777: it is a directory of root (0) with mode 0755",
+    );
+    set_mode(&directory, 0o1777);
+    // A lock file that a user was faster with.
+    let lock = directory.join("matlab.lock");
+    fs::write(&lock, "").expect("a file");
+    set_mode(&lock, 0o666);
+    let ann = Account::named("games");
+    chown(&lock, Some(ann.uid), None).expect("give it away");
+    untouched(
+        "/run/rungate/matlab.lock is there already, and is not a file of root's with mode 0666: it is a regular file of games (5) with mode 0666",
+    );
+    fs::remove_file(&lock).expect("the file");
+    // A step that fails undoes the others: /etc/rungate leads to a file system that cannot be written.
+    symlink("/proc/rungate", site.path("etc/rungate")).expect("a link");
+    let outcome = init.outcome();
+    assert_eq!(outcome.ending, Ending::Status(71), "{}", outcome.stderr);
+    assert_eq!(below(&site.path("system-run")), ["rungate"], "{}", outcome.stderr);
+    assert!(!site.path("etc/tmpfiles.d").exists());
+    fs::remove_file(site.path("etc/rungate")).expect("the link");
+    symlink("/proc", site.path("etc/rungate")).expect("a link");
+    let outcome = init.outcome();
+    assert!(
+        outcome.stderr.starts_with("rungate: /etc/rungate/policy.toml cannot be made: open: "),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.ends_with("\nNothing was made.\n"), "{}", outcome.stderr);
+    assert_eq!(below(&site.path("system-run")), ["rungate"]);
+    assert!(!site.path("etc/tmpfiles.d").exists());
+}
+
+#[test]
+fn only_plain_names_can_be_limited_this_way() {
+    let site = Site::new();
+    site.test()
+        .args(["init", "--dry-run", "a b"])
+        .stderr(
+            "
+            rungate: \"a b\" is no plain name of a command
+            Letters, digits, \".\", \"_\" and \"-\" are. A policy can do more: write it into the file.
+            ",
+        )
+        .status(64);
+    site.test().args(["init", "--limit", "3"]).stderr("rungate: [..]\n...\n").status(64);
+}
+
+/// "Directories and lock files of the policy in force, all of them root's, as often as wanted."
+#[test]
+fn the_repositories_of_a_policy_become_roots() {
+    needs_root!();
+    let site = bare_system();
+    site.system_policy(
+        "
+        version = 1
+        [repository.seats]
+        limit = 2
+        [repository.seats-per-user]
+        per   = \"user\"
+        limit = 1
+        [repository.by-project]
+        per   = \"directory\"
+        limit = 1
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"seats\", \"seats-per-user\", \"by-project\"]
+        ",
+    );
+    let init = site.test().args(["init", "--repositories"]);
+    init.clone()
+        .args(["--dry-run"])
+        .stdout(
+            "
+            would make /run/rungate/ (mode 1777)
+            would make /run/rungate/seats.lock (mode 0666)
+            would write /etc/tmpfiles.d/rungate-repositories.conf
+            ",
+        )
+        .status(0);
+    assert!(!site.path("system-run/rungate").exists());
+    init.clone()
+        .stdout(
+            "
+            made /run/rungate/ (mode 1777)
+            made /run/rungate/seats.lock (mode 0666)
+            wrote /etc/tmpfiles.d/rungate-repositories.conf
+            ",
+        )
+        .status(0);
+    let entry = fs::read_to_string(site.path("etc/tmpfiles.d/rungate-repositories.conf")).expect("the entry");
+    assert_eq!(
+        entry,
+        "# Written anew by each: rungate init --repositories\n\
+         d /run/rungate 1777 root root -\nf /run/rungate/seats.lock 0666 root root -\n"
+    );
+    init.clone().stdout("Nothing to make: all of it is there, and root's.\n").status(0);
+
+    // What users came to own is given back, and whoever holds a slot keeps it.
+    let running = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
+    let lock = site.path("system-run/rungate/seats.lock");
+    chown(&lock, Some(site.user("ann").uid), None).expect("chown");
+    set_mode(&lock, 0o644);
+    set_mode(&site.path("system-run/rungate"), 0o777);
+    init.clone()
+        .stdout(
+            "
+            changed /run/rungate/: root (0), mode 1777; it was root (0), mode 0777
+            changed /run/rungate/seats.lock: root (0), mode 0666; it was ann ([pid]), mode 0644
+            changed /run/rungate/by-project.[..].lock: root (0), mode 0666; it was ann ([pid]), mode 0666
+            ",
+        )
+        .status(0);
+    assert_eq!((mode(&lock), fs::metadata(&lock).expect("the lock file").uid()), (0o666, 0));
+    let own = format!("system-run/rungate/seats-per-user.{}.lock", site.user("ann").uid);
+    let owner = fs::metadata(site.path(&own)).expect("ann's file").uid();
+    assert_eq!(owner, site.user("ann").uid, "a file for one user alone is that user's");
+    site.test()
+        .user("ann")
+        .args(["run", "--", "matlab"])
+        .stderr("...\n[..]seats-per-user[..]\n...\n")
+        .status(75);
+    drop(running);
+    site.test().args(["doctor", "repositories"]).outcome();
+    init.stdout("Nothing to make: all of it is there, and root's.\n").status(0);
+}
+
+/// Links and files with a second name are nobody's lock file, and are not given to anybody.
+#[test]
+fn what_is_no_lock_file_is_not_made_roots() {
+    needs_root!();
+    let site = bare_system();
+    site.system_policy("version = 1\n[repository.seats]\nlimit = 2\n[[rule]]\nacquire = [\"seats\"]\n");
+    let directory = site.path("system-run/rungate");
+    fs::create_dir(&directory).expect("a new directory");
+    set_mode(&directory, 0o1777);
+    site.write("work/anns", "");
+    let uid = site.user("ann").uid;
+    chown(site.path("work/anns"), Some(uid), None).expect("chown");
+    let init = site.test().args(["init", "--repositories"]);
+    symlink(site.path("work/anns"), directory.join("seats.lock")).expect("a new link");
+    init.clone().stderr("...\n[..]seats.lock is a symbolic link[..]\n...\n").status(74);
+    fs::remove_file(directory.join("seats.lock")).expect("a link");
+    fs::hard_link(site.path("work/anns"), directory.join("seats.lock")).expect("a second name");
+    init.stderr("...\n[..]seats.lock has 2 names[..]\n...\n").status(74);
+    assert_eq!(fs::metadata(site.path("work/anns")).expect("ann's file").uid(), uid);
+
+    let ann = site.test().user("ann").args(["init", "--repositories"]);
+    ann.stderr(
+        "
+        rungate: only root can make what is to be root's
+        Repositories of your own policy are made when they are first used.
+        ",
+    )
+    .status(71);
+}
