@@ -2,8 +2,6 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::PolicyOption;
-
 /// `rungate doctor`.
 #[derive(Args, Debug)]
 pub struct DoctorArguments {
@@ -15,17 +13,9 @@ pub struct DoctorArguments {
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Let warnings count as faults
-    #[arg(long)]
-    pub strict: bool,
-
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// What the doctor looks at, in the order of the page.

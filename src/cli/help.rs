@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Command, CommandFactory};
+use clap::{ArgMatches, Command, CommandFactory, error::ErrorKind};
 
 use crate::cli::CommandLine;
 
@@ -75,11 +75,23 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
     ("shim list", ["rungate shim list", "rungate shim list --json /usr/local/bin"]),
     ("shim remove", ["rungate shim remove /usr/local/bin matlab", "rungate shim remove /usr/local/bin"]),
     ("init", ["rungate init --limit 2 matlab", "rungate init --dry-run --repositories"]),
-    ("doctor", ["rungate doctor", "rungate doctor --strict policy shims"]),
+    ("doctor", ["rungate doctor", "rungate doctor --verbose policy shims"]),
     (
         "completions",
         ["rungate completions fish | source", "rungate completions bash > /etc/bash_completion.d/rungate"],
     ),
+];
+
+/// The subcommands that read no policy in force. They refuse `--policy`, and their help leaves it out.
+const WITHOUT_POLICY: [&str; 8] = [
+    "policy diff",
+    "policy edit",
+    "policy install",
+    "policy schema",
+    "shim remove",
+    "init",
+    "completions",
+    "exectimes",
 ];
 
 /// How the help of rungate itself is laid out.
@@ -88,9 +100,25 @@ const END: &str = "Options:\n{options}\n\n\
     Help on a command: rungate COMMAND --help\n\
     Manuals: man 1 rungate, man 5 rungate-policy, man 7 rungate-recipes\n";
 
+/// Refuses `--policy` where it would have no effect.
+pub fn refuse_unread_policy(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let (mut path, mut inner) = (String::new(), matches);
+    while let Some((name, below)) = inner.subcommand() {
+        (path, inner) = (format!("{path} {name}").trim_start().to_owned(), below);
+    }
+    if !matches.contains_id("policy") || !WITHOUT_POLICY.contains(&path.as_str()) {
+        return Ok(());
+    }
+    let text = format!("--policy has no effect on rungate {path}\n");
+    Err(clap::Error::raw(ErrorKind::ArgumentConflict, text))
+}
+
 /// The command line with its help. To read arguments, `CommandLine` alone is enough.
 pub fn command() -> Command {
-    let command = with_examples(CommandLine::command(), "");
+    let mut command = CommandLine::command();
+    // So that each subcommand has its copy of `--policy`.
+    command.build();
+    let command = with_examples(command, "");
     let mut text = BEGIN.to_owned();
     for (title, names, example) in GROUPS {
         let _ = write!(text, "\n{title}:\n");
@@ -110,6 +138,8 @@ fn with_examples(command: Command, path: &str) -> Command {
         Some((_, [one, other])) => command.after_help(format!("Examples:\n  {one}\n  {other}")),
         None => command,
     };
+    let has_policy = !WITHOUT_POLICY.contains(&path);
+    let command = if has_policy { command } else { command.mut_arg("policy", |policy| policy.hide(true)) };
     command.mut_subcommands(|inner| {
         let path = format!("{path} {}", inner.get_name());
         with_examples(inner, path.trim_start())

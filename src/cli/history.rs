@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::{PolicyOption, Span};
+use crate::cli::Span;
 
 /// `rungate history`.
 #[derive(Args, Debug)]
@@ -27,7 +27,7 @@ pub struct HistoryArguments {
     pub command: Option<String>,
 
     /// Only what is about this repository
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "REPOSITORY")]
     pub repository: Option<String>,
 
     /// Keep printing events as they are logged; without --since only new ones
@@ -37,8 +37,4 @@ pub struct HistoryArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }

@@ -18,11 +18,10 @@ use clap::{Args, Parser, Subcommand};
 pub use self::{
     agent::AgentArguments,
     doctor::{DoctorArguments, Topic},
-    help::command,
+    help::{command, refuse_unread_policy},
     history::HistoryArguments,
     policy::{
         CheckArguments, ConsentOptions, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction,
-        ShowArguments,
     },
     report::ReportArguments,
     shim::{InstallArguments, RemoveArguments, ShimAction, ShimListArguments},
@@ -39,6 +38,10 @@ pub use self::{
     arg_required_else_help = true
 )]
 pub struct CommandLine {
+    /// Add this policy file; where a system policy exists it can only tighten it
+    #[arg(long, value_name = "FILE", global = true)]
+    pub policy: Option<PathBuf>,
+
     /// What to do.
     #[command(subcommand)]
     pub action: Action,
@@ -82,14 +85,6 @@ pub enum Action {
     /// Work like exectimes: LOCK-FILE MAX COMMAND, or check, or list
     #[command(disable_help_flag = true)]
     Exectimes(ExectimesArguments),
-}
-
-/// Which policy counts.
-#[derive(Args, Debug)]
-pub struct PolicyOption {
-    /// Add this policy file; where a system policy exists it can only tighten it
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
 }
 
 /// Which part of a log counts.
@@ -149,11 +144,6 @@ pub struct RunArguments {
         value_parser = clap::value_parser!(u32).range(1..=1_048_575)
     )]
     pub slots: Option<u32>,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
-
     /// Say which slots were taken, and why
     #[arg(short, long)]
     pub verbose: bool,
@@ -182,22 +172,9 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "NAME", requires = "command")]
     pub host: Option<OsString>,
 
-    /// Ask for another working directory
-    #[arg(long, value_name = "DIRECTORY", requires = "command")]
-    pub directory: Option<PathBuf>,
-
-    /// Ask for another environment: a variable that is set, or without = one that is not (may be repeated)
-    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
-    pub environment: Vec<OsString>,
-
     /// Let rules see this as the command's name
     #[arg(long = "as", value_name = "NAME", requires = "command")]
     pub typed_as: Option<OsString>,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
-
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -221,10 +198,6 @@ pub struct StatusArguments {
     /// Keep showing them, with holders and waiting lines, until q is pressed
     #[arg(long, conflicts_with = "json")]
     pub watch: bool,
-
-    /// Show the hosts that keep limits together, and how this one stands with them
-    #[arg(long, conflicts_with_all = ["watch", "repositories", "policy"])]
-    pub site: bool,
 }
 
 /// `rungate list`.
@@ -246,11 +219,6 @@ pub struct ListingArguments {
     /// those in use
     #[arg(value_name = "REPOSITORY")]
     pub repositories: Vec<OsString>,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
-
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -262,10 +230,6 @@ pub struct ResetArguments {
     /// Repositories by name, or lock files by path (with a slash)
     #[arg(value_name = "REPOSITORY", required = true)]
     pub repositories: Vec<OsString>,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// `rungate end`.
@@ -290,10 +254,6 @@ pub struct EndArguments {
     /// Do not prompt
     #[arg(short, long)]
     pub yes: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// `rungate init`.
@@ -329,10 +289,6 @@ pub struct MetricsArguments {
     /// Write them to this file, which is replaced as a whole, and not to standard output
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// `rungate completions`.

@@ -4,8 +4,6 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::cli::PolicyOption;
-
 /// `rungate policy`.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
@@ -20,7 +18,7 @@ pub enum PolicyAction {
     /// Print the JSON Schema of policies, for editors
     Schema,
     /// Print the policy in force, with all files merged
-    Show(ShowArguments),
+    Show,
 }
 
 /// `rungate policy check`.
@@ -49,10 +47,6 @@ pub struct CheckArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// `rungate policy diff`.
@@ -114,12 +108,4 @@ pub struct InstallPolicyArguments {
     /// Only show what would be different, and what is wrong
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// `rungate policy show`.
-#[derive(Args, Debug)]
-pub struct ShowArguments {
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }

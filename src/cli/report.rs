@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::{PolicyOption, Span};
+use crate::cli::Span;
 
 /// `rungate report`.
 #[derive(Args, Debug)]
@@ -29,8 +29,4 @@ pub struct ReportArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }

@@ -4,8 +4,6 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::cli::PolicyOption;
-
 /// `rungate shim`.
 #[derive(Debug, Subcommand)]
 pub enum ShimAction {
@@ -31,10 +29,6 @@ pub struct InstallArguments {
     /// Only show which links would be made
     #[arg(long)]
     pub dry_run: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// `rungate shim list`.
@@ -47,10 +41,6 @@ pub struct ShimListArguments {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-
-    #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
-    pub policy: PolicyOption,
 }
 
 /// `rungate shim remove`.

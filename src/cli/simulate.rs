@@ -38,14 +38,6 @@ pub struct SimulateArguments {
     #[arg(long)]
     pub each_host: bool,
 
-    /// How many processors a machine has, where limits are for each of them
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub cpus: u32,
-
-    /// Number of runs, if durations are sampled
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub draws: u64,
-
     #[command(flatten)]
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,

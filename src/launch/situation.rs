@@ -28,16 +28,19 @@ use crate::{
 const POLICY_VARIABLE: &str = "RUNGATE_POLICY";
 
 /// The process that asks, and where it runs.
+#[derive(Clone)]
 pub(crate) struct Situation {
     pub(crate) credentials: Credentials,
     pub(crate) host: OsString,
     pub(crate) directory: PathBuf,
     /// What `{runtime}` stands for.
     pub(crate) runtime: PathBuf,
+    /// The policy that `--policy` names.
+    policy: Option<PathBuf>,
 }
 
 impl Situation {
-    pub(crate) fn of_this_process() -> Result<Self, Error> {
+    pub(crate) fn of_this_process(policy: Option<PathBuf>) -> Result<Self, Error> {
         let credentials = Credentials::of_this_process()
             .map_err(|errno| Error::new(ExitStatus::System, format!("getgroups: {}", errno.desc())))?;
         let host = credentials::name()
@@ -46,7 +49,7 @@ impl Situation {
         // does not match.
         let directory = env::current_dir().unwrap_or_default();
         let runtime = runtime_directory(credentials.uid);
-        Ok(Self { credentials, host, directory, runtime })
+        Ok(Self { credentials, host, directory, runtime, policy })
     }
 
     /// Takes back what belongs to the caller alone, after the user was changed to another one.
@@ -78,10 +81,16 @@ impl Situation {
         }
     }
 
+    /// The file that `--policy` names.
+    #[cfg(feature = "tools")]
+    pub(crate) fn named_policy(&self) -> Option<&Path> {
+        self.policy.as_deref()
+    }
+
     /// The policy in force for the caller: the system's, the one that is named, and their own. Who reads it
     /// is told which delegated files are not in it because they have faults.
-    pub(crate) fn load_policy(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
-        let policy = self.load_silently(named)?;
+    pub(crate) fn load_policy(&self) -> Result<Policy, Error> {
+        let policy = self.load_silently()?;
         for (delegation, faults) in policy.withheld() {
             stream::complain(&refusals::withheld(delegation, faults));
         }
@@ -90,8 +99,8 @@ impl Situation {
 
     /// The policy in force, to be shown. If it has faults: the repositories that they leave as they are, and
     /// the error.
-    pub(crate) fn salvage_policy(&self, named: Option<PathBuf>) -> (Policy, Option<Error>) {
-        let (policy, error) = self.salvage_silently(named);
+    pub(crate) fn salvage_policy(&self) -> (Policy, Option<Error>) {
+        let (policy, error) = self.salvage_silently();
         for (delegation, faults) in policy.withheld() {
             stream::complain(&refusals::withheld(delegation, faults));
         }
@@ -99,17 +108,14 @@ impl Situation {
     }
 
     /// The same, without complaints on standard error.
-    pub(crate) fn salvage_silently(&self, named: Option<PathBuf>) -> (Policy, Option<Error>) {
-        let words = policy_option(named.as_deref());
-        let (policy, faults) = Policy::salvage(&self.sources(named));
-        (policy, faults.map(|faults| refusals::faulty(self.credentials.uid, &faults, &words)))
+    pub(crate) fn salvage_silently(&self) -> (Policy, Option<Error>) {
+        let (policy, faults) = Policy::salvage(&self.sources());
+        (policy, faults.map(|faults| self.faulty(&faults)))
     }
 
     /// The policy in force, without complaints on standard error.
-    pub(crate) fn load_silently(&self, named: Option<PathBuf>) -> Result<Policy, Error> {
-        let words = policy_option(named.as_deref());
-        let read = Policy::load_sound(&self.sources(named));
-        read.map_err(|faults| refusals::faulty(self.credentials.uid, &faults, &words))
+    pub(crate) fn load_silently(&self) -> Result<Policy, Error> {
+        Policy::load_sound(&self.sources()).map_err(|faults| self.faulty(&faults))
     }
 
     /// The files that were named, as if they were the system's. Messages name them as they were typed.
@@ -118,8 +124,10 @@ impl Situation {
     }
 
     /// What is said when nothing can be done because the policy has faults, one that was named among it.
-    pub(crate) fn faulty(&self, faults: &Faults, named: Option<&Path>) -> Error {
-        refusals::faulty(self.credentials.uid, faults, &policy_option(named))
+    pub(crate) fn faulty(&self, faults: &Faults) -> Error {
+        let words =
+            self.policy.as_ref().map_or_else(String::new, |path| format!(" --policy {}", visible(path)));
+        refusals::faulty(self.credentials.uid, faults, &words)
     }
 
     /// The same of files that were named as if they were the system's.
@@ -134,21 +142,18 @@ impl Situation {
     }
 
     /// Where the policy in force for the caller comes from.
-    pub(crate) fn sources(&self, named: Option<PathBuf>) -> Sources {
+    pub(crate) fn sources(&self) -> Sources {
         Sources {
             system: PathBuf::from(SYSTEM_POLICY),
-            given: named
+            given: self
+                .policy
+                .clone()
                 .or_else(|| env::var_os(POLICY_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)),
             given_by: credentials::own_uid(),
             own: self.own_policy(),
             caller: self.credentials.uid,
         }
     }
-}
-
-/// The words that name a policy to a command once more.
-fn policy_option(named: Option<&Path>) -> String {
-    named.map_or_else(String::new, |named| format!(" --policy {}", visible(named)))
 }
 
 /// The caller's own policy, where the environment leads to a directory of theirs: after `su` or `sudo` it may

@@ -20,6 +20,7 @@ use crate::{
         installation::{self, TOOLS},
         refusals, run,
         shim::{Shim, is_own_name},
+        situation::Situation,
     },
     sys::executable,
     text::error::Error,
@@ -33,8 +34,12 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
         executable::stand_for(launcher);
     }
     let read = cli::command().try_get_matches_from(arguments);
-    match read.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
-        Ok(line) => act(&line.action),
+    let line = read.and_then(|matches| {
+        cli::refuse_unread_policy(&matches)?;
+        CommandLine::from_arg_matches(&matches)
+    });
+    match line {
+        Ok(line) => act(line),
         Err(error) => complaint::complain(&error, arguments),
     }
 }
@@ -54,22 +59,23 @@ fn refuse_other_names() -> Result<(), Error> {
     }
 }
 
-fn act(action: &Action) -> Result<u8, Error> {
-    match action {
-        Action::Run(arguments) => run::run(arguments),
-        Action::Explain(arguments) => explain::run(arguments),
-        Action::Status(arguments) => status::run(arguments),
-        Action::List(arguments) => list::run(arguments),
-        Action::Policy(arguments) => policy::run(arguments),
-        Action::Reset(arguments) => reset::run(arguments),
-        Action::End(arguments) => end::run(arguments),
-        Action::History(arguments) => history::run(arguments),
-        Action::Report(arguments) => report::run(arguments),
-        Action::Simulate(arguments) => simulate::run(arguments),
-        Action::Metrics(arguments) => metrics::run(arguments),
-        Action::Shim(arguments) => shim::run(arguments),
-        Action::Init(arguments) => init::run(arguments),
-        Action::Doctor(arguments) => doctor::run(arguments),
+fn act(CommandLine { policy, action }: CommandLine) -> Result<u8, Error> {
+    let here = || Situation::of_this_process(policy.clone());
+    match &action {
+        Action::Run(arguments) => run::run(arguments, policy),
+        Action::Explain(arguments) => explain::run(arguments, here()?),
+        Action::Status(arguments) => status::run(arguments, here()?),
+        Action::List(arguments) => list::run(arguments, &here()?),
+        Action::Policy(arguments) => policy::run(arguments, here()?),
+        Action::Reset(arguments) => reset::run(arguments, &here()?),
+        Action::End(arguments) => end::run(arguments, &here()?),
+        Action::History(arguments) => history::run(arguments, &here()?),
+        Action::Report(arguments) => report::run(arguments, &here()?),
+        Action::Simulate(arguments) => simulate::run(arguments, &here()?),
+        Action::Metrics(arguments) => metrics::run(arguments, &here()?),
+        Action::Shim(arguments) => shim::run(arguments, &here()?),
+        Action::Init(arguments) => init::run(arguments, &here()?),
+        Action::Doctor(arguments) => doctor::run(arguments, here()?),
         Action::Completions(arguments) => completions::run(arguments),
         Action::Exectimes(arguments) => exectimes::run(arguments),
     }

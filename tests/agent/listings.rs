@@ -57,14 +57,14 @@ fn a_host_without_an_agent_may_have_no_site() {
     needs_root!();
     let (site, agent) = seats(1, "");
     agent.kill();
-    let shown = || site.test().args(["status", "--site"]);
-    shown().stderr("rungate: the agent cannot be reached at [..]\n...\n").status(74);
+    let shown = || site.test().args(["doctor", "agent", "site"]);
+    shown().stdout("...\n[..]the agent cannot be reached at [..]\n...\n").status(1);
     site.system_policy("[repository.seats]\nlimit = 1\n");
-    shown().stdout("none: no agent runs here, and no repository of the policy is kept by one\n").status(0);
+    shown().stdout("Nothing to fix: agent, site checked (details: rungate doctor -v)\n").status(0);
     let json = shown().args(["--json"]).outcome();
     assert_eq!((json.ending, json.stderr.as_str()), (Ending::Status(0), ""), "{json:?}");
     let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
-    assert!(json["site"].is_null(), "{json}");
+    assert!(json["topics"][1]["details"].is_null(), "{json}");
 }
 
 /// A table is called as a lock file would be, and shown as people know it, to whoever asks.

@@ -12,10 +12,10 @@ use crate::support::tell;
 
 /// How many subcommands there are on the first level, options, each as often as a subcommand has it, options
 /// that mean different things, and JSON documents.
-const COUNTS: [usize; 4] = [16, 84, OPTIONS.len(), 10];
+const COUNTS: [usize; 4] = [16, 65, OPTIONS.len(), 9];
 
 /// An option that means the same wherever it is, or one of a subcommand; and who needs it when.
-const OPTIONS: [(&str, &str); 57] = [
+const OPTIONS: [(&str, &str); 51] = [
     ("--policy", "a user without a system policy, or an author who tries a file before root installs it"),
     ("--json", "a script, which must not read tables for people"),
     ("--since", "an administrator who asks about last week, in a log of years"),
@@ -40,12 +40,9 @@ const OPTIONS: [(&str, &str); 57] = [
     ("explain --user", "an administrator who answers why somebody else was refused"),
     ("explain --at", "an author of rules for hours, who does not want to wait until night"),
     ("explain --host", "an author of rules for hosts, on one of them"),
-    ("explain --directory", "an author of rules for projects that they cannot enter"),
-    ("explain --environment", "an author of rules for variables that rungate or its loader would obey"),
     ("explain --as", "whoever starts with run --as"),
     ("explain --verbose", "an author who wonders why a rule for a similar command does not match"),
     ("status --watch", "somebody who waits for a seat, or looks after many"),
-    ("status --site", "an administrator whose hosts share limits, when one host does not get slots"),
     ("list --user", "support, or a user, who looks for one person's slots and places among many"),
     ("history --user", "support, about one user's complaint"),
     ("history --command", "support, about one program"),
@@ -74,10 +71,7 @@ const OPTIONS: [(&str, &str); 57] = [
     ("simulate --wait", "an author who asks what a queue would do, before there is one"),
     ("simulate --enforced", "a site with enforce = false, before it enforces"),
     ("simulate --each-host", "a site with lock files on each host, whose logs are merged"),
-    ("simulate --cpus", "a policy with limits for each processor, tried on another machine"),
-    ("simulate --draws", "a log of many refusals, whose durations are sampled"),
     ("doctor --verbose", "an administrator who wants to see what was looked at"),
-    ("doctor --strict", "monitoring that wakes somebody for warnings too"),
     ("init --limit", "the first minute: a policy for a program in one line"),
     ("init --repositories", "an administrator after a policy changed its directories, or a boot script"),
     ("init --dry-run", "a user who looks what init would write into their home"),
@@ -85,11 +79,10 @@ const OPTIONS: [(&str, &str); 57] = [
 ];
 
 fn options(command: &clap::Command, above: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let long = |argument: &clap::Arg| Some((above.to_owned(), format!("--{}", argument.get_long()?)));
+    let mut found: Vec<(String, String)> = command.get_arguments().filter_map(long).collect();
     for inner in command.get_subcommands() {
         let path = format!("{above} {}", inner.get_name()).trim_start().to_owned();
-        let longs = inner.get_arguments().filter_map(|argument| argument.get_long());
-        found.extend(longs.map(|long| (path.clone(), format!("--{long}"))));
         found.extend(options(inner, &path));
     }
     found

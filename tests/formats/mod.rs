@@ -211,8 +211,11 @@ fn the_records_of_a_site() {
         }
         let there = |host: &Value| host["host"] == "lab9" && host["version"] == "0.1.0";
         eventually("the other host is seen", || {
-            let status = answered(&host.test().args(["status", "--site", "--json"]));
-            status["site"]["hosts"].as_array().is_some_and(|hosts| hosts.iter().any(there)).then_some(())
+            let page = answered(&host.test().args(["doctor", "site", "--json"]));
+            page["topics"][0]["details"]["hosts"]
+                .as_array()
+                .is_some_and(|hosts| hosts.iter().any(there))
+                .then_some(())
         });
         let repository = eventually("its launches are seen", || {
             let listed = listing(&host.test());

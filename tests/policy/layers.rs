@@ -65,12 +65,13 @@ fn a_system_policy_counts_for_everybody() {
 #[test]
 fn policies_of_the_caller_are_added() {
     needs_root!();
-    for how in ["--policy", "RUNGATE_POLICY", "own"] {
+    for how in ["--policy", "before", "RUNGATE_POLICY", "own"] {
         let site = site();
         site.write("narrower.toml", NARROWER);
         let games = Account::named("games");
         let test = match how {
             "--policy" => site.test().args(["run", "--policy", "$DIR/narrower.toml", "--", "matlab"]),
+            "before" => site.test().args(["--policy", "$DIR/narrower.toml", "run", "--", "matlab"]),
             "RUNGATE_POLICY" => {
                 site.test().env("RUNGATE_POLICY", "$DIR/narrower.toml").args(["run", "--", "matlab"])
             }

@@ -1,10 +1,10 @@
-//! What the site shows of itself: `status --site`, metrics and the doctor.
+//! What the site shows of itself: `doctor site`, metrics and the doctor.
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{MISSED, TTL, held, hosts, hosts_with, listed, seats, status};
-use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
+use crate::support::{Etcd, Host, eventually, needs_etcd, needs_root};
 
 /// The codes of what the doctor finds, with how it is, sorted.
 #[track_caller]
@@ -24,7 +24,7 @@ fn metric(host: &Host, name: &str) -> Option<f64> {
     value.map(|value| value.parse().expect("a number"))
 }
 
-/// `status --site` shows the hosts, their agents' versions, the lag of the mirror, the leases and what each
+/// `doctor -v site` shows the hosts, their agents' versions, the lag of the mirror, the leases and what each
 /// host holds.
 #[test]
 fn the_site_is_shown_as_each_host_sees_it() {
@@ -37,9 +37,12 @@ fn the_site_is_shown_as_each_host_sees_it() {
     let is_level = |host: &Host| status(host)["site"]["lag"].as_f64().is_some_and(|lag| lag < 3.0);
     eventually("the mirrors are level", || (is_level(&one) && is_level(&two)).then_some(()));
     one.test()
-        .args(["status", "--site"])
+        .args(["doctor", "-v", "site"])
         .stdout(
             "
+            ok       site          keeps seats
+              ok       2 hosts of it are there, lab1 among them; the mirror is [..] behind
+
             etcd    http://127.0.0.1:[..], http://127.0.0.1:[..], http://127.0.0.1:[..] below /test-[..]/
             host    lab1: connected, seen [..] ago, not given up for another [..]
             mirror  [..] behind
@@ -48,12 +51,13 @@ fn the_site_is_shown_as_each_host_sees_it() {
             HOST VERSION LEASE[gap]WAIT HOLDS
             lab1 [..][gap]0 seats 1
             lab2 [..][gap]0 seats 1
+
+            Nothing to fix.
             ",
         )
         .status(0);
-    let shown = status(&two);
-    assert_eq!(shown["version"], env!("CARGO_PKG_VERSION"));
-    let site = &shown["site"];
+    let site = &status(&two)["site"];
+    assert_eq!(site["hosts"][0]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!((&site["host"], &site["connected"]), (&"lab2".into(), &true.into()));
     assert!(site["lag"].is_f64(), "{site}");
     assert_eq!(site["hosts"][0]["slots"], serde_json::json!({ "seats": 1 }), "{site}");
@@ -118,9 +122,12 @@ fn a_site_that_is_lost_says_so() {
         (status(&one)["site"]["left"] == 0.0 && status(&one)["site"]["trouble"].is_object()).then_some(())
     });
     one.test()
-        .args(["status", "--site"])
+        .args(["doctor", "-v", "site"])
         .stdout(
             "
+            fault    site          keeps seats
+              fault    it gives no slots here, [..]
+            ...
             etcd    [..]
             host    lab1: lost, seen [..] ago: others may have taken its slots
             mirror  [..] behind
@@ -130,9 +137,11 @@ fn a_site_that_is_lost_says_so() {
 
             HOST VERSION LEASE[gap]WAIT HOLDS
             lab1 [..][gap]0 -
+
+            1 fault.
             ",
         )
-        .status(74);
+        .status(1);
     assert_eq!(metric(&one, "rungate_site_connected"), Some(0.0));
     eventually("the doctor finds it", || {
         found(&one).contains(&"fault site-unreached".to_owned()).then_some(())
@@ -149,18 +158,12 @@ fn a_site_that_is_lost_says_so() {
 fn an_agent_that_is_alone_says_so() {
     needs_root!();
     let host = Host::new("lab1", &seats(1, ""), "version = 1\n");
-    host.test()
-        .args(["status", "--site"])
-        .stdout("none: the agent of this host shares nothing, for there is no [site] in /etc/rungate/agent.toml\n")
-        .status(0);
     assert_eq!(status(&host)["site"], Value::Null);
     assert!(found(&host).contains(&"warning site-alone".to_owned()), "{:?}", found(&host));
     host.agent.signal(Signal::SIGKILL);
     eventually("it has gone", || {
         (found(&host) == ["fault agent-silent", "fault site-unknown"]).then_some(())
     });
-    let outcome = host.test().args(["status", "--site"]).outcome();
-    assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
     let text = host.test().args(["metrics"]).outcome().stdout;
     assert!(text.contains("\nrungate_agent_up 0\n"), "{text}");
 }

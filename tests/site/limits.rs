@@ -71,7 +71,7 @@ fn hosts_that_differ_are_shown() {
     let etcd = Etcd::shared();
     let [one, two] = hosts(&etcd, &policy(2), ["lab1", "lab2"]);
     let differs = |host: &Host| {
-        let shown = host.test().args(["status", "--site"]).outcome().stdout;
+        let shown = host.test().args(["doctor", "-v", "site"]).outcome().stdout;
         shown.lines().find(|line| line.starts_with("differs ")).map(str::to_owned)
     };
     let code = "note site-policies-differ".to_owned();

@@ -75,10 +75,11 @@ fn count(listed: &[serde_json::Value], what: &str) -> usize {
     listed.iter().map(|repository| repository[what].as_array().expect(what).len()).sum()
 }
 
-/// `status --site --json`, whatever its status.
+/// What `doctor site --json` says of the site, whatever its status.
 #[track_caller]
 fn status(host: &Host) -> serde_json::Value {
-    answered(&host.test().args(["status", "--site", "--json"]))
+    let page = answered(&host.test().args(["doctor", "site", "--json"]));
+    serde_json::json!({ "site": page["topics"][0]["details"] })
 }
 
 #[track_caller]

@@ -164,7 +164,7 @@ fn from_three_empty_hosts_to_a_limit_that_holds() {
     assert!(block(&page, "systemctl edit").contains("rungate-agent --check"));
     check.status(0);
     eventually("the site is there", || {
-        let outcome = hosts[2].test().args(["status", "--site"]).outcome();
+        let outcome = hosts[2].test().args(["doctor", "-v", "site"]).outcome();
         names.iter().all(|name| outcome.stdout.contains(&format!("\n{name} "))).then_some(())
     });
     let seat = |number: usize| {

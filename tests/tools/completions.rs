@@ -60,7 +60,7 @@ fn names_come_from_the_policy() {
     let site = site();
     in_bash(&site, "rungate sta", "status");
     in_bash(&site, "rungate status ma", "matlab-seats");
-    in_bash(&site, "rungate list --", "--policy --json ...");
+    in_bash(&site, "rungate list --", "--json --user --policy ...");
     in_bash(&site, "rungate list matlab-seats s", "spectre-tokens");
     in_bash(&site, "rungate run --hold su", "supervisor");
     in_bash(&site, "rungate run ", "matlab matlab-batch spectre ...");
@@ -85,6 +85,9 @@ fn names_come_from_the_policy() {
     );
     in_bash(&site, "rungate status --policy other.toml el", "elsewhere");
     in_bash(&site, "rungate status --policy = other.toml el", "elsewhere");
+    in_bash(&site, "rungate --policy other.toml status el", "elsewhere");
+    in_bash(&site, "rungate init --pol", "");
+    in_bash(&site, "rungate history --repository sp", "spectre-tokens");
     in_bash(&site, "rungate metrics --output =", "model.m other.toml");
 }
 

@@ -155,3 +155,37 @@ fn every_example_works() {
         }
     }
 }
+
+/// "Subcommands that read no policy in force refuse it", and their help does not mention it.
+#[test]
+fn no_policy_is_named_in_vain() {
+    let site = Site::with_policy("[[rule]]\nname = \"no\"\naction = \"deny\"\n");
+    let mut refusing = Vec::new();
+    for (path, help) in all() {
+        if help.contains("--policy <FILE>") || ["policy", "shim"].contains(&path.as_str()) {
+            continue;
+        }
+        let words = [&["--policy", "$DIR/policy.toml"][..], &path.split(' ').collect::<Vec<_>>()].concat();
+        let more: &[&str] = match path.as_str() {
+            "policy diff" => &["old.toml", "new.toml"],
+            "policy install" | "shim remove" => &["file"],
+            "completions" => &["bash"],
+            _ => &[],
+        };
+        let refused = format!("rungate: --policy has no effect on rungate {path}\n");
+        site.test().args(words).args(more).stderr(&refused).status(64);
+        refusing.push(path);
+    }
+    refusing.sort();
+    let expected = [
+        "completions",
+        "exectimes",
+        "init",
+        "policy diff",
+        "policy edit",
+        "policy install",
+        "policy schema",
+        "shim remove",
+    ];
+    assert_eq!(refusing, expected);
+}

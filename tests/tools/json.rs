@@ -134,7 +134,7 @@ fn every_key_is_in_the_manual() {
     let mut printed = BTreeSet::new();
     for name in [
         "inspect/status/mod",
-        "inspect/status/site",
+        "doctor/site",
         "inspect/list",
         "inspect/explain/json",
         "inspect/explain/mine/json",

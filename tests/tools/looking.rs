@@ -360,7 +360,7 @@ fn explain_without_a_command_knows_rules_for_everything() {
     site.policy("[repository.a]\nlimit = 1\n[[rule]]\nusers = [\"daemon\"]\nacquire = [\"a\"]\n");
     let text = site.test().args(["explain"]).outcome().stdout;
     assert!(text.contains(&format!("\nNo rule of the policy limits what {own} starts.\n")), "{text}");
-    for option in [&["--at", "14:02"][..], &["--as", "x"], &["--directory", "/"], &["-v"], &["--host", "x"]] {
+    for option in [&["--at", "14:02"][..], &["--as", "x"], &["-v"], &["--host", "x"]] {
         let outcome = site.test().args(["explain"]).args(option).outcome();
         assert_eq!(outcome.ending, Ending::Status(64), "{option:?}: {outcome:?}");
     }

@@ -66,7 +66,7 @@ impl LaunchOptions {
         Self { command, argv0, arguments: words.collect(), shim: Some(shim), ..Self::default() }
     }
 
-    /// Those of a command line.
+    /// Those of a command line; the policy is an option of all commands.
     #[cfg(feature = "tools")]
     pub(crate) fn typed(arguments: &RunArguments) -> Result<Self, Error> {
         let Some((command, words)) = arguments.command.split_first() else {
@@ -94,7 +94,7 @@ impl LaunchOptions {
             hold: arguments.hold.as_deref().and_then(Hold::parse),
             conflict_status: arguments.conflict_exit_code,
             cap: arguments.limit.map(|limit| Cap { limit, slots, repository }),
-            policy: arguments.policy.policy.clone(),
+            policy: None,
             voice: match (arguments.quiet, arguments.verbose) {
                 (true, _) => Voice::Quiet,
                 (false, true) => Voice::Verbose,

@@ -8,7 +8,12 @@ mod launch_wait;
 pub(crate) mod plain_run;
 pub(crate) mod stages;
 
-use std::{env, ffi::OsStr, path::Path, time::Instant};
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use self::launch_options::{LaunchOptions, Voice};
 use self::{
@@ -52,8 +57,8 @@ use crate::{
 
 /// Starts a command, or says why not.
 #[cfg(feature = "tools")]
-pub(crate) fn run(arguments: &RunArguments) -> Result<u8, Error> {
-    launch(&LaunchOptions::typed(arguments)?)
+pub(crate) fn run(arguments: &RunArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
+    launch(&LaunchOptions { policy, ..LaunchOptions::typed(arguments)? })
 }
 
 /// The same, however it was asked for.
@@ -88,7 +93,7 @@ impl<'a> Session<'a> {
     fn begin(options: &'a LaunchOptions) -> Result<Self, Error> {
         Ok(Self {
             options,
-            situation: Situation::of_this_process()?,
+            situation: Situation::of_this_process(options.policy.clone())?,
             ancestors: ancestors(),
             depth: Depth::of_environment(),
             inherited: Inherited::scan(),
@@ -98,7 +103,7 @@ impl<'a> Session<'a> {
     /// Decides, takes and starts, once.
     fn attempt(&self, turn: &mut LaunchWait) -> Result<Attempt, Error> {
         let Self { options, situation, .. } = self;
-        let sources = situation.sources(options.policy.clone());
+        let sources = situation.sources();
         let Some(opened) = self.unless_edited(LazyPolicy::open(&sources), turn)? else {
             return Ok(Attempt::Again);
         };
@@ -216,10 +221,7 @@ impl<'a> Session<'a> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(faults) if !faults.are_delegated() && turn.pause() => Ok(None),
-            Err(faults) => Err(self
-                .situation
-                .faulty(&faults, self.options.policy.as_deref())
-                .not_started(&visible(&self.options.command))),
+            Err(faults) => Err(self.situation.faulty(&faults).not_started(&visible(&self.options.command))),
         }
     }
 

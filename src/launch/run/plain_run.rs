@@ -149,7 +149,7 @@ mod tests {
         let start = ["rungate", "run"].map(OsString::from);
         let line = CommandLine::try_parse_from(start.iter().chain(words)).ok()?;
         let Action::Run(arguments) = line.action else { return None };
-        LaunchOptions::typed(&arguments).ok()
+        Some(LaunchOptions { policy: line.policy, ..LaunchOptions::typed(&arguments).ok()? })
     }
 
     /// Whether the line is read; both readers must agree.

@@ -50,10 +50,9 @@ use crate::{
 };
 
 /// Ends whom the arguments mean.
-pub(crate) fn run(arguments: &EndArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
-    let mut end = End { policy: &policy, situation: &situation, arguments, status: ExitStatus::Success };
+pub(crate) fn run(arguments: &EndArguments, situation: &Situation) -> Result<u8, Error> {
+    let policy = situation.load_policy()?;
+    let mut end = End { policy: &policy, situation, arguments, status: ExitStatus::Success };
     match &arguments.repository {
         _ if arguments.overdue => end.overdue()?,
         Some(repository) => end.chosen(repository)?,

@@ -8,9 +8,8 @@ use crate::{
 };
 
 /// Lets the repositories that were named be used again at once.
-pub(crate) fn run(arguments: &ResetArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+pub(crate) fn run(arguments: &ResetArguments, situation: &Situation) -> Result<u8, Error> {
+    let policy = situation.load_policy()?;
     let nothing = |title: &str| {
         stream::complain(&format!("rungate: {}: there was no last start to forget", visible(title)));
     };
@@ -19,7 +18,7 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<u8, Error> {
         let known = policy.repositories().iter().find(|known| known.shown_name() == name);
         known.is_some_and(|known| known.pace().pause.is_none())
     };
-    let repositories = repositories::wanted(&policy, &situation, &arguments.repositories)?;
+    let repositories = repositories::wanted(&policy, situation, &arguments.repositories)?;
     for repository in repositories.iter().filter(|repository| repository.files.is_empty()) {
         nothing(&repository.name);
     }

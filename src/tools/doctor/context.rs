@@ -1,11 +1,8 @@
 //! What every topic looks at: who asks, and the policy in force for them, as far as it can be read.
 
-use std::path::PathBuf;
-
 use crate::{
     launch::situation::{Situation, SystemNames},
     policy::{Faults, Policy, Proposal, Sources},
-    text::error::Error,
 };
 
 /// Who asks, and the policy in force for them.
@@ -16,12 +13,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Of this process, with a policy that was named besides.
-    pub(crate) fn begin(named: Option<PathBuf>) -> Result<Self, Error> {
-        let situation = Situation::of_this_process()?;
-        let sources = situation.sources(named);
+    /// Of the policy in force for the caller.
+    pub(crate) fn begin(situation: Situation) -> Self {
+        let sources = situation.sources();
         let policy = Policy::check(&sources, &SystemNames);
-        Ok(Self { situation, sources, policy })
+        Self { situation, sources, policy }
     }
 
     /// Of the system's policy as it would be with another text in one of its files.

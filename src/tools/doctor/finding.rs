@@ -1,6 +1,8 @@
 //! One thing that was looked at: how it is, and what mends it. Findings are values; the page and the JSON are
 //! made of them.
 
+use serde_json::Value;
+
 use crate::{cli::Topic, text::style::Style};
 
 /// How something is.
@@ -91,6 +93,8 @@ pub(super) struct Section {
     pub(super) summary: String,
     /// The worst first.
     pub(super) findings: Vec<Finding>,
+    /// What `-v` shows besides, and the same for scripts.
+    pub(super) details: Option<(String, Value)>,
     /// Whether nobody could look.
     is_unknown: bool,
 }
@@ -98,13 +102,17 @@ pub(super) struct Section {
 impl Section {
     pub(super) fn new(topic: Topic, summary: impl Into<String>, mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.health));
-        Self { topic, summary: summary.into(), findings, is_unknown: false }
+        Self { topic, summary: summary.into(), findings, details: None, is_unknown: false }
+    }
+
+    pub(super) fn with_details(self, text: String, json: Value) -> Self {
+        Self { details: Some((text, json)), ..self }
     }
 
     /// Where everything depends on a policy that cannot be had.
     pub(super) fn without_policy(topic: Topic) -> Self {
         let summary = "not looked at, because the policy has faults".to_owned();
-        Self { topic, summary, findings: Vec::new(), is_unknown: true }
+        Self { topic, summary, findings: Vec::new(), details: None, is_unknown: true }
     }
 
     /// The word for how it is.

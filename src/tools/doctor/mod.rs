@@ -26,6 +26,7 @@ use self::finding::{Health, Section};
 pub(super) use self::{command_line::word, context::Context, finding::Finding};
 use crate::{
     cli::{DoctorArguments, Topic},
+    launch::situation::Situation,
     sys::terminal,
     text::{error::Error, exit_status::ExitStatus, print::print},
 };
@@ -34,8 +35,8 @@ use crate::{
 const WIDEST: usize = 110;
 
 /// Looks at everything, or at what was asked for, and says what is wrong.
-pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
-    let examination = Context::begin(arguments.policy.policy.clone())?;
+pub(super) fn run(arguments: &DoctorArguments, situation: Situation) -> Result<u8, Error> {
+    let examination = Context::begin(situation);
     let wanted = |topic: &&Topic| arguments.topics.is_empty() || arguments.topics.contains(topic);
     let sections: Vec<Section> =
         Topic::value_variants().iter().filter(wanted).map(|topic| look(*topic, &examination)).collect();
@@ -47,8 +48,7 @@ pub(super) fn run(arguments: &DoctorArguments) -> Result<u8, Error> {
     };
     print(&text)?;
     let worst = sections.iter().map(Section::health).max().unwrap_or(Health::Fine);
-    let limit = if arguments.strict { Health::Warning } else { Health::Fault };
-    Ok(if worst >= limit { ExitStatus::Failure } else { ExitStatus::Success } as u8)
+    Ok(if worst == Health::Fault { ExitStatus::Failure } else { ExitStatus::Success } as u8)
 }
 
 /// What is wrong on this host, or will not hold on it, with what the policy says: for whoever checks the

@@ -36,6 +36,9 @@ pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, column
                 let _ = writeln!(text, "{:TEXT$}  {how}", "");
             }
         }
+        if let Some((details, _)) = section.details.as_ref().filter(|_| is_verbose) {
+            let _ = write!(text, "\n{details}");
+        }
     }
     text += &end(sections, is_verbose);
     if !is_root && sections.iter().any(|section| section.health() >= Health::Warning) {
@@ -134,6 +137,7 @@ fn section(section: &Section) -> Value {
         "status": section.word(),
         "summary": section.summary,
         "findings": findings,
+        "details": section.details.as_ref().map(|(_, json)| json),
     })
 }
 

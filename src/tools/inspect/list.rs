@@ -35,11 +35,10 @@ use crate::{
 };
 
 /// Lists the holders of the repositories that were asked for.
-pub(crate) fn run(arguments: &ListArguments) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8, Error> {
     let user = arguments.user.as_deref().map(uid_of).transpose()?;
     let (is_json, has_names) = (arguments.listing.json, !arguments.listing.repositories.is_empty());
-    let situation = Situation::of_this_process()?;
-    let shown = listing::to_show(&situation, &arguments.listing)?;
+    let shown = listing::to_show(situation, &arguments.listing)?;
     let has_none = shown.repositories.is_empty();
     let files = shown.repositories.into_iter().flat_map(|repository| repository.files);
     let mut files: Vec<(ListedFile, Result<TableSnapshot, KeeperError>)> =

@@ -31,10 +31,9 @@ use crate::{
 };
 
 /// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
-pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(super) fn run(arguments: &CheckArguments, situation: Situation) -> Result<u8, Error> {
     let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
-    let (candidate, host) = gather(arguments, situation, &accounts)?;
+    let (candidate, host) = gather(arguments, situation.clone(), &accounts)?;
     let policy = candidate.policy().ok();
     if policy.is_some_and(Policy::is_empty) {
         return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
@@ -44,7 +43,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<u8, Error> {
     }
     let from_log = match policy {
         Some(policy) if !arguments.from.is_empty() => {
-            Some(FromLog::play(policy, &arguments.from, &accounts)?)
+            Some(FromLog::play(policy, &arguments.from, &accounts, &situation)?)
         }
         _ => None,
     };
@@ -66,7 +65,7 @@ fn gather(
     accounts: &KnownAccounts,
 ) -> Result<(Candidate, Vec<Finding>), Error> {
     let examination = match &arguments.in_place {
-        _ if arguments.files.is_empty() => Context::begin(arguments.policy.policy.clone())?,
+        _ if arguments.files.is_empty() => Context::begin(situation),
         Some(name) => in_place(&arguments.files, name, situation)?,
         None => {
             let policy = Policy::check_files(&arguments.files, situation.credentials.uid, accounts);

@@ -19,14 +19,13 @@ use crate::{
 const STANDARD_INPUT: &str = "-";
 
 /// Prints what differs; the status says whether anything does, as that of diff(1).
-pub(super) fn run(arguments: &DiffArguments) -> Result<u8, Error> {
+pub(super) fn run(arguments: &DiffArguments, situation: &Situation) -> Result<u8, Error> {
     let DiffArguments { old, new } = arguments;
     if [old, new].iter().all(|path| path.as_os_str() == STANDARD_INPUT) {
         let text = "standard input can be one of the two policies, and not both";
         return Err(Error::new(ExitStatus::Usage, text));
     }
-    let situation = Situation::of_this_process()?;
-    let (old, new) = (read(old, &situation)?, read(new, &situation)?);
+    let (old, new) = (read(old, situation)?, read(new, situation)?);
     let difference = Difference::between(&old, &new);
     print(&changes::describe(&difference))?;
     Ok(if difference.is_empty() { ExitStatus::Success } else { ExitStatus::Failure } as u8)
@@ -38,7 +37,7 @@ fn read(path: &Path, situation: &Situation) -> Result<Policy, Error> {
     } else {
         Policy::at(path, situation.credentials.uid)
     };
-    read.map_err(|faults| situation.faulty(&faults, None).advise(advice(path)))
+    read.map_err(|faults| situation.faulty(&faults).advise(advice(path)))
 }
 
 fn text_of_standard_input() -> Result<String, Error> {

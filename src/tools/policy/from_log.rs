@@ -46,10 +46,14 @@ pub(super) struct FromLog {
 
 impl FromLog {
     /// Plays the launches of logs under the policy.
-    pub(super) fn play(policy: &Policy, logs: &[PathBuf], accounts: &KnownAccounts) -> Result<Self, Error> {
-        let situation = Situation::of_this_process()?;
-        let traffic = simulate::traffic_of(&situation, policy, logs)?;
-        let trial = Trial { traffic: &traffic, accounts, terms: Terms::default(), cpus: 1, seed: 1 };
+    pub(super) fn play(
+        policy: &Policy,
+        logs: &[PathBuf],
+        accounts: &KnownAccounts,
+        situation: &Situation,
+    ) -> Result<Self, Error> {
+        let traffic = simulate::traffic_of(situation, policy, logs)?;
+        let trial = Trial { traffic: &traffic, accounts, terms: Terms::default(), seed: 1 };
         let undecided: HashSet<usize> = trial.undecided(policy).into_iter().collect();
         let mut changes: BTreeMap<(u32, Fate, Fate), u64> = BTreeMap::new();
         trial.play(policy, 0, &mut |launch, outcome| {

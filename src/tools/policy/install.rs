@@ -26,8 +26,7 @@ use crate::{
 };
 
 /// Makes every step, or none.
-pub(super) fn run(arguments: &InstallPolicyArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<u8, Error> {
     let steps = steps(arguments, &situation)?;
     let _lock = steps[0].location().lock(&situation)?;
     let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();

@@ -20,18 +20,19 @@ mod target;
 
 use crate::{
     cli::PolicyAction,
+    launch::situation::Situation,
     policy,
     text::{error::Error, json, print::print},
 };
 
 /// Does what was asked for.
-pub(super) fn run(arguments: &PolicyAction) -> Result<u8, Error> {
+pub(super) fn run(arguments: &PolicyAction, situation: Situation) -> Result<u8, Error> {
     match arguments {
-        PolicyAction::Check(arguments) => check::run(arguments),
-        PolicyAction::Diff(arguments) => diff::run(arguments),
-        PolicyAction::Edit(arguments) => edit::run(arguments),
-        PolicyAction::Install(arguments) => install::run(arguments),
+        PolicyAction::Check(arguments) => check::run(arguments, situation),
+        PolicyAction::Diff(arguments) => diff::run(arguments, &situation),
+        PolicyAction::Edit(arguments) => edit::run(arguments, situation),
+        PolicyAction::Install(arguments) => install::run(arguments, &situation),
         PolicyAction::Schema => print(&json::plain(&policy::schema())),
-        PolicyAction::Show(arguments) => show::run(arguments),
+        PolicyAction::Show => show::run(&situation),
     }
 }

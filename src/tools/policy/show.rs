@@ -3,15 +3,14 @@
 //! whose it is.
 
 use crate::{
-    cli::ShowArguments,
     launch::situation::Situation,
     policy::{Layer, LayerKind, SYSTEM_POLICY},
     text::{error::Error, escape::visible, exit_status::ExitStatus, print::print},
 };
 
 /// Prints the policy in force for the caller.
-pub(super) fn run(arguments: &ShowArguments) -> Result<u8, Error> {
-    let policy = Situation::of_this_process()?.load_policy(arguments.policy.policy.clone())?;
+pub(super) fn run(situation: &Situation) -> Result<u8, Error> {
+    let policy = situation.load_policy()?;
     let layers = policy.print();
     match layers.as_slice() {
         [] => Err(Error::new(ExitStatus::Policy, "there is no policy to show")

@@ -38,7 +38,7 @@ pub(crate) struct Shown {
 
 /// Finds what a listing shows. The faults of a policy are printed before what they leave.
 pub(crate) fn to_show(situation: &Situation, arguments: &ListingArguments) -> Result<Shown, Error> {
-    let (policy, error) = situation.salvage_policy(arguments.policy.policy.clone());
+    let (policy, error) = situation.salvage_policy();
     let generation = policy.generation(Timestamp::now());
     let Some(error) = error else {
         if policy.is_empty() && arguments.repositories.is_empty() && !arguments.json {

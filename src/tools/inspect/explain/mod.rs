@@ -4,14 +4,12 @@
 mod json;
 mod mine;
 mod session;
-mod supposed;
 mod text;
 
 use std::path::Path;
 
 use jiff::Timestamp;
 
-use self::supposed::Supposed;
 use crate::{
     acquire::{
         acquire_context::{self, AcquireContext},
@@ -26,7 +24,7 @@ use crate::{
     launch::program::Program,
     policy::Policy,
     sys::{accounts, descriptor::Inherited},
-    text::{clock::Clock, columns::answer, error::Error, exit_status::ExitStatus},
+    text::{clock::Clock, columns::answer, error::Error, escape::visible, exit_status::ExitStatus},
 };
 use crate::{
     launch::{
@@ -38,27 +36,25 @@ use crate::{
 };
 
 /// Explains a command; without one, what the policy allows the caller.
-pub(crate) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &ExplainArguments, mut situation: Situation) -> Result<u8, Error> {
     let Some((command, words)) = arguments.command.split_first() else {
-        return mine::run(arguments);
+        return mine::run(arguments, situation);
     };
-    let mut situation = Situation::of_this_process()?;
     if let Some(user) = &arguments.user {
         become_user(&mut situation, user)?;
     }
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let policy = situation.load_policy()?;
     let found = find(|name| policy.executable(name), command, None, &situation.directory);
     let missing = found.as_ref().err().map(Error::status);
     let program = found.unwrap_or_else(|_| Program::supposed(command, &situation.directory));
-    let supposed = Supposed::of(arguments, &policy, &mut situation)?;
+    let now = arguments.at.as_deref().map_or_else(|| Ok(Timestamp::now()), |text| time(text, &policy))?;
+    if let Some(host) = &arguments.host {
+        situation.host.clone_from(host);
+    }
     let typed = arguments.typed_as.as_ref().unwrap_or(command);
-    let request = Request {
-        environment: &|name| supposed.variable(name),
-        now: supposed.now,
-        ..situation.request(typed, words, &program)
-    };
+    let request = Request { now, ..situation.request(typed, words, &program) };
     if let Some(faults) = policy.faults_for(&request) {
-        return Err(situation.faulty(faults, arguments.policy.policy.as_deref()));
+        return Err(situation.faulty(faults));
     }
     let decision = decide(&policy, &request);
     let (inherited, ancestors) = (Inherited::scan(), ancestors());
@@ -87,13 +83,22 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         program: &program,
         missing,
         decision: &decision,
-        now: supposed.now,
+        now,
         clock: Clock::in_zone(policy.time_zone()),
         other_limits: session::other_limits(&policy, &request, demands),
         outlook: outlook(demands, &asker),
     };
     let text = if arguments.json { explained.to_json(command) } else { answer(&explained.to_text(command)) };
     print(&text)
+}
+
+/// A time that `--at` names: in the policy's zone, as in a rule's `when`.
+fn time(text: &str, policy: &Policy) -> Result<Timestamp, Error> {
+    Clock::in_zone(policy.time_zone()).read(text).ok_or_else(|| {
+        let text =
+            format!("--at takes a time such as 14:02 or \"2026-11-20 14:02\", not \"{}\"", visible(text));
+        Error::new(ExitStatus::Usage, text)
+    })
 }
 
 /// Another user's groups are those of the database: there is no process of theirs to ask.

@@ -47,9 +47,8 @@ use crate::{
 const MODE: u32 = 0o644;
 
 /// Prints the metrics, or writes them to a file.
-pub(crate) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
-    let (policy, faults) = situation.salvage_policy(arguments.policy.policy.clone());
+pub(crate) fn run(arguments: &MetricsArguments, situation: &Situation) -> Result<u8, Error> {
+    let (policy, faults) = situation.salvage_policy();
     let mut exposition = Exposition::default();
     let version = [("version", Some(env!("CARGO_PKG_VERSION")))];
     exposition.family("rungate_build_info", Kind::Gauge, "The version of rungate.").sample(&version, 1);
@@ -58,8 +57,8 @@ pub(crate) fn run(arguments: &MetricsArguments) -> Result<u8, Error> {
     valid.sample(&[], u8::from(faults.is_none()));
 
     let repositories = match &faults {
-        None => repositories::wanted(&policy, &situation, &[])?,
-        Some(_) => listing::despite_faults(&policy, &situation),
+        None => repositories::wanted(&policy, situation, &[])?,
+        Some(_) => listing::despite_faults(&policy, situation),
     };
     let generation = policy.generation(Timestamp::now());
     let surveyed: Vec<Surveyed> = repositories

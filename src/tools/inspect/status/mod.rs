@@ -1,7 +1,5 @@
 //! `rungate status`: use and limit of every repository at a glance.
 
-mod site;
-
 use serde_json::{Value, json};
 
 use super::watch;
@@ -29,15 +27,11 @@ use crate::{
 };
 
 /// Shows the repositories that were asked for.
-pub(crate) fn run(arguments: &StatusArguments) -> Result<u8, Error> {
-    if arguments.site {
-        return site::run(arguments.listing.json);
-    }
+pub(crate) fn run(arguments: &StatusArguments, situation: Situation) -> Result<u8, Error> {
     if arguments.watch {
-        return watch::run(&arguments.listing);
+        return watch::run(&arguments.listing, situation);
     }
     let arguments = &arguments.listing;
-    let situation = Situation::of_this_process()?;
     let shown = listing::to_show(&situation, arguments)?;
     let generation = shown.generation;
     let repositories: Vec<Surveyed> = shown

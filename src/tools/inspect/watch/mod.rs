@@ -37,13 +37,13 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows the repositories that were asked for, until it is told to end.
-pub(crate) fn run(arguments: &ListingArguments) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<u8, Error> {
     if !Screen::is_possible() {
         let text = "status --watch needs a terminal on standard input and standard output";
         return Err(Error::new(ExitStatus::Usage, text)
             .advise("For scripts: rungate status --json. For one look: rungate status".to_owned()));
     }
-    let mut observer = Observer::new(Situation::of_this_process()?, arguments)?;
+    let mut observer = Observer::new(situation, arguments)?;
     let shown = show(&mut observer).map_err(|error| {
         let why = errno_of(&error).desc();
         Error::new(ExitStatus::System, format!("the terminal cannot be used: {why}"))

@@ -4,7 +4,6 @@
 use std::{
     cmp::Reverse,
     ffi::OsString,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -34,7 +33,6 @@ const SEARCH: Duration = Duration::from_secs(5);
 /// What is looked at, and with what.
 pub(super) struct Observer {
     situation: Situation,
-    named_policy: Option<PathBuf>,
     wanted: Vec<OsString>,
     policy: Policy,
     /// Whether the policy had faults when it was last read.
@@ -54,16 +52,14 @@ impl Observer {
     /// Reads the policy and finds the files. A policy with faults leaves what [`listing::despite_faults`]
     /// finds.
     pub(super) fn new(situation: Situation, arguments: &ListingArguments) -> Result<Self, Error> {
-        let named_policy = arguments.policy.policy.clone();
         let wanted = arguments.repositories.clone();
-        let (policy, error) = situation.salvage_silently(named_policy.clone());
+        let (policy, error) = situation.salvage_silently();
         let files = match &error {
             None => files(&policy, &situation, &wanted)?,
             Some(_) => files_despite_faults(&policy, &situation, &wanted),
         };
         Ok(Self {
             situation,
-            named_policy,
             wanted,
             generation: policy.generation(Timestamp::now()),
             policy,
@@ -95,7 +91,7 @@ impl Observer {
     fn search(&mut self) {
         self.searched = Instant::now();
         if self.is_faulty || self.policy.is_stale() {
-            let (policy, error) = self.situation.salvage_silently(self.named_policy.clone());
+            let (policy, error) = self.situation.salvage_silently();
             self.is_faulty = error.is_some();
             self.notice = error.map(|error| error.to_string());
             if !self.is_faulty || !self.had_sound_policy {

@@ -26,13 +26,12 @@ use crate::{
 const PIECE: usize = 1 << 16;
 
 /// Prints the events of logs.
-pub(crate) fn run(arguments: &HistoryArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(crate) fn run(arguments: &HistoryArguments, situation: &Situation) -> Result<u8, Error> {
     let filter = Filter::of(arguments)?;
     if arguments.follow {
-        return follow(arguments, &situation, filter);
+        return follow(arguments, situation, filter);
     }
-    let logs = Logs::of(&situation, &arguments.files, arguments.policy.policy.clone(), &filter)?;
+    let logs = Logs::of(situation, &arguments.files, &filter)?;
     if arguments.json {
         return print_lines(logs, filter);
     }
@@ -113,7 +112,7 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
         let shown = stream::print_part(&mem::take(&mut text));
         shown.map_err(|error| Error::new(ExitStatus::System, error.to_string()))
     };
-    reading::follow(situation, &arguments.files, arguments.policy.policy.as_ref(), filter, &mut show)?;
+    reading::follow(situation, &arguments.files, filter, &mut show)?;
     Ok(ExitStatus::Success as u8)
 }
 

@@ -25,11 +25,10 @@ type Show<'s> = dyn FnMut(&[Event]) -> Result<bool, Error> + 's;
 pub(crate) fn follow(
     situation: &Situation,
     files: &[PathBuf],
-    policy: Option<&PathBuf>,
     mut filter: Filter,
     show: &mut Show<'_>,
 ) -> Result<(), Error> {
-    let logs = || Logs::of(situation, files, policy.cloned(), &filter);
+    let logs = || Logs::of(situation, files, &filter);
     let newest: Vec<Source> = logs()?.0.into_iter().filter_map(|mut sources| sources.pop_back()).collect();
     let is_from_now = filter.since().is_none();
     let mut tails = Vec::new();

@@ -65,15 +65,10 @@ impl Covered {
 
 impl Logs {
     /// The logs that were named, or the one of the policy.
-    pub(crate) fn of(
-        situation: &Situation,
-        files: &[PathBuf],
-        policy: Option<PathBuf>,
-        filter: &Filter,
-    ) -> Result<Self, Error> {
+    pub(crate) fn of(situation: &Situation, files: &[PathBuf], filter: &Filter) -> Result<Self, Error> {
         let named = |file: &PathBuf| VecDeque::from([Source::of_argument(&situation.directory, file)]);
         Ok(Self(match files {
-            [] => vec![Source::of_policy(&situation.load_policy(policy)?, &situation.host, filter)?.into()],
+            [] => vec![Source::of_policy(&situation.load_policy()?, &situation.host, filter)?.into()],
             files => files.iter().map(named).collect(),
         }))
     }
@@ -165,12 +160,11 @@ fn cannot_be_read(source: &Source, error: &io::Error, covered: &mut Covered) -> 
 pub(crate) fn each_of(
     situation: &Situation,
     files: &[PathBuf],
-    policy: Option<PathBuf>,
     span: &Span,
     see: &mut dyn FnMut(Event) -> Option<Event>,
 ) -> Result<Covered, Error> {
     let filter = Filter::within(span)?;
-    Logs::of(situation, files, policy, &filter)?.each(filter, |event| Ok(see(event)))
+    Logs::of(situation, files, &filter)?.each(filter, |event| Ok(see(event)))
 }
 
 /// The first log of JSON lines that a layer of the policy asks for, as this host writes it.

@@ -41,23 +41,22 @@ use crate::{launch::situation::Situation, text::print::print, tools::shared::fil
 const MODE: u32 = 0o644;
 
 /// Prints or writes it.
-pub(crate) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<u8, Error> {
     // A log can be told of without any policy, unless one was named.
-    let named = arguments.policy.policy.clone();
-    let load = || match &named {
+    let named = situation.named_policy();
+    let load = || match named {
         // As if it were the system's: one table for all users.
         Some(path) => {
             let files = [situation.directory.join(path)];
             situation.load_files(&files).map_err(|faults| situation.faulty_files(&faults, &files))
         }
-        None => situation.load_silently(None),
+        None => situation.load_silently(),
     };
     let policy = match load() {
         Err(error) if named.is_some() => return Err(error),
         read => read.unwrap_or_default(),
     };
-    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+    let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
     let reading = Reading {
         looks: policy.looks(),
         tables: joiner::Reading { is_by_host: false, single: single_tables(&policy) },
@@ -69,9 +68,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<u8, Error> {
     let counts = Counts::new(policy.hours(), names, rules);
     let mut recording = Recording::counted(reading, policy.hours(), counts);
     let covered =
-        reading::each_of(&situation, &arguments.files, named.clone(), &arguments.span, &mut |event| {
-            recording.see(event)
-        })?;
+        reading::each_of(situation, &arguments.files, &arguments.span, &mut |event| recording.see(event))?;
     let (traffic, counts) = recording.finish_counted();
     let outcomes =
         traffic.map(|traffic| outcomes::of(&traffic, &counts, &accounts, &policy, &load)).unwrap_or_default();

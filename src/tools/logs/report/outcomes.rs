@@ -38,7 +38,7 @@ pub(super) fn of(
     if traffic.untold > 0 {
         return BTreeMap::new();
     }
-    let trial = Trial { traffic, accounts, terms: Terms::default(), cpus: 1, seed: 1 };
+    let trial = Trial { traffic, accounts, terms: Terms::default(), seed: 1 };
     let is_known = |name: &str, seats: u64| {
         let same = |known: &&Repository| known.shown_name() == name;
         policy.repositories().iter().find(same).is_some_and(|known| known.limit() == limit_of(seats))

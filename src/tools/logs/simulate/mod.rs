@@ -38,8 +38,7 @@ fn log_for_policy(path: &Path) -> Error {
 }
 
 /// Plays what the logs tell of under a policy, and says what would have come of it.
-pub(crate) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Result<u8, Error> {
     if is_named_as_log(&arguments.tried) {
         return Err(log_for_policy(&arguments.tried));
     }
@@ -50,14 +49,14 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     if let Some(sweep) = &sweep {
         sweep.check(&policy)?;
     }
-    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+    let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
     let terms = Terms {
         is_enforced: arguments.enforced,
         is_by_host: arguments.each_host,
         wait: arguments.wait.as_deref().map(wait).transpose()?,
     };
-    let traffic = traffic(&situation, &policy, arguments)?;
-    let trial = Trial { traffic: &traffic, accounts: &accounts, terms, cpus: arguments.cpus, seed: 1 };
+    let traffic = traffic(situation, &policy, arguments)?;
+    let trial = Trial { traffic: &traffic, accounts: &accounts, terms, seed: 1 };
     let material = Material { arguments, traffic: &traffic, accounts: &accounts, policy: &policy };
     let undecided = if sweep.is_some() { Vec::new() } else { trial.undecided(&policy) };
     if !undecided.is_empty() {
@@ -76,7 +75,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
         });
     }
     let mut compared = Compared::default();
-    let draws = trial.draws(&policy, arguments.draws, &mut |launch, outcome| compared.see(launch, outcome));
+    let draws = trial.draws(&policy, &mut |launch, outcome| compared.see(launch, outcome));
     print(&if arguments.json {
         json::render(&to_json::all(&material, &draws))
     } else {
@@ -98,7 +97,7 @@ fn read(
     span: &Span,
     mut recording: Recording,
 ) -> Result<Traffic, Error> {
-    reading::each_of(situation, files, None, span, &mut |event| recording.see(event))?;
+    reading::each_of(situation, files, span, &mut |event| recording.see(event))?;
     Ok(recording.finish())
 }
 

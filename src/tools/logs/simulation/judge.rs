@@ -24,6 +24,7 @@ use crate::{
         },
     },
     policy::{Policy, Request, Wait},
+    sys::credentials,
 };
 
 /// Within a minute the time makes no difference to a policy.
@@ -65,7 +66,6 @@ pub struct Judge<'p> {
     policy: &'p Policy,
     people: &'p Remembered<'p>,
     terms: Terms,
-    cpus: u32,
     /// For each time, and each kind, the number of the plan.
     numbers: Vec<Vec<u32>>,
     plans: Vec<Rc<Plan<'p>>>,
@@ -81,13 +81,12 @@ pub struct Judge<'p> {
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'p> Judge<'p> {
-    /// Of a policy on a machine with so many processors.
-    pub fn new(policy: &'p Policy, people: &'p Remembered<'p>, terms: Terms, cpus: u32) -> Self {
+    /// Of a policy, where limits for each processor count those of this host.
+    pub fn new(policy: &'p Policy, people: &'p Remembered<'p>, terms: Terms) -> Self {
         Self {
             policy,
             people,
             terms,
-            cpus,
             numbers: Vec::new(),
             plans: Vec::new(),
             by_text: HashMap::new(),
@@ -170,7 +169,7 @@ impl<'p> Judge<'p> {
                 directory: Path::new(directory),
                 environment: &environment,
                 now: timestamp(micros),
-                cpus: &|| self.cpus,
+                cpus: &credentials::processors,
                 runtime: &PathBuf::from(format!("/run/user/{}/rungate", kind.uid)),
                 names: self.people,
             },

@@ -15,6 +15,9 @@ use super::{
 };
 use crate::policy::Policy;
 
+/// How often a log is played where durations have to be sampled.
+const DRAWS: u64 = 3;
+
 /// What launches are tried under.
 #[derive(Clone, Copy)]
 pub struct Trial<'t> {
@@ -24,8 +27,6 @@ pub struct Trial<'t> {
     pub accounts: &'t (dyn Accounts + Sync),
     /// What is changed about the policy.
     pub terms: Terms,
-    /// How many processors machines have.
-    pub cpus: u32,
     /// What the draws begin with.
     pub seed: u64,
 }
@@ -43,7 +44,7 @@ impl Trial<'_> {
 
     fn draw(&self, policy: &Policy, draw: Draw, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
         let people = Remembered::new(self.accounts);
-        let mut judge = Judge::new(policy, &people, self.terms, self.cpus);
+        let mut judge = Judge::new(policy, &people, self.terms);
         play(&mut judge, self.traffic, policy.hours(), draw, see)
     }
 
@@ -63,14 +64,14 @@ impl Trial<'_> {
         undecided
     }
 
-    /// Plays everything so many times, each time with other durations where those are not known; once where
+    /// Plays everything several times, each time with other durations where those are not known; once where
     /// all are.
-    pub fn draws(&self, policy: &Policy, count: u64, see: &mut dyn FnMut(usize, Outcome)) -> Vec<Tally> {
+    pub fn draws(&self, policy: &Policy, see: &mut dyn FnMut(usize, Outcome)) -> Vec<Tally> {
         let first = self.play(policy, 0, see);
         if first.drawn == 0 {
             return vec![first];
         }
-        let numbers: Vec<u64> = (1..count.max(1)).collect();
+        let numbers: Vec<u64> = (1..DRAWS).collect();
         let others = in_parallel(&numbers, |number| self.play(policy, *number, &mut |_, _| {}));
         [first].into_iter().chain(others).collect()
     }

@@ -72,7 +72,7 @@ fn policy(limit: u32, wait: &str) -> Policy {
 }
 
 fn trial(traffic: &Traffic) -> Trial<'_> {
-    Trial { traffic, accounts: &Nobody, terms: Terms::default(), cpus: 1, seed: 1 }
+    Trial { traffic, accounts: &Nobody, terms: Terms::default(), seed: 1 }
 }
 
 /// The share of random arrivals that finds all seats taken, where nobody waits.

@@ -32,8 +32,7 @@ enum Next {
 }
 
 /// Edits the file that was named, or the usual one.
-pub(super) fn run(arguments: &EditArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(super) fn run(arguments: &EditArguments, situation: Situation) -> Result<u8, Error> {
     let target = match &arguments.file {
         Some(file) => Target::of_path(file, &situation)?,
         None => Target::at(Location::usual(&situation)?)?,

@@ -198,7 +198,7 @@ impl<'a> Place<'a> {
         let name = argument.get_value_names().and_then(|names| names.first()).map(clap::builder::Str::as_str);
         match name {
             Some("REPOSITORY" | "COMMAND") if word.as_bytes().contains(&b'/') => paths(word),
-            Some("REPOSITORY") if argument.is_positional() => self.repositories(word),
+            Some("REPOSITORY") => self.repositories(word),
             Some("COMMAND") => self.programs(word),
             Some("USER" | "PID|USER|slot:N") => users(word),
             Some("NAME") if argument.is_positional() => self.commands(word).collect(),
@@ -208,8 +208,7 @@ impl<'a> Place<'a> {
     }
 
     fn with_policy(&self) -> Option<Policy> {
-        let situation = Situation::of_this_process().ok()?;
-        situation.load_silently(self.policy.clone()).ok()
+        Situation::of_this_process(self.policy.clone()).ok()?.load_silently().ok()
     }
 
     /// Repositories of the policy, each with its limit.

@@ -31,11 +31,10 @@ const REPOSITORIES: &str = "/run/rungate";
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate.conf";
 
 /// Writes the policy, and says what was made and what comes next.
-pub(crate) fn run(arguments: &InitArguments) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8, Error> {
     if arguments.repositories {
-        return repositories::run(arguments.dry_run);
+        return repositories::run(arguments.dry_run, situation);
     }
-    let situation = Situation::of_this_process()?;
     let policy = FirstPolicy::new(&arguments.commands, arguments.limit)?;
     let (path, plan) = if situation.credentials.uid == 0 {
         let path = PathBuf::from(SYSTEM_POLICY);

@@ -50,16 +50,15 @@ struct Making<'a> {
 }
 
 /// Makes what is missing, and says what that was.
-pub(super) fn run(is_dry_run: bool) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
+pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> {
     if situation.credentials.uid != 0 {
         let text = "only root can make what is to be root's";
         return Err(Error::new(ExitStatus::System, text)
             .advise("Repositories of your own policy are made when they are first used.".to_owned()));
     }
-    let policy = situation.load_policy(None)?;
+    let policy = situation.load_policy()?;
     let (told, directories, files) = (String::new(), BTreeMap::new(), BTreeSet::new());
-    let mut making = Making { situation: &situation, policy: &policy, is_dry_run, told, directories, files };
+    let mut making = Making { situation, policy: &policy, is_dry_run, told, directories, files };
     let is_of_system = |known: &&Repository| {
         known.keeper() == Keeper::File
             && policy.layers()[known.layer].is_of_system()

@@ -24,14 +24,13 @@ use crate::{
 };
 
 /// Makes the links.
-pub(super) fn install(arguments: &InstallArguments) -> Result<u8, Error> {
-    let InstallArguments { directory, names, dry_run, policy } = arguments;
-    let situation = Situation::of_this_process()?;
+pub(super) fn install(arguments: &InstallArguments, situation: &Situation) -> Result<u8, Error> {
+    let InstallArguments { directory, names, dry_run } = arguments;
     let names = match names.as_slice() {
-        [] => of_policy(&situation, policy.policy.clone(), directory)?,
+        [] => of_policy(situation, directory)?,
         names => names.to_vec(),
     };
-    let shims = open(&situation, directory)?;
+    let shims = open(situation, directory)?;
     let mut in_the_way = Vec::new();
     let mut wanted: Vec<&OsStr> = Vec::new();
     for name in &names {
@@ -47,7 +46,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<u8, Error> {
         &in_the_way,
         "Nothing is ever written over. Name the commands that need one after the directory.",
     )?;
-    let target = launcher(&situation)?;
+    let target = launcher(situation)?;
     if *dry_run {
         let shown = |name: &&OsStr| format!("{} -> {}\n", visible(shims.link(name)), visible(&target));
         return print(&wanted.iter().map(shown).collect::<String>());
@@ -57,10 +56,9 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<u8, Error> {
 }
 
 /// Removes links.
-pub(super) fn remove(arguments: &RemoveArguments) -> Result<u8, Error> {
+pub(super) fn remove(arguments: &RemoveArguments, situation: &Situation) -> Result<u8, Error> {
     let RemoveArguments { directory, names } = arguments;
-    let situation = Situation::of_this_process()?;
-    let shims = open(&situation, directory)?;
+    let shims = open(situation, directory)?;
     let names = match names.as_slice() {
         [] => shims.shims().map_err(|error| failed(&error))?,
         names => names.to_vec(),
@@ -85,12 +83,8 @@ pub(super) fn remove(arguments: &RemoveArguments) -> Result<u8, Error> {
 }
 
 /// The commands that the policy names, but for those that must have no shim, which are told.
-fn of_policy(
-    situation: &Situation,
-    policy: Option<PathBuf>,
-    directory: &Path,
-) -> Result<Vec<OsString>, Error> {
-    let policy = situation.load_policy(policy)?;
+fn of_policy(situation: &Situation, directory: &Path) -> Result<Vec<OsString>, Error> {
+    let policy = situation.load_policy()?;
     let (refused, names): (Vec<&str>, Vec<&str>) =
         policy.command_names().into_iter().partition(|name| Shim::fault_of(OsStr::new(name)).is_some());
     for (name, fault) in refused.iter().filter_map(|name| Some((name, Shim::fault_of(OsStr::new(name))?))) {

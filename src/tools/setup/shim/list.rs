@@ -34,15 +34,13 @@ const NONE: &str = "rungate: there are no shims in PATH, nor in /etc/rungate/shi
 To make one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims";
 
 /// Shows the shims in these directories, or in all of `PATH` and where they usually are.
-pub(super) fn run(arguments: &ShimListArguments) -> Result<u8, Error> {
-    let situation = Situation::of_this_process()?;
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+pub(super) fn run(arguments: &ShimListArguments, situation: &Situation) -> Result<u8, Error> {
+    let policy = situation.load_policy()?;
     let search = Search::of_environment();
     let mut shims: Vec<Listed> = Vec::new();
-    for directory in wanted(&arguments.directories, &search, &situation)? {
+    for directory in wanted(&arguments.directories, &search, situation)? {
         let names = directory.shims().map_err(|error| Error::new(ExitStatus::System, error.to_string()))?;
-        shims
-            .extend(names.into_iter().map(|name| Listed::of(&directory, name, &search, &policy, &situation)));
+        shims.extend(names.into_iter().map(|name| Listed::of(&directory, name, &search, &policy, situation)));
     }
     if shims.is_empty() && arguments.directories.is_empty() {
         stream::complain(NONE);

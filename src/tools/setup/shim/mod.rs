@@ -4,13 +4,13 @@ mod links;
 mod list;
 mod reach;
 
-use crate::{cli::ShimAction, text::error::Error};
+use crate::{cli::ShimAction, launch::situation::Situation, text::error::Error};
 
 /// Does what was asked for.
-pub(crate) fn run(arguments: &ShimAction) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &ShimAction, situation: &Situation) -> Result<u8, Error> {
     match arguments {
-        ShimAction::Install(arguments) => links::install(arguments),
-        ShimAction::List(arguments) => list::run(arguments),
-        ShimAction::Remove(arguments) => links::remove(arguments),
+        ShimAction::Install(arguments) => links::install(arguments, situation),
+        ShimAction::List(arguments) => list::run(arguments, situation),
+        ShimAction::Remove(arguments) => links::remove(arguments, situation),
     }
 }

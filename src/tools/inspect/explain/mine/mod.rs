@@ -34,15 +34,14 @@ use crate::{
 };
 
 /// Shows what is the caller's, or another user's.
-pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
-    let mut situation = Situation::of_this_process()?;
+pub(super) fn run(arguments: &ExplainArguments, mut situation: Situation) -> Result<u8, Error> {
     if let Some(user) = &arguments.user {
         become_user(&mut situation, user)?;
     }
-    let policy = situation.load_policy(arguments.policy.policy.clone())?;
+    let policy = situation.load_policy()?;
     let request = request(&situation);
     if let Some(faults) = policy.faults_for(&request) {
-        return Err(situation.faulty(faults, arguments.policy.policy.as_deref()));
+        return Err(situation.faulty(faults));
     }
     let personal =
         personal(&policy, &request).map_err(|failure| Error::new(ExitStatus::System, failure.to_string()))?;
@@ -54,7 +53,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<u8, Error> {
         limits: limits(&personal, &tables, situation.credentials.uid),
         personal: &personal,
         tables: &tables,
-        past: LazyCell::new(|| Past::of_policy(&situation, arguments.policy.policy.clone())),
+        past: LazyCell::new(|| Past::of_policy(&situation)),
         clock: Clock::now(),
         names: NameCache::new(),
     };

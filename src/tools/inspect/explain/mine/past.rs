@@ -1,6 +1,6 @@
 //! How long launches waited for repositories, as far as the log tells.
 
-use std::{cell::RefCell, collections::BTreeMap, path::PathBuf};
+use std::{cell::RefCell, collections::BTreeMap};
 
 use crate::{
     cli::Span,
@@ -39,14 +39,14 @@ impl Past {
     pub(super) const DAYS: u32 = DAYS;
 
     /// What the log of the policy tells.
-    pub(super) fn of_policy(situation: &Situation, named: Option<PathBuf>) -> Self {
-        let tables = match situation.load_silently(named.clone()) {
+    pub(super) fn of_policy(situation: &Situation) -> Self {
+        let tables = match situation.load_silently() {
             Ok(policy) => Reading { is_by_host: false, single: single_tables(&policy) },
             Err(_) => Reading::default(),
         };
         let span = Span { since: Some(format!("{DAYS}d")), until: None };
         let joiner = RefCell::new((Joiner::new(tables), Self { waits: BTreeMap::new(), failure: None }));
-        let read = reading::each_of(situation, &[], named, &span, &mut |event| {
+        let read = reading::each_of(situation, &[], &span, &mut |event| {
             let (joiner, past) = &mut *joiner.borrow_mut();
             joiner.see(event, past)
         });
