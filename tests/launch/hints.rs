@@ -527,12 +527,12 @@ fn every_hint_of_every_refusal_works_when_pasted() {
 }
 
 /// The hints in the text of the program, up to the first word that is put in, each with its file. What the doctor
-/// suggests is run by its own tests; `cli` and `output` suggest nothing.
+/// suggests is run by its own tests; `cli` and `text` suggest nothing.
 fn hints_of_sources(directory: &Path, hints: &mut BTreeSet<(PathBuf, String)>) {
     for entry in fs::read_dir(directory).expect("a folder") {
         let path = entry.expect("a file").path();
         if path.is_dir() {
-            if !["doctor", "cli", "output", "tests"].iter().any(|name| path.ends_with(name)) {
+            if !["doctor", "cli", "text", "tests"].iter().any(|name| path.ends_with(name)) {
                 hints_of_sources(&path, hints);
             }
             continue;

@@ -295,7 +295,7 @@ fn a_panic_gives_the_terminal_back() {
     terminal.enter("echo before");
     terminal.shows("\nbefore\n");
     let test = std::env::current_exe().expect("this program");
-    let name = "watch::a_panic_on_the_whole_screen";
+    let name = "tools::watch::a_panic_on_the_whole_screen";
     terminal.command(&format!("{} --ignored --exact {name} --nocapture 2>&1 | cat", test.display()));
     terminal.shows("it has drawn nothing yet");
     terminal.command("echo status ${PIPESTATUS[0]}");
