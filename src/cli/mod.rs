@@ -1,31 +1,19 @@
 //! The command line as it is typed: one definition, from which help, completions and the check of the manual
 //! come. Options of `run` end at the first operand, and what follows is the program's own, bytes and all.
 
-mod agent;
 pub(crate) mod complaint;
-mod doctor;
 mod help;
-mod history;
 mod policy;
-mod report;
-mod shim;
-mod simulate;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
-    agent::AgentArguments,
-    doctor::{DoctorArguments, Topic},
     help::{command, refuse_unread_policy},
-    history::HistoryArguments,
     policy::{
         CheckArguments, ConsentOptions, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction,
     },
-    report::ReportArguments,
-    shim::{InstallArguments, RemoveArguments, ShimAction, ShimListArguments},
-    simulate::SimulateArguments,
 };
 
 /// Start programs under a policy: limits for everybody, for each user, each group.
@@ -309,4 +297,253 @@ pub struct ExectimesArguments {
     /// The arguments of exectimes
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
     pub arguments: Vec<OsString>,
+}
+
+// The command line of `rungate-agent`.
+
+/// Keep slots that no user can take, forge, keep or delete.
+#[derive(Debug, Parser)]
+#[command(name = "rungate-agent", version, max_term_width = 80)]
+pub struct AgentArguments {
+    /// Listen here, unless the service manager has opened a socket
+    #[arg(long, value_name = "PATH", default_value = "/run/rungate-agent/socket")]
+    pub socket: PathBuf,
+    /// Write down here what is kept
+    #[arg(long, value_name = "DIR", default_value = "/run/rungate-agent/state")]
+    pub state: PathBuf,
+    /// Read the settings here, and nowhere else [default: /etc/rungate/agent.toml, if it is there]
+    #[arg(long, value_name = "PATH")]
+    pub settings: Option<PathBuf>,
+    /// Look whether the settings are right, and end
+    #[arg(long)]
+    pub check: bool,
+}
+
+// `rungate report` on the command line.
+
+/// `rungate report`.
+#[derive(Args, Debug)]
+pub struct ReportArguments {
+    /// The logs, `-` for standard input; those of several hosts are merged; default: the one that the policy
+    /// names, with the files that rotation made of it
+    #[arg(value_name = "LOG")]
+    pub files: Vec<PathBuf>,
+
+    /// Write a page to this file, as a whole or not at all; `-` for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub span: Span,
+
+    /// Look users and groups up in passwd and group of this directory, as of another machine
+    #[arg(long, value_name = "DIRECTORY")]
+    pub accounts: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+// `rungate history` on the command line.
+
+/// `rungate history`.
+#[derive(Args, Debug)]
+pub struct HistoryArguments {
+    /// The logs, as JSON lines, from the journal or from syslog, `-` for standard input; default: the one
+    /// that the policy names, with the files that rotation made of it
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub span: Span,
+
+    /// Only what this user started; a name or a number
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Only commands that match this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub command: Option<String>,
+
+    /// Only what is about this repository
+    #[arg(long, value_name = "REPOSITORY")]
+    pub repository: Option<String>,
+
+    /// Keep printing events as they are logged; without --since only new ones
+    #[arg(short, long, conflicts_with = "until")]
+    pub follow: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+// `rungate simulate` on the command line.
+
+/// `rungate simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArguments {
+    /// The policy to try, as if it were the system's; of a directory policy.toml and what is in policy.d
+    #[arg(value_name = "POLICY")]
+    pub tried: PathBuf,
+
+    /// The logs, `-` for standard input; those of several hosts are merged; default: the one that the policy
+    /// in force names
+    #[arg(value_name = "LOG")]
+    pub files: Vec<PathBuf>,
+
+    /// Try each of these limits of a repository: matlab=8..16
+    #[arg(long, value_name = "NAME=LOWEST..HIGHEST")]
+    pub limit: Option<String>,
+
+    /// Find the lowest of these limits that starts this share of the launches at once
+    #[arg(long, value_name = "PERCENT", requires = "limit")]
+    pub seats_for: Option<String>,
+
+    /// Let launches wait up to this time, whatever they said themselves
+    #[arg(short = 'w', long, value_name = "TIME")]
+    pub wait: Option<String>,
+
+    /// Let everything count as enforced
+    #[arg(long)]
+    pub enforced: bool,
+
+    /// Each host has lock files of its own; otherwise all share them
+    #[arg(long)]
+    pub each_host: bool,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub span: Span,
+
+    /// Look users and groups up in passwd and group of this directory, as of another machine
+    #[arg(long, value_name = "DIRECTORY")]
+    pub accounts: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+// `rungate shim` on the command line.
+
+/// `rungate shim`.
+#[derive(Debug, Subcommand)]
+pub enum ShimAction {
+    /// Make a link to rungate for each command
+    Install(InstallArguments),
+    /// Show which program each shim starts, and which rules match
+    List(ShimListArguments),
+    /// Remove links to rungate
+    Remove(RemoveArguments),
+}
+
+/// `rungate shim install`.
+#[derive(Args, Debug)]
+pub struct InstallArguments {
+    /// Directory for the shims; must precede the programs' directories in PATH
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// The commands; default: all that the policy names literally
+    #[arg(value_name = "NAME")]
+    pub names: Vec<OsString>,
+
+    /// Only show which links would be made
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `rungate shim list`.
+#[derive(Args, Debug)]
+pub struct ShimListArguments {
+    /// Where; default: all of PATH
+    #[arg(value_name = "DIRECTORY")]
+    pub directories: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rungate shim remove`.
+#[derive(Args, Debug)]
+pub struct RemoveArguments {
+    /// Where
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// The commands; default: all shims
+    #[arg(value_name = "NAME")]
+    pub names: Vec<OsString>,
+}
+
+// `rungate doctor` on the command line.
+
+/// `rungate doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArguments {
+    /// Look at these alone; default: at everything
+    #[arg(value_name = "TOPIC")]
+    pub topics: Vec<Topic>,
+
+    /// Also show what is right, and notes
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the doctor looks at, in the order of the page.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Topic {
+    /// The programs of rungate themselves
+    Installation,
+    /// Who can read the policy, and what is wrong with it
+    Policy,
+    /// Directories and lock files: owners, modes, file systems
+    Repositories,
+    /// What is gone after the next boot, and whether it is made again
+    Boot,
+    /// The programs behind commands
+    Programs,
+    /// Links to rungate, and where they lead
+    Shims,
+    /// Whether each way to start a command comes by the shims
+    Ways,
+    /// The databases of users and groups
+    Names,
+    /// Whether events can be written
+    Log,
+    /// Whether overdue holders are ended
+    Expiry,
+    /// The keeper of the host
+    Agent,
+    /// The keeper of the site
+    Site,
+}
+
+impl Topic {
+    /// The word for it on the command line and on the page.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Installation => "installation",
+            Self::Policy => "policy",
+            Self::Repositories => "repositories",
+            Self::Boot => "boot",
+            Self::Programs => "programs",
+            Self::Shims => "shims",
+            Self::Ways => "ways",
+            Self::Names => "names",
+            Self::Log => "log",
+            Self::Expiry => "expiry",
+            Self::Agent => "agent",
+            Self::Site => "site",
+        }
+    }
 }

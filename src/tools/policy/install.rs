@@ -9,7 +9,7 @@ use std::{
 use super::{
     candidate::Candidate,
     location::{Location, path_of_system, read_candidate},
-    order, question,
+    question,
     removal::Removal,
     step::{self, Step},
     target::Target,
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     cli::InstallPolicyArguments,
     launch::situation::Situation,
+    policy::{Policy, Proposal, Sources},
     sys::{
         regular_file::{self, Kind},
         trusted_file::{JudgedDirectories, TrustedDirectory},
@@ -41,7 +42,7 @@ pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> 
         }
         return Ok(refused);
     }
-    let Some(order) = order::find(sources, candidate.proposals()) else {
+    let Some(order) = find(sources, candidate.proposals()) else {
         return Ok(refuse(
             "nothing was changed: one file after the other, the policy would have faults in between",
         ));
@@ -156,4 +157,33 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
         return Err(Error::new(ExitStatus::Usage, text));
     }
     Ok(files)
+}
+
+// In which order several files are put in place. Each is replaced in one step, and all of them cannot be; so
+// they are in an order in which the policy has no fault after any step, whoever reads it then, and also
+// should there be no next one.
+
+/// Such an order, by index; `None` where there is none.
+pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usize>> {
+    // Where it has faults already no step can make it worse for anybody.
+    if Policy::propose(sources, &[], None).is_err() {
+        return Some((0..proposals.len()).collect());
+    }
+    let mut order = Vec::new();
+    search(sources, proposals, &mut order).then_some(order)
+}
+
+fn search(sources: &Sources, proposals: &[Proposal], order: &mut Vec<usize>) -> bool {
+    if order.len() == proposals.len() {
+        return true;
+    }
+    for next in (0..proposals.len()).filter(|index| !order.contains(index)).collect::<Vec<_>>() {
+        order.push(next);
+        let there: Vec<Proposal> = order.iter().map(|index| proposals[*index].clone()).collect();
+        if Policy::propose(sources, &there, None).is_ok() && search(sources, proposals, order) {
+            return true;
+        }
+        order.pop();
+    }
+    false
 }

@@ -1,8 +1,6 @@
 //! `rungate metrics`: use, limits and refusals for a monitoring system, in the text format of Prometheus.
 //! What cannot be read is left out with a complaint, so that the rest still arrives.
 
-mod site;
-
 use std::{
     io,
     path::Path,
@@ -13,7 +11,14 @@ use jiff::Timestamp;
 
 use crate::{
     cli::MetricsArguments,
-    keeper::{Waiter, error::KeeperError, file::table_snapshot::TableSnapshot},
+    judge::terms::keyword::Keeper,
+    keeper::{
+        Waiter,
+        agent::{self, about::AboutSite},
+        error::KeeperError,
+        file::table_snapshot::TableSnapshot,
+    },
+    launch::situation::Situation,
     policy::{Log, LogEvents, Policy, Repository},
     sys::{failure::errno_of, replaced_file},
     text::{
@@ -21,21 +26,18 @@ use crate::{
         escape::visible,
         exit_status::ExitStatus,
         exposition::{Exposition, Kind},
+        print::print,
         stream,
     },
-    tools::logs::{
-        records::Skipped,
-        statistics::{
-            counts::{Counts, Reason, Repository as Counted, Statistics},
-            joiner::Reading,
-        },
-    },
-};
-use crate::{
-    launch::situation::Situation,
-    text::print::print,
     tools::{
-        logs::reading,
+        logs::{
+            reading,
+            records::Skipped,
+            statistics::{
+                counts::{Counts, Reason, Repository as Counted, Statistics},
+                joiner::Reading,
+            },
+        },
         shared::{
             listed_file::{Free, ListedFile},
             listing, repositories,
@@ -82,7 +84,7 @@ pub(crate) fn run(arguments: &MetricsArguments, situation: &Situation) -> Result
         }
     }
     add_surveys(&mut exposition, &surveyed);
-    site::add(&mut exposition, &policy);
+    add(&mut exposition, &policy);
     if let Some((path, log)) = reading::file_of(&policy, &situation.host) {
         match counts_of(&path, &policy) {
             Ok(counts) => add_counts(&mut exposition, &counts, &policy, log),
@@ -268,5 +270,74 @@ fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log
             "Programs that were started with a slot, as the log has them.",
             |of| of.cell.started(),
         );
+    }
+}
+
+// How the agent of this host is, and how it stands with others. The families are there in any case; samples
+// only where the policy has the agent keep something.
+
+/// A family of one sample.
+struct Figure {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    value: fn(&AboutSite) -> Option<f64>,
+}
+
+const FIGURES: [Figure; 6] = [
+    Figure {
+        name: "rungate_site_connected",
+        kind: Kind::Gauge,
+        help: "Whether the agent can give slots of the site now.",
+        value: |site| Some(f64::from(u8::from(site.is_open))),
+    },
+    Figure {
+        name: "rungate_site_mirror_lag_seconds",
+        kind: Kind::Gauge,
+        help: "How far what the agent knows of the site is behind. There is none before it was ever read.",
+        value: |site| Some(site.lag?.as_secs_f64()),
+    },
+    Figure {
+        name: "rungate_site_seen_age_seconds",
+        kind: Kind::Gauge,
+        help: "How long ago this host was last found to be there. There is none before that was ever so.",
+        value: |site| Some(site.seen?.as_secs_f64()),
+    },
+    Figure {
+        name: "rungate_site_ttl_seconds",
+        kind: Kind::Gauge,
+        help: "How long this host may be silent before its slots are given to others.",
+        value: |site| Some(site.ttl.as_secs_f64()),
+    },
+    Figure {
+        name: "rungate_site_leases_lost_total",
+        kind: Kind::Counter,
+        help: "How often the lease of this host was lost since its agent started.",
+        value: |site| Some(number(site.leases_lost)),
+    },
+    Figure {
+        name: "rungate_site_hosts",
+        kind: Kind::Gauge,
+        help: "How many hosts of the site are there.",
+        value: |site| Some(number(site.hosts.iter().filter(|host| host.lease.is_some()).count() as u64)),
+    },
+];
+
+fn add(exposition: &mut Exposition, policy: &Policy) {
+    let is_needed = policy.repositories().iter().any(|known| known.keeper() != Keeper::File);
+    let about = is_needed.then(agent::about);
+    let help = "Whether the agent answers; its version where it does.";
+    let mut up = exposition.family("rungate_agent_up", Kind::Gauge, help);
+    match &about {
+        None => {}
+        Some(Ok(about)) => up.sample(&[("version", Some(&about.version))], 1),
+        Some(Err(_)) => up.sample(&[], 0),
+    }
+    let site = about.and_then(Result::ok).and_then(|about| about.site);
+    for Figure { name, kind, help, value } in FIGURES {
+        let mut family = exposition.family(name, kind, help);
+        if let Some(value) = site.as_ref().and_then(value) {
+            family.sample(&[], value);
+        }
     }
 }

@@ -3,6 +3,5 @@
 
 pub mod figures;
 pub mod page;
-mod plot;
 pub mod programs;
 pub mod text;

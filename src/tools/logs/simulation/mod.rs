@@ -7,7 +7,6 @@
 //! once for each time of day that the policy knows ([`judge`]), and what came of it is added up and not kept.
 
 pub mod accumulator;
-pub mod durations;
 pub mod judge;
 pub mod kind;
 pub mod sweep;
@@ -15,4 +14,3 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod traffic;
-pub mod world;

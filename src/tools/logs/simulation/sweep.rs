@@ -2,18 +2,34 @@
 //! thread; how many there are at once makes no difference to what comes out.
 
 use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
     num::NonZero,
+    rc::Rc,
     sync::{Mutex, PoisonError},
     thread,
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::{
-    judge::{Accounts, Judge, Remembered, Terms},
+    accumulator::{Accumulator, See},
+    judge::{Accounts, Judge, Needs, Plan, Remembered, Terms},
     tally::{LONG_WAIT, Outcome, Tally},
     traffic::{Draw, Traffic},
-    world::play,
 };
-use crate::policy::Policy;
+use crate::{
+    acquire::{
+        acquire_context::{AcquireContext, Clock},
+        at_once::{AtOnce, Standing, at_once},
+        grant::Grant,
+        place_in_line::PlaceInLine,
+    },
+    judge::terms::{claim::Launch, location::Location},
+    keeper::{Class, WaitingProcess, held::Held, memory, table::Keepers},
+    policy::{Hours, Policy},
+    sys::descriptor::Inherited,
+    tools::logs::statistics::fate::Fate,
+};
 
 /// How often a log is played where durations have to be sampled.
 const DRAWS: u64 = 3;
@@ -163,4 +179,390 @@ pub fn seats_for(share: f64, range: (u32, u32), mut row: impl FnMut(u32) -> Row)
         }
     }
     Some(high)
+}
+
+// A world in which launches come when they came, and run as long as they ran, under a policy. Between two
+// events nothing happens: a launch comes, one ends, somebody's patience ends, or it becomes another time for
+// the policy. After each, whoever waits looks in the order of the line, as launches do.
+
+pub struct World<'w, 'p, 's> {
+    judge: &'w mut Judge<'p>,
+    traffic: &'w Traffic,
+    draw: Draw,
+    books: Accumulator<'w, 's>,
+    store: memory::Store,
+    inherited: Inherited,
+    /// Both are of the same moment, from which the world counts.
+    origin: Instant,
+    begin: u64,
+    now: u64,
+    time: usize,
+    agenda: Agenda,
+    programs: Programs,
+    waiting: HashMap<i32, Waiting<'p>>,
+}
+
+struct Waiting<'p> {
+    launch: usize,
+    since: u64,
+    plan: Rc<Plan<'p>>,
+    place: PlaceInLine,
+    /// When it looks without being woken.
+    due: Option<u64>,
+}
+
+/// Plays everything.
+pub fn play(judge: &mut Judge<'_>, traffic: &Traffic, hours: Hours, draw: Draw, see: &mut See<'_>) -> Tally {
+    let begin = traffic.begin();
+    let books = Accumulator::new(judge.repositories(), begin, hours, see);
+    let world = World {
+        judge,
+        traffic,
+        draw,
+        books,
+        store: memory::Store::default(),
+        inherited: Inherited::default(),
+        origin: Instant::now(),
+        begin,
+        now: begin,
+        time: 0,
+        agenda: Agenda::default(),
+        programs: Programs::default(),
+        waiting: HashMap::new(),
+    };
+    world.play()
+}
+
+impl<'p> World<'_, 'p, '_> {
+    fn play(mut self) -> Tally {
+        for launch in 0..self.traffic.launches.len() {
+            let arrived = self.traffic.launches[launch].arrived();
+            self.pass_until(arrived);
+            self.now = arrived;
+            self.time = self.judge.time_at(arrived);
+            self.arrive(launch);
+        }
+        self.close()
+    }
+
+    /// Lets happen what happens until then.
+    fn pass_until(&mut self, end: u64) {
+        loop {
+            let next = self.agenda.next_until(end);
+            let until = next.unwrap_or(end);
+            if !self.waiting.is_empty() {
+                self.pass_minutes(until);
+            }
+            if next.is_none() {
+                return;
+            }
+            let Some((at, event)) = self.agenda.pop() else { return };
+            self.now = at;
+            self.happen(event);
+        }
+    }
+
+    /// Whoever waits is judged anew where it becomes another time for the policy.
+    fn pass_minutes(&mut self, until: u64) {
+        const MINUTE: u64 = 60_000_000;
+        let mut minute = (self.now / MINUTE + 1) * MINUTE;
+        while minute <= until && !self.waiting.is_empty() {
+            let time = self.judge.time_at(minute);
+            if time != self.time {
+                (self.now, self.time) = (minute, time);
+                self.judge_again();
+            }
+            minute += MINUTE;
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::End(running) => self.end(running),
+            Event::Look(id) => {
+                if self.waiting.get(&id).is_some_and(|waiting| waiting.due == Some(self.now))
+                    && let Some(waiting) = self.waiting.remove(&id)
+                {
+                    let tables = waiting.place.tables();
+                    if self.look(id, waiting).is_none() {
+                        self.serve(tables);
+                    }
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, launch: usize) {
+        let number = self.traffic.launches[launch].kind;
+        let kind = &self.traffic.kinds[number as usize];
+        let plan = self.judge.plan(number, kind, self.time, self.now);
+        if let Plan::Refused(rule) = &*plan {
+            self.books.count_rules(rule.iter().copied());
+            return self.came_to(launch, Fate::Refused, 0);
+        }
+        let waiting = Waiting { launch, since: self.now, plan, place: PlaceInLine::default(), due: None };
+        let id = i32::try_from(launch % i32::MAX as usize).unwrap_or(0) + 1;
+        self.look(id, waiting);
+    }
+
+    /// Looks whether a launch can have what it needs. Says whether it stands in line.
+    fn look(&mut self, id: i32, mut waiting: Waiting<'p>) -> Option<()> {
+        let plan = Rc::clone(&waiting.plan);
+        let Plan::Needs(needs) = &*plan else {
+            waiting.place.give_up();
+            self.came_to(waiting.launch, Fate::TimedOut, self.now - waiting.since);
+            return None;
+        };
+        let kind = self.traffic.launches[waiting.launch].kind as usize;
+        let uid = self.traffic.kinds[kind].uid;
+        let asker = AcquireContext {
+            launch: Launch { command: "", host: "", uid, ancestors: &[], hold: needs.hold },
+            keepers: Keepers { inherited: &self.inherited, memory: self.store.clone() },
+            generation: self.judge.generation(self.time),
+            on_expired: &|_, _, _| {},
+            clock: Clock::at(SystemTime::UNIX_EPOCH + Duration::from_micros(self.now)),
+        };
+        waiting.place.imagine(self.instant());
+        match at_once(&needs.demands, &asker, &mut waiting.place, None) {
+            Ok(AtOnce::Granted(grant)) => {
+                waiting.place.give_up();
+                self.start(&waiting, needs, grant);
+                None
+            }
+            Ok(AtOnce::Blocked(Standing { refusal, waits: false, .. })) => {
+                let has_waited = waiting.place.number().is_some();
+                waiting.place.give_up();
+                self.books.refused(&refusal);
+                let fate = if has_waited { Fate::TimedOut } else { Fate::Refused };
+                let wait = self.now - waiting.since;
+                self.came_to(waiting.launch, fate, wait);
+                None
+            }
+            Ok(AtOnce::Blocked(_)) => {
+                let (pid, user) = (Some(id), Some(uid));
+                waiting.place.belongs_to(&WaitingProcess { pid, user, ..WaitingProcess::default() });
+                let due = waiting.place.time_is_over_at().map(|over| self.moment(over));
+                if due != waiting.due
+                    && let Some(due) = due
+                {
+                    self.agenda.expect(due.max(self.now), Event::Look(id));
+                }
+                waiting.due = due.map(|due| due.max(self.now));
+                self.waiting.insert(id, waiting);
+                Some(())
+            }
+            // Tables in memory can always be looked at.
+            Err(_) => None,
+        }
+    }
+
+    fn start(&mut self, waiting: &Waiting<'p>, needs: &Needs<'p>, grant: Grant<'_>) {
+        let wait = self.now - waiting.since;
+        let repository = |location: &Location| match location {
+            Location::Memory(name) => needs.tables.iter().find(|(known, _)| known == name).map(|(_, of)| *of),
+            Location::File(_) | Location::Agent(_) => None,
+        };
+        for claim in grant.claims() {
+            let Some(number) = repository(&claim.location) else { continue };
+            self.books.given(number, claim.amount.effective_limit(), wait);
+        }
+        let held = grant.into_held().into_iter().filter_map(|held| match held {
+            Held::Memory(held) => Some(held),
+            Held::File(_) | Held::Agent(_) => None,
+        });
+        let held: Vec<memory::Held> = held.collect();
+        let slots = held.iter().filter_map(|held| {
+            let name = held.table().name();
+            let of = needs.tables.iter().find(|(known, _)| known == name)?.1;
+            Some((of, held.slots().len() as u64))
+        });
+        let slots: Vec<(usize, u64)> = slots.collect();
+        for (of, count) in &slots {
+            self.books.change(*of, self.now, i64::try_from(*count).unwrap_or(0));
+        }
+        let (lasts, is_drawn) = self.traffic.lasts(waiting.launch, self.draw);
+        if is_drawn {
+            self.books.count_drawn();
+        }
+        let fate = if waiting.due.is_some() || wait > 0 { Fate::Waited } else { Fate::AtOnce };
+        if !held.is_empty() {
+            let program = self.programs.start(Running { held, slots });
+            self.agenda.expect(self.now.saturating_add(lasts), Event::End(program));
+        }
+        self.came_to(waiting.launch, fate, wait);
+    }
+
+    fn end(&mut self, program: u32) {
+        let mut running = self.programs.end(program);
+        for (of, count) in &running.slots {
+            self.books.change(*of, self.now, -i64::try_from(*count).unwrap_or(0));
+        }
+        let moment = SystemTime::UNIX_EPOCH + Duration::from_micros(self.now);
+        let tables: Vec<memory::Table> = running.held.iter().map(|held| held.table().clone()).collect();
+        for table in &tables {
+            table.ended(moment);
+        }
+        running.held.clear();
+        self.serve(tables);
+    }
+
+    /// Something has happened to these tables: whoever waits for them looks, in the order of the line. Who
+    /// stands behind somebody that has looked and goes on waiting need not.
+    fn serve(&mut self, tables: Vec<memory::Table>) {
+        let mut todo = tables;
+        while let Some(table) = todo.pop() {
+            if table.has_no_line() {
+                continue;
+            }
+            let mut blocked: Vec<Class> = Vec::new();
+            for waiter in table.waiters() {
+                if blocked.iter().any(|older| !waiter.class.passes(*older)) {
+                    continue;
+                }
+                let Some(waiting) = waiter.process.pid.and_then(|id| self.waiting.remove(&id)) else {
+                    continue;
+                };
+                let id = waiter.process.pid.unwrap_or_default();
+                let number = waiter.number;
+                let others = waiting.place.tables();
+                if self.look(id, waiting).is_some() {
+                    blocked.extend(table.classes_of(number));
+                } else {
+                    todo.extend(others.into_iter().filter(|other| !other.is(&table) && !other.has_no_line()));
+                }
+            }
+        }
+    }
+
+    /// Everybody who waits is judged by what holds now, the oldest first.
+    fn judge_again(&mut self) {
+        let mut ids: Vec<(u64, usize, i32)> =
+            self.waiting.iter().map(|(id, waiting)| (waiting.since, waiting.launch, *id)).collect();
+        ids.sort_unstable();
+        for (_, launch, id) in ids {
+            let Some(mut waiting) = self.waiting.remove(&id) else { continue };
+            let number = self.traffic.launches[launch].kind;
+            let kind = &self.traffic.kinds[number as usize];
+            waiting.plan = self.judge.plan(number, kind, self.time, self.now);
+            let tables = waiting.place.tables();
+            if self.look(id, waiting).is_none() {
+                self.serve(tables);
+            }
+        }
+    }
+
+    fn came_to(&mut self, launch: usize, fate: Fate, wait: u64) {
+        self.books.came_to(launch, self.traffic.launches[launch], fate, wait);
+    }
+
+    fn instant(&self) -> Instant {
+        self.origin + Duration::from_micros(self.now - self.begin)
+    }
+
+    fn moment(&self, instant: Instant) -> u64 {
+        let since = instant.saturating_duration_since(self.origin).as_micros();
+        self.begin.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
+    }
+
+    /// After the last launch: those who wait still get their turn, and what runs on is counted until the log
+    /// ends.
+    fn close(mut self) -> Tally {
+        let end = self.traffic.end.max(self.now);
+        self.pass_until(end);
+        self.now = end;
+        let mut used = self.books.end_of_log(end);
+        while !self.waiting.is_empty() {
+            let Some((at, event)) = self.agenda.pop() else { break };
+            self.pass_minutes_after(at);
+            self.now = at;
+            self.books.forget_use(at);
+            self.happen(event);
+            self.books.add_to(&mut used);
+        }
+        let left: Vec<usize> = self.waiting.drain().map(|(_, waiting)| waiting.launch).collect();
+        for launch in left {
+            let since = self.traffic.launches[launch].arrived();
+            self.came_to(launch, Fate::TimedOut, end.saturating_sub(since));
+        }
+        self.books.close(used)
+    }
+
+    fn pass_minutes_after(&mut self, at: u64) {
+        // Nobody waits for years: what is far away is looked at when it comes.
+        const DAY: u64 = 86_400_000_000;
+        if at.saturating_sub(self.now) < 32 * DAY {
+            self.pass_minutes(at);
+        }
+    }
+}
+
+// What will happen, and when.
+
+/// What will happen.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Event {
+    /// A program ends.
+    End(u32),
+    /// A launch that waits has to look whether its time is over.
+    Look(i32),
+}
+
+/// All that will happen. What ends at some moment ends before anything else happens then.
+#[derive(Default)]
+pub(super) struct Agenda {
+    events: BinaryHeap<Reverse<(u64, bool, u32, Event)>>,
+    sequence: u32,
+}
+
+impl Agenda {
+    /// It will happen then.
+    pub(super) fn expect(&mut self, at: u64, event: Event) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let is_look = matches!(event, Event::Look(_));
+        self.events.push(Reverse((at, is_look, self.sequence, event)));
+    }
+
+    /// When the next thing happens, where it does until then.
+    pub(super) fn next_until(&self, end: u64) -> Option<u64> {
+        self.events.peek().map(|Reverse((at, ..))| *at).filter(|at| *at <= end)
+    }
+
+    /// What happens next.
+    pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.events.pop().map(|Reverse((at, .., event))| (at, event))
+    }
+}
+
+// The programs that run, each with what it holds.
+
+/// A program that runs.
+#[derive(Default)]
+pub(super) struct Running {
+    pub(super) held: Vec<memory::Held>,
+    /// Slots of repositories, by number.
+    pub(super) slots: Vec<(usize, u64)>,
+}
+
+/// All of them, by number.
+#[derive(Default)]
+pub(super) struct Programs {
+    running: Vec<Running>,
+    free: Vec<u32>,
+}
+
+impl Programs {
+    /// One more. Says its number.
+    pub(super) fn start(&mut self, running: Running) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.running[place as usize] = running;
+            return place;
+        }
+        self.running.push(running);
+        u32::try_from(self.running.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn end(&mut self, number: u32) -> Running {
+        self.free.push(number);
+        std::mem::take(&mut self.running[number as usize])
+    }
 }

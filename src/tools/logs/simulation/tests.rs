@@ -3,11 +3,10 @@
 use jiff::tz::TimeZone;
 
 use super::{
-    durations::Dice,
     judge::{Accounts, Terms},
     kind::Kind,
     sweep::Trial,
-    traffic::{Launch, Reading, Recording, Traffic},
+    traffic::{Dice, Launch, Reading, Recording, Traffic},
 };
 use crate::{
     judge::terms::names::{LookupError, Names},

@@ -1,22 +1,44 @@
 //! A policy that is judged: as it is, or as it would be with new texts in some of its files. Whether it is
 //! sound, how its tests went, and what would be different.
 
-mod forgotten;
-mod present;
-
-use std::{cell::OnceCell, fmt::Write as _};
+use std::{
+    cell::OnceCell,
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::present::Present;
-use super::rehearsal::{Rehearsal, rehearse};
-use super::{changes, step::Step};
+use super::{
+    changes,
+    rehearsal::{self, Rehearsal, rehearse},
+    step::Step,
+};
 use crate::{
     cli::ConsentOptions,
-    launch::situation::{Situation, SystemNames},
-    policy::{Difference, Faults, Policy, Proposal, Sources},
-    text::{diagnostic::Diagnostic, error::Error, escape::visible, print::print, stream},
+    keeper::file::holder::Holder,
+    launch::{
+        program::Program,
+        situation::{Situation, SystemNames},
+    },
+    policy::{Difference, Faults, Policy, Proposal, Request, Sources},
+    sys::{accounts, credentials, process},
+    text::{
+        diagnostic::Diagnostic,
+        error::Error,
+        escape::{Show, visible},
+        print::print,
+        stream,
+        table::Table,
+    },
+    tools::shared::{
+        listed_file::ListedFile,
+        repositories::{self, RepositoryFiles, wanted},
+    },
 };
 
 /// A policy with what is to be judged of it.
@@ -126,7 +148,7 @@ impl Candidate {
         }
         print(&self.changes(situation))?;
         let forgotten = match (&self.old, &self.new) {
-            (Ok(old), Ok(new)) => forgotten::describe(old, new, situation),
+            (Ok(old), Ok(new)) => describe(old, new, situation),
             _ => String::new(),
         };
         print(&forgotten)?;
@@ -211,4 +233,174 @@ pub(super) fn counted(number: usize, what: &str) -> String {
 /// Whether two are about the same, on whatever line.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     (&one.path, one.code, &one.message) == (&other.path, other.code, &other.message)
+}
+
+// Holders of slots that a new policy would not count: those of a repository that gets another keeper or
+// another lock file.
+
+/// A line for each place in which slots are held that would not be counted.
+fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
+    let before = wanted(old, situation, &[]).unwrap_or_default();
+    let after = wanted(new, situation, &[]).unwrap_or_default();
+    let is_counted = |file: &ListedFile| {
+        after.iter().flat_map(|repository| &repository.files).any(|known| place(known) == place(file))
+    };
+    let stays = |repository: &&RepositoryFiles| after.iter().any(|known| known.name == repository.name);
+    let mut text = String::new();
+    for file in before.iter().filter(stays).flat_map(|repository| &repository.files) {
+        let used = file.survey().map_or(0, |survey| survey.used);
+        if used > 0 && !is_counted(file) {
+            let (slots, are) = if used == 1 { ("slot", "is") } else { ("slots", "are") };
+            let place = file.path().map_or_else(|| "the agent".to_owned(), |path| path.shown().to_string());
+            let title = visible(file.title());
+            let _ =
+                writeln!(text, "{used} {slots} of {title} {are} held in {place}, and would not be counted.");
+        }
+    }
+    if !text.is_empty() {
+        text.push_str("Until these programs end, more can run than the limit allows.\n");
+    }
+    text
+}
+
+/// Where the slots are, as listings tell places apart.
+fn place(file: &ListedFile) -> (Option<&Path>, Option<&str>) {
+    (file.path(), file.table())
+}
+
+// The launches that run now, as far as they can be seen: each with what a policy asks of it.
+
+struct Running {
+    pid: i32,
+    uid: u32,
+    groups: Vec<u32>,
+    command: OsString,
+    arguments: Vec<OsString>,
+    program: Program,
+    directory: PathBuf,
+    environment: Vec<OsString>,
+    since: Option<SystemTime>,
+}
+
+/// All of them, in the order in which they came.
+struct Present<'s> {
+    situation: &'s Situation,
+    running: Vec<Running>,
+}
+
+impl<'s> Present<'s> {
+    /// Those who hold slots of a policy.
+    fn of(policy: &Policy, situation: &'s Situation) -> Self {
+        let repositories = repositories::wanted(policy, situation, &[]).unwrap_or_default();
+        let surveys = repositories.iter().flat_map(|repository| &repository.files).map(ListedFile::survey);
+        let mut running: Vec<Running> = Vec::new();
+        for holder in surveys.filter_map(Result::ok).flat_map(|survey| survey.holders) {
+            let is_known = running.iter().any(|known| Some(known.pid) == holder.pid);
+            running.extend(Running::of(&holder, policy, situation).filter(|_| !is_known));
+        }
+        running.sort_by_key(|running| running.since);
+        Self { situation, running }
+    }
+
+    /// Who of them would be refused by one policy and not by another, in lines for people; nothing where
+    /// nobody would.
+    fn refused_by(&self, new: &Policy, old: &Policy) -> String {
+        let (by_new, by_old) = (self.judge(new), self.judge(old));
+        let all = self.running.iter().zip(by_new).zip(by_old);
+        let newly: Vec<(&Running, String)> = all
+            .filter(|(_, by_old)| by_old.is_none())
+            .filter_map(|((running, why), _)| why.map(|why| (running, why)))
+            .collect();
+        if newly.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(&["  USER", ">PID", "COMMAND", "WHY"]);
+        for (running, why) in &newly {
+            let user = format!("  {}", accounts::shown(running.uid));
+            table.row([user, running.pid.to_string(), visible(&running.command), visible(why)]);
+        }
+        format!(
+            "Of {} that run now, {} would be refused if they came anew. None is ended.\n{}",
+            self.running.len(),
+            newly.len(),
+            table.render()
+        )
+    }
+
+    fn judge(&self, policy: &Policy) -> Vec<Option<String>> {
+        let now = Timestamp::now();
+        let variables = |running| move |name: &str| Running::variable(running, name);
+        let environments: Vec<_> = self.running.iter().map(variables).collect();
+        let pairs = self.running.iter().zip(&environments);
+        let requests: Vec<Request<'_>> =
+            pairs.map(|(running, environment)| request(running, environment, self.situation, now)).collect();
+        rehearsal::refused(policy, &requests)
+    }
+}
+
+fn request<'a>(
+    running: &'a Running,
+    environment: &'a dyn Fn(&str) -> Option<OsString>,
+    situation: &'a Situation,
+    now: Timestamp,
+) -> Request<'a> {
+    Request {
+        typed: &running.command,
+        arguments: &running.arguments,
+        path: &running.program.path,
+        canonical: &running.program.canonical,
+        uid: running.uid,
+        gids: &running.groups,
+        host: &situation.host,
+        directory: &running.directory,
+        environment,
+        now,
+        cpus: &credentials::processors,
+        runtime: Path::new("/run/user/rungate"),
+        names: &SystemNames,
+    }
+}
+
+impl Running {
+    /// A holder who is on this host, and of whom is known what it started.
+    fn of(holder: &Holder, policy: &Policy, situation: &Situation) -> Option<Self> {
+        let (pid, uid) = (holder.pid?, holder.uid?);
+        let command = OsString::from(holder.command.as_ref()?);
+        if holder.host.as_ref().is_some_and(|host| **host != *situation.host) {
+            return None;
+        }
+        let account = accounts::account_of_uid(uid).ok()??;
+        let directory = process::directory(pid).unwrap_or_default();
+        let program = match policy.executable(&command) {
+            Some(program) => Program::supposed(program.as_os_str(), &directory),
+            None => Program::find(&command, &directory)
+                .unwrap_or_else(|_| Program::supposed(&command, &directory)),
+        };
+        Some(Self {
+            pid,
+            uid,
+            groups: accounts::groups_of(&account).ok()?,
+            arguments: arguments(process::command_line(pid), &command),
+            environment: process::environment(pid),
+            command,
+            program,
+            directory,
+            since: holder.since,
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        let value = |entry: &OsString| {
+            let value = entry.as_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(OsStr::from_bytes(value).to_owned())
+        };
+        self.environment.iter().find_map(value)
+    }
+}
+
+/// What follows the command in a command line; before it there may be an interpreter.
+fn arguments(words: Vec<OsString>, command: &OsStr) -> Vec<OsString> {
+    let is_it = |word: &OsString| Path::new(word).file_name() == Path::new(command).file_name();
+    let at = words.iter().position(is_it).unwrap_or_default();
+    words.into_iter().skip(at + 1).collect()
 }

@@ -1,28 +1,32 @@
 //! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
 //! never touches what is there already, and makes all of it or nothing.
 
-mod first_policy;
-mod plan;
 mod repositories;
 
-use std::path::{Path, PathBuf};
-
-use self::{
-    first_policy::FirstPolicy,
-    plan::{Content, Plan},
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
 };
+
 use crate::{
     cli::InitArguments,
+    launch::situation::Situation,
     policy::SYSTEM_POLICY,
-    sys::regular_file,
+    sys::{
+        accounts,
+        failure::{Errno, Failure},
+        regular_file::{self, Kind, Status},
+        replaced_file,
+    },
     text::{
         columns::answer,
         error::Error,
         escape::{visible, word},
         exit_status::ExitStatus,
+        print::print,
     },
 };
-use crate::{launch::situation::Situation, text::print::print};
 
 /// Where the repositories of a system policy are that does not say otherwise.
 const REPOSITORIES: &str = "/run/rungate";
@@ -130,4 +134,254 @@ fn next(policy: &FirstPolicy, path: &Path, dry_run: bool) -> String {
     }
     let tries = tries.iter().map(|(line, what)| format!("  {line:<30}  # {what}\n")).collect::<String>();
     format!("{system}{first}Three to try:\n{tries}")
+}
+
+// The text of a first policy: comments and an example to start from, and a limit for each command that was
+// named.
+
+/// The system's, which the package installs too.
+const SYSTEM: &str = include_str!("../../../../packaging/policy.toml");
+
+/// A user's own.
+const OWN: &str = include_str!("own.toml");
+
+/// What stands in both of them, and is not true where a command was named.
+const NOTHING_YET: &str = "As it stands, nothing is limited. ";
+
+/// Behind this line stands what is in force.
+const VERSION: &str = "version = 1\n";
+
+/// A policy to begin with.
+struct FirstPolicy {
+    commands: Vec<String>,
+    limit: u32,
+}
+
+impl FirstPolicy {
+    /// A policy that limits these commands, each to so many at once.
+    fn new(commands: &[String], limit: u32) -> Result<Self, Error> {
+        for (index, command) in commands.iter().enumerate() {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            if command.is_empty() || command.starts_with(['.', '-']) || !command.chars().all(is_plain) {
+                let text = format!("\"{}\" is no plain name of a command", visible(command));
+                return Err(Error::new(ExitStatus::Usage, text).advise(
+                    "Letters, digits, \".\", \"_\" and \"-\" are. A policy can do more: write it into the file."
+                        .to_owned(),
+                ));
+            }
+            if commands[..index].contains(command) {
+                return Err(Error::new(ExitStatus::Usage, format!("\"{command}\" is named twice")));
+            }
+        }
+        Ok(Self { commands: commands.to_vec(), limit })
+    }
+
+    /// Its repositories: one for each command, of its name.
+    fn repositories(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(String::as_str)
+    }
+
+    /// For everybody.
+    fn for_the_system(&self) -> String {
+        self.within(SYSTEM)
+    }
+
+    fn for_a_user(&self) -> String {
+        self.within(OWN)
+    }
+
+    fn within(&self, text: &str) -> String {
+        if self.commands.is_empty() {
+            return text.to_owned();
+        }
+        let mut rules = VERSION.to_owned();
+        let at_once =
+            if self.limit == 1 { "one at a time".to_owned() } else { format!("{} at once", self.limit) };
+        for command in &self.commands {
+            let key = if command.contains('.') { format!("\"{command}\"") } else { command.clone() };
+            let _ = write!(
+                rules,
+                "\n[repository.{key}]\nlimit = {}\n\n[[rule]]\nname     = \"{command}, {at_once}\"\n\
+                 commands = [\"{command}\"]\nacquire  = [\"{command}\"]\n",
+                self.limit
+            );
+        }
+        text.replace(NOTHING_YET, "").replace(VERSION, &rules)
+    }
+}
+
+// What is to be made, step by step. A plan is only made where nothing stands in the way; should a step fail
+// all the same, the steps before it are undone.
+
+/// What a file has in it.
+enum Content {
+    /// Nothing: it is there to be locked. One of root's that is there already will do.
+    LockFile,
+    Text(String),
+}
+
+enum Step {
+    Directory { path: PathBuf, mode: u32 },
+    File { path: PathBuf, mode: u32, content: Content },
+}
+
+/// Steps in their order.
+#[derive(Default)]
+struct Plan {
+    steps: Vec<Step>,
+}
+
+impl Plan {
+    /// A directory with exactly this mode; one that is there must be as it would be made.
+    fn directory(&mut self, path: &Path, mode: u32) -> Result<(), Error> {
+        match status(path)? {
+            None => self.steps.push(Step::Directory { path: path.to_owned(), mode }),
+            Some(there) if is_roots(&there, Kind::Directory) && there.mode == mode => {}
+            Some(there) => {
+                let text = format!(
+                    "{} is there already, and is not a directory of root's with mode {mode:04o}: {}",
+                    visible(path),
+                    described(&there)
+                );
+                return Err(stands_in_the_way(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Those directories above a file that are missing.
+    fn directories_of(&mut self, file: &Path, mode: u32) -> Result<(), Error> {
+        let missing = |path: &&Path| matches!(regular_file::status_of_target(path), Err(Errno::ENOENT));
+        let missing: Vec<&Path> = file.ancestors().skip(1).take_while(missing).collect();
+        for path in missing.into_iter().rev() {
+            if status(path)?.is_some() {
+                return Err(stands_in_the_way(format!("{} leads to nothing", visible(path))));
+            }
+            self.steps.push(Step::Directory { path: path.to_owned(), mode });
+        }
+        Ok(())
+    }
+
+    /// A file with exactly this mode.
+    fn file(&mut self, path: &Path, mode: u32, content: Content) -> Result<(), Error> {
+        match (status(path)?, &content) {
+            (Some(there), Content::LockFile) if is_roots(&there, Kind::Regular) && there.mode == mode => {
+                Ok(())
+            }
+            (Some(there), Content::LockFile) => Err(stands_in_the_way(format!(
+                "{} is there already, and is not a file of root's with mode {mode:04o}: {}",
+                visible(path),
+                described(&there)
+            ))),
+            (Some(_), Content::Text(_)) => {
+                Err(stands_in_the_way(format!("{} is there already", visible(path))))
+            }
+            (None, _) => {
+                self.steps.push(Step::File { path: path.to_owned(), mode, content });
+                Ok(())
+            }
+        }
+    }
+
+    /// One line for each step.
+    fn describe(&self, verb: &str) -> String {
+        let lines = self.steps.iter().map(|step| match step {
+            Step::Directory { path, mode } => format!("{verb} {}/ (mode {mode:04o})\n", visible(path)),
+            Step::File { path, mode, .. } => format!("{verb} {} (mode {mode:04o})\n", visible(path)),
+        });
+        lines.collect()
+    }
+
+    /// Does all of it, or nothing.
+    fn make(self) -> Result<Self, Error> {
+        for (done, step) in self.steps.iter().enumerate() {
+            if let Err(failure) = step.make() {
+                self.steps[..done].iter().rev().for_each(Step::undo);
+                let text = format!("{} cannot be made: {failure}", visible(step.path()));
+                return Err(Error::new(ExitStatus::System, text).advise("Nothing was made.".to_owned()));
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl Step {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory { path, .. } | Self::File { path, .. } => path,
+        }
+    }
+
+    fn make(&self) -> Result<(), Failure> {
+        match self {
+            Self::Directory { path, mode } => {
+                regular_file::create_directory(path, *mode).map_err(Failure::of("mkdir"))
+            }
+            Self::File { path, mode, content: Content::LockFile } => {
+                regular_file::create_new(path, *mode).map(drop).map_err(Failure::of("open"))
+            }
+            Self::File { path, mode, content: Content::Text(text) } => {
+                replaced_file::create(path, text.as_bytes(), *mode)
+            }
+        }
+    }
+
+    fn undo(&self) {
+        let _ = match self {
+            Self::Directory { path, .. } => fs::remove_dir(path),
+            Self::File { path, .. } => fs::remove_file(path),
+        };
+    }
+}
+
+fn status(path: &Path) -> Result<Option<Status>, Error> {
+    match regular_file::status_of_path(path) {
+        Ok(status) => Ok(Some(status)),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => {
+            let text = format!("{} cannot be looked at: lstat: {}", visible(path), errno.desc());
+            Err(Error::new(ExitStatus::System, text))
+        }
+    }
+}
+
+fn is_roots(status: &Status, kind: Kind) -> bool {
+    status.kind == kind && status.uid == 0
+}
+
+fn described(status: &Status) -> String {
+    format!("it is {} of {} with mode {:04o}", status.kind, accounts::shown(status.uid), status.mode)
+}
+
+fn stands_in_the_way(text: String) -> Error {
+    Error::new(ExitStatus::System, text).advise("Nothing was made, and nothing was changed.".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::setup::init::*;
+
+    #[test]
+    fn both_texts_have_the_places_where_something_is_put() {
+        for text in [SYSTEM, OWN] {
+            assert_eq!((text.matches(NOTHING_YET).count(), text.matches(VERSION).count()), (1, 1), "{text}");
+        }
+    }
+
+    #[track_caller]
+    fn case(command: &str, is_fine: bool) {
+        assert_eq!(FirstPolicy::new(&[command.to_owned()], 1).is_ok(), is_fine, "{command:?}");
+    }
+
+    #[test]
+    fn only_plain_names_become_repositories() {
+        case("matlab", true);
+        case("clang++", false);
+        case("g.5_x-y", true);
+        case("../x", false);
+        case(".hidden", false);
+        case("a\"b", false);
+        case("", false);
+        assert!(FirstPolicy::new(&["a".to_owned(), "a".to_owned()], 1).is_err());
+    }
 }

@@ -3,17 +3,26 @@
 //! that they would be started with; the rest is read from where it is set. Root's startup files are nobody
 //! else's, so root has the shells asked by a user without any.
 
-mod question;
-mod remedy;
-mod settings;
-mod shells;
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
-use std::{path::Path, path::PathBuf, thread};
-
-use self::shells::Shell;
 use crate::{
     launch::{program::Search, shim::Shim},
     sys::{credentials, executable},
+    text::escape::Show,
 };
 
 /// How somebody comes to a command.
@@ -59,9 +68,9 @@ pub(crate) enum Reach {
 /// Every way that this host has, for the caller; for root, as it is for a user without startup files of their
 /// own.
 pub(crate) fn ways_in() -> Vec<WayIn> {
-    let by_shells = shells::installed().flat_map(|shell| [Way::Login(shell), Way::Ssh(shell)]);
+    let by_shells = installed().flat_map(|shell| [Way::Login(shell), Way::Ssh(shell)]);
     let others = [Way::Su, Way::Sudo, Way::Cron, Way::Desktop, Way::UserUnit, Way::Service];
-    let ways = by_shells.chain(others.into_iter().filter(|way| settings::is_there(*way)));
+    let ways = by_shells.chain(others.into_iter().filter(|way| is_there(*way)));
     thread::scope(|scope| {
         let asked: Vec<_> = ways.map(|way| (way, scope.spawn(move || search(way)))).collect();
         let answered = |(way, answer): (Way, thread::ScopedJoinHandle<'_, Option<Search>>)| WayIn {
@@ -76,7 +85,7 @@ fn search(way: Way) -> Option<Search> {
     let path = match way {
         Way::Login(shell) => shell.path_after_login(),
         Way::Ssh(shell) => shell.path_over_ssh(),
-        Way::Su | Way::Sudo | Way::Cron | Way::Desktop | Way::UserUnit | Way::Service => settings::path(way),
+        Way::Su | Way::Sudo | Way::Cron | Way::Desktop | Way::UserUnit | Way::Service => path(way),
     };
     path.map(Search::of)
 }
@@ -121,7 +130,7 @@ impl Way {
 
     /// What the caller can type, or write, to have this directory of shims looked into first.
     pub(crate) fn remedy(self, shims: &Path) -> String {
-        remedy::of(self, shims, credentials::is_root())
+        of(self, shims, credentials::is_root())
     }
 }
 
@@ -136,4 +145,337 @@ impl WayIn {
             None => Reach::Nothing,
         }
     }
+}
+
+// What makes a way look into a directory of shims first: a line, and the file that it goes to. Root is told
+// of the system's files, everybody else of their own, where they have one.
+
+/// The rest of a search path, where a setting has to name all of it.
+const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What the caller can do to have this directory looked into first.
+fn of(way: Way, shims: &Path, is_root: bool) -> String {
+    let before = format!("PATH={}:$PATH", shims.shown());
+    let whole = format!("PATH={}:{USUAL}", shims.shown());
+    match way {
+        Way::Login(shell) | Way::Ssh(shell @ (Shell::Zsh | Shell::Fish | Shell::Tcsh)) => {
+            of_shell(shell, shims, is_root)
+        }
+        // Debian's ends early where nobody types.
+        Way::Ssh(Shell::Bash) if !is_root => prepend(&before, "~/.bashrc"),
+        Way::Ssh(Shell::Sh | Shell::Bash) | Way::Su => for_root(is_root, append(&whole, "/etc/environment")),
+        Way::Desktop if is_root => append(&whole, "/etc/environment"),
+        Way::Desktop => append(&before, "~/.xsessionrc"),
+        Way::UserUnit if is_root => append(&before, "/etc/environment.d/99-rungate.conf"),
+        Way::UserUnit => append(&before, "~/.config/environment.d/99-rungate.conf"),
+        Way::Service => format!("in the unit: ExecStart={}/NAME", shims.shown()),
+        Way::Cron if is_root => format!("on top of each crontab: {whole}"),
+        Way::Cron => format!("crontab -e, and on top: {whole}"),
+        Way::Sudo => {
+            let line = format!("Defaults secure_path=\"{}:{USUAL}\"", shims.shown());
+            let file = "/etc/sudoers.d/rungate";
+            for_root(is_root, format!("{} && chmod 0440 {file}", append(&line, file)))
+        }
+    }
+}
+
+/// What each shell reads whenever it starts, or as sh and bash do, when somebody logs in.
+fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
+    let shims = shims.shown();
+    let (line, system, own) = match shell {
+        Shell::Sh => (format!("PATH={shims}:$PATH"), "/etc/profile", "~/.profile"),
+        Shell::Bash => (
+            format!("PATH={shims}:$PATH"),
+            "/etc/profile",
+            first(&["~/.bash_profile", "~/.bash_login"], "~/.profile"),
+        ),
+        Shell::Zsh => (
+            format!("path=({shims} ${{path:#{shims}}})"),
+            if Path::new("/etc/zsh").is_dir() { "/etc/zsh/zshenv" } else { "/etc/zshenv" },
+            "~/.zshenv",
+        ),
+        Shell::Fish => (
+            format!("set -gxp PATH {shims}"),
+            "/etc/fish/conf.d/rungate.fish",
+            "~/.config/fish/conf.d/rungate.fish",
+        ),
+        Shell::Tcsh => {
+            (format!("set path = ({shims} $path:q)"), "/etc/csh.cshrc", first(&["~/.tcshrc"], "~/.cshrc"))
+        }
+    };
+    append(&line, if is_root { system } else { own })
+}
+
+/// The file that a shell reads of several: the first that is there.
+fn first(files: &[&'static str], otherwise: &'static str) -> &'static str {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let is_there = |file: &&&str| {
+        let name = file.trim_start_matches("~/");
+        home.as_ref().is_some_and(|home| home.join(name).exists())
+    };
+    files.iter().find(is_there).copied().unwrap_or(otherwise)
+}
+
+fn prepend(line: &str, file: &str) -> String {
+    format!("{{ echo '{line}'; cat {file} 2>/dev/null; }} >{file}.new; mv {file}.new {file}")
+}
+
+fn append(line: &str, file: &str) -> String {
+    // Directories that nothing else need have made.
+    let directory = ["environment.d", "conf.d"].iter().find_map(|part| {
+        let (directory, _) = file.rsplit_once('/')?;
+        directory.ends_with(part).then(|| format!("mkdir -p {directory} && "))
+    });
+    format!("{}echo '{line}' >>{file}", directory.unwrap_or_default())
+}
+
+fn for_root(is_root: bool, remedy: String) -> String {
+    if is_root { remedy } else { format!("as root: {remedy}") }
+}
+
+// The shells of this host, each asked what `PATH` it has: started as it would be, it reads its startup files
+// and tells.
+
+/// A shell that people have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Shell {
+    Sh,
+    Bash,
+    Zsh,
+    Fish,
+    Tcsh,
+}
+
+/// Those that this host has.
+fn installed() -> impl Iterator<Item = Shell> {
+    let all = [Shell::Sh, Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Tcsh];
+    all.into_iter().filter(|shell| shell.program().is_some())
+}
+
+impl Shell {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sh => "sh",
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+            Self::Tcsh => "tcsh",
+        }
+    }
+
+    fn program(self) -> Option<PathBuf> {
+        let places = ["/bin", "/usr/bin", "/usr/local/bin"];
+        places.iter().map(|place| Path::new(place).join(self.name())).find(|path| path.exists())
+    }
+
+    /// What it has where somebody logs in.
+    fn path_after_login(self) -> Option<OsString> {
+        let mut command = self.command(&login_path())?;
+        // All of them know by the dash that somebody logs in; tcsh takes no other word beside -l.
+        answer(command.arg0(format!("-{}", self.name())))
+    }
+
+    /// What it has where sshd starts it for one command.
+    fn path_over_ssh(self) -> Option<OsString> {
+        let mut command = self.command(&ssh_path())?;
+        // By these bash knows, and reads the startup files of shells that somebody types to.
+        answer(command.env("SSH_CLIENT", "127.0.0.1 1 22").env("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 22"))
+    }
+
+    fn command(self, path: &OsStr) -> Option<Command> {
+        let mut command = prepared(&self.program()?, path);
+        command.args(["-c", QUESTION]);
+        Some(command)
+    }
+}
+
+// What is set on this host for those who come without a shell of their own, and for shells before their
+// startup files: read where login, PAM, cron, sudo, the desktop and systemd read it.
+
+/// What Debian's login gives to users.
+const LOGIN: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
+
+/// What Debian's sshd gives to users.
+const SSH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
+
+/// What cron gives to its jobs.
+const CRON: &str = "/usr/bin:/bin";
+
+/// What systemd gives to its services.
+const SYSTEMD: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
+
+const GENERATOR: &str = "/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator";
+
+/// How the shell that begins a session on X reads what packages have for it; of these, only what is about
+/// shims.
+const SNIPPETS: &str = r#"for part in /etc/X11/Xsession.d/*rungate*; do [ ! -r "$part" ] || . "$part"; done"#;
+
+/// Whether this host has such a way.
+fn is_there(way: Way) -> bool {
+    let places: &[&str] = match way {
+        Way::Login(_) | Way::Ssh(_) => return true,
+        Way::Su => &["/bin/su"],
+        Way::Cron => &["/usr/sbin/cron", "/usr/sbin/crond"],
+        Way::Sudo => &["/usr/bin/sudo"],
+        Way::Desktop => &["/etc/X11/Xsession", "/usr/share/xsessions", "/usr/share/wayland-sessions"],
+        Way::UserUnit => &[GENERATOR],
+        Way::Service => &["/run/systemd/system"],
+    };
+    places.iter().any(|place| Path::new(place).exists())
+}
+
+/// The `PATH` on a way that leads through no shell.
+fn path(way: Way) -> Option<OsString> {
+    match way {
+        Way::Login(_) | Way::Ssh(_) => None,
+        // su keeps what its caller has.
+        Way::Su => of_pam().or_else(|| env::var_os("PATH")),
+        Way::Cron => Some(cron_path()),
+        Way::Sudo => sudo_path(),
+        Way::Desktop => desktop_path(),
+        Way::UserUnit => user_unit_path(),
+        Way::Service => Some(said("systemctl", &["show-environment"], b"PATH=").unwrap_or(SYSTEMD.into())),
+    }
+}
+
+/// What a shell finds that somebody logs in to.
+fn login_path() -> OsString {
+    let set = of_pam().or_else(|| in_file("/etc/login.defs", "ENV_PATH"));
+    set.unwrap_or_else(|| LOGIN.into())
+}
+
+/// What a shell finds that sshd starts.
+fn ssh_path() -> OsString {
+    of_pam().unwrap_or_else(|| SSH.into())
+}
+
+/// What PAM gives to whoever comes in.
+fn of_pam() -> Option<OsString> {
+    in_file("/etc/environment", "PATH")
+}
+
+fn cron_path() -> OsString {
+    let own = || said("crontab", &["-l"], b"PATH=").filter(|_| !credentials::is_root());
+    let system = || in_file("/etc/crontab", "PATH").filter(|_| credentials::is_root());
+    own().or_else(system).unwrap_or_else(|| CRON.into())
+}
+
+/// sudo tells it to root alone; whoever else asks has to give a password, or is reported.
+fn sudo_path() -> Option<OsString> {
+    let is_root = credentials::is_root();
+    is_root.then(|| said("sudo", &["-V"], b"Value to override user's $PATH with: "))?
+}
+
+/// In a session it is there to be seen; outside of one, what the session will begin with.
+fn desktop_path() -> Option<OsString> {
+    let is_root = credentials::is_root();
+    // Root has come to be root in the session of somebody else.
+    if !is_root && ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some()) {
+        return env::var_os("PATH");
+    }
+    let mut session = prepared(Path::new("/bin/sh"), &login_path());
+    let path = answer(session.args(["-c", &format!("{SNIPPETS}; {QUESTION}")]))?;
+    // This file may start whatever it likes, so it is only read.
+    let own = env::var_os("HOME").map(|home| Path::new(&home).join(".xsessionrc"));
+    let set = own.filter(|_| !is_root).and_then(|own| in_file(own, "PATH"));
+    Some(set.map_or(path.clone(), |set| with_rest(&set, &path)))
+}
+
+/// A search path that was written with the one before in it.
+fn with_rest(path: &OsStr, before: &OsStr) -> OsString {
+    let entries = path.as_bytes().split(|byte| *byte == b':');
+    let entries = entries.map(|entry| match entry {
+        b"$PATH" | b"${PATH}" => before.as_bytes(),
+        entry => entry,
+    });
+    OsString::from_vec(entries.collect::<Vec<_>>().join(&b':'))
+}
+
+/// What the user's own systemd has, or would have.
+fn user_unit_path() -> Option<OsString> {
+    let running = || said("systemctl", &["--user", "show-environment"], b"PATH=");
+    let mut generator = prepared(Path::new(GENERATOR), OsStr::new(SYSTEMD));
+    let generated = || line_after(&generator.output().ok()?.stdout, b"PATH=");
+    (!credentials::is_root()).then(running).flatten().or_else(generated).or_else(|| Some(SYSTEMD.into()))
+}
+
+/// What a program of the system prints after these words on a line.
+fn said(program: &str, words: &[&str], before: &[u8]) -> Option<OsString> {
+    let output = Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    line_after(&output.ok()?.stdout, before)
+}
+
+/// The value of a variable in a file of the system: `PATH=a:b`, `PATH="a:b"` or `ENV_PATH PATH=a:b`. The last
+/// one counts.
+fn in_file(file: impl AsRef<Path>, name: &str) -> Option<OsString> {
+    let text = fs::read(file).ok()?;
+    let value = |line: &[u8]| {
+        let line = line.trim_ascii();
+        let rest = line.strip_prefix(b"export ").unwrap_or(line).strip_prefix(name.as_bytes())?;
+        let rest = rest.trim_ascii_start();
+        let rest = rest.strip_prefix(b"PATH").unwrap_or(rest).trim_ascii_start();
+        Some(unquoted(rest.strip_prefix(b"=")?.trim_ascii()).to_owned())
+    };
+    text.split(|byte| *byte == b'\n').filter_map(value).next_back().map(OsString::from_vec)
+}
+
+fn line_after(text: &[u8], before: &[u8]) -> Option<OsString> {
+    let found = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(before))?;
+    Some(OsStr::from_bytes(unquoted(found)).to_owned())
+}
+
+fn unquoted(text: &[u8]) -> &[u8] {
+    let between = |quote: &[u8; 1]| text.strip_prefix(quote)?.strip_suffix(quote);
+    between(b"\"").or_else(|| between(b"'")).unwrap_or(text)
+}
+
+// A question to a shell. What its startup files print besides the answer is passed over, and one that does
+// not answer in time is left alone.
+
+/// How long a shell may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the line begins with that tells.
+const MARK: &[u8] = b"rungate finds PATH=";
+
+/// The question, as each of these shells understands it.
+const QUESTION: &str = r#"printf '\nrungate finds PATH=%s\n' "$PATH""#;
+
+/// A user and a group who own nothing.
+const NOBODY: u32 = 65_534;
+
+/// A program that is to start as in a new session of the caller's; of root's, as in one of a user who has no
+/// startup files.
+fn prepared(program: &Path, path: &OsStr) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", path).env("TERM", "dumb").stdin(Stdio::null()).stderr(Stdio::null());
+    if credentials::is_root() {
+        command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent").env("USER", "nobody");
+    } else {
+        let kept = ["HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "ZDOTDIR"];
+        command.envs(kept.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+    }
+    command.current_dir("/");
+    command
+}
+
+/// What a shell that is asked the question answers, if it does so in time.
+fn answer(shell: &mut Command) -> Option<OsString> {
+    let mut child = shell.stdout(Stdio::piped()).spawn().ok()?;
+    let output = child.stdout.take()?;
+    let (tell, told) = mpsc::channel();
+    // What the startup files left running may keep the pipe open for ever, so nobody waits for this thread.
+    thread::spawn(move || {
+        let mut lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
+        let marked = lines.find_map(|line| line.strip_prefix(MARK).map(<[u8]>::to_owned));
+        let _ = tell.send(marked);
+    });
+    let marked = told.recv_timeout(PATIENCE).ok().flatten();
+    end(&mut child);
+    marked.map(OsString::from_vec)
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
 }

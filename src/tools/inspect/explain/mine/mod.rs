@@ -2,17 +2,19 @@
 //! and how long such waits took. Nothing is foretold: past waits are no promise.
 
 mod json;
-mod past;
 mod text;
 
-use std::{cell::LazyCell, path::Path};
+use std::{
+    cell::{LazyCell, RefCell},
+    collections::BTreeMap,
+    path::Path,
+};
 
 use jiff::Timestamp;
 
-use self::past::Past;
 use super::become_user;
 use crate::{
-    cli::ExplainArguments,
+    cli::{ExplainArguments, Span},
     judge::{
         Personal, Request, personal,
         terms::{
@@ -26,11 +28,24 @@ use crate::{
         error::KeeperError,
         file::{lock_path::LockPath, table_snapshot::TableSnapshot},
     },
-    launch::situation::{Situation, SystemNames},
+    launch::{
+        log::event::Event,
+        situation::{Situation, SystemNames},
+    },
     policy::{Policy, Rule},
     sys::{accounts::NameCache, credentials},
     text::{clock::Clock, error::Error, exit_status::ExitStatus, print::print},
-    tools::shared::{listed_file::ListedFile, repositories::wanted, waits_for::WaitsFor},
+    tools::{
+        logs::{
+            reading::{self, single_tables},
+            statistics::{
+                distribution::Distribution,
+                fate::Fate,
+                joiner::{Joiner, Launched, Reading, Run, Sink},
+            },
+        },
+        shared::{listed_file::ListedFile, repositories::wanted, waits_for::WaitsFor},
+    },
 };
 
 /// Shows what is the caller's, or another user's.
@@ -235,4 +250,72 @@ fn verdict(personal: &Personal<'_>) -> Option<(&'static str, String)> {
     let title = |rule: &Rule| format!("{}, {}", rule.title(), rule.place());
     let denied = personal.denied.map(|rule| ("everything is refused", title(rule)));
     denied.or_else(|| personal.exempt.map(|rule| ("nothing is limited", title(rule))))
+}
+
+// How long launches waited for repositories, as far as the log tells.
+
+/// How far back the log counts: what was long ago says little about today.
+const DAYS: u32 = 30;
+
+/// The waits of the last days.
+struct Past {
+    /// By repository.
+    waits: BTreeMap<String, Waits>,
+    /// Why the log tells nothing.
+    failure: Option<String>,
+}
+
+/// The waits for one repository.
+#[derive(Default)]
+struct Waits {
+    /// Of those that started.
+    took: Distribution,
+    /// How many gave up.
+    gave_up: u64,
+}
+
+impl Past {
+    const DAYS: u32 = DAYS;
+
+    /// What the log of the policy tells.
+    fn of_policy(situation: &Situation) -> Self {
+        let tables = match situation.load_silently() {
+            Ok(policy) => Reading { is_by_host: false, single: single_tables(&policy) },
+            Err(_) => Reading::default(),
+        };
+        let span = Span { since: Some(format!("{DAYS}d")), until: None };
+        let joiner = RefCell::new((Joiner::new(tables), Self { waits: BTreeMap::new(), failure: None }));
+        let read = reading::each_of(situation, &[], &span, &mut |event| {
+            let (joiner, past) = &mut *joiner.borrow_mut();
+            joiner.see(event, past)
+        });
+        let (joiner, mut past) = joiner.into_inner();
+        joiner.finish(&mut past);
+        past.failure = read.err().map(|error| error.what().to_owned());
+        past
+    }
+}
+
+impl Sink for Past {
+    fn launched(&mut self, launch: &Launched<'_>) {
+        match launch.fate {
+            Fate::Waited => {
+                for taken in launch.taken {
+                    self.waits.entry(taken.repository.to_owned()).or_default().took.add(launch.wait());
+                }
+            }
+            Fate::TimedOut => {
+                for name in launch.event.names_of_repositories() {
+                    self.waits.entry(name.to_owned()).or_default().gave_up += 1;
+                }
+            }
+            Fate::AtOnce | Fate::Refused => {}
+        }
+    }
+
+    fn freed(&mut self, _table: u32, _repository: &str, _at: u64) {}
+
+    fn ended(&mut self, _run: &Run) {}
+
+    fn noted(&mut self, _event: &Event, _at: u64) {}
 }
