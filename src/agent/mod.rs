@@ -16,7 +16,6 @@ mod request;
 mod server;
 mod service;
 mod session;
-mod settings;
 mod site;
 mod worklist;
 
@@ -28,12 +27,14 @@ use std::{
 
 use crate::{
     judge::terms::names::Names,
-    policy::Faults,
+    keeper::agent::frame::LONGEST_REQUEST,
+    policy::{AgentFile, Faults, LONGEST_MESSAGE},
     sys::{
         credentials,
         failure::{Errno, Failure},
         local_socket::Listener,
-        trust::InsecurePath,
+        trust::{InsecurePath, Reason},
+        trusted_file::{JudgedDirectories, TrustedFile},
     },
     text::{escape::visible, json::FORMAT},
 };
@@ -129,7 +130,7 @@ fn is_below(file: &Path, directory: &Path) -> bool {
 
 /// Looks whether its settings are right.
 pub fn check(options: &Options) -> Result<(), Fatal> {
-    let settings = settings::load(options.settings.as_deref())?;
+    let settings = load(options.settings.as_deref())?;
     settings.site.as_ref().map_or(Ok(()), site::check).map_err(Fatal::Site)
 }
 
@@ -138,7 +139,7 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
     if !credentials::is_root() {
         return Err(Fatal::NotRoot);
     }
-    let settings = settings::load(options.settings.as_deref())?;
+    let settings = load(options.settings.as_deref())?;
     if is_below(&options.socket, &options.state) {
         return Err(Fatal::SocketInState(options.socket.clone(), options.state.clone()));
     }
@@ -154,4 +155,33 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
 /// The agent. It comes back when it cannot serve.
 pub fn main() -> u8 {
     crate::launch::end(|arguments| command::main(&arguments))
+}
+
+// The agent's settings: a file of root's, and root's alone, because it may have secrets. It is read once,
+// when the agent starts.
+
+/// Where they are. They need not be there.
+const SETTINGS: &str = "/etc/rungate/agent.toml";
+
+const ROOT: u32 = 0;
+
+// What launchers may ask is what agents may take.
+const _: () = assert!(LONGEST_REQUEST == LONGEST_MESSAGE as usize);
+
+/// Reads them; those at `path` must be there.
+fn load(path: Option<&Path>) -> Result<AgentFile, Fatal> {
+    let at = path.unwrap_or(Path::new(SETTINGS));
+    match content(at).map_err(Fatal::InsecurePath)? {
+        Some(content) => AgentFile::read(at, content).map_err(Fatal::Settings),
+        None if path.is_none() => Ok(AgentFile::default()),
+        None => {
+            let reason = Reason::System("open", Errno::ENOENT);
+            Err(Fatal::InsecurePath(InsecurePath { path: at.to_owned(), reason }))
+        }
+    }
+}
+
+fn content(path: &Path) -> Result<Option<Vec<u8>>, InsecurePath> {
+    let file = TrustedFile::open(path, &JudgedDirectories::for_caller(ROOT))?;
+    file.map(|file| file.of_its_owner_alone()?.read()).transpose()
 }

@@ -6,7 +6,6 @@ mod claims;
 mod evaluation;
 mod listed;
 mod locations;
-mod matching;
 mod personal;
 pub mod terms;
 #[cfg(test)]

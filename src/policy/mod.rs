@@ -18,7 +18,6 @@ mod keys;
 mod layer;
 mod lazy_policy;
 mod limit;
-mod loading;
 mod log;
 mod malformed;
 mod named;

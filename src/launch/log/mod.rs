@@ -6,4 +6,3 @@ pub mod event;
 pub(crate) mod form;
 pub(crate) mod journal;
 pub(crate) mod sink;
-pub(crate) mod syslog;

@@ -4,11 +4,14 @@ use std::{
     fmt,
     fs::OpenOptions,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::{fs::OpenOptionsExt, net::UnixDatagram},
     path::{Path, PathBuf},
 };
 
-use super::{event::Event, journal, syslog};
+use super::{
+    event::Event,
+    journal::{self, priority},
+};
 use crate::text::{
     escape::Show,
     json::{self, Numbered},
@@ -56,7 +59,7 @@ impl Sink {
         match &self.target {
             Target::Off => Ok(()),
             Target::Journal => journal::send(event),
-            Target::Syslog => syslog::send(event),
+            Target::Syslog => send(event),
             Target::File(path) => append(path, event),
         }
     }
@@ -76,4 +79,39 @@ pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {
         return Err(io::Error::other("the log is no regular file"));
     }
     file.write_all(line.as_bytes())
+}
+
+// The system's log daemon, by its socket: one datagram `<PRIORITY>rungate[PID]: text`, facility
+// `daemon` (RFC 3164, as local daemons take it).
+
+const SOCKET: &str = "/dev/log";
+
+/// The facility `daemon`.
+const DAEMON: u8 = 3;
+
+pub(super) fn send(event: &Event) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to(datagram(event).as_bytes(), SOCKET).map(drop)
+}
+
+fn datagram(event: &Event) -> String {
+    format!("<{}>rungate[{}]: {}", DAEMON * 8 + priority(event), event.pid, event.line())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::launch::log::event::Kind;
+    use crate::launch::log::sink::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_datagram_has_facility_and_severity_in_one_number() {
+        let mut event = Event::now(Kind::Started, "sync", 0, OsStr::new("ws17"));
+        event.pid = 12;
+        assert_eq!(
+            datagram(&event),
+            "<30>rungate[12]: event=started command=sync uid=0 pid=12 host=ws17 format=1"
+        );
+    }
 }

@@ -2,7 +2,6 @@
 //! to change one finds it. What limits say is in [`limits`], what `explain` says beforehand in [`foretold`],
 //! and what exectimes does in [`exectimes`].
 
-mod advice;
 pub(crate) mod exectimes;
 pub(crate) mod foretold;
 pub(crate) mod hints;

@@ -7,15 +7,12 @@
 //! there, times); and where anything is found wrong with what was read, the whole is read again, so that
 //! faults are always those of the whole.
 
-mod byte_kinds;
 mod cursor;
 mod extract;
 mod kept;
 mod outline;
 mod references;
 mod rule;
-mod selectors;
-mod test;
 
 pub(super) use self::{
     extract::Extract,

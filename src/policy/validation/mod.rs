@@ -1,7 +1,6 @@
 //! From files as they were written to a policy that holds together. It reports every fault it finds and goes
 //! on with a harmless stand-in, so that the policy it gives is only one when nothing was reported.
 
-mod advice;
 mod captures;
 mod claims;
 mod delegations;
@@ -10,11 +9,10 @@ mod reading;
 mod repositories;
 mod rules;
 mod scenarios;
-mod skimmed;
 mod symbol_table;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -23,14 +21,21 @@ pub(super) use self::delegations::delegations_of;
 use self::symbol_table::SymbolTable;
 use super::{
     Policy,
+    aliases::WrittenEntry,
     fault::Fault,
     findings::Findings,
-    layer::LayerKind,
+    keyword::Hold,
+    layer::{Layer, LayerKind},
     names::Names,
     place::{At, Place, Written},
-    rule::Rule,
+    repository::Repository,
+    rule::{Acquisition, Action, Rule},
+    selector::Selector,
     shared_names::SharedNames,
-    skim::{Extract, KeptRules},
+    skim::{Extract, KeptRules, Mention, PlainRule},
+    template::Placeholder,
+    times::parse_time,
+    warning::Warning,
     written::{WrittenFile, WrittenRule},
 };
 use crate::text::diagnostic::SourceText;
@@ -84,7 +89,7 @@ pub(super) fn validate(
     let mut repositories = repositories::validate(&book);
     let mut rules = rules::validate(&book, &repositories);
     let executables = executables(&book);
-    skimmed::check(&book, &rules, &repositories);
+    check(&book, &rules, &repositories);
     book.report_unused();
     // With one file there is no namesake, and nothing to look for.
     let elsewhere =
@@ -100,7 +105,7 @@ pub(super) fn validate(
     if checking.is_some() {
         let places: Vec<At> =
             files.iter().flat_map(|file| &file.written.rules).map(WrittenRule::place).collect();
-        for (at, warning) in advice::advise(&layers, &rules, &places, &sequence, &repositories) {
+        for (at, warning) in advise(&layers, &rules, &places, &sequence, &repositories) {
             findings.warning(at, warning);
         }
     }
@@ -140,4 +145,238 @@ fn sequence(rules: &[Rule]) -> Vec<usize> {
         sequence.sort_by_key(|&index| rules[index].order);
     }
     sequence
+}
+
+// Rules and tests that were not parsed, held against what the files say otherwise: the same questions that
+// are asked of those that were. What is wrong is only noted, because then the whole is read, and that finds
+// it again.
+
+fn check(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) {
+    for (index, file) in book.files.iter().enumerate() {
+        if let Some(kept) = file.kept {
+            let reading = Reading { book, rules, repositories, file, kept, at: At::whole(index) };
+            reading.check();
+        }
+    }
+}
+
+struct Reading<'b, 'w> {
+    book: &'b SymbolTable<'w>,
+    rules: &'b [Rule],
+    repositories: &'b [Repository],
+    file: &'b LayerFile<'w>,
+    kept: &'w KeptRules<'w>,
+    at: At,
+}
+
+impl Reading<'_, '_> {
+    fn check(&self) {
+        self.check_names();
+        self.check_aliases();
+        let mut known = None;
+        for (_, rule) in self.kept.omitted() {
+            for claim in self.kept.claims(rule) {
+                // Many rules in a row take the same.
+                if known != Some((claim, rule.has_groups)) {
+                    self.check_claim(claim, rule);
+                    known = Some((claim, rule.has_groups));
+                }
+            }
+        }
+        for mention in self.kept.mentions_of_tests() {
+            self.check_mention(mention);
+        }
+    }
+
+    fn expect(&self, is_so: bool) {
+        if !is_so {
+            self.book.findings.doubt();
+        }
+    }
+
+    /// Each name once in a file.
+    fn check_names(&self) {
+        let Some(names) = self.kept.distinct_names() else { return self.expect(false) };
+        let kept = self.file.written.rules.iter().filter_map(|rule| rule.name);
+        self.expect(!kept.into_iter().any(|name| names.contains(name.value)));
+    }
+
+    fn check_aliases(&self) {
+        let mut known: BTreeSet<(Selector, &str)> = BTreeSet::new();
+        for (selector, alias) in self.kept.aliases() {
+            if known.insert((selector, alias)) {
+                let entry = WrittenEntry { value: alias.into(), at: self.at };
+                selector.check(&entry, &self.book.aliases);
+            }
+        }
+        // What an alias captures is a matter of the rule that names it.
+        self.expect(self.book.aliases.captures.take().is_empty());
+    }
+
+    fn check_claim(&self, (name, lowers): (&str, bool), rule: &PlainRule) {
+        let Some(index) = self.book.repository(Written { value: name, at: self.at }) else { return };
+        if self.book.is_of_others(self.file.layer, &self.repositories[index]) {
+            return self.expect(lowers);
+        }
+        // What a file is by can be more than a plain rule knows of.
+        let has = |placeholder: &Placeholder| match placeholder {
+            Placeholder::Group | Placeholder::Gid => rule.has_groups,
+            Placeholder::Captured(_) => false,
+            Placeholder::User
+            | Placeholder::Uid
+            | Placeholder::Command
+            | Placeholder::Host
+            | Placeholder::Directory
+            | Placeholder::Argument(_)
+            | Placeholder::Arguments
+            | Placeholder::Environment(_) => true,
+        };
+        self.expect(self.repositories[index].path.placeholders().all(has));
+    }
+
+    fn check_mention(&self, mention: Mention<&str>) {
+        match mention {
+            Mention::Repository(name) => {
+                let name = name
+                    .strip_suffix(']')
+                    .and_then(|name| name.split_once('['))
+                    .map_or(name, |(name, _)| name.trim_end());
+                self.book.mentioned(Written { value: name, at: self.at });
+            }
+            Mention::Rule(name) => {
+                let mut kept = self.rules.iter();
+                self.expect(
+                    kept.any(|rule| rule.name == name || rule.shown_name == name) || self.book.omits(name),
+                );
+            }
+            Mention::Time(text) => {
+                let zone = self.book.layers[self.file.layer].zone.as_ref();
+                self.expect(parse_time(text, zone.unwrap_or(&jiff::tz::TimeZone::UTC)).is_some());
+            }
+        }
+    }
+}
+
+// What rules do to each other: one that never counts because another always stands before it, or takes
+// everything back. Only `policy check` asks; a launch has no use for it.
+
+/// Programs that close the descriptors they inherited, and with them the lock, when they start.
+const CLOSERS: &[&str] = &["autossh", "mosh", "scp", "sftp", "ssh", "sudo"];
+
+/// Programs that leave a process behind and end, and with them the lock.
+const LEAVERS: &[&str] =
+    &["daemonize", "dtach", "gpg-agent", "screen", "ssh-agent", "start-stop-daemon", "systemd-run", "tmux"];
+
+/// What there is to say about each rule, with its index.
+fn advise(
+    layers: &[Layer],
+    rules: &[Rule],
+    places: &[At],
+    sequence: &[usize],
+    repositories: &[Repository],
+) -> Vec<(At, Warning)> {
+    let mut advice = Vec::new();
+    let mut weak: Vec<Weak<'_>> = Vec::new();
+    for (position, &index) in sequence.iter().enumerate() {
+        let rule = &rules[index];
+        if !rule.enabled {
+            continue;
+        }
+        if rule.except.iter().any(|except| except.cover(&rule.selectors)) {
+            let because = "an exception matches whatever its selectors match".to_owned();
+            advice.push((places[index], Warning::NeverMatches { because }));
+            continue;
+        }
+        let always = |other: &&usize| {
+            let other = &rules[**other];
+            // What is delegated is for some only, whatever its selectors say.
+            let is_for_all = layers[other.layer].kind != LayerKind::Delegated || other.layer == rule.layer;
+            is_for_all && other.enabled && other.except.is_empty() && other.selectors.cover(&rule.selectors)
+        };
+        let before = &sequence[..position];
+        let sibling = before
+            .iter()
+            .filter(|&&other| rule.family.is_some() && rules[other].family == rule.family)
+            .find(always);
+        if let Some(&other) = sibling {
+            let by = rules[other].shown_name().to_owned();
+            advice.push((places[index], Warning::Shadowed { by, first: places[other] }));
+            continue;
+        }
+        if rule.action() == Action::Limit
+            && let Some(&other) =
+                sequence.iter().filter(|&&other| overrules(&rules[other], rule)).find(always)
+        {
+            let by = rules[other].shown_name().to_owned();
+            advice.push((places[index], Warning::Overruled { by, first: places[other] }));
+        }
+        let of_rule = weak_holds(rule, repositories, layers);
+        weak.extend(of_rule.map(|(command, ending)| Weak { index, command, ending }));
+    }
+    for ending in ["supervisor", "tree"] {
+        advice.extend(of_weak_holds(rules, places, weak.iter().filter(|weak| weak.ending == ending), ending));
+    }
+    advice
+}
+
+/// A command of a rule that lets go of its slot while it still runs.
+struct Weak<'r> {
+    index: usize,
+    command: &'r str,
+    ending: &'static str,
+}
+
+/// All that the same key would mend, as one.
+fn of_weak_holds<'w>(
+    rules: &[Rule],
+    places: &[At],
+    weak: impl Iterator<Item = &'w Weak<'w>>,
+    ending: &'static str,
+) -> Option<(At, Warning)> {
+    let weak: Vec<&Weak<'_>> = weak.collect();
+    let first = weak.first()?.index;
+    let (mut commands, mut names): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let add = |all: &mut Vec<String>, name: &str| {
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_owned());
+        }
+    };
+    for weak in weak {
+        add(&mut commands, weak.command);
+        add(&mut names, rules[weak.index].shown_name());
+    }
+    Some((places[first], Warning::WeakHold { commands, rules: names, ending }))
+}
+
+/// Whether a rule takes back all that a limit wants, wherever both match.
+fn overrules(other: &Rule, rule: &Rule) -> bool {
+    let counts_alone = other.family.is_none() && other.layer >= rule.layer;
+    match other.action() {
+        Action::Exempt => counts_alone && other.from.is_none(),
+        Action::Deny => counts_alone && other.enforce != Some(false),
+        Action::Limit => false,
+    }
+}
+
+/// The commands of a rule that let go of their slots while they still run, each with what would keep it.
+fn weak_holds<'r>(
+    rule: &'r Rule,
+    repositories: &[Repository],
+    layers: &[Layer],
+) -> impl Iterator<Item = (&'r str, &'static str)> {
+    let claimed =
+        || rule.acquire.iter().flat_map(Acquisition::terms).map(|terms| &repositories[terms.repository]);
+    let said = claimed().filter_map(|repository| repository.settings.hold).chain(rule.hold()).max();
+    let hold = said.or(layers[rule.layer].hold).unwrap_or_default();
+    let claims = claimed().next().is_some();
+    rule.literal_commands().filter(move |_| claims).filter_map(move |name| {
+        let ending = if CLOSERS.contains(&name) && hold < Hold::Supervisor {
+            "supervisor"
+        } else if LEAVERS.contains(&name) && hold < Hold::Tree {
+            "tree"
+        } else {
+            return None;
+        };
+        Some((name, ending))
+    })
 }

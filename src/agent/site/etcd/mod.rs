@@ -9,15 +9,149 @@ mod cluster_status;
 mod etcd_error;
 mod message;
 mod tls;
-mod transaction;
-mod watch;
 
+use self::message::{Bytes, DeleteRequest, Long, PutRequest, TransactionRequest, WireCompare, WireOperation};
 pub(super) use self::{
     calls::{Inventory, Snapshot},
     client::{Access, Client},
     cluster_status::ClusterStatus,
     etcd_error::EtcdError,
     message::Pair,
-    transaction::{Compare, Done, Operation, Range, Transaction},
     watch::Heard,
 };
+
+mod watch;
+
+// Transactions: conditions that must all hold, and what is then done in one step. Each key may be written
+// once.
+
+/// Keys: one, or all from one up to and without another.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Range {
+    pub(in crate::agent::site) from: String,
+    pub(in crate::agent::site) to: Option<String>,
+}
+
+impl Range {
+    pub(in crate::agent::site) fn key(key: impl Into<String>) -> Self {
+        Self { from: key.into(), to: None }
+    }
+
+    /// All keys that begin so.
+    pub(in crate::agent::site) fn below(prefix: impl Into<String>) -> Self {
+        let from = prefix.into();
+        let mut to = from.clone().into_bytes();
+        // Prefixes end in a slash, so that the last byte can be one higher and is still text.
+        if let Some(last) = to.last_mut() {
+            *last = last.saturating_add(1);
+        }
+        let to = String::from_utf8(to).unwrap_or_else(|_| from.clone());
+        Self { from, to: Some(to) }
+    }
+
+    /// Whether a key is in it.
+    #[cfg(test)]
+    pub(in crate::agent::site) fn contains(&self, key: &str) -> bool {
+        match &self.to {
+            None => key == self.from,
+            Some(to) => self.from.as_str() <= key && key < to.as_str(),
+        }
+    }
+
+    fn key_bytes(&self) -> Bytes {
+        Bytes(self.from.clone().into_bytes())
+    }
+
+    fn end_bytes(&self) -> Option<Bytes> {
+        self.to.clone().map(|to| Bytes(to.into_bytes()))
+    }
+}
+
+/// A condition.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Compare {
+    /// There is no such key.
+    Absent(String),
+    /// The key was last changed at this revision; 0 where there is none.
+    ChangedAt(String, i64),
+    /// No key of these was changed after this revision. Of none that is true; and what was deleted is not
+    /// seen.
+    UnchangedSince(Range, i64),
+}
+
+/// What is done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Operation {
+    /// A key is written.
+    Put(String, Vec<u8>),
+    /// A key is written that goes when the lease does.
+    PutUnderLease(String, Vec<u8>, i64),
+    /// A key goes.
+    Delete(String),
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Transaction {
+    pub(in crate::agent::site) compares: Vec<Compare>,
+    pub(in crate::agent::site) operations: Vec<Operation>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Done {
+    /// Whether all conditions held, and it was done.
+    pub(in crate::agent::site) holds: bool,
+    /// The revision of the whole etcd then.
+    pub(in crate::agent::site) revision: i64,
+    /// That of the etcd that has answered.
+    pub(in crate::agent::site) generation: u64,
+}
+
+impl Compare {
+    fn wire(&self) -> WireCompare {
+        let of = |range: &Range, target, result| WireCompare {
+            key: range.key_bytes(),
+            range_end: range.end_bytes(),
+            target,
+            result,
+            create_revision: None,
+            mod_revision: None,
+        };
+        match self {
+            Self::Absent(key) => {
+                WireCompare { create_revision: Some(Long(0)), ..of(&Range::key(key), "CREATE", "EQUAL") }
+            }
+            Self::ChangedAt(key, revision) => {
+                WireCompare { mod_revision: Some(Long(*revision)), ..of(&Range::key(key), "MOD", "EQUAL") }
+            }
+            Self::UnchangedSince(range, revision) => {
+                let after = revision.saturating_add(1);
+                WireCompare { mod_revision: Some(Long(after)), ..of(range, "MOD", "LESS") }
+            }
+        }
+    }
+}
+
+impl Operation {
+    fn wire(&self) -> WireOperation {
+        let bytes = |key: &str| Bytes(key.as_bytes().to_vec());
+        let put = |key: &str, value: &[u8], lease| {
+            WireOperation::Put(PutRequest { key: bytes(key), value: Bytes(value.to_vec()), lease })
+        };
+        match self {
+            Self::Put(key, value) => put(key, value, None),
+            Self::PutUnderLease(key, value, lease) => put(key, value, Some(Long(*lease))),
+            Self::Delete(key) => WireOperation::Delete(DeleteRequest { key: bytes(key), range_end: None }),
+        }
+    }
+}
+
+impl Transaction {
+    fn wire(&self) -> TransactionRequest {
+        TransactionRequest {
+            compare: self.compares.iter().map(Compare::wire).collect(),
+            success: self.operations.iter().map(Operation::wire).collect(),
+            failure: Vec::new(),
+        }
+    }
+}
