@@ -14,6 +14,9 @@ use super::{
 };
 use crate::judge::terms::keyword::Keeper;
 
+/// The system's policy.
+pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
+
 /// Where the system's repositories are unless it says otherwise.
 pub(crate) const SYSTEM_DIRECTORY: &str = "/run/rungate";
 

@@ -69,7 +69,7 @@ pub use agent_file::{AgentFile, AgentLimits, LONGEST_MESSAGE};
 pub use capture::Captured;
 pub use delegation::Delegation;
 pub use difference::{Change, Detail, Difference, KeyChange, LayerName, Turn};
-pub use layer::{Layer, LayerKind};
+pub use layer::{Layer, LayerKind, SYSTEM_POLICY};
 pub use limit::{HIGHEST_LIMIT, Limit};
 pub use log::{Log, LogEvents, LogFile, LogTarget};
 pub(crate) use pattern::{Pattern, Subject};
@@ -80,7 +80,7 @@ pub use scenario::{Expectation, Scenario};
 pub use schema::schema;
 pub use selector::Selector;
 pub use site_settings::SiteSettings;
-pub use source::{LayerText, Proposal, SYSTEM_POLICY, Sources};
+pub use source::{LayerText, Proposal, Sources};
 pub(crate) use spelling::nearest;
 
 // The words that judgement and mechanism share, as this wing's files name them.

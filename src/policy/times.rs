@@ -10,9 +10,9 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use super::{
     Policy,
+    layer::SYSTEM_POLICY,
     layer::{Layer, LayerKind},
     selector::Window,
-    source::SYSTEM_POLICY,
 };
 
 impl Policy {

@@ -16,11 +16,12 @@ pub(super) use self::{
     stamps::Stamps,
 };
 
-use super::{delegation::Delegation, layer::LayerKind, preview::delegations_of};
+use super::{
+    delegation::Delegation,
+    layer::{LayerKind, SYSTEM_POLICY},
+    preview::delegations_of,
+};
 use crate::text::diagnostic::SourceText;
-
-/// The system's policy.
-pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
 
 /// Where the policy comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -41,8 +41,8 @@ use crate::{
 };
 
 /// Checks the policy in force for the caller, or the files that were named, as if they were the system's.
-pub(super) fn run(arguments: &CheckArguments, situation: Situation) -> Result<u8, Error> {
-    let accounts = KnownAccounts::of(&situation, arguments.accounts.as_deref())?;
+pub(super) fn run(arguments: &CheckArguments, situation: &Situation) -> Result<u8, Error> {
+    let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
     let (candidate, host) = gather(arguments, situation.clone(), &accounts)?;
     let policy = candidate.policy().ok();
     if policy.is_some_and(Policy::is_empty) {
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &CheckArguments, situation: Situation) -> Result<u8
     }
     let from_log = match policy {
         Some(policy) if !arguments.from.is_empty() => {
-            Some(FromLog::play(policy, &arguments.from, &accounts, &situation)?)
+            Some(FromLog::play(policy, &arguments.from, &accounts, situation)?)
         }
         _ => None,
     };

@@ -28,13 +28,13 @@ use crate::{
 
 /// Makes every step, or none.
 pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<u8, Error> {
-    let steps = steps(arguments, &situation)?;
-    let _lock = steps[0].location().lock(&situation)?;
+    let steps = steps(arguments, situation)?;
+    let _lock = steps[0].location().lock(situation)?;
     let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();
     let Some(first) = due.first() else { return Ok(ExitStatus::Success as u8) };
     let sources = &first.location().sources;
     let candidate = Candidate::after(&due, sources);
-    let review = candidate.review(&situation)?;
+    let review = candidate.review(situation)?;
     if let Some(obstacle) = &review.obstacle {
         let refused = refuse(&format!("nothing was changed: {obstacle}"));
         if let Some(other) = other_place(arguments, &due) {

@@ -26,7 +26,7 @@ use crate::{
 /// Does what was asked for.
 pub(super) fn run(arguments: &PolicyAction, situation: Situation) -> Result<u8, Error> {
     match arguments {
-        PolicyAction::Check(arguments) => check::run(arguments, situation),
+        PolicyAction::Check(arguments) => check::run(arguments, &situation),
         PolicyAction::Diff(arguments) => diff::run(arguments, &situation),
         PolicyAction::Edit(arguments) => edit::run(arguments, situation),
         PolicyAction::Install(arguments) => install::run(arguments, &situation),
