@@ -272,7 +272,7 @@ impl Service {
             Request::Evict(evict) => self.evict_for(number, &evict),
             Request::Ends if is_root => session.answer(Answer::Ended(self.ledger.ends()), None),
             Request::Ends => {
-                let why = "only root is told which programs have ended";
+                let why = "only root can ask which programs have ended";
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
             // There is no challenge that it could answer.

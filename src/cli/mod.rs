@@ -90,7 +90,7 @@ pub struct Span {
 /// `rungate run`.
 #[derive(Args, Debug)]
 pub struct RunArguments {
-    /// Stand in line for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
+    /// Wait in the queue for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
     #[arg(short = 'w', long, value_name = "TIME")]
     pub wait: Option<String>,
 

@@ -51,7 +51,7 @@ impl NoTools {
                 "Install both programs, side by side; in a checkout: cargo build. Launches, as in rungate run, work without it."
             }
             Self::Distrusted(_) => {
-                "Give it the owner and the mode that the launcher has, or install both anew."
+                "Give it the owner and the mode that the launcher has, or install both again."
             }
         }
     }

@@ -223,7 +223,7 @@ impl fmt::Display for Fault {
                 write!(f, "{} is not a limit; write a number or \"2/cpu\"", quoted(text))
             }
             Fault::EmptyList { key, instead } => write!(f, "{} is empty; {instead}", quoted(key)),
-            Fault::Repeated { word } => write!(f, "{} stands here twice", quoted(word)),
+            Fault::Repeated { word } => write!(f, "{} is here twice", quoted(word)),
             Fault::EmptyEntry => write!(f, "an empty entry matches nothing"),
             Fault::BadName { name } => {
                 write!(

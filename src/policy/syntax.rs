@@ -46,7 +46,7 @@ pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTa
         };
         let fault = match first {
             Some(first) => Fault::DuplicateKey { name: name.to_owned(), first: At::new(file, first) },
-            None => Fault::Syntax { reason: "this key stands here twice".into() },
+            None => Fault::Syntax { reason: "this key is here twice".into() },
         };
         findings.fault(At::new(file, span), fault);
     }

@@ -128,7 +128,7 @@ fn quick_start() {
               sleepers  1 of 1 used
                   rule \"one sleeper at a time\", {}:15
                   PID {} {} sleep, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m --policy {} -- sleep 0
+            Close one of yours, or wait in the queue: rungate run --wait 30m --policy {} -- sleep 0
             To see why: rungate explain --policy {} -- sleep 0
             To end the oldest of yours: rungate end --policy [..] sleepers [pid]
             ",

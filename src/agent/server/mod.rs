@@ -232,7 +232,7 @@ impl Connections {
     pub(super) fn say_why(&mut self, number: u64, over: &Over) {
         let why = match over {
             Over::HungUp => return,
-            Over::Stranger => "whoever asks is not the process that has connected".to_owned(),
+            Over::Stranger => "the process that asks is not the one that has connected".to_owned(),
             Over::Garbage(Garbage::TooLong) => format!(
                 "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
                 self.quotas.limits().message

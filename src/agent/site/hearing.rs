@@ -94,7 +94,7 @@ impl Service {
             Report::Unreached(trouble) | Report::Deaf(trouble) => site.note(trouble),
             Report::LeaseLost => {
                 site.leases_lost = site.leases_lost.saturating_add(1);
-                log("the lease of this host was lost; it is taken anew");
+                log("the lease of this host was lost; it is acquired again");
             }
             Report::Compared { sent, revision } => {
                 site.lag.compare(sent, revision);
@@ -102,7 +102,7 @@ impl Service {
             }
             Report::Listed(inventory) => {
                 if site.mirror.differs_from(&inventory) {
-                    log("what is known of the site is not what etcd has; everything is read anew");
+                    log("what is known of the site differs from what etcd has; everything is read again");
                     site.doubt();
                 }
             }

@@ -152,12 +152,12 @@ impl fmt::Display for RepositoryError {
             }
             Self::TooManyLocks { path } => write!(
                 formatter,
-                "{} has so many scattered locks that nobody can tell whether there is room",
+                "{} has too many scattered locks to tell whether there is room",
                 path.shown()
             ),
             Self::LineLocked { path } => write!(
                 formatter,
-                "{} is full, and some other program's lock on it leaves no place to stand in line",
+                "{} is full, and some other program's lock on it leaves no place in the queue",
                 path.shown()
             ),
             Self::LockedMeanwhile { path } => write!(

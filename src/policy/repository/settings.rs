@@ -47,7 +47,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key(
         "queue",
         QUEUE,
-        "Longest queue; nobody joins behind so many.",
+        "Longest queue; later launches do not wait in it.",
         "Users who should go elsewhere if the queue is long.",
     ),
     key(

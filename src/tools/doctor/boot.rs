@@ -145,10 +145,10 @@ fn unmade_files(files: &[&Path]) -> Option<Finding> {
     let first = files.first()?.shown();
     let text = match files.len() {
         1 => format!(
-            "nothing makes {first} again: after the next boot whoever is first will own it, and can remove it"
+            "nothing makes {first} again: after the next boot its first user will own it, and can remove it"
         ),
         count => format!(
-            "nothing makes {count} lock files again ({first} is the first of them): after the next boot whoever comes \
+            "nothing makes {count} lock files again ({first} is the first of them): after the next boot the user who comes \
              first will own them, and can remove them"
         ),
     };

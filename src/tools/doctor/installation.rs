@@ -25,7 +25,7 @@ pub(super) fn look(examination: &Context) -> Section {
     let is_launcher = |path: &PathBuf| path.is_absolute() && path.file_name() != Some(OsStr::new(TOOLS));
     let Some(launcher) = executable::own_path().filter(is_launcher) else {
         let finding = Finding::warning("launcher-unknown", "the launcher, rungate, is not beside its tools")
-            .mend("Install both programs anew, from one package.");
+            .mend("Install both programs again, from one package.");
         return Section::new(
             Topic::Installation,
             concat!("rungate ", env!("CARGO_PKG_VERSION")),

@@ -90,7 +90,7 @@ fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
         Target::Journal if wanted.is_missing() => Some(
             Finding::note(
                 "no-log",
-                "the policy names no log, and there is no journal: nobody is told of refusals",
+                "the policy names no log, and there is no journal: refusals are logged nowhere",
             )
             .mend("[log] to = \"/var/log/rungate/log.jsonl\""),
         ),

@@ -213,7 +213,7 @@ fn of_files(
             }
             (Err(_), _) if is_fixed && path.parent().is_some_and(Path::is_dir) => {
                 let text = format!(
-                    "{} is not there yet: whoever is first will own it, and can remove it",
+                    "{} is not there yet: its first user will own it, and can remove it",
                     path.shown()
                 );
                 findings.push(Finding::warning("lock-file-missing", text).mend(INIT));

@@ -57,6 +57,6 @@ fn text_of_standard_input() -> Result<String, Error> {
 fn advice(path: &Path) -> Option<String> {
     let is_file = path.is_file();
     is_file.then(|| {
-        "What stands in other files is known where a directory is named that has policy.toml and policy.d.".to_owned()
+        "To compare with other files, name a directory that has policy.toml and policy.d.".to_owned()
     })
 }

@@ -152,12 +152,12 @@ const GAUGES: [Gauge; 11] = [
     },
     Gauge {
         name: "rungate_launches_waiting",
-        help: "How many launches stand in line for the repository.",
+        help: "How many launches wait for the repository.",
         value: |_, survey, _| Some(number(survey.waiting.len() as u64)),
     },
     Gauge {
         name: "rungate_queue_limit",
-        help: "How many launches may stand in line for the repository. There is none where the line does not end.",
+        help: "How many launches may wait for the repository. Missing if the queue has no limit.",
         value: |file, _, _| file.queue.most.map(|most| number(most.into())),
     },
     Gauge {

@@ -320,7 +320,7 @@ impl<'s> Present<'s> {
             table.row([user, running.pid.to_string(), visible(&running.command), visible(why)]);
         }
         format!(
-            "Of {} that run now, {} would be refused if they came anew. None is ended.\n{}",
+            "Of {} that run now, {} would be refused if they started again. None is ended.\n{}",
             self.running.len(),
             newly.len(),
             table.render()

@@ -174,7 +174,7 @@ impl Making<'_> {
         if lines.is_empty() {
             return Ok(());
         }
-        let text = format!("# Written anew by each: rungate init --repositories\n{lines}");
+        let text = format!("# Written by: rungate init --repositories\n{lines}");
         if fs::read_to_string(TMPFILES).is_ok_and(|known| known == text) {
             return Ok(());
         }
