@@ -234,6 +234,25 @@ impl Scene {
     }
 }
 
+/// Each page says for which need it is, and links to others.
+#[test]
+fn every_page_says_which_need_it_is_for() {
+    let mut pages = 0;
+    for entry in fs::read_dir(package().join("docs")).expect("the pages") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a page");
+        let label = text.lines().nth(2).unwrap_or_default();
+        let needs = ["*To learn ", "*To do ", "*To do: ", "*To look up ", "*To understand "];
+        let links_to = label.split("](").count() > 1;
+        assert!(needs.iter().any(|need| label.starts_with(need)) && links_to, "{}: {label}", path.display());
+        pages += 1;
+    }
+    assert!(pages > 8, "{pages}");
+}
+
 /// Numbers of three digits and more, by the order of their first appearance.
 #[derive(Default)]
 struct Numbers(BTreeMap<String, usize>);
