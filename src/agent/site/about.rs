@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Site, announcement::log, etcd::ClusterStatus, key::Key};
+use super::{Site, etcd::ClusterStatus, key::Key, log};
 use crate::{
     judge::terms::location::{name_on_site, table_of_site},
     keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
@@ -20,7 +20,7 @@ impl Site {
     /// How it stands.
     pub(in crate::agent) fn about(&self) -> AboutSite {
         let now = process::since_boot().unwrap_or_default();
-        let seen = self.confirmed.map(|confirmed| now.saturating_sub(confirmed));
+        let seen = self.presence.confirmed().map(|confirmed| now.saturating_sub(confirmed));
         AboutSite {
             host: self.host.clone(),
             endpoints: self.endpoints.clone(),
@@ -28,9 +28,9 @@ impl Site {
             ttl: self.ttl,
             is_open: self.is_open(),
             seen,
-            left: self.deadline().map(|deadline| deadline.saturating_sub(now)),
-            lag: self.lag.at(now, self.ttl),
-            leases_lost: self.leases_lost,
+            left: self.presence.deadline().map(|deadline| deadline.saturating_sub(now)),
+            lag: self.mirror.lag(self.ttl),
+            leases_lost: self.presence.leases_lost(),
             trouble: self.about_trouble(),
             store: self.condition.map(|ClusterStatus { size, quota, is_full, uncompacted }| AboutStore {
                 size,
@@ -44,14 +44,18 @@ impl Site {
     }
 
     fn about_trouble(&self) -> Option<AboutTrouble> {
-        if let Some((text, since)) = self.twin() {
+        if let Some((text, since)) = self.presence.twin() {
             let advice = "give each host a name of its own, and restart its agent".to_owned();
-            return Some(AboutTrouble { text: text.clone(), advice: Some(advice), lasts: since.elapsed() });
+            return Some(AboutTrouble {
+                text: text.to_owned(),
+                advice: Some(advice),
+                lasts: since.elapsed(),
+            });
         }
         if let (Some(text), Some((lasts, _))) = (self.why_held_back(), self.is_held_back()) {
             return Some(AboutTrouble { text, advice: None, lasts });
         }
-        let Some((trouble, since)) = self.trouble.as_ref() else { return self.about_unreadable_slots() };
+        let Some((trouble, since)) = self.presence.trouble() else { return self.about_unreadable_slots() };
         let advice = trouble.advice().map(str::to_owned);
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
     }
@@ -107,9 +111,9 @@ impl Site {
         let about = |name: String| {
             let (here, written) = (self.mirror.hosts.get(&name), self.mirror.written.get(&name));
             let record = here.or(written).and_then(|at| at.record.as_ref());
-            let absent = self.absences.get(&name).map(|absence| {
-                let absent = now.saturating_sub(absence.since());
-                (absent, self.ttl_of(&name).saturating_sub(absent))
+            let absent = self.absences.since(&name).map(|since| {
+                let absent = now.saturating_sub(since);
+                (absent, self.mirror.ttl_of(&name, self.ttl).saturating_sub(absent))
             });
             AboutHost {
                 version: record.map(|record| record.version.clone()),

@@ -105,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::agent::site::{agent_id::AgentId, record::Reply};
+    use crate::agent::site::{record::AgentId, record::Reply};
 
     type Table = BTreeMap<Key, Present>;
 

@@ -2,14 +2,51 @@
 //! fresh read, then the highest at which a change was *received*: what headers and notices of progress say
 //! runs ahead of the changes. What the agent writes itself does not advance it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     etcd::{Inventory, Pair},
     key::{Key, Keys},
-    record::{ClusterRecord, HostRecord, read},
-    table_of_site::{TableOfSite, Versioned},
+    record::{ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
 };
+use crate::{agent::ledger::state::SavedStamps, sys::process};
+
+/// A value, with the revision at which it was last written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Versioned<T> {
+    pub(super) revision: i64,
+    /// None where nobody can read it.
+    pub(super) record: Option<T>,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct TableOfSite {
+    pub(super) slots: BTreeMap<u64, Versioned<SlotRecord>>,
+    pub(super) tickets: BTreeMap<u64, Versioned<TicketRecord>>,
+    /// By the slots that they are about.
+    pub(super) notices: BTreeMap<u64, Versioned<NoticeRecord>>,
+    pub(super) stamps: Option<Versioned<SavedStamps>>,
+}
+
+impl TableOfSite {
+    /// How many keys it has.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len() + self.tickets.len() + self.notices.len() + usize::from(self.stamps.is_some())
+    }
+
+    /// Each of them, with the revision at which it was last written.
+    pub(super) fn revisions(&self, name: &str) -> impl Iterator<Item = (Key, i64)> {
+        let Self { slots, tickets, notices, stamps } = self;
+        let slots = slots.iter().map(|(slot, at)| (Key::Slot(name.to_owned(), *slot), at.revision));
+        let tickets = tickets.iter().map(|(number, at)| (Key::Ticket(name.to_owned(), *number), at.revision));
+        let notices = notices.iter().map(|(slot, at)| (Key::Notice(name.to_owned(), *slot), at.revision));
+        let stamps = stamps.iter().map(|at| (Key::Stamps(name.to_owned()), at.revision));
+        slots.chain(tickets).chain(notices).chain(stamps)
+    }
+}
 
 /// What changed by what came.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -32,6 +69,7 @@ pub(super) struct Mirror {
     pub(super) cluster: Option<Versioned<ClusterRecord>>,
     /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
     strange: BTreeMap<String, i64>,
+    lag: Lag,
 }
 
 impl Mirror {
@@ -47,6 +85,7 @@ impl Mirror {
             written: BTreeMap::new(),
             cluster: None,
             strange: BTreeMap::new(),
+            lag: Lag::default(),
         }
     }
 
@@ -115,7 +154,9 @@ impl Mirror {
             hosts: self.hosts.keys().chain(self.written.keys()).cloned().collect(),
             keys: Vec::new(),
         };
-        *self = Self { revision, is_known: true, ..Self::new(self.keys.clone()) };
+        // What was awaited may never come.
+        let lag = Lag { awaited: None, ..self.lag };
+        *self = Self { revision, is_known: true, lag, ..Self::new(self.keys.clone()) };
         for pair in pairs {
             self.set(&mut changed, pair, true);
         }
@@ -135,7 +176,25 @@ impl Mirror {
             self.revision = pair.revision;
             self.set(&mut changed, pair, is_there);
         }
+        self.lag.reach(self.revision, process::since_boot().unwrap_or_default());
         changed
+    }
+
+    /// A read that was sent then found this revision.
+    pub(super) fn compare(&mut self, sent: Duration, revision: i64) {
+        self.lag.compare(sent, revision);
+        self.lag.reach(self.revision, process::since_boot().unwrap_or_default());
+    }
+
+    /// By how much it is behind, where it was ever level; nothing is known of longer than this ago.
+    pub(super) fn lag(&self, longest: Duration) -> Option<Duration> {
+        self.lag.at(process::since_boot().unwrap_or_default(), longest)
+    }
+
+    /// How long a host may be silent: as long as it said itself, and as long as the one that asks.
+    pub(super) fn ttl_of(&self, host: &str, own: Duration) -> Duration {
+        let said = self.written.get(host).and_then(|at| Some(at.record.as_ref()?.ttl));
+        said.map_or(own, |said| Duration::from_millis(said).max(own))
     }
 
     fn set(&mut self, changed: &mut Changed, Pair { key, value, revision, lease }: Pair, is_there: bool) {
@@ -210,9 +269,47 @@ fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
     };
 }
 
+/// How far the mirror is behind. Now and then a read says at which revision the newest key is; when the
+/// mirror has got there, it is known how long that took. Times are since boot.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Lag {
+    /// When a read was sent that the mirror has not caught up with, and which revision it found.
+    awaited: Option<(Duration, i64)>,
+    /// When the last one was sent that it has caught up with, and how long that took.
+    level: Option<(Duration, Duration)>,
+}
+
+impl Lag {
+    /// A read that was sent then found this revision. One that is still awaited says more.
+    fn compare(&mut self, sent: Duration, revision: i64) {
+        self.awaited.get_or_insert((sent, revision));
+    }
+
+    /// The mirror is at this revision now.
+    fn reach(&mut self, revision: i64, now: Duration) {
+        if let Some((sent, _)) = self.awaited.take_if(|(_, awaited)| *awaited <= revision) {
+            self.level = Some((sent, now.saturating_sub(sent)));
+        }
+    }
+
+    /// By how much it is behind now; none where it was never level. Where nothing was compared for longer
+    /// than this, nobody knows what has happened since.
+    fn at(&self, now: Duration, longest: Duration) -> Option<Duration> {
+        let (compared, took) = self.level?;
+        let since = |sent: Duration| now.saturating_sub(sent);
+        Some(match self.awaited {
+            Some((sent, _)) => since(sent),
+            None if since(compared) > longest => since(compared),
+            None => took,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LONGEST: Duration = Duration::from_secs(60);
 
     fn pair(key: &str, revision: i64) -> Pair {
         Pair { key: key.to_owned(), value: b"{".to_vec(), revision, lease: 0 }
@@ -305,5 +402,27 @@ mod tests {
         assert!(!mirror.differs_from(&inventory(9, 0, &[])), "nothing is known of another revision");
         mirror.apply(vec![(pair("/r/new/key", 11), true), (pair("/r/strange", 12), false)]);
         assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/new/key", 11)]), (false, false));
+    }
+
+    fn lag_at(lag: &Lag, second: u64) -> Option<u64> {
+        lag.at(Duration::from_secs(second), LONGEST).map(|lag| lag.as_secs())
+    }
+
+    #[test]
+    fn a_mirror_is_behind_until_it_has_what_a_read_found() {
+        let second = Duration::from_secs;
+        let mut lag = Lag::default();
+        assert_eq!(lag_at(&lag, 9), None);
+        lag.compare(second(10), 7);
+        lag.reach(7, second(11));
+        assert_eq!(lag_at(&lag, 20), Some(1));
+        lag.compare(second(30), 9);
+        lag.compare(second(50), 10);
+        lag.reach(8, second(51));
+        assert_eq!(lag_at(&lag, 55), Some(25));
+        lag.reach(9, second(56));
+        assert_eq!(lag_at(&lag, 57), Some(26));
+        // Nobody answers any more.
+        assert_eq!(lag_at(&lag, 91), Some(61));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{
     Site,
+    mirror::{TableOfSite, Versioned},
     record::{SlotRecord, TicketRecord},
-    table_of_site::{TableOfSite, Versioned},
 };
 use crate::{
     judge::terms::location::table_of_site,
@@ -49,7 +49,7 @@ impl Site {
             }
         }
         let is_away = |record: Option<&TicketRecord>| {
-            record.is_some_and(|of| of.is_away || self.reachable.get(&of.host) != Some(&of.agent))
+            record.is_some_and(|of| of.is_away || !self.absences.is_reachable(&of.host, &of.agent))
         };
         shown.places.retain(|number, (revision, was_away, place)| {
             let at = of.tickets.get(number).filter(|at| is_as_shown(Some(at.revision), *revision));
