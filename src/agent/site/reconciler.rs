@@ -38,13 +38,14 @@ impl Site {
         let is_of_site = |held: &memory::Held| name_on_site(held.table().name()).is_some();
         let all: Vec<memory::Held> =
             holding.held.extract_if(.., |held| is_of_site(held) && !held.is_shared()).collect();
+        let end = has_run.then(SystemTime::now);
         for held in all {
-            if has_run {
-                held.table().ended(SystemTime::now());
+            if let Some(end) = end {
+                held.table().ended(end);
             }
             let Some(name) = name_on_site(held.table().name()).map(str::to_owned) else { continue };
             if holding.paced_at_site.iter().any(|paced| paced == held.table().name()) {
-                self.own.was_used(name.clone(), holding.saved.uid);
+                self.own.was_used(name.clone(), holding.saved.uid, end);
             }
             self.own.free(&name, held);
         }

@@ -1,6 +1,6 @@
-//! Notices: what a host leaves in etcd for another one of whose holders it thinks that it is overdue. `giving`
-//! is for launches of this host that want a slot, `answering` for holders of this host of which others have
-//! given notice.
+//! Notices: what a host leaves in etcd for another one of whose holders it thinks that it is overdue. In
+//! `giving` are those for launches of this host that want a slot, in `answering` those of holders of this
+//! host, which others have given.
 
 mod answering;
 mod giving;
