@@ -132,10 +132,24 @@ pub fn command() -> Command {
     command.help_template(text + "\n" + END)
 }
 
+/// How to read the page of a subcommand.
+fn manual(path: &str) -> String {
+    let subcommand = path.split(' ').next().unwrap_or_default();
+    match subcommand {
+        "shim" => "man rungate-shim".to_owned(),
+        // Section 5 has a page of this name too.
+        "policy" => "man 1 rungate-policy".to_owned(),
+        _ => format!("man rungate-{subcommand}"),
+    }
+}
+
 fn with_examples(command: Command, path: &str) -> Command {
     let found = EXAMPLES.iter().find(|(known, _)| *known == path);
     let command = match found {
-        Some((_, [one, other])) => command.after_help(format!("Examples:\n  {one}\n  {other}")),
+        Some((_, [one, other])) => {
+            let manual = manual(path);
+            command.after_help(format!("Examples:\n  {one}\n  {other}\n\nManual: {manual}"))
+        }
         None => command,
     };
     let has_policy = !WITHOUT_POLICY.contains(&path);

@@ -19,9 +19,19 @@ use crate::text::diagnostic::SourceText;
 static FILE: Keys = Keys {
     what: "the file",
     groups: &[&[
-        key("version", Shape::Number { least: 1, most: 1 }, "The version of the language: 1."),
-        key("agent", Shape::Table(&AGENT), "How much one user may have of the agent."),
-        key("site", Shape::Table(&SITE), "Where the agents of all hosts meet."),
+        key("version", Shape::Number { least: 1, most: 1 }, "The version of the language: 1.", "Every file."),
+        key(
+            "agent",
+            Shape::Table(&AGENT),
+            "Quotas of each user.",
+            "Hosts whose users could overload the agent.",
+        ),
+        key(
+            "site",
+            Shape::Table(&SITE),
+            "How to reach the etcd of the site.",
+            "Hosts that share limits with others.",
+        ),
     ]],
     together: &[],
 };
@@ -32,14 +42,35 @@ const LIMITS: &[Key] = &[
     key(
         "message",
         Shape::Number { least: LEAST_MESSAGE as i64, most: LONGEST_MESSAGE as i64 },
-        "How long a request may be, in bytes: the command line and what rules ask about.",
+        "Longest request in bytes: the command line and all that rules ask about.",
+        "Users who start programs with very long command lines.",
     ),
-    key("rate", COUNT, "How many messages a second are heard of one connection, after the first fifty."),
-    key("connections", COUNT, "How many connections one user may have at a time."),
-    key("launches", COUNT, "How many launches of one user may have slots at a time."),
-    key("slots", COUNT, "How many slots one user may have at a time."),
-    key("places", COUNT, "How many places one user may have in lines."),
-    key("members", COUNT, "Of how many tables one user may have slots, places or the last start."),
+    key(
+        "rate",
+        COUNT,
+        "Messages a second of one connection, after the first fifty.",
+        "Hosts with scripts that start commands in a loop.",
+    ),
+    key(
+        "connections",
+        COUNT,
+        "Connections of one user at a time.",
+        "Users with thousands of waiting launches.",
+    ),
+    key(
+        "launches",
+        COUNT,
+        "Launches of one user that have slots at a time.",
+        "Users with thousands of programs at a time.",
+    ),
+    key("slots", COUNT, "Slots of one user at a time.", "Users whose programs take many slots each."),
+    key("places", COUNT, "Positions of one user in all queues.", "Users with thousands of waiting launches."),
+    key(
+        "members",
+        COUNT,
+        "Tables in which one user may have slots, positions or a last start.",
+        "Policies with a repository for each value of an argument.",
+    ),
 ];
 
 /// The shortest length that requests may be limited to.

@@ -15,9 +15,17 @@ use super::{
 pub(super) static DELEGATE: Keys = Keys { what: "a delegation", groups: &[KEYS], together: &[] };
 
 const KEYS: &[Key] = &[
-    key("owner", Shape::TextOrNumber, "Whose the drop-in may be besides root's: a user.").required(),
-    key("users", Shape::TextsOrNumbers, "Whom its rules can be for, as in the rules.").required().filled(),
-    key("commands", Shape::Texts, "Which commands its rules can be for, as in the rules.")
+    key("owner", Shape::TextOrNumber, "User who may own the drop-in, beside root.", "Every delegation.")
+        .required(),
+    key(
+        "users",
+        Shape::TextsOrNumbers,
+        "Users whom its rules may apply to, as in rules.",
+        "Every delegation.",
+    )
+    .required()
+    .filled(),
+    key("commands", Shape::Texts, "Commands that its rules may apply to, as in rules.", "Every delegation.")
         .required()
         .filled(),
 ];

@@ -6,6 +6,8 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) about: &'static str,
+    /// Who needs it, and when: the reason why the language has it.
+    pub(super) needed_by: &'static str,
     /// Whether the table must have it.
     pub(super) is_required: bool,
     /// Whether its list, where it is one, must have an entry.
@@ -150,8 +152,13 @@ pub(super) enum Shape {
 }
 
 /// A key that may be missing.
-pub(super) const fn key(name: &'static str, shape: Shape, about: &'static str) -> Key {
-    Key { name, shape, about, is_required: false, is_filled: false }
+pub(super) const fn key(
+    name: &'static str,
+    shape: Shape,
+    about: &'static str,
+    needed_by: &'static str,
+) -> Key {
+    Key { name, shape, about, needed_by, is_required: false, is_filled: false }
 }
 
 /// How the tables of a list are written.

@@ -18,15 +18,60 @@ use crate::judge::terms::keyword::Keeper;
 pub(super) static FILE: Keys = Keys {
     what: "a policy",
     groups: &[&[
-        key("version", Shape::Number { least: 1, most: 1 }, "The version of the language: 1."),
-        key("defaults", Shape::Table(&DEFAULTS), "What holds where rules and repositories are silent."),
-        key("alias", Shape::TextsOrNumbersByName, "Lists to be used as \"@name\" in selectors."),
-        key("repository", Shape::TableByName(&REPOSITORY), "Lock files whose bytes are slots."),
-        key("rule", Shape::Tables(&RULE), "Whom and what a limit, a refusal or an exemption is for."),
-        key("command", Shape::TableByName(&COMMAND), "The programs behind commands."),
-        key("delegate", Shape::TableByName(&DELEGATE), "Drop-ins that belong to the admins of departments."),
-        key("log", Shape::Table(&LOG), "Where starts and refusals are logged."),
-        key("test", Shape::Tables(&TEST), "What is to come out of a request."),
+        key(
+            "version",
+            Shape::Number { least: 1, most: 1 },
+            "The version of the policy language: 1.",
+            "Every file: a later rungate then knows how to read it.",
+        ),
+        key(
+            "defaults",
+            Shape::Table(&DEFAULTS),
+            "Values for rules and repositories that do not set their own.",
+            "Sites that want one setting for all repositories.",
+        ),
+        key(
+            "alias",
+            Shape::TextsOrNumbersByName,
+            "Lists that selectors use as \"@name\".",
+            "Sites that name the same users, hosts or commands in several rules.",
+        ),
+        key(
+            "repository",
+            Shape::TableByName(&REPOSITORY),
+            "Lock files. Each byte is a slot.",
+            "Every policy that limits how many programs run.",
+        ),
+        key(
+            "rule",
+            Shape::Tables(&RULE),
+            "Whom and which commands a limit, a denial or an exemption applies to.",
+            "Every policy.",
+        ),
+        key(
+            "command",
+            Shape::TableByName(&COMMAND),
+            "The programs behind commands.",
+            "Shims in PATH before the programs, and commands whose program is not in PATH.",
+        ),
+        key(
+            "delegate",
+            Shape::TableByName(&DELEGATE),
+            "Drop-ins that belong to the admins of departments.",
+            "Sites whose departments set limits of their own without root.",
+        ),
+        key(
+            "log",
+            Shape::Table(&LOG),
+            "Where events are logged.",
+            "Sites that want history, report, simulate or policy check --from.",
+        ),
+        key(
+            "test",
+            Shape::Tables(&TEST),
+            "A request with its expected decision.",
+            "Policies that several people edit: policy check runs the tests before a change counts.",
+        ),
     ]],
     together: &[],
 };
@@ -37,16 +82,57 @@ pub(super) static DEFAULTS: Keys = Keys {
         key(
             "directory",
             Shape::Text,
-            "Where relative paths of repositories start; \"{runtime}\" is the caller's own.",
+            "Directory of relative repository paths; \"{runtime}\" is the caller's own.",
+            "Lock files outside /run/rungate, as on a shared file system.",
         ),
-        key("wait", Shape::Wait, "How long a launch waits without -w where no rule or repository says."),
-        key("hold", Shape::OneOf(Hold::words), "What keeps a slot where no rule or repository says."),
-        key("unmatched", Shape::OneOf(Unmatched::words), "What happens when no rule matches."),
-        key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
-        key("create_mode", Shape::Mode, "The mode of repositories that are created, whatever the umask."),
-        key("keeper", Shape::OneOf(Keeper::words), "Who keeps slots where no repository says."),
-        key("contact", Shape::Text, "Whom to write to or call: the last line of every refusal."),
-        key("time_zone", Shape::Text, "The time zone of `when`, as \"Europe/Berlin\"; else the system's."),
+        key(
+            "wait",
+            Shape::Wait,
+            "How long a launch waits without -w if no rule or repository says.",
+            "Hosts where most launches should wait and not be refused.",
+        ),
+        key(
+            "hold",
+            Shape::OneOf(Hold::words),
+            "What keeps a slot if no rule or repository says.",
+            "Hosts where most programs fork, close descriptors, or run as a tree.",
+        ),
+        key(
+            "unmatched",
+            Shape::OneOf(Unmatched::words),
+            "What happens to a launch that no rule matches.",
+            "Hosts where only named commands may start.",
+        ),
+        key(
+            "enforce",
+            Shape::Flag,
+            "false: log what would be refused, and start it.",
+            "Roll-out: watch the log for a week before the limits count.",
+        ),
+        key(
+            "create_mode",
+            Shape::Mode,
+            "File mode of repositories that are created, regardless of the umask.",
+            "Lock files that users of one group share, and no others.",
+        ),
+        key(
+            "keeper",
+            Shape::OneOf(Keeper::words),
+            "Who keeps the slots of repositories that do not say.",
+            "Hosts whose users do not trust each other (agent), and limits over several hosts (site).",
+        ),
+        key(
+            "contact",
+            Shape::Text,
+            "Person or address that refusals name in their last line.",
+            "Sites where a refused user should ask somebody.",
+        ),
+        key(
+            "time_zone",
+            Shape::Text,
+            "Time zone of `when`, as \"Europe/Berlin\"; default: the zone of the system.",
+            "Limits by office hours on hosts that run in UTC.",
+        ),
     ]],
     together: &[],
 };
@@ -54,20 +140,91 @@ pub(super) static DEFAULTS: Keys = Keys {
 pub(super) static SELECTORS: Keys = Keys { what: "an exception", groups: &[selector::KEYS], together: &[] };
 
 const RULE_KEYS: &[Key] = &[
-    key("name", Shape::Text, "What it is called in messages."),
-    key("except", Shape::Tables(&SELECTORS), "What it is not for, whatever the selectors say."),
-    key("first_of", Shape::Text, "A family of rules, of which the first that matches counts."),
-    key("order", Shape::Number { least: i64::MIN, most: i64::MAX }, "The place in the family; lower first."),
-    key("enabled", Shape::Flag, "false: it never counts."),
-    key("action", Shape::OneOf(Action::words), "What it does; \"limit\" unless it says otherwise."),
-    key("message", Shape::Text, "What to tell whom it refuses."),
-    key("contact", Shape::Text, "Whom to write to or call about its refusals."),
-    key("acquire", Shape::Claims(&CLAIM), "What it takes."),
-    key("admit", Shape::OneOf(Admission::words), "\"always\": beyond the limit if need be."),
-    key("from", Shape::Texts, "The repositories that an exempt rule exempts from.").filled(),
-    key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
-    key("wait", Shape::Wait, "How long its claims are waited for without -w; the shortest counts."),
-    key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
+    key(
+        "name",
+        Shape::Text,
+        "Name of the rule in messages, log and tests.",
+        "Policies with more than one rule.",
+    ),
+    key(
+        "except",
+        Shape::Tables(&SELECTORS),
+        "Selectors of launches that the rule does not apply to.",
+        "All students except the tutors, say.",
+    ),
+    key(
+        "first_of",
+        Shape::Text,
+        "Name of a family of rules; only the first that matches counts.",
+        "Tiers: staff 5, students 2, everybody else 1.",
+    ),
+    key(
+        "order",
+        Shape::Number { least: i64::MIN, most: i64::MAX },
+        "Position in the family; lower first.",
+        "Families whose rules are spread over drop-ins.",
+    ),
+    key(
+        "enabled",
+        Shape::Flag,
+        "false: the rule never counts.",
+        "Rules that are prepared for an event or a new licence.",
+    ),
+    key(
+        "action",
+        Shape::OneOf(Action::words),
+        "What the rule does; default: \"limit\".",
+        "Denials and exemptions.",
+    ),
+    key(
+        "message",
+        Shape::Text,
+        "Text for the user whom the rule refuses.",
+        "Refusals that need a reason of the site's own.",
+    ),
+    key(
+        "contact",
+        Shape::Text,
+        "Person or address that refusals of this rule name.",
+        "Programs that another department looks after.",
+    ),
+    key(
+        "acquire",
+        Shape::Claims(&CLAIM),
+        "Slots that a launch must get before it starts.",
+        "Every rule that limits.",
+    ),
+    key(
+        "admit",
+        Shape::OneOf(Admission::words),
+        "\"always\": start beyond the limit if necessary.",
+        "Operators and backups that must never be refused, and whose slots count for the others.",
+    ),
+    key(
+        "from",
+        Shape::Texts,
+        "The repositories that the rule exempts from.",
+        "Exemptions from one limit of several.",
+    )
+    .filled(),
+    key(
+        "enforce",
+        Shape::Flag,
+        "false: log what would be refused, and start it.",
+        "Roll-out: watch the log for a week before the limits count.",
+    ),
+    key(
+        "wait",
+        Shape::Wait,
+        "How long a launch waits for its claims without -w; the shortest counts.",
+        "Batch users who wait while others are refused.",
+    ),
+    key(
+        "hold",
+        Shape::OneOf(Hold::words),
+        "What keeps its slots; the strongest counts.",
+        "Programs that fork, close descriptors, or run as a tree.",
+    ),
 ];
 
 pub(super) static RULE: Keys = Keys { what: "a rule", groups: &[selector::KEYS, RULE_KEYS], together: &[] };
@@ -84,40 +241,58 @@ pub(super) static ALTERNATIVE: Keys =
 const COUNT_OR_SHARE: Shape = Shape::Share { least: 0 };
 
 const CLAIM_KEYS: &[Key] = &[
-    key("repository", Shape::Text, "The repository."),
+    key("repository", Shape::Text, "The repository.", "Every claim."),
     key(
         "ceiling",
         COUNT_OR_SHARE,
-        "Only while everybody's use together stays at or below this, or this share of the limit: \"60%\".",
+        "Start only while the use by everybody stays at or below this number, or share of the limit: \"60%\".",
+        "Students may fill the pool to 60%, and the rest stays free for staff.",
     ),
     key(
         "slots",
         Shape::Slots { least: 0 },
-        "How many slots are taken, or \"all\"; 0: none but what slots_from finds.",
+        "How many slots to take, or \"all\"; 0: none except those of slots_from.",
+        "Programs that use several licences or processors at once.",
     ),
-    key("slots_from", Shape::Table(&SLOTS_FROM), "Where on the command line the number of slots stands."),
-    key("wait", Shape::Wait, "How long a launch waits for it without -w; the shortest counts."),
+    key(
+        "slots_from",
+        Shape::Table(&SLOTS_FROM),
+        "Where the command line has the number of slots.",
+        "Programs such as \"solver -np 8\".",
+    ),
+    key(
+        "wait",
+        Shape::Wait,
+        "How long a launch waits for it without -w; the shortest counts.",
+        "One scarce repository among several.",
+    ),
 ];
 
 const ANY_OF_KEYS: &[Key] = &[key(
     "any_of",
     Shape::Alternatives(&ALTERNATIVE),
-    "Claims, or lists of claims, of which the first that can be had as a whole is taken.",
+    "Alternatives: claims, or lists of claims. The first that is free as a whole is taken.",
+    "Two licence pools or several GPUs, of which one is enough.",
 )
 .filled()];
 
 pub(super) static SLOTS_FROM: Keys = Keys {
     what: "slots_from",
     groups: &[&[
-        key("after", Shape::Text, "The argument before the number.").required(),
-        key("most", SLOT_COUNT, "No more than this, whatever the number is."),
+        key("after", Shape::Text, "The argument before the number.", "Every slots_from.").required(),
+        key(
+            "most",
+            SLOT_COUNT,
+            "Upper bound of the number.",
+            "Command lines that users write, so that a typing error does not wait for ever.",
+        ),
     ]],
     together: &[],
 };
 
 pub(super) static COMMAND: Keys = Keys {
     what: "a command",
-    groups: &[&[key("exec", Shape::Text, "The program, as an absolute path.").required()]],
+    groups: &[&[key("exec", Shape::Text, "The program, as an absolute path.", "Every command.").required()]],
     together: &[],
 };
 
@@ -127,13 +302,20 @@ pub(super) static LOG: Keys = Keys {
         key(
             "to",
             Shape::LogTarget,
-            "Where events go: journald, syslog, off, or the path of a JSON Lines file.",
+            "Target of events: journald, syslog, off, or the path of a JSON Lines file.",
+            "Every log: a file for history and report, journald for everything else.",
         ),
-        key("events", Shape::OneOf(LogEvents::words), "Which events are logged."),
+        key(
+            "events",
+            Shape::OneOf(LogEvents::words),
+            "Which events are logged.",
+            "Hosts with so many starts that only refusals are worth a line.",
+        ),
         key(
             "replay",
             Shape::Flag,
-            "Whether events tell what decisions looked at, so that they can be replayed.",
+            "Log the facts that decisions used.",
+            "Admins who try a new policy on the past with policy check --from or simulate.",
         ),
     ]],
     together: &[],
@@ -146,60 +328,124 @@ pub(super) static HOLDER: Keys = Keys {
     what: "a holder",
     groups: &[
         PERSON_KEYS,
-        &[key("slots", SLOT_COUNT, "How many slots they hold; 1 unless it says otherwise.")],
+        &[key(
+            "slots",
+            SLOT_COUNT,
+            "How many slots they hold; default: 1.",
+            "Tests of programs that hold several slots.",
+        )],
     ],
     together: &[],
 };
 
 const PERSON_KEYS: &[Key] = &[
-    key("user", Shape::Text, "Who starts the command; \"user\" unless it says otherwise."),
+    key(
+        "user",
+        Shape::Text,
+        "The user who starts the command; default: \"user\".",
+        "Tests of rules for users.",
+    ),
     key(
         "uid",
         Shape::Number { least: 0, most: u32::MAX as i64 - 1 },
-        "The number of the user; 1000, and of root 0.",
+        "The number of the user; default: 1000, and 0 for root.",
+        "Tests of rules with ranges of uids.",
     ),
-    key("groups", Shape::TextsOrNumbers, "The groups that the user is in."),
-    key("netgroups", Shape::Texts, "The netgroups that the user is in on this host."),
+    key("groups", Shape::TextsOrNumbers, "The groups of the user.", "Tests of rules for groups."),
+    key(
+        "netgroups",
+        Shape::Texts,
+        "The netgroups of the user on this host.",
+        "Tests of rules with +netgroups.",
+    ),
 ];
 
 const TEST_KEYS: &[Key] = &[
-    key("name", Shape::Text, "What it is called in reports.").required(),
-    key("command", Shape::Text, "The command as typed.").required(),
-    key("path", Shape::Text, "The path that would be executed; below /usr/bin unless it says otherwise."),
-    key("arguments", Shape::Texts, "The arguments."),
-    key("host", Shape::Text, "The node name; \"localhost\" unless it says otherwise."),
-    key("directory", Shape::Text, "The working directory; \"/\" unless it says otherwise."),
-    key("environment", Shape::TextByName, "The variables that are set."),
-    key("time", Shape::Time, "Local time: \"2026-11-20 14:02\"; now unless it says otherwise."),
+    key("name", Shape::Text, "Name of the test in reports.", "Every test.").required(),
+    key("command", Shape::Text, "The command as typed.", "Every test.").required(),
+    key(
+        "path",
+        Shape::Text,
+        "The path of the program; default: below /usr/bin.",
+        "Tests of rules that name paths.",
+    ),
+    key("arguments", Shape::Texts, "The arguments.", "Tests of rules for arguments, and of slots_from."),
+    key(
+        "host",
+        Shape::Text,
+        "Node name of the host; default: \"localhost\".",
+        "Policies that several hosts share.",
+    ),
+    key(
+        "directory",
+        Shape::Text,
+        "The working directory; default: \"/\".",
+        "Tests of rules for directories.",
+    ),
+    key("environment", Shape::TextByName, "The variables that are set.", "Tests of rules for variables."),
+    key(
+        "time",
+        Shape::Time,
+        "Local time, as \"2026-11-20 14:02\"; default: now.",
+        "Tests of rules with times.",
+    ),
     key(
         "cpus",
         Shape::Number { least: 1, most: 1_000_000 },
-        "How many processors are online; 1 unless it says otherwise.",
+        "Number of online processors; default: 1.",
+        "Tests of limits such as \"2/cpu\".",
     ),
     key(
         "use",
         Shape::HoldersByName(&HOLDER),
-        "How many slots are held in repositories, as \"matlab\" or \"matlab-per-user [ann]\", or by whom.",
+        "Slots in use: a number, or the holders, for \"matlab\" or \"matlab-per-user [ann]\".",
+        "Tests of what happens when a repository is full.",
     ),
     key(
         "waiting",
         Shape::NumberByName { most: LONGEST_QUEUE as i64 },
-        "How many launches wait for repositories.",
+        "Number of launches that wait for a repository.",
+        "Tests of queue lengths.",
     ),
-    key("expect", Shape::OneOf(Expectation::words), "What is to come out.").required(),
-    key("by", Shape::Text, "The rule that refuses or exempts."),
-    key("claims", Shape::Expected(&EXPECTED_CLAIM), "The claims of a start, all of them."),
-    key("wait", Shape::Wait, "How long it may wait for what is in the way."),
-    key("hold", Shape::OneOf(Hold::words), "What keeps its slots."),
+    key("expect", Shape::OneOf(Expectation::words), "The expected decision.", "Every test.").required(),
+    key(
+        "by",
+        Shape::Text,
+        "The rule that refuses or exempts.",
+        "Tests that must fail if another rule has the same effect.",
+    ),
+    key(
+        "claims",
+        Shape::Expected(&EXPECTED_CLAIM),
+        "The claims of a start, all of them.",
+        "Tests of how many slots a launch takes, and where.",
+    ),
+    key("wait", Shape::Wait, "How long it may wait for the slots that are in use.", "Tests of waits."),
+    key("hold", Shape::OneOf(Hold::words), "What keeps its slots.", "Tests of holds."),
 ];
 
 pub(super) static EXPECTED_CLAIM: Keys = Keys {
     what: "an expected claim",
     groups: &[&[
-        key("repository", Shape::Text, "The repository.").required(),
-        key("member", Shape::Text, "Whose file of it."),
-        key("slots", Shape::Slots { least: 1 }, "How many slots."),
-        key("limit", SLOT_COUNT_OR_NONE, "The limit for this launch."),
+        key("repository", Shape::Text, "The repository.", "Every claim.").required(),
+        key(
+            "member",
+            Shape::Text,
+            "The member of the repository, as the user of a per-user one.",
+            "Tests of repositories with per.",
+        ),
+        key(
+            "slots",
+            Shape::Slots { least: 1 },
+            "How many slots.",
+            "Tests of programs that take several slots.",
+        ),
+        key(
+            "limit",
+            SLOT_COUNT_OR_NONE,
+            "The limit that applies to this launch.",
+            "Tests of other limits for some users or hours.",
+        ),
     ]],
     together: &[],
 };

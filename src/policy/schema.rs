@@ -30,7 +30,7 @@ fn table(keys: &Keys) -> Value {
         if key.is_filled {
             fill(&mut property);
         }
-        property["description"] = key.about.into();
+        property["description"] = format!("{} Needed by: {}", key.about, key.needed_by).into();
         (key.name.to_owned(), property)
     };
     let properties: Map<String, Value> = keys.iter().map(property).collect();

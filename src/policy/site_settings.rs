@@ -21,18 +21,41 @@ pub(super) static SITE: Keys = Keys {
 };
 
 const KEYS: &[Key] = &[
-    key("endpoints", Shape::Texts, "The members of etcd, as https://HOST:PORT.").required().filled(),
-    key("prefix", Shape::Text, "What all keys begin with; the same on all hosts."),
-    key("ca", Shape::Text, "The authority that signed the members' certificates, as a PEM file."),
-    key("certificate", Shape::Text, "The certificate of this host, without a CN, as a PEM file."),
-    key("key", Shape::Text, "Its private key, as a PEM file."),
-    key("user", Shape::Text, "The user of etcd as whom the agent asks."),
-    key("password_file", Shape::Text, "A file with the password of that user."),
-    key("ttl", Shape::Duration, "How long a host may be silent before its slots are given to others."),
+    key("endpoints", Shape::Texts, "Members of etcd, as https://HOST:PORT.", "Every site.")
+        .required()
+        .filled(),
+    key("prefix", Shape::Text, "Start of all keys; the same on all hosts.", "Two sites in one etcd."),
+    key(
+        "ca",
+        Shape::Text,
+        "Authority that signed the certificates of the members: a PEM file.",
+        "Sites with https, which is all outside of tests.",
+    ),
+    key(
+        "certificate",
+        Shape::Text,
+        "Certificate of this host, without a CN: a PEM file.",
+        "An etcd that demands certificates of its clients.",
+    ),
+    key(
+        "key",
+        Shape::Text,
+        "Private key of the certificate: a PEM file.",
+        "An etcd that demands certificates of its clients.",
+    ),
+    key("user", Shape::Text, "User of etcd for the agent.", "An etcd with authentication."),
+    key("password_file", Shape::Text, "File with the password of that user.", "An etcd with authentication."),
+    key(
+        "ttl",
+        Shape::Duration,
+        "How long a host may be silent before its slots are given to others.",
+        "Sites that want slots of dead hosts sooner, or networks with long pauses.",
+    ),
     key(
         "margin",
         Shape::Duration,
-        "How much sooner a host takes itself for lost, for clocks that run unequally.",
+        "How much sooner a host counts itself as lost, because clocks differ.",
+        "Hosts with poor clocks.",
     ),
 ];
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use super::{held, seats};
+use super::{held, seats, waiting};
 use crate::support::{Ending, eventually, needs_root};
 
 #[test]
@@ -135,4 +135,34 @@ fn a_fault_that_the_agent_sees_first_is_a_fault_of_the_policy() {
     assert!(outcome.stderr.contains("the policy has 1 fault\n"), "{outcome:?}");
     let refused = site.test().args(["run", "--", "matlab"]).outcome();
     assert_eq!(refused.ending, Ending::Status(78), "{refused:?}");
+}
+
+/// `explain` without a command shows a user the agent's tables: their limit, their slots and their place.
+#[test]
+fn explain_without_a_command_shows_what_the_agent_keeps() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let holder = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let waiter = site.test().user("nobody").args(["run", "-w", "forever", "--", "matlab"]).background();
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    let mine = |user: &str| -> serde_json::Value {
+        let outcome = site.test().user(user).args(["explain", "--json"]).outcome();
+        assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""), "{outcome:?}");
+        serde_json::from_str(&outcome.stdout).expect("JSON")
+    };
+    let (holds, waits) = (mine("games"), mine("nobody"));
+    for (json, own) in [(&holds, 1), (&waits, 0)] {
+        let limit = &json["limits"][0];
+        assert_eq!(
+            (&limit["limit"], &limit["mine"], &limit["used"], &limit["waiting"]),
+            (&1.into(), &own.into(), &1.into(), &1.into())
+        );
+    }
+    assert_eq!((&holds["held"][0]["pid"], &holds["held"][0]["host"]), (&holder.pid().into(), &().into()));
+    assert_eq!((&holds["waiting"], &waits["held"]), (&serde_json::json!([]), &serde_json::json!([])));
+    let place = &waits["waiting"][0];
+    assert_eq!(
+        (&place["pid"], &place["place"], &place["behind"]),
+        (&waiter.pid().into(), &1.into(), &().into())
+    );
 }

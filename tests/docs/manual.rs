@@ -55,31 +55,50 @@ fn commands(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)>
     found
 }
 
+/// The names of all pages.
+fn pages() -> Vec<String> {
+    let entries = fs::read_dir(package().join("man")).expect("man");
+    let mut pages: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().display().to_string()).collect();
+    pages.sort();
+    assert!(pages.len() > 15, "{pages:?}");
+    pages
+}
+
+/// The page of a subcommand by its path: `policy check` is in rungate-policy(1).
+fn page_of(path: &str) -> String {
+    match path.split_whitespace().next() {
+        None => "rungate.1".to_owned(),
+        Some("shim") => "rungate-shim.8".to_owned(),
+        Some(subcommand) => format!("rungate-{subcommand}.1"),
+    }
+}
+
+/// Each subcommand has a page, which has all of its options or, if several commands have one, the overview. The
+/// overview names the page.
 #[test]
 fn every_command_and_option_is_in_the_manual() {
     if !has_mandoc() {
         return skip("mandoc is not installed");
     }
-    let pages = ["rungate.1", "rungate-shim.8"].map(page);
+    let overview = page("rungate.1");
+    let common = words(&overview);
     let mut missing = Vec::new();
     for (path, command) in commands(&CommandLine::command(), "") {
-        // Shims have a page of their own; that there are commands for them stands in both.
-        let told_in = if path.starts_with("shim ") { &pages[..] } else { &pages[..1] };
-        let words = words(told_in.last().expect("a page"));
-        if !path.is_empty() && !told_in.iter().all(|page| page.contains(&format!("rungate {path}"))) {
+        let name = page_of(&path);
+        let own = page(&name);
+        let words = words(&own);
+        let (title, section) = name.split_once('.').expect("a section");
+        let is_listed = path.is_empty() || overview.contains(&format!("{title}({section})"));
+        if !is_listed || !own.contains(format!("rungate {path}").trim_end()) {
             missing.push(format!("rungate {path}"));
         }
         for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
             let long = argument.get_long().map(|long| format!("--{long}"));
             let short = argument.get_short().map(|short| format!("-{short}"));
-            let names = [long, short];
-            missing.extend(
-                names
-                    .into_iter()
-                    .flatten()
-                    .filter(|name| !words.contains(name.as_str()))
-                    .map(|name| format!("{path} {name}")),
-            );
+            let is_told = |name: &String| words.contains(name.as_str()) || common.contains(name.as_str());
+            let names = [long, short].into_iter().flatten();
+            missing.extend(names.filter(|name| !is_told(name)).map(|name| format!("{path} {name}")));
         }
     }
     assert!(missing.is_empty(), "not in the manual: {missing:#?}");
@@ -100,8 +119,10 @@ fn every_option_in_the_manual_exists() {
         })
         .chain(["help", "version"].map(str::to_owned))
         .collect();
-    for name in ["rungate.1", "rungate-policy.5", "rungate-shim.8"] {
-        let page = page(name);
+    // The agent is another program, and recipes name options of many.
+    let is_ours = |name: &String| !["rungate-agent.8", "rungate-recipes.7"].contains(&name.as_str());
+    for name in pages().into_iter().filter(is_ours) {
+        let page = page(&name);
         let is_option = |word: &&str| word.len() > 2 && word.starts_with("--") && !word.starts_with("---");
         for word in words(&page).into_iter().filter(is_option) {
             assert!(known.contains(&word[2..]), "{name} tells of {word}");
@@ -239,7 +260,7 @@ fn every_exit_status_is_in_the_manual() {
     assert!(missing.is_empty(), "not in rungate(1): {missing:?}");
 }
 
-/// The pages.
+/// The pages that say more than one subcommand: those of the programs, of the policy, and of a launch.
 const PAGES: [&str; 4] = ["rungate.1", "rungate-agent.8", "rungate-policy.5", "rungate-shim.8"];
 
 /// The source of a page from one heading up to the next.
@@ -251,23 +272,51 @@ fn section(name: &str, heading: &str) -> String {
     after.split("\n.Sh ").next().expect("a first part").to_owned()
 }
 
-/// Each with EXIT STATUS, FILES, ENVIRONMENT, EXAMPLES, NOTES: what cooperative means, NFS, absolute paths,
-/// cron and sudo.
+/// Each page with examples and what to read next; the main ones with EXIT STATUS, FILES and ENVIRONMENT. What
+/// cooperative means, NFS, absolute paths, cron and sudo are in NOTES.
 #[test]
 fn every_page_has_what_one_looks_for() {
+    for name in pages() {
+        for heading in ["NAME", "DESCRIPTION", "SEE ALSO"] {
+            assert!(section(&name, heading).len() > 20, "{name}: {heading}");
+        }
+        // Recipes are examples.
+        assert!(name == "rungate-recipes.7" || section(&name, "EXAMPLES").len() > 20, "{name}");
+    }
     for name in PAGES {
-        for heading in ["NAME", "DESCRIPTION", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
-        {
+        for heading in ["ENVIRONMENT", "FILES", "EXIT STATUS"] {
             assert!(section(name, heading).len() > 20, "{name}: {heading}");
         }
+    }
+    for name in ["rungate-run.1", "rungate-agent.8", "rungate-policy.5", "rungate-shim.8"] {
         let notes = section(name, "NOTES");
         for word in ["cooperative", "absolute path", "cron", "sudo", "PATH"] {
             assert!(notes.contains(word), "the notes of {name} do not speak of {word}");
         }
     }
-    for name in ["rungate.1", "rungate-policy.5"] {
+    for name in ["rungate-run.1", "rungate-policy.5"] {
         assert!(section(name, "NOTES").contains("NFS"), "the notes of {name} do not speak of NFS");
     }
+}
+
+/// The overview fits on few screens, and `man -k rungate` lists every page with what it is for.
+#[test]
+fn the_overview_is_short_and_every_page_says_what_it_is_for() {
+    let overview = fs::read_to_string(package().join("man/rungate.1")).expect("the overview");
+    for name in pages() {
+        let what =
+            section(&name, "NAME").lines().find_map(|line| line.strip_prefix(".Nd ").map(str::to_owned));
+        let what = what.unwrap_or_default();
+        assert!(what.split_whitespace().count() > 3 && what.len() < 75, "{name}: {what}");
+        let (title, section) = name.split_once('.').expect("a section");
+        assert!(title == "rungate" || overview.contains(&format!(".Sy {title} Ns No ({section})")), "{name}");
+    }
+    if !has_mandoc() {
+        return skip("mandoc is not installed");
+    }
+    let shown = Command::new("mandoc").args(["-T", "ascii"]).arg(package().join("man/rungate.1")).output();
+    let lines = shown.expect("mandoc runs").stdout.split(|byte| *byte == b'\n').count();
+    assert!(lines < 180, "{lines} lines");
 }
 
 /// No page tells of a status that there is not.
@@ -321,7 +370,8 @@ fn every_variable_is_in_the_manual() {
     for name in ["RUNGATE_POLICY", "RUNGATE_HELD", "NO_COLOR", "LANG", "HOME", "PATH"] {
         assert!(known.contains(name), "{name} is not found in the sources: {known:?}");
     }
-    let sections: String = PAGES.iter().map(|name| section(name, "ENVIRONMENT")).collect();
+    let pages = PAGES.into_iter().chain(["rungate-run.1", "rungate-policy.1"]);
+    let sections: String = pages.map(|name| section(name, "ENVIRONMENT")).collect();
     for name in known.iter().filter(|name| !name.starts_with('_')) {
         // `RUNGATE_SLOT_` goes on with the name of a repository.
         assert!(sections.contains(&format!("Ev {name}")) || sections.contains(&format!("${name}")), "{name}");
@@ -341,12 +391,8 @@ fn the_pages_are_well_formed() {
     if !has_mandoc() {
         return skip("mandoc is not installed");
     }
-    let pages: Vec<PathBuf> = fs::read_dir(package().join("man"))
-        .expect("man")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    assert!(pages.len() >= 3, "{pages:?}");
-    let output = Command::new("mandoc").args(["-T", "lint"]).args(&pages).output().expect("mandoc runs");
+    let pages = pages().into_iter().map(|name| package().join("man").join(name));
+    let output = Command::new("mandoc").args(["-T", "lint"]).args(pages).output().expect("mandoc runs");
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 

@@ -285,5 +285,5 @@ fn the_usage_names_rungate() {
     let site = Site::new();
     let command = format!("exec -a exectimes {} nonsense", site.rungate().display());
     let outcome = site.test().program("/bin/bash").args(["-c", &command]).outcome();
-    assert!(outcome.stderr.contains("\nUsage: rungate <COMMAND>\n"), "{outcome:?}");
+    assert!(outcome.stderr.contains("\nUsage: rungate [OPTIONS] <COMMAND>\n"), "{outcome:?}");
 }

@@ -58,7 +58,7 @@ const WATCH: &str = "src/tools/inspect/watch/";
 const UNSAFE: [&str; 3] = ["src/sys/unsafe_calls.rs", "src/main.rs", "src/bin/tools.rs"];
 
 /// Every source file, relative to the package.
-fn sources() -> Vec<PathBuf> {
+pub(crate) fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![PathBuf::from("src")];
     while let Some(directory) = directories.pop() {

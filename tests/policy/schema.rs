@@ -121,7 +121,7 @@ fn the_packaged_copy_is_the_one_that_is_printed() {
     assert!(manifest.contains(&asset), "{asset}");
 }
 
-/// Descriptions for every key.
+/// Each key has a sentence that says what it does, and one that says who needs it.
 #[test]
 fn every_key_is_described() {
     let schema: Value = serde_json::from_str(&schema(&Site::new())).expect("JSON");
@@ -132,7 +132,9 @@ fn every_key_is_described() {
             // Where an alternative forbids or narrows a key, it is described elsewhere.
             if next.get("type") == Some(&json!("object")) {
                 let description = key["description"].as_str().unwrap_or_default();
-                assert!(description.len() > 8 && description.ends_with('.'), "{name}: {key}");
+                let (about, needed_by) = description.split_once(" Needed by: ").unwrap_or_default();
+                let is_sentence = |text: &str| text.len() > 8 && text.ends_with('.');
+                assert!(is_sentence(about) && is_sentence(needed_by), "{name}: {key}");
                 keys += 1;
             }
         }

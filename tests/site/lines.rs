@@ -179,3 +179,46 @@ fn ticket_of(host: &Host, etcd: &Etcd, name: &str) -> (serde_json::Value, serde_
     let tickets = told["kvs"].as_array().expect("some").iter().map(of);
     tickets.into_iter().find(|(ticket, _)| ticket["host"] == name).expect("it is there")
 }
+
+/// `explain` without a command shows what the user holds and where they wait on all hosts, each process with its
+/// host, and nothing of other users.
+#[test]
+fn explain_without_a_command_names_the_hosts_of_holders_and_waiters() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(1, ""), ["lab1", "lab2"]);
+    let holder = two.test().user("games").args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1).then_some(()));
+    let other = waits(&one, "backup");
+    eventually("one waits", || (waiting(&two) == 1).then_some(()));
+    let waiter = waits(&two, "games");
+    eventually("both are seen", || (waiting(&one) == 2).then_some(()));
+    let mine = |host: &Host, user: &str| -> serde_json::Value {
+        let outcome = host.test().user(user).args(["explain", "--json"]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+        serde_json::from_str(&outcome.stdout).expect("JSON")
+    };
+    for (host, elsewhere) in [(&one, serde_json::json!("lab2")), (&two, serde_json::json!(null))] {
+        let json = mine(host, "games");
+        let limit = &json["limits"][0];
+        assert_eq!((&limit["mine"], &limit["used"], &limit["waiting"]), (&1.into(), &1.into(), &2.into()));
+        assert_eq!((&json["held"][0]["pid"], &json["held"][0]["host"]), (&holder.pid().into(), &elsewhere));
+        let place = &json["waiting"][0];
+        assert_eq!((&place["pid"], &place["host"]), (&waiter.pid().into(), &elsewhere), "{json}");
+        assert_eq!((&place["place"], &place["behind"]), (&2.into(), &other.pid().into()), "{json}");
+        assert_eq!(
+            (json["held"].as_array().map(Vec::len), json["waiting"].as_array().map(Vec::len)),
+            (Some(1), Some(1))
+        );
+    }
+    let text = one.test().user("games").args(["explain"]).outcome().stdout;
+    for process in [&holder, &waiter] {
+        assert!(text.contains(&format!(" {}@lab2 ", process.pid())), "{text}");
+    }
+    let json = mine(&two, "backup");
+    assert_eq!(json["held"], serde_json::json!([]), "{json}");
+    assert_eq!(
+        (&json["waiting"][0]["pid"], &json["waiting"][0]["host"]),
+        (&other.pid().into(), &"lab1".into())
+    );
+}

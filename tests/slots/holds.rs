@@ -68,13 +68,13 @@ fn leave_a_daemon(site: &Site, running: &mut Running, first: &str) -> File {
     OpenOptions::new().write(true).open(site.path("daemon")).expect("the daemon reads")
 }
 
-/// A row of the table in rungate(1): whether each of the holds keeps the slot.
+/// A row of the table in rungate-run(1): whether each of the holds keeps the slot.
 #[track_caller]
 fn manual(what: &str) -> [&'static str; 4] {
-    let page = include_str!("../../man/rungate.1");
+    let page = include_str!("../../man/rungate-run.1");
     let row = page.lines().find_map(|line| line.strip_prefix(&format!(".It {what} Ta ")));
     let cells: Vec<&str> =
-        row.unwrap_or_else(|| panic!("no row \"{what}\" in rungate(1)")).split(" Ta ").collect();
+        row.unwrap_or_else(|| panic!("no row \"{what}\" in rungate-run(1)")).split(" Ta ").collect();
     cells.try_into().expect("four holds")
 }
 

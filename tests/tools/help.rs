@@ -33,6 +33,7 @@ fn all() -> Vec<(String, String)> {
 /// The examples with which a help ends.
 fn examples(help: &str) -> Vec<&str> {
     let Some((_, examples)) = help.split_once("\nExamples:\n") else { return Vec::new() };
+    let (examples, _) = examples.split_once("\nManual: ").unwrap_or((examples, ""));
     examples.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
@@ -61,10 +62,18 @@ fn every_subcommand_is_in_one_group() {
     Test::new().args(["--help"]).stdout(&help).status(0);
 }
 
+/// The last line of each help names its page, as the shell takes it.
 #[test]
-fn every_help_fits_80_columns_and_ends_with_two_examples() {
+fn every_help_fits_80_columns_and_ends_with_two_examples_and_its_page() {
     for (path, help) in all() {
         assert_eq!(examples(&help).len(), 2, "{path}: {help}");
+        let manual = help.trim_end().lines().last().and_then(|line| line.strip_prefix("Manual: man "));
+        let name = manual.unwrap_or_else(|| panic!("{path}: {help}")).trim_start_matches("1 ");
+        let pages = [1, 8].map(|section| format!("{}/man/{name}.{section}", env!("CARGO_MANIFEST_DIR")));
+        assert!(
+            pages.iter().any(|page| fs::exists(page).is_ok_and(|is_there| is_there)),
+            "{path}: {pages:?}"
+        );
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{path}: {line}");
         }

@@ -123,31 +123,22 @@ fn policy_check_tells_every_test() {
 #[test]
 fn every_key_is_in_the_manual() {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(package.join("man/rungate.1")).expect("the page");
-    let section =
-        page.split(".Sh JSON\n").nth(1).and_then(|rest| rest.split("\n.Sh ").next()).expect("a section");
-    let told: BTreeSet<&str> = section
+    let page = std::fs::read_to_string(package.join("man/rungate-json.5")).expect("the page");
+    let told: BTreeSet<&str> = page
+        .split("\n.Sh EXAMPLES")
+        .next()
+        .expect("a description")
         .lines()
         .filter_map(|line| line.strip_prefix(".Cm "))
         .map(|words| words.trim_end_matches([' ', ',', ';', '.']))
         .collect();
     let mut printed = BTreeSet::new();
-    for name in [
-        "inspect/status/mod",
-        "doctor/site",
-        "inspect/list",
-        "inspect/explain/json",
-        "inspect/explain/mine/json",
-        "doctor/page",
-        "logs/simulate/sweep",
-        "logs/simulate/to_json",
-        "logs/report/to_json",
-        "policy/from_log",
-        "policy/check",
-        "policy/candidate/mod",
-        "setup/shim/list",
-    ] {
-        let source = std::fs::read_to_string(package.join(format!("src/tools/{name}.rs"))).expect("a source");
+    for path in crate::modules::sources() {
+        let source = std::fs::read_to_string(package.join(&path)).expect("a source");
+        if !path.starts_with("src/tools") || !source.contains("json!") {
+            continue;
+        }
+        let name = path.display();
         for (at, _) in source.match_indices("\": ") {
             let key = source[..at].rsplit('"').next().expect("a first quote");
             if !key.is_empty()

@@ -15,13 +15,24 @@ use crate::{
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[
-    key("keeper", Shape::OneOf(Keeper::words), "Who keeps its slots."),
+    key(
+        "keeper",
+        Shape::OneOf(Keeper::words),
+        "Who keeps its slots.",
+        "One repository that users must not be able to damage, or that counts over several hosts.",
+    ),
     key(
         "unreachable",
         Shape::OneOf(Unreachable::words),
-        "What becomes of a launch when the agent, or its site, cannot be reached.",
+        "What happens to a launch if the agent, or its site, cannot be reached.",
+        "Programs that must start even without the limit.",
     ),
-    key("on_lost", Shape::OneOf(OnLost::words), "What becomes of programs when their host loses the site."),
+    key(
+        "on_lost",
+        Shape::OneOf(OnLost::words),
+        "What happens to running programs if their host loses the site.",
+        "Licences of which never one too many may run.",
+    ),
 ];
 
 /// How faults call what the other keys do not go with.

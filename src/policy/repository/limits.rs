@@ -24,7 +24,13 @@ pub(in crate::policy) static LIMITS: Keys = Keys {
         CommandEntry::KEY,
         DirectoryEntry::KEY,
         Window::KEY,
-        key("limit", Shape::Limit, "How many slots these may hold at once; 0 drains.").required(),
+        key(
+            "limit",
+            Shape::Limit,
+            "How many slots these may have in use at once; 0 drains.",
+            "Every other limit.",
+        )
+        .required(),
     ]],
     together: &[],
 };

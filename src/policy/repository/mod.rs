@@ -32,29 +32,49 @@ pub(super) static REPOSITORY: Keys = Keys {
     what: "a repository",
     groups: &[
         &[
-            key("path", Shape::Text, "The lock file, with placeholders; defaults to NAME.lock."),
+            key(
+                "path",
+                Shape::Text,
+                "The lock file, with placeholders; default: NAME.lock.",
+                "Lock files that another program shares, such as exectimes.",
+            ),
             key(
                 "per",
                 Shape::Per(Per::words),
-                "A file for each user, group, host, command, directory, or value that rules capture.",
+                "One lock file for each user, group, host, command, directory, or captured value.",
+                "Sites with a number for each user, group or project.",
             )
             .filled(),
             key(
                 "limit",
                 Shape::Limit,
-                "How many slots may be held at once; 0 drains. Default: as many as have names.",
+                "How many slots may be in use at once; 0 drains. Default: the number of names.",
+                "Every repository.",
             ),
             key(
                 "limits",
                 Shape::Limits(&LIMITS),
-                "Other limits for some members of `per`, or for some hours.",
+                "Other limits for some members of `per`, or at some hours.",
+                "Fewer for students, more at night.",
             ),
-            key("reserve", Shape::Tables(&RESERVE), "Slots kept for some users or hosts."),
-            key("names", Shape::Texts, "The names of the slots, which the program is told.").filled(),
+            key(
+                "reserve",
+                Shape::Tables(&RESERVE),
+                "Slots that are kept for some users or hosts.",
+                "A department that paid for two of the ten seats.",
+            ),
+            key(
+                "names",
+                Shape::Texts,
+                "Names of the slots. The program gets its own in RUNGATE_SLOT_NAME.",
+                "GPUs, ports, scratch disks: when the program must know which one it has.",
+            )
+            .filled(),
             key(
                 "out_of_order",
                 Shape::TextsOrTextsByName,
-                "The names of slots that are not given, everywhere or by host.",
+                "Names of slots that are not given, everywhere or by host.",
+                "A broken GPU.",
             ),
         ],
         settings::KEYS,

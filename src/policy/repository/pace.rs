@@ -20,16 +20,42 @@ use crate::{
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[
-    key("if_elapsed", Shape::Duration, "Not started again within this time."),
-    key("if_elapsed_from", Shape::OneOf(ElapsedFrom::words), "What `if_elapsed` counts from."),
+    key(
+        "if_elapsed",
+        Shape::Duration,
+        "Do not start again within this time.",
+        "Jobs of cron and of monitoring that start too often.",
+    ),
+    key(
+        "if_elapsed_from",
+        Shape::OneOf(ElapsedFrom::words),
+        "Whether `if_elapsed` counts from the start or from the end.",
+        "Jobs that run longer than their pause.",
+    ),
     key(
         "too_soon",
         Shape::OneOf(TooSoon::words),
-        "Whether a start that comes too soon is refused or is silently fine.",
+        "Whether a start that comes too soon is refused or silently skipped.",
+        "cron, which mails every failure.",
     ),
-    key("expire_after", Shape::Duration, "A holder older than this is ended when its slot is wanted."),
-    key("expire_grace", Shape::Duration, "The time between the signals that end it."),
-    key("expire_kill", Shape::OneOf(ExpireKill::words), "Whether the process or its group is ended."),
+    key(
+        "expire_after",
+        Shape::Duration,
+        "End a holder older than this when its slot is wanted.",
+        "Jobs that hang.",
+    ),
+    key(
+        "expire_grace",
+        Shape::Duration,
+        "Time between the signals that end it.",
+        "Programs that need minutes to write their data.",
+    ),
+    key(
+        "expire_kill",
+        Shape::OneOf(ExpireKill::words),
+        "Whether to end the process or its process group.",
+        "Shell scripts whose children do the work.",
+    ),
 ];
 
 /// The keys as written.

@@ -19,12 +19,22 @@ use crate::{
 pub(in crate::policy) static RESERVE: Keys = Keys {
     what: "a reservation",
     groups: &[&[
-        key("for", Shape::TextsOrNumbers, "For whom, as in `users`."),
+        key("for", Shape::TextsOrNumbers, "For whom, as in `users`.", "Reservations for people."),
         HostEntry::KEY,
         Window::KEY,
-        key("slots", SLOT_COUNT_OR_SHARE, "How many slots are kept, or a share of the limit: \"20%\".")
-            .required(),
-        key("lend", SLOT_COUNT_OR_NONE, "How many of them others may use while they are idle."),
+        key(
+            "slots",
+            SLOT_COUNT_OR_SHARE,
+            "How many slots are kept, or a share of the limit: \"20%\".",
+            "Every reservation.",
+        )
+        .required(),
+        key(
+            "lend",
+            SLOT_COUNT_OR_NONE,
+            "How many of them others may use while they are idle.",
+            "Reservations that should not leave seats empty.",
+        ),
     ]],
     together: &[Together::Some("for", "hosts")],
 };

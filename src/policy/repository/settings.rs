@@ -14,14 +14,54 @@ use crate::{
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[
-    key("charge", Shape::OneOf(Charge::words), "Which of the caller's groups are charged."),
-    key("nested", Shape::OneOf(Nested::words), "What a launch below a holder does."),
-    key("enforce", Shape::Flag, "false: log what would have been refused, and start all the same."),
-    key("wait", Shape::Wait, "How long a launch waits for it without -w; the shortest counts."),
-    key("max_wait", Shape::Wait, "The longest wait for it, whatever -w asks for."),
-    key("queue", QUEUE, "Behind so many others nobody else begins to wait for it."),
-    key("queue_per_user", QUEUE, "So many launches of one user may wait for it."),
-    key("hold", Shape::OneOf(Hold::words), "What keeps its slots; the strongest counts."),
+    key(
+        "charge",
+        Shape::OneOf(Charge::words),
+        "Which of the caller's groups are charged.",
+        "Repositories for each group, if users are in several.",
+    ),
+    key(
+        "nested",
+        Shape::OneOf(Nested::words),
+        "What a launch below a holder does.",
+        "Programs that start each other: one seat or several.",
+    ),
+    key(
+        "enforce",
+        Shape::Flag,
+        "false: log what would be refused, and start it.",
+        "Roll-out of one repository.",
+    ),
+    key(
+        "wait",
+        Shape::Wait,
+        "How long a launch waits for it without -w; the shortest counts.",
+        "One repository where launches should wait.",
+    ),
+    key(
+        "max_wait",
+        Shape::Wait,
+        "Longest wait for it, whatever -w asks for.",
+        "Hosts where launches that wait use memory.",
+    ),
+    key(
+        "queue",
+        QUEUE,
+        "Longest queue; nobody joins behind so many.",
+        "Users who should go elsewhere if the queue is long.",
+    ),
+    key(
+        "queue_per_user",
+        QUEUE,
+        "How many launches of one user may wait for it.",
+        "One user who fills the queue.",
+    ),
+    key(
+        "hold",
+        Shape::OneOf(Hold::words),
+        "What keeps its slots; the strongest counts.",
+        "Programs that fork, close descriptors, or run as a tree.",
+    ),
 ];
 
 /// How a number of launches in line is written.

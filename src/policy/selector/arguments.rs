@@ -45,8 +45,19 @@ pub(in crate::policy) enum WrittenArguments<'a> {
 pub(in crate::policy) static TABLE: Keys = Keys {
     what: "a table of arguments",
     groups: &[&[
-        key("all", Shape::TextsOrLists, "Each of these must stand there.").filled(),
-        key("exactly", Shape::Texts, "A pattern for each argument; \"**\" for any number of them."),
+        key(
+            "all",
+            Shape::TextsOrLists,
+            "All of these must be there.",
+            "Rules that need two options together.",
+        )
+        .filled(),
+        key(
+            "exactly",
+            Shape::Texts,
+            "A pattern for each argument; \"**\" for any number of them.",
+            "Rules for one exact command line.",
+        ),
     ]],
     together: &[Together::One("all", "exactly")],
 };
@@ -57,8 +68,13 @@ const ANY_NUMBER: &str = "**";
 impl Kind for Arguments {
     type Written<'a> = WrittenArguments<'a>;
 
-    const KEY: Key =
-        key("arguments", Shape::Arguments(&TABLE), "Arguments; a list is for consecutive ones.").filled();
+    const KEY: Key = key(
+        "arguments",
+        Shape::Arguments(&TABLE),
+        "Arguments; a list is for consecutive ones.",
+        "Limits for one option or subcommand of a program.",
+    )
+    .filled();
     const ASKS_WHO: bool = false;
 
     fn read(value: Value<'_>) -> Option<WrittenArguments<'_>> {

@@ -29,7 +29,8 @@ impl CommandEntry {
 }
 
 impl Entry for CommandEntry {
-    const KEY: Key = key("commands", Shape::Texts, "Names or paths of commands.").filled();
+    const KEY: Key =
+        key("commands", Shape::Texts, "Names or paths of commands.", "Almost every rule.").filled();
 
     fn parse(text: &str) -> Result<Self, Fault> {
         let is_path = text.contains('/');

@@ -72,7 +72,7 @@ impl DirectoryEntry {
 }
 
 impl Entry for DirectoryEntry {
-    const KEY: Key = key("directories", Shape::Texts, "Working directories.").filled();
+    const KEY: Key = key("directories", Shape::Texts, "Working directories.", "Limits by project.").filled();
 
     fn parse(text: &str) -> Result<Self, Fault> {
         let text = if text.len() > 1 { text.trim_end_matches('/') } else { text };

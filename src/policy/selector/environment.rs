@@ -53,7 +53,12 @@ impl Environment {
 impl Kind for Environment {
     type Written<'a> = WrittenEnvironment<'a>;
 
-    const KEY: Key = key("environment", Shape::Environment, "Variables: their values, false where unset.");
+    const KEY: Key = key(
+        "environment",
+        Shape::Environment,
+        "Variables with their values; false: not set.",
+        "Batch jobs, which their scheduler marks by a variable.",
+    );
     const ASKS_WHO: bool = false;
 
     fn read(value: Value<'_>) -> Option<WrittenEnvironment<'_>> {

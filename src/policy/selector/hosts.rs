@@ -15,7 +15,13 @@ use crate::policy::{
 pub(crate) struct HostEntry(Pattern);
 
 impl Entry for HostEntry {
-    const KEY: Key = key("hosts", Shape::Texts, "Names of hosts, in full or up to the first dot.").filled();
+    const KEY: Key = key(
+        "hosts",
+        Shape::Texts,
+        "Names of hosts, in full or up to the first dot.",
+        "One policy for many hosts.",
+    )
+    .filled();
 
     fn parse(text: &str) -> Result<Self, Fault> {
         pattern(text, Subject::Host).map(HostEntry)

@@ -63,8 +63,13 @@ impl Principal {
 }
 
 impl Entry for Principal {
-    const KEY: Key =
-        key("users", Shape::TextsOrNumbers, "Names, %groups, +netgroups, uids and ranges of uids.").filled();
+    const KEY: Key = key(
+        "users",
+        Shape::TextsOrNumbers,
+        "Names, %groups, +netgroups, uids and ranges of uids.",
+        "Rules for some people.",
+    )
+    .filled();
     const ASKS_WHO: bool = true;
 
     fn parse(text: &str) -> Result<Self, Fault> {
@@ -248,7 +253,13 @@ impl GroupEntry {
 }
 
 impl Entry for GroupEntry {
-    const KEY: Key = key("groups", Shape::TextsOrNumbers, "Names and gids of groups.").filled();
+    const KEY: Key = key(
+        "groups",
+        Shape::TextsOrNumbers,
+        "Names and gids of groups. The caller is in one of them, and matches `users`.",
+        "Rules for those of some users who are in a group.",
+    )
+    .filled();
     const ASKS_WHO: bool = true;
 
     fn parse(text: &str) -> Result<Self, Fault> {

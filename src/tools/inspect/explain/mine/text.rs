@@ -53,7 +53,7 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
             table.row([
                 Style::Name.paint(&visible(file.title())),
                 if first == last { first.to_string() } else { format!("{first}-{last}") },
-                holder.pid.map_or_else(unknown, |pid| pid.to_string()),
+                holder.shown_pid().unwrap_or_else(unknown),
                 holder.since.map_or_else(unknown, |since| self.clock.short(since)),
                 holder.age(self.clock.system_time()).map_or_else(unknown, age),
                 holder.command.as_ref().map_or_else(unknown, visible),
@@ -73,7 +73,7 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
             table.row([
                 Style::Name.paint(&visible(place.file.title())),
                 format!("{} of {}", place.number, place.of),
-                place.waiter.process.pid.map_or_else(unknown, |pid| pid.to_string()),
+                place.waiter.process.shown_pid().unwrap_or_else(unknown),
                 since.map_or_else(unknown, |since| self.clock.short(since)),
                 waited.map_or_else(unknown, age),
                 place.waiter.command().map_or_else(unknown, visible),
