@@ -10,14 +10,7 @@ use std::{
 };
 
 use super::{
-    Site,
-    difference::Change,
-    etcd::Compare,
-    key::Key,
-    mirror::{TableOfSite, Versioned},
-    pending::Work,
-    proof::Taking,
-    record::{AgentId, HostRecord},
+    Site, difference::Change, etcd::Compare, key::Key, mirror::TableOfSite, pending::Work, record::AgentId,
 };
 use crate::sys::process;
 
@@ -83,10 +76,9 @@ impl Site {
         if !self.mirror.is_known() {
             return;
         }
-        let mut absent = self.hosts_with_keys();
-        absent.retain(|host| !self.mirror.hosts.contains_key(host) && *host != self.host);
-        let written = |host: &String| self.mirror.written.get(host).map_or(0, |at| at.revision);
-        let absent = absent.into_iter().map(|host| (written(&host), host));
+        let mut absent = self.mirror.hosts();
+        absent.retain(|host| !self.mirror.is_there(host) && *host != self.host);
+        let absent = absent.into_iter().map(|host| (self.mirror.last_of(&host).1, host));
         let now = process::since_boot().unwrap_or_default();
         for (host, Absence { written, since }) in self.absences.see(absent.collect(), now) {
             if now.saturating_sub(since) > self.mirror.ttl_of(&host, self.ttl) {
@@ -98,11 +90,7 @@ impl Site {
     /// Notes whose hosts can be reached, and which tables show it otherwise: who waits on a host whose key is
     /// not there keeps its place, and is passed over.
     pub(super) fn look_who_is_reachable(&mut self) {
-        let records = self.mirror.hosts.iter();
-        let of = |(host, at): (&String, &Versioned<HostRecord>)| {
-            Some((host.clone(), at.record.as_ref()?.agent.clone()))
-        };
-        let changed = self.absences.are_reachable(records.filter_map(of).collect());
+        let changed = self.absences.are_reachable(self.mirror.agents());
         let is_concerned = |of: &TableOfSite| {
             of.tickets.values().any(|at| at.record.as_ref().is_some_and(|of| changed.contains(&of.host)))
         };
@@ -110,28 +98,6 @@ impl Site {
             let tables = self.mirror.tables().filter(|(_, of)| is_concerned(of));
             self.stirred.extend(tables.map(|(name, _)| name.clone()));
         }
-    }
-
-    /// The hosts that cannot be reached, on which somebody waits for one of these tables before this number.
-    pub(super) fn passed_over(&self, takings: &[Taking], number: u64) -> BTreeSet<String> {
-        let tables = takings.iter().filter(|taking| taking.limit.is_some());
-        let tickets = tables.filter_map(|taking| Some(&self.mirror.table(&taking.table)?.tickets));
-        let records = tickets.flat_map(|of| of.range(..number)).filter_map(|(_, at)| at.record.as_ref());
-        let absent = records.filter(|record| !self.mirror.hosts.contains_key(&record.host));
-        absent.map(|record| record.host.clone()).collect()
-    }
-
-    /// Everybody who has a key.
-    pub(super) fn hosts_with_keys(&self) -> BTreeSet<String> {
-        let of_slots = self.mirror.tables().flat_map(|(_, table)| table.slots.values());
-        let of_slots = of_slots.filter_map(|at| Some(&at.record.as_ref()?.host));
-        let of_tickets = self.mirror.tables().flat_map(|(_, table)| table.tickets.values());
-        let of_tickets = of_tickets.filter_map(|at| Some(&at.record.as_ref()?.host));
-        let of_notices = self.mirror.tables_with_notices().flat_map(|(_, table)| table.notices.values());
-        let of_notices = of_notices.filter_map(|at| Some(&at.record.as_ref()?.host));
-        let all = of_slots.chain(of_tickets).chain(of_notices).chain(self.mirror.written.keys());
-        // Few hosts have many keys: only their names are copied.
-        all.collect::<BTreeSet<_>>().into_iter().cloned().collect()
     }
 
     fn clear(&mut self, host: &str, written_at: i64) {
@@ -145,38 +111,13 @@ impl Site {
             Compare::Absent(self.keys.name(&of_host)),
             Compare::ChangedAt(self.keys.name(&written), written_at),
         ];
-        let mut changes: Vec<Change> = self.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
+        let mut changes: Vec<Change> =
+            self.mirror.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
         if changes.is_empty() {
             changes.push(gone((written, written_at)));
         }
         // Another host may have deleted them before, and a slot be somebody else's by now.
         let transaction = self.transaction(compares, &changes);
         self.send(Work::Aside(of_host), transaction);
-    }
-
-    /// The slots, tickets and notices of these hosts and agents, each with its revision.
-    pub(super) fn keys_of(
-        &self,
-        is_wanted: impl Fn(&str, &AgentId) -> bool,
-    ) -> impl Iterator<Item = (Key, i64)> {
-        let mut keys = Vec::new();
-        for (table, of) in self.mirror.tables() {
-            for (slot, Versioned { revision, record }) in &of.slots {
-                if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
-                    keys.push((Key::Slot(table.clone(), *slot), *revision));
-                }
-            }
-            for (number, Versioned { revision, record }) in &of.tickets {
-                if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
-                    keys.push((Key::Ticket(table.clone(), *number), *revision));
-                }
-            }
-            for (slot, Versioned { revision, record }) in &of.notices {
-                if record.as_ref().is_some_and(|record| is_wanted(&record.host, &record.agent)) {
-                    keys.push((Key::Notice(table.clone(), *slot), *revision));
-                }
-            }
-        }
-        keys.into_iter()
     }
 }

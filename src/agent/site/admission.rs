@@ -81,7 +81,7 @@ impl Site {
         let mut compares = proof::compares(&self.keys, &takings, number, self.mirror.revision());
         compares.extend(proof::of_absent(
             &self.keys,
-            &self.passed_over(&takings, number),
+            &self.mirror.passed_over(&takings, number),
             self.mirror.revision(),
         ));
         compares.push(Compare::ChangedAt(self.key_of_host(), registration));

@@ -10,7 +10,8 @@ use std::{
 use super::{
     etcd::{Inventory, Pair},
     key::{Key, Keys},
-    record::{ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
+    proof::Taking,
+    record::{AgentId, ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
 };
 use crate::{agent::ledger::state::SavedStamps, sys::process};
 
@@ -37,14 +38,42 @@ impl TableOfSite {
         self.slots.len() + self.tickets.len() + self.notices.len() + usize::from(self.stamps.is_some())
     }
 
-    /// Each of them, with the revision at which it was last written.
-    pub(super) fn revisions(&self, name: &str) -> impl Iterator<Item = (Key, i64)> {
-        let Self { slots, tickets, notices, stamps } = self;
-        let slots = slots.iter().map(|(slot, at)| (Key::Slot(name.to_owned(), *slot), at.revision));
-        let tickets = tickets.iter().map(|(number, at)| (Key::Ticket(name.to_owned(), *number), at.revision));
-        let notices = notices.iter().map(|(slot, at)| (Key::Notice(name.to_owned(), *slot), at.revision));
-        let stamps = stamps.iter().map(|at| (Key::Stamps(name.to_owned()), at.revision));
-        slots.chain(tickets).chain(notices).chain(stamps)
+    /// What hosts have written: of which kind, its number, the revision at which it was last written, and who
+    /// wrote it, unless nobody can read that.
+    fn authored(&self) -> impl Iterator<Item = Authored<'_>> {
+        let slots = self.slots.iter().map(|(slot, at)| Authored {
+            kind: Key::Slot,
+            number: *slot,
+            revision: at.revision,
+            author: at.record.as_ref().map(|of| (&of.host, &of.agent)),
+        });
+        let tickets = self.tickets.iter().map(|(number, at)| Authored {
+            kind: Key::Ticket,
+            number: *number,
+            revision: at.revision,
+            author: at.record.as_ref().map(|of| (&of.host, &of.agent)),
+        });
+        let notices = self.notices.iter().map(|(slot, at)| Authored {
+            kind: Key::Notice,
+            number: *slot,
+            revision: at.revision,
+            author: at.record.as_ref().map(|of| (&of.host, &of.agent)),
+        });
+        slots.chain(tickets).chain(notices)
+    }
+}
+
+/// A key of a table that a host has written.
+struct Authored<'t> {
+    kind: fn(String, u64) -> Key,
+    number: u64,
+    revision: i64,
+    author: Option<(&'t String, &'t AgentId)>,
+}
+
+impl Authored<'_> {
+    fn key(&self, table: &str) -> (Key, i64) {
+        ((self.kind)(table.to_owned(), self.number), self.revision)
     }
 }
 
@@ -64,9 +93,9 @@ pub(super) struct Mirror {
     tables: BTreeMap<String, TableOfSite>,
     /// The tables that have notices: few, if any.
     noticed: BTreeSet<String>,
-    pub(super) hosts: BTreeMap<String, Versioned<HostRecord>>,
-    pub(super) written: BTreeMap<String, Versioned<HostRecord>>,
-    pub(super) cluster: Option<Versioned<ClusterRecord>>,
+    hosts: BTreeMap<String, Versioned<HostRecord>>,
+    written: BTreeMap<String, Versioned<HostRecord>>,
+    cluster: Option<Versioned<ClusterRecord>>,
     /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
     strange: BTreeMap<String, i64>,
     lag: Lag,
@@ -114,6 +143,97 @@ impl Mirror {
         self.noticed.iter().filter_map(|name| self.tables.get_key_value(name))
     }
 
+    /// Who holds a slot, as its host has written it.
+    pub(super) fn holder(&self, table: &str, slot: u64) -> Option<&SlotRecord> {
+        self.table(table)?.slots.get(&slot)?.record.as_ref()
+    }
+
+    /// The notice of the holder of a slot.
+    pub(super) fn notice(&self, table: &str, slot: u64) -> Option<&NoticeRecord> {
+        self.table(table)?.notices.get(&slot)?.record.as_ref()
+    }
+
+    /// Whether the key of a host is there.
+    pub(super) fn is_there(&self, host: &str) -> bool {
+        self.hosts.contains_key(host)
+    }
+
+    /// What the key of a host says, if it is there.
+    pub(super) fn host(&self, host: &str) -> Option<&HostRecord> {
+        self.hosts.get(host)?.record.as_ref()
+    }
+
+    /// What the key of a host said when it was there last, and the revision of that.
+    pub(super) fn last_of(&self, host: &str) -> (Option<&HostRecord>, i64) {
+        self.written.get(host).map_or((None, 0), |at| (at.record.as_ref(), at.revision))
+    }
+
+    /// The hosts whose keys are there, and by which agents.
+    pub(super) fn agents(&self) -> BTreeMap<String, AgentId> {
+        let agents = self.hosts.iter().filter_map(|(host, at)| Some((host, &at.record.as_ref()?.agent)));
+        agents.map(|(host, agent)| (host.clone(), agent.clone())).collect()
+    }
+
+    /// Of which etcd the tables are, where that is said, and the revision of that.
+    pub(super) fn cluster(&self) -> (Option<&str>, i64) {
+        let Some(Versioned { revision, record }) = &self.cluster else { return (None, 0) };
+        (record.as_ref().map(|of| of.cluster.as_str()), *revision)
+    }
+
+    /// Everything that hosts have written, with its table.
+    fn authored(&self) -> impl Iterator<Item = (&String, Authored<'_>)> {
+        self.tables.iter().flat_map(|(name, of)| of.authored().map(move |key| (name, key)))
+    }
+
+    /// Everybody who has a key.
+    pub(super) fn hosts(&self) -> BTreeSet<String> {
+        let authors = self.authored().filter_map(|(_, of)| Some(of.author?.0));
+        let all = authors.chain(self.written.keys()).chain(self.hosts.keys());
+        // Few hosts have many keys: only their names are copied.
+        all.collect::<BTreeSet<_>>().into_iter().cloned().collect()
+    }
+
+    /// The slots, tickets and notices of these hosts and agents, each with its revision.
+    pub(super) fn keys_of(
+        &self,
+        is_wanted: impl Fn(&str, &AgentId) -> bool,
+    ) -> impl Iterator<Item = (Key, i64)> {
+        let is_of = move |of: &Authored<'_>| of.author.is_some_and(|(host, agent)| is_wanted(host, agent));
+        self.authored().filter(move |(_, of)| is_of(of)).map(|(table, of)| of.key(table))
+    }
+
+    /// The hosts that cannot be reached, on which somebody waits for one of these tables before this number.
+    pub(super) fn passed_over(&self, takings: &[Taking], number: u64) -> BTreeSet<String> {
+        let tables = takings.iter().filter(|taking| taking.limit.is_some());
+        let tickets = tables.filter_map(|taking| Some(&self.table(&taking.table)?.tickets));
+        let records = tickets.flat_map(|of| of.range(..number)).filter_map(|(_, at)| at.record.as_ref());
+        let absent = records.filter(|record| !self.is_there(&record.host));
+        absent.map(|record| record.host.clone()).collect()
+    }
+
+    /// How many slots each host has of each table.
+    pub(super) fn held_by_host(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut held: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for (name, table) in &self.tables {
+            for record in table.slots.values().filter_map(|at| at.record.as_ref()) {
+                *held.entry(record.host.clone()).or_default().entry(name.clone()).or_default() += 1;
+            }
+        }
+        held
+    }
+
+    /// How many launches of each host wait: each has one number, in however many lines.
+    pub(super) fn waiting_by_host(&self) -> BTreeMap<String, u64> {
+        let tickets = self.tables.values().flat_map(|table| &table.tickets);
+        let waiting: BTreeMap<u64, &String> =
+            tickets.filter_map(|(number, at)| Some((*number, &at.record.as_ref()?.host))).collect();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for host in waiting.into_values() {
+            *counts.entry(host.clone()).or_default() += 1;
+        }
+        counts
+    }
+
     /// Whether it is another than it should be: if every change up to the revision of this inventory is
     /// there, exactly these keys are, and are as old.
     pub(super) fn differs_from(&self, inventory: &Inventory) -> bool {
@@ -132,11 +252,13 @@ impl Mirror {
 
     /// Every key that means something, with its revision.
     fn revisions(&self) -> impl Iterator<Item = (Key, i64)> {
-        let of_tables = self.tables.iter().flat_map(|(name, of)| of.revisions(name));
+        let of_tables = self.authored().map(|(table, of)| of.key(table));
+        let stamps = self.tables.iter().filter_map(|(name, of)| Some((name, of.stamps.as_ref()?)));
+        let stamps = stamps.map(|(name, at)| (Key::Stamps(name.clone()), at.revision));
         let hosts = self.hosts.iter().map(|(host, at)| (Key::Host(host.clone()), at.revision));
         let written = self.written.iter().map(|(host, at)| (Key::Written(host.clone()), at.revision));
         let cluster = self.cluster.iter().map(|at| (Key::Cluster, at.revision));
-        of_tables.chain(hosts).chain(written).chain(cluster)
+        of_tables.chain(stamps).chain(hosts).chain(written).chain(cluster)
     }
 
     /// How many keys there are.
@@ -193,8 +315,12 @@ impl Mirror {
 
     /// How long a host may be silent: as long as it said itself, and as long as the one that asks.
     pub(super) fn ttl_of(&self, host: &str, own: Duration) -> Duration {
-        let said = self.written.get(host).and_then(|at| Some(at.record.as_ref()?.ttl));
-        said.map_or(own, |said| Duration::from_millis(said).max(own))
+        self.last_of(host).0.map_or(own, |of| Duration::from_millis(of.ttl).max(own))
+    }
+
+    /// The longest of any host.
+    pub(super) fn longest_ttl(&self, own: Duration) -> Duration {
+        self.written.keys().map(|host| self.ttl_of(host, own)).max().unwrap_or(own)
     }
 
     fn set(&mut self, changed: &mut Changed, Pair { key, value, revision, lease }: Pair, is_there: bool) {

@@ -191,8 +191,7 @@ impl Site {
 
     /// Whether the host's key is there, and this agent's, as far as the mirror knows.
     fn has_own_key(&self) -> bool {
-        let record = self.mirror.hosts.get(&self.host).and_then(|at| at.record.as_ref());
-        record.is_some_and(|record| record.agent == self.agent)
+        self.mirror.host(&self.host).is_some_and(|record| record.agent == self.agent)
     }
 
     /// Has a transaction carried out.

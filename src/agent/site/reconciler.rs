@@ -231,7 +231,7 @@ impl Site {
     }
 
     fn own_keys(&self) -> BTreeSet<Key> {
-        self.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
+        self.mirror.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
     }
 
     /// Sends changes in one transaction, if each key is still as it was known to be.

@@ -51,14 +51,14 @@ impl Site {
         let before = self.origin.cluster.replace(cluster);
         let is_another = before.is_some() && self.origin.generation != generation;
         self.origin.generation = generation;
-        let named = self.revision_of_name();
+        let named = self.mirror.cluster().1;
         self.origin.longest = self.origin.longest.max(self.longest_ttl());
         let changed = self.mirror.replace(revision, pairs);
         self.looked = None;
         if is_another {
-            let is_silent = before == self.origin.cluster && named == self.revision_of_name();
+            let is_silent = before == self.origin.cluster && named == self.mirror.cluster().1;
             self.origin.doubted =
-                (is_silent || self.mirror.cluster.is_none()).then(|| self.revision_of_name());
+                (is_silent || self.mirror.cluster().1 == 0).then(|| self.mirror.cluster().1);
             self.begin_anew();
         } else if before.is_none() {
             // An agent that was started meanwhile has to put back what it kept, too.
@@ -108,8 +108,8 @@ impl Site {
 impl Site {
     /// Whether the tables are those of the etcd that answers, and complete.
     pub(super) fn is_named(&self) -> bool {
-        let said = self.mirror.cluster.as_ref().and_then(|at| Some(&at.record.as_ref()?.cluster));
-        said.is_some() && said == self.origin.cluster.as_ref()
+        let (said, _) = self.mirror.cluster();
+        said.is_some() && said == self.origin.cluster.as_deref()
     }
 
     /// For how long nothing has been given because the tables may lack something, and for how much longer.
@@ -131,7 +131,7 @@ impl Site {
 
     /// That it is still so.
     pub(super) fn proof_of_name(&self) -> Compare {
-        Compare::ChangedAt(self.keys.name(&Key::Cluster), self.revision_of_name())
+        Compare::ChangedAt(self.keys.name(&Key::Cluster), self.mirror.cluster().1)
     }
 
     /// Whether an admission was decided on the etcd that is known now.
@@ -145,12 +145,12 @@ impl Site {
         if self.pending.is_busy_with(&Key::Cluster) {
             return;
         }
-        let wanted = if self.origin.doubted == Some(self.revision_of_name()) {
+        let wanted = if self.origin.doubted == Some(self.mirror.cluster().1) {
             String::new()
         } else if self.is_named() {
             self.origin.held_back = None;
             return;
-        } else if self.mirror.cluster.is_none() {
+        } else if self.mirror.cluster().1 == 0 {
             cluster
         } else {
             let now = process::since_boot().unwrap_or_default();
@@ -178,12 +178,7 @@ impl Site {
         records.any(|record| record.agent == self.agent && record.host != self.host)
     }
 
-    fn revision_of_name(&self) -> i64 {
-        self.mirror.cluster.as_ref().map_or(0, |at| at.revision)
-    }
-
     fn longest_ttl(&self) -> Duration {
-        let of_hosts = self.mirror.written.keys().map(|host| self.mirror.ttl_of(host, self.ttl));
-        of_hosts.max().unwrap_or_default().max(self.origin.longest).max(self.ttl)
+        self.mirror.longest_ttl(self.ttl).max(self.origin.longest)
     }
 }

@@ -124,7 +124,7 @@ impl Site {
     }
 
     fn answer_notice(&self, local: &mut Local, number: u64, table: &str, of: &mut ReceivedNotice) {
-        let said = self.reply_on(table, of.slot);
+        let said = self.mirror.notice(table, of.slot).and_then(|notice| notice.reply);
         if said.is_some_and(Reply::is_final) {
             of.ending = None;
             return;
@@ -215,11 +215,6 @@ impl Site {
 }
 
 impl Site {
-    /// What this host has said of a holder, as others see it.
-    fn reply_on(&self, table: &str, slot: u64) -> Option<Reply> {
-        self.mirror.table(table)?.notices.get(&slot)?.record.as_ref()?.reply
-    }
-
     /// What this host replies to notices, each by its table and slot.
     pub(super) fn replies(&self) -> impl Iterator<Item = (&String, u64, Option<NoticeRecord>)> {
         self.received.iter().map(|((_, table), of)| (table, of.slot, self.replied(table, of)))
@@ -227,7 +222,7 @@ impl Site {
 
     /// A notice with what this host replies to it, where that is not said yet.
     fn replied(&self, table: &str, of: &ReceivedNotice) -> Option<NoticeRecord> {
-        let record = self.mirror.table(table)?.notices.get(&of.slot)?.record.as_ref()?;
+        let record = self.mirror.notice(table, of.slot)?;
         let reply = of.reply.filter(|_| of.withdrawn.is_none() && !record.reply.is_some_and(Reply::is_final));
         Some(NoticeRecord { reply: Some(reply?), ..record.clone() })
     }

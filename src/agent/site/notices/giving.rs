@@ -79,7 +79,7 @@ impl Site {
         let by = session.asks_for_end_of(overdue);
         let Some(name) = name_on_site(&to_end.table) else { return };
         let slot = overdue.holder.slots.0;
-        let record = self.mirror.table(name).and_then(|of| of.slots.get(&slot)?.record.clone());
+        let record = self.mirror.holder(name, slot).cloned();
         // What this host has left itself is not held by anybody.
         let Some(holder) = record.filter(|record| record.agent != self.agent) else { return };
         session.notices.push(GivenNotice {
@@ -153,10 +153,9 @@ impl Site {
     /// What has become of a holder; none as long as it is waited for.
     fn fate_of(&self, notice: &mut GivenNotice, waits: bool) -> Option<EvictionOutcome> {
         notice.reply = self.notice_on(notice).map_or(notice.reply, |record| record.reply);
-        let of = self.mirror.table(&notice.table).and_then(|of| of.slots.get(&notice.slot));
-        let is_there = of.is_some_and(|at| at.record.as_ref().is_some_and(|now| now.is_same(&notice.holder)));
+        let is_there = self.is_held_by(&notice.table, notice.slot, &notice.holder);
         // The slots of a host that is gone are free, whatever has become of their holders.
-        let has_gone = || !self.mirror.hosts.contains_key(&notice.holder.host);
+        let has_gone = || !self.mirror.is_there(&notice.holder.host);
         match notice.reply {
             Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
                 let signal = Signal::try_from(signal).ok();
@@ -177,15 +176,14 @@ impl Site {
     /// The same notice as others see it, whoever gave it. One of a host that is gone does not count, nor one
     /// that says only that the holder is overdue where a user asks for its end.
     fn notice_on(&self, notice: &GivenNotice) -> Option<&NoticeRecord> {
-        let record = self.mirror.table(&notice.table)?.notices.get(&notice.slot)?.record.as_ref()?;
+        let record = self.mirror.notice(&notice.table, notice.slot)?;
         let is_enough = record.ends_at_request() || notice.by.is_none();
         (record.holder.is_same(&notice.holder) && is_enough && self.is_there(record)).then_some(record)
     }
 
     /// Whether the host that gave a notice is there.
     pub(super) fn is_there(&self, notice: &NoticeRecord) -> bool {
-        let host = self.mirror.hosts.get(&notice.host).and_then(|at| at.record.as_ref());
-        host.is_some_and(|host| host.agent == notice.agent)
+        self.mirror.host(&notice.host).is_some_and(|host| host.agent == notice.agent)
     }
 
     /// A notice as it is given already, or as this host would give it.
@@ -200,7 +198,6 @@ impl Site {
     }
 
     fn is_held_by(&self, table: &str, slot: u64, holder: &SlotRecord) -> bool {
-        let held = self.mirror.table(table).and_then(|of| of.slots.get(&slot)?.record.as_ref());
-        held.is_some_and(|held| held.is_same(holder))
+        self.mirror.holder(table, slot).is_some_and(|held| held.is_same(holder))
     }
 }
