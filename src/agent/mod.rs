@@ -9,7 +9,6 @@
 mod alive;
 pub(crate) mod command;
 mod eviction;
-mod expiry;
 mod judge;
 mod ledger;
 mod request;
@@ -17,7 +16,6 @@ mod server;
 mod service;
 mod session;
 mod site;
-mod worklist;
 
 use std::{
     fmt,

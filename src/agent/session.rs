@@ -18,7 +18,7 @@ use super::{
     ledger::state::{SavedLine, SavedNumber, SavedPlace, in_millis},
     request::AcquireRequest,
     server::{Caller, Load},
-    site::notices::given::GivenNotice,
+    site::notices::GivenNotice,
 };
 use crate::{
     acquire::place_in_line::PlaceInLine,

@@ -1,11 +1,11 @@
 //! What the agent says of the site to whoever asks.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     time::{Duration, Instant},
 };
 
-use super::{Site, announcement::log, etcd::ClusterStatus, key::Key};
+use super::{Site, etcd::ClusterStatus, key::Key, log};
 use crate::{
     judge::terms::location::{name_on_site, table_of_site},
     keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
@@ -20,7 +20,7 @@ impl Site {
     /// How it stands.
     pub(in crate::agent) fn about(&self) -> AboutSite {
         let now = process::since_boot().unwrap_or_default();
-        let seen = self.confirmed.map(|confirmed| now.saturating_sub(confirmed));
+        let seen = self.presence.confirmed().map(|confirmed| now.saturating_sub(confirmed));
         AboutSite {
             host: self.host.clone(),
             endpoints: self.endpoints.clone(),
@@ -28,9 +28,9 @@ impl Site {
             ttl: self.ttl,
             is_open: self.is_open(),
             seen,
-            left: self.deadline().map(|deadline| deadline.saturating_sub(now)),
-            lag: self.lag.at(now, self.ttl),
-            leases_lost: self.leases_lost,
+            left: self.presence.deadline().map(|deadline| deadline.saturating_sub(now)),
+            lag: self.mirror.lag(self.ttl),
+            leases_lost: self.presence.leases_lost(),
             trouble: self.about_trouble(),
             store: self.condition.map(|ClusterStatus { size, quota, is_full, uncompacted }| AboutStore {
                 size,
@@ -44,14 +44,18 @@ impl Site {
     }
 
     fn about_trouble(&self) -> Option<AboutTrouble> {
-        if let Some((text, since)) = self.twin() {
+        if let Some((text, since)) = self.presence.twin() {
             let advice = "give each host a name of its own, and restart its agent".to_owned();
-            return Some(AboutTrouble { text: text.clone(), advice: Some(advice), lasts: since.elapsed() });
+            return Some(AboutTrouble {
+                text: text.to_owned(),
+                advice: Some(advice),
+                lasts: since.elapsed(),
+            });
         }
         if let (Some(text), Some((lasts, _))) = (self.why_held_back(), self.is_held_back()) {
             return Some(AboutTrouble { text, advice: None, lasts });
         }
-        let Some((trouble, since)) = self.trouble.as_ref() else { return self.about_unreadable_slots() };
+        let Some((trouble, since)) = self.presence.trouble() else { return self.about_unreadable_slots() };
         let advice = trouble.advice().map(str::to_owned);
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
     }
@@ -100,53 +104,26 @@ impl Site {
     }
 
     fn about_hosts(&self, now: Duration) -> Vec<AboutHost> {
-        let names: BTreeSet<String> =
-            self.hosts_with_keys().into_iter().chain(self.mirror.hosts.keys().cloned()).collect();
-        let mut held = self.held_by_host();
-        let mut waiting = self.waiting_by_host();
+        let (mut held, mut waiting) = (self.mirror.held_by_host(), self.mirror.waiting_by_host());
         let about = |name: String| {
-            let (here, written) = (self.mirror.hosts.get(&name), self.mirror.written.get(&name));
-            let record = here.or(written).and_then(|at| at.record.as_ref());
-            let absent = self.absences.get(&name).map(|absence| {
-                let absent = now.saturating_sub(absence.since());
-                (absent, self.ttl_of(&name).saturating_sub(absent))
+            let here = self.mirror.host(&name);
+            let record = here.or(self.mirror.last_of(&name).0);
+            let absent = self.absences.since(&name).map(|since| {
+                let absent = now.saturating_sub(since);
+                (absent, self.mirror.ttl_of(&name, self.ttl).saturating_sub(absent))
             });
             AboutHost {
                 version: record.map(|record| record.version.clone()),
-                lease: here.and_then(|at| u64::try_from(at.record.as_ref()?.lease).ok()),
+                lease: here.and_then(|of| u64::try_from(of.lease).ok()),
                 absent,
                 waiting: waiting.remove(&name).unwrap_or_default(),
                 held: held.remove(&name).unwrap_or_default().into_iter().collect(),
                 repositories: here
-                    .and_then(|at| at.record.as_ref())
                     .map(|record| record.repositories.clone().into_iter().collect())
                     .unwrap_or_default(),
                 name,
             }
         };
-        names.into_iter().map(about).collect()
-    }
-
-    /// How many slots each host has of each table.
-    fn held_by_host(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
-        let mut held: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
-        for (name, table) in self.mirror.tables() {
-            for record in table.slots.values().filter_map(|at| at.record.as_ref()) {
-                *held.entry(record.host.clone()).or_default().entry(name.clone()).or_default() += 1;
-            }
-        }
-        held
-    }
-
-    /// How many launches of each host wait: each has one number, in however many lines.
-    fn waiting_by_host(&self) -> BTreeMap<String, u64> {
-        let tickets = self.mirror.tables().flat_map(|(_, table)| &table.tickets);
-        let waiting: BTreeMap<u64, String> =
-            tickets.filter_map(|(number, at)| Some((*number, at.record.as_ref()?.host.clone()))).collect();
-        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for host in waiting.into_values() {
-            *counts.entry(host).or_default() += 1;
-        }
-        counts
+        self.mirror.hosts().into_iter().map(about).collect()
     }
 }

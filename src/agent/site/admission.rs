@@ -1,16 +1,16 @@
 //! Slots of the site for a launch: what was decided in memory is proved by a transaction, and counts only
 //! then. Where something has changed meanwhile the launch is decided anew, as soon as the mirror shows what.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::time::Instant;
 
 use super::{
     Site,
     difference::Value,
     etcd::{Compare, Done, EtcdError, Operation, Transaction},
     key::Key,
+    pending::{Admission, Work},
     proof::{self, Taking},
     record::SlotRecord,
-    work::{Admission, Work},
 };
 use crate::{
     agent::{
@@ -19,10 +19,10 @@ use crate::{
             state::SavedStamps,
         },
         request::AcquireRequest,
-        service::Service,
+        service::local::Local,
         session::{Event, Session},
     },
-    judge::terms::location::name_on_site,
+    judge::terms::location::{name_on_site, table_of_site},
     keeper::{
         line::Number,
         memory,
@@ -31,180 +31,183 @@ use crate::{
     sys::process,
 };
 
-impl Service {
+impl Site {
     /// Makes ready for a look at tables of the site: the launch gets its number, and searches where no other
     /// host begins.
-    pub(in crate::agent) fn prepare_for_site(&mut self, session: u64, order: &AcquireRequest) {
-        let (Some(site), Some(session)) = (&mut self.site, self.sessions.get_mut(&session)) else { return };
+    pub(in crate::agent) fn prepare(&mut self, local: &mut Local, session: u64, order: &AcquireRequest) {
         for name in order.tables_of_site() {
             // What the mirror says is shown as soon as it has changed, and not for each look.
-            if site.stirred.contains(name) {
-                site.show(name, self.ledger.store());
+            if self.stirred.contains(name) {
+                self.show(name, local.ledger().store());
             }
-            let table = self.ledger.store().table(&crate::judge::terms::location::table_of_site(name));
+            let table = local.ledger().store().table(&table_of_site(name));
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }
+        let Some(session) = local.session_mut(session) else { return };
         session.place.begins.lines = order.ends_of_lines().map(str::to_owned).collect();
-        session.place.begins.looked = (site.origin.generation, site.mirror.revision());
+        session.place.begins.looked = (self.origin.generation(), self.mirror.revision());
         if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
-            let number = site.numbers.next(site.mirror.revision());
+            let number = self.numbers.next(self.mirror.revision());
             session.place.line.begin_as(Number(number));
         }
     }
 
     /// Has it proved that a launch may have what it got in memory.
-    pub(in crate::agent) fn prove(&mut self, session_number: u64, order: AcquireRequest, holding: Holding) {
-        let Some(site) = &mut self.site else { return };
-        let Some(registration) = site.registration else {
-            return self.rest(session_number, order, holding);
+    pub(in crate::agent) fn prove(
+        &mut self,
+        local: &mut Local,
+        session_number: u64,
+        order: AcquireRequest,
+        holding: Holding,
+    ) {
+        let Some(registration) = self.presence.registration() else {
+            return self.rest(local, session_number, order, holding);
         };
-        let Some(session) = self.sessions.get_mut(&session_number) else { return };
+        let Some(session) = local.session_mut(session_number) else { return };
         let number = session.place.line.number().map_or(u64::MAX, |number| number.0);
         let takings: Vec<Taking> = holding
             .held
             .iter()
             .filter(|held| !held.is_shared())
-            .filter_map(|held| site.taking(&order, held))
+            .filter_map(|held| self.taking(&order, held))
             .collect();
         if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > 100 {
             drop(holding);
             let why = "the site gives at most 100 slots at once, of all repositories together";
-            return self.fail(session_number, why.to_owned());
+            return local.fail(session_number, why.to_owned());
         }
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
-        let mut compares = proof::compares(&site.keys, &takings, number, site.mirror.revision());
+        let mut compares = proof::compares(&self.keys, &takings, number, self.mirror.revision());
         compares.extend(proof::of_absent(
-            &site.keys,
-            &site.passed_over(&takings, number),
-            site.mirror.revision(),
+            &self.keys,
+            &self.mirror.passed_over(&takings, number),
+            self.mirror.revision(),
         ));
-        compares.push(Compare::ChangedAt(site.key_of_host(), registration));
-        compares.push(site.proof_of_name());
+        compares.push(Compare::ChangedAt(self.key_of_host(), registration));
+        compares.push(self.proof_of_name());
         let mut writes: Vec<(Key, Option<Value>)> = Vec::new();
         for taking in &takings {
-            writes.extend(site.slots_of(taking, &holding, launch));
+            writes.extend(self.slots_of(taking, &holding, launch));
             if let (Some(_), Some(table)) = (taking.stamps, holding.table(&taking.table)) {
                 let stamps = SavedStamps::of(table, holding.saved.uid);
                 writes.push((Key::Stamps(taking.table.clone()), Some(Value::Stamps(stamps))));
             }
         }
-        let tickets = site.own.places.get(&session_number).map(|place| place.keys.clone());
+        let tickets = self.own.places.get(&session_number).map(|place| place.keys.clone());
         writes.extend(tickets.into_iter().flatten().map(|ticket| (ticket, None)));
-        let operations = writes.iter().map(|(key, value)| match (site.keys.name(key), value) {
+        let operations = writes.iter().map(|(key, value)| match (self.keys.name(key), value) {
             (name, Some(value)) => Operation::Put(name, value.bytes()),
             (name, None) => Operation::Delete(name),
         });
         let operations = operations.collect();
         session.on(Event::Proves);
         let since = *session.place.resting.get_or_insert_with(Instant::now);
-        let (order, generation) = (Some(order), site.origin.generation);
+        let (order, generation) = (Some(order), self.origin.generation());
         let session = session_number;
         let admission = Admission { session, order, since, holding, launch, generation, writes };
-        site.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
+        self.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
     }
 
     /// What came of the proof.
-    pub(super) fn proved(&mut self, admission: Admission, result: Result<Done, EtcdError>) {
-        let Some(site) = &mut self.site else { return };
+    pub(super) fn proved(
+        &mut self,
+        local: &mut Local,
+        admission: Admission,
+        result: Result<Done, EtcdError>,
+    ) {
         match result {
-            Ok(done) if done.holds => self.admitted(admission, done.revision),
-            Ok(_) => self.conflict(admission),
+            Ok(done) if done.holds => self.admitted(local, admission, done.revision),
+            Ok(_) => self.conflict(local, admission),
             Err(trouble) => {
                 let is_definite = trouble.is_definite();
-                site.note(trouble);
+                self.presence.note(trouble);
                 if is_definite {
-                    return self.conflict(admission);
+                    return self.conflict(local, admission);
                 }
-                // It may have been done, and may still be: nothing is told by a look until it can no longer
-                // be.
-                site.unclear.push(admission);
-                site.register_anew();
+                self.pending.is_unclear(admission);
+                self.presence.register_anew();
             }
         }
     }
 
     /// Sees what became of proofs whose answers did not come, as soon as the mirror has everything that was
     /// done.
-    pub(super) fn settle(&mut self) {
-        let Some(site) = &mut self.site else { return };
-        if !site.has_settled() {
+    pub(super) fn settle(&mut self, local: &mut Local) {
+        if !self.has_settled() {
             return;
         }
-        for admission in std::mem::take(&mut site.unclear) {
-            let Some(site) = &self.site else { return };
-            let is_own = |key: &Key| match site.present(key)?.value? {
+        for admission in self.pending.take_unclear() {
+            let is_own = |key: &Key| match self.present(key)?.value? {
                 Value::Slot(record) => {
-                    let is_own = record.is_of(&site.agent, &admission.holding.saved);
-                    (record.launch == admission.launch && is_own).then_some(site.mirror.revision())
+                    let is_own = record.is_of(&self.agent, &admission.holding.saved);
+                    (record.launch == admission.launch && is_own).then_some(self.mirror.revision())
                 }
                 _ => None,
             };
             let revision = admission.slots().find_map(is_own);
             match revision {
-                Some(revision) => self.admitted(admission, revision),
-                None => self.conflict(admission),
+                Some(revision) => self.admitted(local, admission, revision),
+                None => self.conflict(local, admission),
             }
         }
     }
 
     /// The slots are there. Whoever asked may have gone meanwhile.
-    fn admitted(&mut self, admission: Admission, revision: i64) {
-        let Some(site) = &mut self.site else { return };
-        let is_of_now = site.is_of_now(&admission);
+    fn admitted(&mut self, local: &mut Local, admission: Admission, revision: i64) {
+        let is_of_now = self.is_of_now(&admission);
         let Admission { session, order, since: _, mut holding, launch, generation: _, writes } = admission;
         holding.of_site = Some(OfSite { launch });
         for (key, value) in &writes {
             if let (Key::Slot(..), Some(value)) = (key, value) {
-                site.own.want(key.clone(), value.clone());
+                self.own.want(key.clone(), value.clone());
             }
         }
-        site.own.has_written(revision, writes);
-        site.trouble = None;
-        site.resting.remove(&session);
-        let is_open = site.is_open() && is_of_now;
-        let is_there = self.sessions.get(&session).is_some_and(Session::is_proving);
-        let Some(order) = order.filter(|_| is_there) else { return self.free_at_site(holding, false) };
+        self.own.has_written(revision, writes);
+        self.presence.is_well();
+        self.resting.remove(&session);
+        let is_open = self.is_open() && is_of_now;
+        let is_there = local.session(session).is_some_and(Session::is_proving);
+        let Some(order) = order.filter(|_| is_there) else { return self.free(local, holding, false) };
         if !is_open {
             // A program is started only while nobody can take its host for gone.
-            self.free_at_site(holding, false);
-            return self.rest_without(session, order);
+            self.free(local, holding, false);
+            return self.rest_without(local, session, order);
         }
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<_>>();
-        self.grant(session, holding);
-        self.write_tickets(session);
-        self.serve(&tables);
+        if let Err(holding) = local.grant(session, holding) {
+            self.free(local, *holding, false);
+        }
+        self.write_tickets(local, session);
+        local.serve(&tables);
     }
 
     /// Something that it rested on has changed.
-    fn conflict(&mut self, admission: Admission) {
+    fn conflict(&mut self, local: &mut Local, admission: Admission) {
         let Admission { session, order, holding, .. } = admission;
         match order {
-            Some(order) => self.rest(session, order, holding),
+            Some(order) => self.rest(local, session, order, holding),
             None => {
-                let tables = self.withdraw(holding);
-                self.serve(&tables);
+                let tables = self.withdraw(local, holding);
+                local.serve(&tables);
             }
         }
     }
 
     /// Lets a launch wait until something has changed, without what was not proved.
-    fn rest(&mut self, session: u64, order: AcquireRequest, holding: Holding) {
-        let tables = self.withdraw(holding);
-        self.rest_without(session, order);
-        self.serve(&tables);
+    fn rest(&mut self, local: &mut Local, session: u64, order: AcquireRequest, holding: Holding) {
+        let tables = self.withdraw(local, holding);
+        self.rest_without(local, session, order);
+        local.serve(&tables);
     }
 
     /// Gives back in memory what was not proved; says of which tables.
-    fn withdraw(&mut self, holding: Holding) -> Vec<memory::Table> {
+    fn withdraw(&mut self, local: &mut Local, holding: Holding) -> Vec<memory::Table> {
         holding.withdraw_stamps();
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<memory::Table>>();
         drop(holding);
-        if let Some(site) = &mut self.site {
-            let names = tables.iter().filter_map(|table| name_on_site(table.name()));
-            for name in names.map(str::to_owned).collect::<Vec<_>>() {
-                site.show(&name, self.ledger.store());
-            }
+        for name in tables.iter().filter_map(|table| name_on_site(table.name())) {
+            self.show(name, local.ledger().store());
         }
         tables
     }
@@ -213,18 +216,18 @@ impl Service {
 impl Site {
     /// What is taken of one table, if it is the site's.
     fn taking(&self, order: &AcquireRequest, held: &memory::Held) -> Option<Taking> {
-        let local = held.table().name();
-        let name = name_on_site(local)?;
+        let here = held.table().name();
+        let name = name_on_site(here)?;
         let slots = held.slots().to_vec();
         let spans = held.table().occupancy();
         let others = spans.spans().iter().flat_map(|span| span.slots.clone());
         let others = others.filter(|slot| !slots.contains(slot));
         let held = others.map(|slot| Span { slots: slot..=slot, pid: None }).collect();
-        let stamps = order.is_paced(local).then(|| {
+        let stamps = order.is_paced(here).then(|| {
             let stamps = self.mirror.table(name).and_then(|table| table.stamps.as_ref());
             stamps.map_or(0, |at| at.revision)
         });
-        let limit = order.terms_on(local);
+        let limit = order.terms_on(here);
         Some(Taking { table: name.to_owned(), slots, limit, held: Occupancy::of(held), stamps })
     }
 
@@ -233,18 +236,5 @@ impl Site {
         let record = SlotRecord::of(&holding.saved, rule, &self.host, &self.agent, launch);
         let slot = |slot: &u64| (Key::Slot(taking.table.clone(), *slot), Some(Value::Slot(record.clone())));
         taking.slots.iter().map(slot).collect()
-    }
-
-    /// The keys that are being changed by a proof, or may have been.
-    pub(super) fn keys_in_proof(&self) -> BTreeSet<Key> {
-        let works = self.works.values().filter_map(|work| match work {
-            Work::Take(admission) => Some(&**admission),
-            _ => None,
-        });
-        works
-            .chain(&self.unclear)
-            .flat_map(|admission| &admission.writes)
-            .map(|(key, _)| key.clone())
-            .collect()
     }
 }

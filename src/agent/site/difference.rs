@@ -62,7 +62,8 @@ pub(super) fn diff<'a>(
                 difference.changes.push(put(there.revision, value));
             }
             (Some(_), Some(_)) => difference.taken.push(key.clone()),
-            (None, Some(there)) if there.is_own => {
+            // When a table was last used stays, whoever has written it last.
+            (None, Some(there)) if there.is_own && !matches!(key, Key::Stamps(_)) => {
                 deletes.push(Change { key: key.clone(), at: there.revision, value: None });
             }
             (None, _) => {}
@@ -100,12 +101,15 @@ impl Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        time::Duration,
+    };
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::agent::site::{agent_id::AgentId, record::Reply};
+    use crate::agent::site::{record::AgentId, record::Reply};
 
     type Table = BTreeMap<Key, Present>;
 
@@ -187,6 +191,16 @@ mod tests {
         let table =
             BTreeMap::from([(slot(1), there(4, held_by(8), false)), (slot(2), there(5, held_by(9), false))]);
         assert_eq!(diff_of(&wanted, &table), Difference { changes: Vec::new(), taken: vec![slot(1)] });
+    }
+
+    /// A pause lasts, also where this host wrote the last use and has nothing to add.
+    #[test]
+    fn the_last_use_of_a_table_is_never_deleted() {
+        let last_end = Some(Duration::from_secs(2));
+        let stamps =
+            SavedStamps { last_start: None, last_end, started_by: None, longest_pause: Duration::MAX };
+        let table = BTreeMap::from([(Key::Stamps("a".to_owned()), there(4, Value::Stamps(stamps), true))]);
+        assert_eq!(diff_of(&BTreeMap::new(), &table), Difference::default());
     }
 
     /// The host of a holder writes its reply over the notice of another host, and never deletes that.

@@ -7,15 +7,14 @@ use std::{
 
 use super::{
     Site,
-    announcement::log,
     etcd::{Done, EtcdError},
-    lease_keeper::Command,
+    log,
     mirror::Changed,
+    pending::Work,
     report::Report,
-    work::Work,
 };
 use crate::{
-    agent::service::Service, judge::terms::location::table_of_site, keeper::memory, sys::process,
+    agent::service::local::Local, judge::terms::location::table_of_site, keeper::memory,
     text::escape::visible,
 };
 
@@ -39,104 +38,91 @@ enum Heard {
     All,
 }
 
-impl Service {
+impl Site {
     /// Hears everything that was reported meanwhile, and then lets everybody look whom it concerns: once,
     /// however many changes came together.
-    pub(in crate::agent) fn hear_site(&mut self) {
-        let was_open = self.is_site_open();
+    pub(in crate::agent) fn hear(&mut self, local: &mut Local) {
+        let was_open = self.is_open();
         let (mut heard, mut has_changed) = (Heard::Nothing, false);
         for _ in 0..MOST_AT_ONCE {
-            let Some(report) = self.site.as_ref().and_then(|site| site.reports.try_recv().ok()) else {
-                break;
-            };
-            let now = self.heard(report);
+            let Ok(report) = self.reports.try_recv() else { break };
+            let now = self.heard(local, report);
             has_changed |= ![Heard::Nothing, Heard::Time].contains(&now);
             heard = heard.max(now);
         }
-        let Some(site) = &mut self.site else { return };
-        if !was_open && site.is_open() {
+        if !was_open && self.is_open() {
             // Those who wait were told to wait on while nothing could be given.
-            site.stirred.extend(site.shown.keys().cloned());
+            self.stirred.extend(self.shown.keys().cloned());
         }
-        self.stir();
+        self.stir(local);
         match heard {
             Heard::Nothing => {}
-            Heard::Answer => self.wake(true),
+            Heard::Answer => self.wake(local, true),
             Heard::Change => {
-                self.put_right();
-                self.wake(true);
+                self.put_right(local);
+                self.wake(local, true);
             }
             Heard::Time | Heard::All => {
-                self.put_right();
-                self.look_at_all_in_time(heard == Heard::All);
-                self.wake(has_changed);
+                self.put_right(local);
+                self.look_at_all_in_time(local, heard == Heard::All);
+                self.wake(local, has_changed);
             }
         }
-        self.reconcile();
+        self.reconcile(local);
     }
 
-    fn heard(&mut self, report: Report) -> Heard {
-        let Some(site) = &mut self.site else { return Heard::Nothing };
+    fn heard(&mut self, local: &mut Local, report: Report) -> Heard {
         match report {
             Report::Registered { revision, generation, sent } => {
-                site.registration = Some(revision);
-                site.registered = sent;
-                if self.confirm(sent, generation) {
+                self.presence.is_registered(revision, sent);
+                if self.is_found(local, sent, generation) {
                     return Heard::All;
                 }
             }
             Report::Confirmed { sent, revision, generation } => {
-                if revision < site.mirror.revision() {
-                    site.doubt();
+                if revision < self.mirror.revision() {
+                    self.doubt();
                 }
-                self.confirm(sent, generation);
+                self.is_found(local, sent, generation);
             }
-            Report::Unreached(trouble) | Report::Deaf(trouble) => site.note(trouble),
+            Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),
             Report::LeaseLost => {
-                site.leases_lost = site.leases_lost.saturating_add(1);
+                self.presence.lost_lease();
                 log("the lease of this host was lost; it is acquired again");
             }
             Report::Compared { sent, revision } => {
-                site.lag.compare(sent, revision);
-                site.look_at_lag();
+                self.mirror.compare(sent, revision);
             }
             Report::Listed(inventory) => {
-                if site.mirror.differs_from(&inventory) {
+                if self.mirror.differs_from(&inventory) {
                     log("what is known of the site differs from what etcd has; everything is read again");
-                    site.doubt();
+                    self.doubt();
                 }
             }
             Report::Twin { agent, sent, generation } => {
-                site.registration = None;
-                let is_known = site.is_disputed();
-                site.disputed = process::since_boot();
                 let text = format!(
                     "another host calls itself {} too (its agent is {}): the site gives no slots until each has a name of its own",
-                    visible(&site.host),
+                    visible(&self.host),
                     visible(agent.map_or_else(|| "unknown".to_owned(), |agent| agent.to_string()))
                 );
-                if !is_known {
-                    log(&text);
-                    site.twin = Some((text, Instant::now()));
-                }
+                self.presence.has_twin(text, self.mirror.ttl_of(&self.host, self.ttl));
                 // Whoever has written the key: nobody takes a host for gone as long as its key is there.
-                self.confirm(sent, generation);
+                self.is_found(local, sent, generation);
             }
             Report::Fresh(snapshot) => {
                 let changed = self.refresh(snapshot);
                 return self.changed(changed);
             }
             Report::Changes(changes) => {
-                let changed = site.mirror.apply(changes);
-                site.look_at_lag();
+                let changed = self.mirror.apply(changes);
                 return self.changed(changed);
             }
-            Report::Done(number, result) => return self.done(number, result),
-            Report::ClusterStatus(condition) => site.condition = Some(condition),
+            Report::Done(number, result) => return self.done(local, number, result),
+            Report::ClusterStatus(condition) => self.condition = Some(condition),
             Report::Tick => {
-                site.look_for_absent();
-                site.own.try_again();
-                self.end_what_is_lost();
+                self.look_for_absent();
+                self.own.try_again();
+                self.end_what_is_lost(local);
                 return Heard::Time;
             }
         }
@@ -145,32 +131,26 @@ impl Service {
 
     /// The host's key was found by a read that was sent then. That protects what it holds, if all of that is
     /// there as well. Says whether it was found in the etcd that the mirror is of.
-    fn confirm(&mut self, sent: Duration, generation: u64) -> bool {
-        let is_complete = self.is_complete();
-        let Some(site) = &mut self.site else { return false };
-        if generation != site.origin.generation {
-            site.doubt();
+    fn is_found(&mut self, local: &Local, sent: Duration, generation: u64) -> bool {
+        let is_complete = self.is_complete(local);
+        if generation != self.origin.generation() {
+            self.doubt();
             return false;
         }
         if is_complete {
-            site.confirm(sent);
-            self.save_confirmation();
+            self.presence.confirm(sent, local.ledger().state());
+            self.ended.clear();
         }
         true
     }
 
-    fn done(&mut self, number: u64, result: Result<Done, EtcdError>) -> Heard {
-        let Some(work) = self.site.as_mut().and_then(|site| site.works.remove(&number)) else {
-            return Heard::Nothing;
-        };
-        // What was sent to the etcd before this one proves nothing now.
-        let is_of_now = self.site.as_ref().is_none_or(|site| site.origin.has_sent(number));
-        let result = result.and_then(|done| if is_of_now { Ok(done) } else { Err(EtcdError::replaced()) });
+    fn done(&mut self, local: &mut Local, number: u64, result: Result<Done, EtcdError>) -> Heard {
+        let Some((work, result)) = self.pending.answered(number, result) else { return Heard::Nothing };
         let was_done = result.as_ref().is_ok_and(|done| done.holds);
         match work {
-            Work::Take(admission) => self.proved(*admission, result),
-            Work::Join { launch, under, tickets } => self.joined(launch, under, tickets, result),
-            Work::Keep(changes) => self.reconciled(changes, result),
+            Work::Take(admission) => self.proved(local, *admission, result),
+            Work::Join { launch, under, tickets } => self.joined(local, launch, under, tickets, result),
+            Work::Keep(changes) => self.reconciled(local, changes, result),
             Work::Aside(_) => {}
         }
         if was_done { Heard::Answer } else { Heard::Nothing }
@@ -178,82 +158,50 @@ impl Service {
 
     /// The mirror has changed: so do the tables in memory, and whoever waits for them looks.
     fn changed(&mut self, Changed { tables, hosts, keys }: Changed) -> Heard {
-        let Some(site) = &mut self.site else { return Heard::Nothing };
-        site.stirred.extend(tables);
-        site.own.have_changed(keys);
+        self.stirred.extend(tables);
+        self.own.have_changed(keys);
         if !hosts.is_empty() {
-            site.look_for_absent();
-            site.look_who_is_reachable();
+            self.look_for_absent();
+            self.look_who_is_reachable();
         }
-        if hosts.contains(&site.host) && !site.has_own_key() {
-            let _ = site.commands.send(Command::Look);
+        if hosts.contains(&self.host) && !self.has_own_key() {
+            self.presence.look();
         }
         Heard::Change
     }
 
     /// Shows what has changed, and lets those look who wait for it.
-    fn stir(&mut self) {
-        let Some(site) = &mut self.site else { return };
-        let names: BTreeSet<String> = std::mem::take(&mut site.stirred);
+    fn stir(&mut self, local: &mut Local) {
+        let names: BTreeSet<String> = std::mem::take(&mut self.stirred);
         if names.is_empty() {
             return;
         }
         let mut tables: Vec<memory::Table> = Vec::new();
         for name in names {
-            site.show(&name, self.ledger.store());
-            tables.extend(self.ledger.store().known(&table_of_site(&name)));
+            self.show(&name, local.ledger().store());
+            tables.extend(local.ledger().store().known(&table_of_site(&name)));
         }
-        let to_look = self.see_notices();
-        self.serve(&tables);
-        self.look_again_after(to_look);
+        self.see_notices(local);
+        local.serve(&tables);
     }
 
     /// Does what may be possible now.
-    fn put_right(&mut self) {
-        self.settle();
-        self.is_complete();
-        let to_look = self.see_notices();
-        self.look_again_after(to_look);
-        self.answer_notices();
-        self.see_restored_tickets();
-        if let Some(site) = &mut self.site {
-            site.look_at_name();
-        }
+    fn put_right(&mut self, local: &mut Local) {
+        self.settle(local);
+        self.is_complete(local);
+        self.see_notices(local);
+        self.answer_notices(local);
+        self.see_restored_tickets(local);
+        self.look_at_name();
     }
 
     /// Compares everything with what is there, whether it has changed or not: now and then, and at once where
     /// nobody knows what was done.
-    fn look_at_all_in_time(&mut self, at_once: bool) {
-        let Some(site) = &mut self.site else { return };
-        if at_once || site.looked.is_none_or(|looked| looked.elapsed() > ALL_AGAIN) {
-            site.looked = Some(Instant::now());
-            site.look_for_unreadable_slots();
-            self.look_at_all_keys();
+    fn look_at_all_in_time(&mut self, local: &mut Local, at_once: bool) {
+        if at_once || self.looked.is_none_or(|looked| looked.elapsed() > ALL_AGAIN) {
+            self.looked = Some(Instant::now());
+            self.look_for_unreadable_slots();
+            self.look_at_all_keys(local);
         }
-    }
-}
-
-impl Site {
-    /// Sees whether the mirror has got to where it should be.
-    fn look_at_lag(&mut self) {
-        let now = process::since_boot().unwrap_or_default();
-        self.lag.reach(self.mirror.revision(), now);
-    }
-
-    /// The host's key was found as it was written, by a read that was sent then.
-    fn confirm(&mut self, sent: Duration) {
-        let now = process::since_boot().unwrap_or_default();
-        let was_lost = self.deadline().is_some_and(|deadline| deadline < now);
-        if self.has_warned {
-            self.has_warned = false;
-            log(if was_lost {
-                "the site is back; this host had been taken for gone"
-            } else {
-                "the site is back"
-            });
-        }
-        self.confirmed = self.confirmed.max(Some(sent));
-        self.trouble = None;
-        self.ended.clear();
     }
 }

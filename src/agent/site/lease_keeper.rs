@@ -13,10 +13,9 @@ use std::{
 };
 
 use super::{
-    agent_id::AgentId,
     etcd::{Client, EtcdError, Operation, Range, Transaction},
     key::{Key, Keys},
-    record::{HostRecord, bytes, read},
+    record::{AgentId, HostRecord, bytes, read},
     report::{Report, Reporter},
 };
 use crate::sys::process;

@@ -2,14 +2,80 @@
 //! fresh read, then the highest at which a change was *received*: what headers and notices of progress say
 //! runs ahead of the changes. What the agent writes itself does not advance it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     etcd::{Inventory, Pair},
     key::{Key, Keys},
-    record::{ClusterRecord, HostRecord, read},
-    table_of_site::{TableOfSite, Versioned},
+    proof::Taking,
+    record::{AgentId, ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
 };
+use crate::{agent::ledger::state::SavedStamps, sys::process};
+
+/// A value, with the revision at which it was last written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Versioned<T> {
+    pub(super) revision: i64,
+    /// None where nobody can read it.
+    pub(super) record: Option<T>,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct TableOfSite {
+    pub(super) slots: BTreeMap<u64, Versioned<SlotRecord>>,
+    pub(super) tickets: BTreeMap<u64, Versioned<TicketRecord>>,
+    /// By the slots that they are about.
+    pub(super) notices: BTreeMap<u64, Versioned<NoticeRecord>>,
+    pub(super) stamps: Option<Versioned<SavedStamps>>,
+}
+
+impl TableOfSite {
+    /// How many keys it has.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len() + self.tickets.len() + self.notices.len() + usize::from(self.stamps.is_some())
+    }
+
+    /// What hosts have written: of which kind, its number, the revision at which it was last written, and who
+    /// wrote it, unless nobody can read that.
+    fn authored(&self) -> impl Iterator<Item = Authored<'_>> {
+        let slots = self.slots.iter().map(|(slot, at)| Authored {
+            kind: Key::Slot,
+            number: *slot,
+            revision: at.revision,
+            author: at.record.as_ref().map(|of| (&of.host, &of.agent)),
+        });
+        let tickets = self.tickets.iter().map(|(number, at)| Authored {
+            kind: Key::Ticket,
+            number: *number,
+            revision: at.revision,
+            author: at.record.as_ref().map(|of| (&of.host, &of.agent)),
+        });
+        let notices = self.notices.iter().map(|(slot, at)| Authored {
+            kind: Key::Notice,
+            number: *slot,
+            revision: at.revision,
+            author: at.record.as_ref().map(|of| (&of.host, &of.agent)),
+        });
+        slots.chain(tickets).chain(notices)
+    }
+}
+
+/// A key of a table that a host has written.
+struct Authored<'t> {
+    kind: fn(String, u64) -> Key,
+    number: u64,
+    revision: i64,
+    author: Option<(&'t String, &'t AgentId)>,
+}
+
+impl Authored<'_> {
+    fn key(&self, table: &str) -> (Key, i64) {
+        ((self.kind)(table.to_owned(), self.number), self.revision)
+    }
+}
 
 /// What changed by what came.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -27,11 +93,12 @@ pub(super) struct Mirror {
     tables: BTreeMap<String, TableOfSite>,
     /// The tables that have notices: few, if any.
     noticed: BTreeSet<String>,
-    pub(super) hosts: BTreeMap<String, Versioned<HostRecord>>,
-    pub(super) written: BTreeMap<String, Versioned<HostRecord>>,
-    pub(super) cluster: Option<Versioned<ClusterRecord>>,
+    hosts: BTreeMap<String, Versioned<HostRecord>>,
+    written: BTreeMap<String, Versioned<HostRecord>>,
+    cluster: Option<Versioned<ClusterRecord>>,
     /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
     strange: BTreeMap<String, i64>,
+    lag: Lag,
 }
 
 impl Mirror {
@@ -47,6 +114,7 @@ impl Mirror {
             written: BTreeMap::new(),
             cluster: None,
             strange: BTreeMap::new(),
+            lag: Lag::default(),
         }
     }
 
@@ -75,6 +143,97 @@ impl Mirror {
         self.noticed.iter().filter_map(|name| self.tables.get_key_value(name))
     }
 
+    /// Who holds a slot, as its host has written it.
+    pub(super) fn holder(&self, table: &str, slot: u64) -> Option<&SlotRecord> {
+        self.table(table)?.slots.get(&slot)?.record.as_ref()
+    }
+
+    /// The notice of the holder of a slot.
+    pub(super) fn notice(&self, table: &str, slot: u64) -> Option<&NoticeRecord> {
+        self.table(table)?.notices.get(&slot)?.record.as_ref()
+    }
+
+    /// Whether the key of a host is there.
+    pub(super) fn is_there(&self, host: &str) -> bool {
+        self.hosts.contains_key(host)
+    }
+
+    /// What the key of a host says, if it is there.
+    pub(super) fn host(&self, host: &str) -> Option<&HostRecord> {
+        self.hosts.get(host)?.record.as_ref()
+    }
+
+    /// What the key of a host said when it was there last, and the revision of that.
+    pub(super) fn last_of(&self, host: &str) -> (Option<&HostRecord>, i64) {
+        self.written.get(host).map_or((None, 0), |at| (at.record.as_ref(), at.revision))
+    }
+
+    /// The hosts whose keys are there, and by which agents.
+    pub(super) fn agents(&self) -> BTreeMap<String, AgentId> {
+        let agents = self.hosts.iter().filter_map(|(host, at)| Some((host, &at.record.as_ref()?.agent)));
+        agents.map(|(host, agent)| (host.clone(), agent.clone())).collect()
+    }
+
+    /// Of which etcd the tables are, where that is said, and the revision of that.
+    pub(super) fn cluster(&self) -> (Option<&str>, i64) {
+        let Some(Versioned { revision, record }) = &self.cluster else { return (None, 0) };
+        (record.as_ref().map(|of| of.cluster.as_str()), *revision)
+    }
+
+    /// Everything that hosts have written, with its table.
+    fn authored(&self) -> impl Iterator<Item = (&String, Authored<'_>)> {
+        self.tables.iter().flat_map(|(name, of)| of.authored().map(move |key| (name, key)))
+    }
+
+    /// Everybody who has a key.
+    pub(super) fn hosts(&self) -> BTreeSet<String> {
+        let authors = self.authored().filter_map(|(_, of)| Some(of.author?.0));
+        let all = authors.chain(self.written.keys()).chain(self.hosts.keys());
+        // Few hosts have many keys: only their names are copied.
+        all.collect::<BTreeSet<_>>().into_iter().cloned().collect()
+    }
+
+    /// The slots, tickets and notices of these hosts and agents, each with its revision.
+    pub(super) fn keys_of(
+        &self,
+        is_wanted: impl Fn(&str, &AgentId) -> bool,
+    ) -> impl Iterator<Item = (Key, i64)> {
+        let is_of = move |of: &Authored<'_>| of.author.is_some_and(|(host, agent)| is_wanted(host, agent));
+        self.authored().filter(move |(_, of)| is_of(of)).map(|(table, of)| of.key(table))
+    }
+
+    /// The hosts that cannot be reached, on which somebody waits for one of these tables before this number.
+    pub(super) fn passed_over(&self, takings: &[Taking], number: u64) -> BTreeSet<String> {
+        let tables = takings.iter().filter(|taking| taking.limit.is_some());
+        let tickets = tables.filter_map(|taking| Some(&self.table(&taking.table)?.tickets));
+        let records = tickets.flat_map(|of| of.range(..number)).filter_map(|(_, at)| at.record.as_ref());
+        let absent = records.filter(|record| !self.is_there(&record.host));
+        absent.map(|record| record.host.clone()).collect()
+    }
+
+    /// How many slots each host has of each table.
+    pub(super) fn held_by_host(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut held: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for (name, table) in &self.tables {
+            for record in table.slots.values().filter_map(|at| at.record.as_ref()) {
+                *held.entry(record.host.clone()).or_default().entry(name.clone()).or_default() += 1;
+            }
+        }
+        held
+    }
+
+    /// How many launches of each host wait: each has one number, in however many lines.
+    pub(super) fn waiting_by_host(&self) -> BTreeMap<String, u64> {
+        let tickets = self.tables.values().flat_map(|table| &table.tickets);
+        let waiting: BTreeMap<u64, &String> =
+            tickets.filter_map(|(number, at)| Some((*number, &at.record.as_ref()?.host))).collect();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for host in waiting.into_values() {
+            *counts.entry(host.clone()).or_default() += 1;
+        }
+        counts
+    }
+
     /// Whether it is another than it should be: if every change up to the revision of this inventory is
     /// there, exactly these keys are, and are as old.
     pub(super) fn differs_from(&self, inventory: &Inventory) -> bool {
@@ -93,11 +252,13 @@ impl Mirror {
 
     /// Every key that means something, with its revision.
     fn revisions(&self) -> impl Iterator<Item = (Key, i64)> {
-        let of_tables = self.tables.iter().flat_map(|(name, of)| of.revisions(name));
+        let of_tables = self.authored().map(|(table, of)| of.key(table));
+        let stamps = self.tables.iter().filter_map(|(name, of)| Some((name, of.stamps.as_ref()?)));
+        let stamps = stamps.map(|(name, at)| (Key::Stamps(name.clone()), at.revision));
         let hosts = self.hosts.iter().map(|(host, at)| (Key::Host(host.clone()), at.revision));
         let written = self.written.iter().map(|(host, at)| (Key::Written(host.clone()), at.revision));
         let cluster = self.cluster.iter().map(|at| (Key::Cluster, at.revision));
-        of_tables.chain(hosts).chain(written).chain(cluster)
+        of_tables.chain(stamps).chain(hosts).chain(written).chain(cluster)
     }
 
     /// How many keys there are.
@@ -115,7 +276,9 @@ impl Mirror {
             hosts: self.hosts.keys().chain(self.written.keys()).cloned().collect(),
             keys: Vec::new(),
         };
-        *self = Self { revision, is_known: true, ..Self::new(self.keys.clone()) };
+        // What was awaited may never come.
+        let lag = Lag { awaited: None, ..self.lag };
+        *self = Self { revision, is_known: true, lag, ..Self::new(self.keys.clone()) };
         for pair in pairs {
             self.set(&mut changed, pair, true);
         }
@@ -135,7 +298,29 @@ impl Mirror {
             self.revision = pair.revision;
             self.set(&mut changed, pair, is_there);
         }
+        self.lag.reach(self.revision, process::since_boot().unwrap_or_default());
         changed
+    }
+
+    /// A read that was sent then found this revision.
+    pub(super) fn compare(&mut self, sent: Duration, revision: i64) {
+        self.lag.compare(sent, revision);
+        self.lag.reach(self.revision, process::since_boot().unwrap_or_default());
+    }
+
+    /// By how much it is behind, where it was ever level; nothing is known of longer than this ago.
+    pub(super) fn lag(&self, longest: Duration) -> Option<Duration> {
+        self.lag.at(process::since_boot().unwrap_or_default(), longest)
+    }
+
+    /// How long a host may be silent: as long as it said itself, and as long as the one that asks.
+    pub(super) fn ttl_of(&self, host: &str, own: Duration) -> Duration {
+        self.last_of(host).0.map_or(own, |of| Duration::from_millis(of.ttl).max(own))
+    }
+
+    /// The longest of any host.
+    pub(super) fn longest_ttl(&self, own: Duration) -> Duration {
+        self.written.keys().map(|host| self.ttl_of(host, own)).max().unwrap_or(own)
     }
 
     fn set(&mut self, changed: &mut Changed, Pair { key, value, revision, lease }: Pair, is_there: bool) {
@@ -210,9 +395,47 @@ fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
     };
 }
 
+/// How far the mirror is behind. Now and then a read says at which revision the newest key is; when the
+/// mirror has got there, it is known how long that took. Times are since boot.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Lag {
+    /// When a read was sent that the mirror has not caught up with, and which revision it found.
+    awaited: Option<(Duration, i64)>,
+    /// When the last one was sent that it has caught up with, and how long that took.
+    level: Option<(Duration, Duration)>,
+}
+
+impl Lag {
+    /// A read that was sent then found this revision. One that is still awaited says more.
+    fn compare(&mut self, sent: Duration, revision: i64) {
+        self.awaited.get_or_insert((sent, revision));
+    }
+
+    /// The mirror is at this revision now.
+    fn reach(&mut self, revision: i64, now: Duration) {
+        if let Some((sent, _)) = self.awaited.take_if(|(_, awaited)| *awaited <= revision) {
+            self.level = Some((sent, now.saturating_sub(sent)));
+        }
+    }
+
+    /// By how much it is behind now; none where it was never level. Where nothing was compared for longer
+    /// than this, nobody knows what has happened since.
+    fn at(&self, now: Duration, longest: Duration) -> Option<Duration> {
+        let (compared, took) = self.level?;
+        let since = |sent: Duration| now.saturating_sub(sent);
+        Some(match self.awaited {
+            Some((sent, _)) => since(sent),
+            None if since(compared) > longest => since(compared),
+            None => took,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LONGEST: Duration = Duration::from_secs(60);
 
     fn pair(key: &str, revision: i64) -> Pair {
         Pair { key: key.to_owned(), value: b"{".to_vec(), revision, lease: 0 }
@@ -305,5 +528,27 @@ mod tests {
         assert!(!mirror.differs_from(&inventory(9, 0, &[])), "nothing is known of another revision");
         mirror.apply(vec![(pair("/r/new/key", 11), true), (pair("/r/strange", 12), false)]);
         assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/new/key", 11)]), (false, false));
+    }
+
+    fn lag_at(lag: &Lag, second: u64) -> Option<u64> {
+        lag.at(Duration::from_secs(second), LONGEST).map(|lag| lag.as_secs())
+    }
+
+    #[test]
+    fn a_mirror_is_behind_until_it_has_what_a_read_found() {
+        let second = Duration::from_secs;
+        let mut lag = Lag::default();
+        assert_eq!(lag_at(&lag, 9), None);
+        lag.compare(second(10), 7);
+        lag.reach(7, second(11));
+        assert_eq!(lag_at(&lag, 20), Some(1));
+        lag.compare(second(30), 9);
+        lag.compare(second(50), 10);
+        lag.reach(8, second(51));
+        assert_eq!(lag_at(&lag, 55), Some(25));
+        lag.reach(9, second(56));
+        assert_eq!(lag_at(&lag, 57), Some(26));
+        // Nobody answers any more.
+        assert_eq!(lag_at(&lag, 91), Some(61));
     }
 }

@@ -1,7 +1,10 @@
 //! What this host wants of its keys, which of them may have to change, and what it has written since the
 //! mirror's revision. All of it follows from what the agent keeps, and can be taken from there at any time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::SystemTime,
+};
 
 use super::{difference::Value, key::Key};
 use crate::{
@@ -33,8 +36,8 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct OwnKeys {
     wanted: BTreeMap<Key, Value>,
-    /// The tables whose last use is to be written, and who used them.
-    used: BTreeMap<String, u32>,
+    /// The tables whose last use is to be written, who used them and until when.
+    used: BTreeMap<String, (u32, Option<SystemTime>)>,
     /// By the number of the conversation, or of the place of one that has not called again.
     pub(super) places: BTreeMap<u64, Place>,
     leaving: Vec<Leaving>,
@@ -133,10 +136,16 @@ impl OwnKeys {
         self.leaving.push(Leaving { held, keys });
     }
 
-    /// When a table was last used has to be written.
-    pub(super) fn was_used(&mut self, table: String, by: u32) {
-        self.used.insert(table.clone(), by);
+    /// When a table was last used has to be written; until when a program used it, if one did.
+    pub(super) fn was_used(&mut self, table: String, by: u32, end: Option<SystemTime>) {
+        let before = self.used.get(&table).and_then(|(_, end)| *end);
+        self.used.insert(table.clone(), (by, end.max(before)));
         self.dirty.insert(Key::Stamps(table));
+    }
+
+    /// The end of a program that used a table, and that others do not know yet.
+    pub(super) fn untold_end(&self, table: &str) -> Option<SystemTime> {
+        self.used.get(table)?.1
     }
 
     /// It was, or is to be forgotten.
@@ -198,7 +207,7 @@ impl OwnKeys {
         match key {
             Key::Stamps(table) => {
                 let table_here = store.known(&table_of_site(table))?;
-                Some(Value::Stamps(SavedStamps::of(&table_here, *self.used.get(table)?)))
+                Some(Value::Stamps(SavedStamps::of(&table_here, self.used.get(table)?.0)))
             }
             _ => self.wanted.get(key).cloned(),
         }

@@ -15,82 +15,76 @@ use std::{
 
 use super::{
     Site,
-    agent_id::AgentId,
     difference::{Change, Difference, Present, Value, diff},
     etcd::{Compare, Done, EtcdError, Operation, Transaction},
     key::Key,
-    lease_keeper::Command,
-    record::SlotRecord,
-    table_of_site::Versioned,
-    work::Work,
+    mirror::Versioned,
+    pending::Work,
+    record::{AgentId, SlotRecord},
 };
 use crate::{
-    agent::{ledger::holding::Holding, service::Service},
+    agent::{ledger::holding::Holding, service::local::Local},
     judge::terms::location::{name_on_site, table_of_site},
     keeper::memory,
-    sys::process,
 };
 
 /// How many changes go at once.
 const AT_ONCE: usize = 100;
 
-impl Service {
+impl Site {
     /// Gives back what a launch has of the site; `has_run` where a program had it. What it has beside that is
     /// free when this returns.
-    pub(in crate::agent) fn free_at_site(&mut self, mut holding: Holding, has_run: bool) {
+    pub(in crate::agent) fn free(&mut self, local: &mut Local, mut holding: Holding, has_run: bool) {
         let is_of_site = |held: &memory::Held| name_on_site(held.table().name()).is_some();
         let all: Vec<memory::Held> =
             holding.held.extract_if(.., |held| is_of_site(held) && !held.is_shared()).collect();
-        let Some(site) = &mut self.site else { return };
+        let end = has_run.then(SystemTime::now);
         for held in all {
-            if has_run {
-                held.table().ended(SystemTime::now());
+            if let Some(end) = end {
+                held.table().ended(end);
             }
             let Some(name) = name_on_site(held.table().name()).map(str::to_owned) else { continue };
             if holding.paced_at_site.iter().any(|paced| paced == held.table().name()) {
-                site.own.was_used(name.clone(), holding.saved.uid);
+                self.own.was_used(name.clone(), holding.saved.uid, end);
             }
-            site.own.free(&name, held);
+            self.own.free(&name, held);
         }
-        self.reconcile();
+        self.reconcile(local);
     }
 
     /// Has it forgotten everywhere when a table was last used, if it is the site's.
-    pub(in crate::agent) fn reset_at_site(&mut self, table: &str) {
-        if let (Some(site), Some(name)) = (&mut self.site, name_on_site(table)) {
-            site.own.is_use_written(name);
+    pub(in crate::agent) fn reset(&mut self, table: &str) {
+        if let Some(name) = name_on_site(table) {
+            self.own.is_use_written(name);
             let key = Key::Stamps(name.to_owned());
-            let stamps = Operation::Delete(site.keys.name(&key));
-            site.send(Work::Aside(key), Transaction { compares: Vec::new(), operations: vec![stamps] });
+            let stamps = Operation::Delete(self.keys.name(&key));
+            self.send(Work::Aside(key), Transaction { compares: Vec::new(), operations: vec![stamps] });
         }
     }
 
     /// Looks at everything once more, whether it has changed or not.
-    pub(super) fn look_at_all_keys(&mut self) {
-        let Some(site) = &self.site else { return };
-        if site.registration.is_none() {
+    pub(super) fn look_at_all_keys(&mut self, local: &mut Local) {
+        if self.presence.registration().is_none() {
             return;
         }
-        for launch in site.own.places.keys().copied().collect::<Vec<_>>() {
-            self.want_tickets(launch);
-            self.join(launch);
+        for launch in self.own.places.keys().copied().collect::<Vec<_>>() {
+            self.want_tickets(local, launch);
+            self.join(local, launch);
         }
-        let slots = self.wanted_slots();
-        let Some(site) = &mut self.site else { return };
-        let own = site.own_keys();
-        site.own.look_at_all(slots, own);
+        let slots = self.wanted_slots(local);
+        let own = self.own_keys();
+        self.own.look_at_all(slots, own);
     }
 
     /// The slots that this host holds.
-    fn wanted_slots(&self) -> BTreeMap<Key, Value> {
-        let Some(site) = &self.site else { return BTreeMap::new() };
+    fn wanted_slots(&self, local: &Local) -> BTreeMap<Key, Value> {
         let mut slots = BTreeMap::new();
-        for holding in self.ledger.holdings().values() {
+        for holding in local.ledger().holdings().values() {
             for held in holding.held.iter().filter(|held| !held.is_shared()) {
                 let Some(name) = name_on_site(held.table().name()) else { continue };
                 let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
                 let record =
-                    SlotRecord::of(&holding.saved, holding.rule_on(name), &site.host, &site.agent, launch);
+                    SlotRecord::of(&holding.saved, holding.rule_on(name), &self.host, &self.agent, launch);
                 slots.extend(
                     held.slots()
                         .iter()
@@ -102,91 +96,90 @@ impl Service {
     }
 
     /// Sends what has to change of this host's keys, if it is known what there is, and nothing is on its way.
-    pub(in crate::agent) fn reconcile(&mut self) {
-        let notices = self.wanted_notices();
-        let Some(site) = &mut self.site else { return };
-        let is_busy = site.works.values().any(|work| matches!(work, Work::Keep(_)));
-        if is_busy || !site.has_settled() {
+    pub(in crate::agent) fn reconcile(&mut self, local: &mut Local) {
+        if self.pending.is_keeping() || !self.has_settled() {
             return;
         }
-        site.release();
-        let proved = site.keys_in_proof();
-        site.own.are_dirty(notices.keys().cloned());
-        let now = site.own.take_dirty(site.mirror.revision(), &proved);
+        self.release();
+        let notices = self.wanted_notices(local);
+        let proved = self.pending.keys_in_proof();
+        self.own.are_dirty(notices.keys().cloned());
+        let now = self.own.take_dirty(self.mirror.revision(), &proved);
         let wanted = |key: &Key| match key {
             Key::Notice(..) => notices.get(key).cloned(),
-            key => site.own.wanted(key, self.ledger.store()),
+            key => self.own.wanted(key, local.ledger().store()),
         };
-        let Difference { mut changes, taken } = diff(&now, wanted, |key| site.present(key));
+        let Difference { mut changes, taken } = diff(&now, wanted, |key| self.present(key));
         let more = changes.split_off(changes.len().min(AT_ONCE));
-        site.own.are_dirty(more.into_iter().map(|change| change.key));
+        self.own.are_dirty(more.into_iter().map(|change| change.key));
         if !changes.is_empty() {
-            site.send_changes(changes);
+            self.send_changes(changes);
         }
         for key in taken {
-            self.is_taken(key);
+            self.is_taken(local, key);
         }
     }
 
     /// What came of it.
-    pub(super) fn reconciled(&mut self, changes: Vec<Change>, result: Result<Done, EtcdError>) {
-        let Some(site) = &mut self.site else { return };
+    pub(super) fn reconciled(
+        &mut self,
+        local: &mut Local,
+        changes: Vec<Change>,
+        result: Result<Done, EtcdError>,
+    ) {
         match result {
             Ok(done) if done.holds => {
                 for Change { key, value, .. } in &changes {
                     match (key, value) {
-                        (Key::Stamps(table), _) => site.own.is_use_written(table),
+                        (Key::Stamps(table), _) => self.own.is_use_written(table),
                         (Key::Slot(table, slot), Some(_)) => {
-                            let local = table_of_site(table);
-                            let has = |holding: &&Holding| holding.has(&local, *slot);
-                            let holding = self.ledger.holdings().iter().find(|(_, holding)| has(holding));
-                            holding.map(|(number, _)| site.ended.remove(number));
+                            let here = table_of_site(table);
+                            let has = |holding: &&Holding| holding.has(&here, *slot);
+                            let holding = local.ledger().holdings().iter().find(|(_, holding)| has(holding));
+                            holding.map(|(number, _)| self.ended.remove(number));
                         }
                         _ => {}
                     }
                 }
-                site.own.has_written(
+                self.own.has_written(
                     done.revision,
                     changes.into_iter().map(|Change { key, value, .. }| (key, value)),
                 );
-                site.release();
+                self.release();
             }
             // Something was otherwise than it was known to be, perhaps the host's key: it is looked at again
             // when that is known.
             Ok(_) => {
-                let _ = site.commands.send(Command::Look);
-                site.own.have_failed(changes.into_iter().map(|change| change.key));
+                self.presence.look();
+                self.own.have_failed(changes.into_iter().map(|change| change.key));
             }
             Err(trouble) => {
-                site.own.have_failed(changes.into_iter().map(|change| change.key));
+                self.own.have_failed(changes.into_iter().map(|change| change.key));
                 if !trouble.is_definite() {
-                    site.register_anew();
+                    self.presence.register_anew();
                 }
-                site.note(trouble);
+                self.presence.note(trouble);
             }
         }
     }
 
     /// A key that this host wants is somebody else's. A launch that waits takes another number. A slot is
     /// taken elsewhere, whatever the limit; its program is ended first where the policy says so.
-    fn is_taken(&mut self, key: Key) {
+    fn is_taken(&mut self, local: &mut Local, key: Key) {
         let (table, slot) = match key {
             Key::Slot(table, slot) => (table, slot),
             key => {
-                let places = self.site.as_ref().map(|site| &site.own.places);
-                let mut places = places.into_iter().flatten();
+                let mut places = self.own.places.iter();
                 let launch = places.find(|(_, place)| place.keys.contains(&key)).map(|(launch, _)| *launch);
-                return launch.map_or((), |launch| self.come_anew(launch));
+                return launch.map_or((), |launch| self.come_anew(local, launch));
             }
         };
-        if let Some(site) = &mut self.site {
-            // For as long as its program keeps it.
-            site.own.are_dirty([Key::Slot(table.clone(), slot)]);
-        }
-        let local = table_of_site(&table);
-        let holding = self.ledger.holdings().iter().find(|(_, holding)| holding.has(&local, slot));
+        // For as long as its program keeps it.
+        self.own.are_dirty([Key::Slot(table.clone(), slot)]);
+        let here = table_of_site(&table);
+        let holding = local.ledger().holdings().iter().find(|(_, holding)| holding.has(&here, slot));
         let Some(number) = holding.map(|(number, _)| *number) else { return };
-        self.move_slot(number, &table, slot);
+        self.move_slot(local, number, &table, slot);
     }
 }
 
@@ -195,7 +188,7 @@ impl Site {
     /// written after it, and the mirror has that.
     pub(super) fn has_settled(&self) -> bool {
         let is_seen = |registration| registration <= self.mirror.revision();
-        self.mirror.is_known() && self.registration.is_some_and(is_seen)
+        self.mirror.is_known() && self.presence.registration().is_some_and(is_seen)
     }
 
     /// A key as it is known to be: as this host has written it, until the mirror has got there.
@@ -234,21 +227,16 @@ impl Site {
     /// Whether this host has written it: this agent, or one before it. A host of the same name that lives
     /// would have written the key of the host meanwhile.
     fn is_own(&self, host: &str, agent: &AgentId) -> bool {
-        *agent == self.agent || host == self.host && self.is_alone_by_its_name()
-    }
-
-    fn is_alone_by_its_name(&self) -> bool {
-        let now = process::since_boot().unwrap_or_default();
-        now.saturating_sub(self.registered) > self.ttl && !self.is_disputed()
+        *agent == self.agent || host == self.host && self.presence.is_alone_by_its_name()
     }
 
     fn own_keys(&self) -> BTreeSet<Key> {
-        self.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
+        self.mirror.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
     }
 
     /// Sends changes in one transaction, if each key is still as it was known to be.
     fn send_changes(&mut self, changes: Vec<Change>) {
-        let Some(registration) = self.registration else { return };
+        let Some(registration) = self.presence.registration() else { return };
         let mut compares = vec![Compare::ChangedAt(self.key_of_host(), registration)];
         // A notice is of a holder that has the slot still.
         compares.extend(changes.iter().filter(|change| change.value.is_some()).filter_map(|change| {

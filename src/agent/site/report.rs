@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    agent_id::AgentId,
     etcd::{ClusterStatus, Done, EtcdError, Inventory, Pair, Snapshot},
+    record::AgentId,
 };
 use crate::sys::poller::Bell;
 

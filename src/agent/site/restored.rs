@@ -13,76 +13,93 @@ use std::time::Duration;
 
 use super::{
     Site,
-    announcement::log,
     etcd::{Compare, Operation, Snapshot, Transaction},
     key::Key,
+    log,
     mirror::Changed,
+    pending::{Admission, Work},
     record::{ClusterRecord, bytes},
-    work::{Admission, Work},
 };
-use crate::{agent::service::Service, judge::terms::location::name_on_site, sys::process};
+use crate::{agent::service::local::Local, judge::terms::location::name_on_site, sys::process};
 
-impl Service {
+/// Of which etcd the mirror is, and what follows from it.
+#[derive(Debug, Default)]
+pub(super) struct Origin {
+    generation: u64,
+    /// The cluster id; none before anything was read.
+    cluster: Option<String>,
+    /// Since when nothing is given because the tables may lack something, since boot.
+    held_back: Option<Duration>,
+    /// The longest ttl of any host that is known, or was.
+    longest: Duration,
+    /// Whether slots of this host may be missing there.
+    is_incomplete: bool,
+    /// The revision of `c/id` that is to be put in doubt.
+    doubted: Option<i64>,
+}
+
+impl Origin {
+    /// Which of the etcds that this agent has seen it is.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+impl Site {
     /// Everything was read anew; perhaps of another etcd.
     pub(super) fn refresh(&mut self, Snapshot { revision, generation, cluster, pairs }: Snapshot) -> Changed {
-        let Some(site) = &mut self.site else { return Changed::default() };
-        site.lag.forget();
-        let before = site.origin.cluster.replace(cluster);
-        let is_another = before.is_some() && site.origin.generation != generation;
-        site.origin.generation = generation;
-        let named = site.revision_of_name();
-        site.origin.longest = site.origin.longest.max(site.longest_ttl());
-        let changed = site.mirror.replace(revision, pairs);
-        site.looked = None;
+        let before = self.origin.cluster.replace(cluster);
+        let is_another = before.is_some() && self.origin.generation != generation;
+        self.origin.generation = generation;
+        let named = self.mirror.cluster().1;
+        self.origin.longest = self.origin.longest.max(self.longest_ttl());
+        let changed = self.mirror.replace(revision, pairs);
+        self.looked = None;
         if is_another {
-            let is_silent = before == site.origin.cluster && named == site.revision_of_name();
-            site.origin.doubted =
-                (is_silent || site.mirror.cluster.is_none()).then(|| site.revision_of_name());
+            let is_silent = before == self.origin.cluster && named == self.mirror.cluster().1;
+            self.origin.doubted =
+                (is_silent || self.mirror.cluster().1 == 0).then(|| self.mirror.cluster().1);
             self.begin_anew();
         } else if before.is_none() {
             // An agent that was started meanwhile has to put back what it kept, too.
-            site.origin.is_incomplete = !site.is_named() || site.has_slots_by_another_name();
+            self.origin.is_incomplete = !self.is_named() || self.has_slots_by_another_name();
         }
-        if let Some(site) = &mut self.site {
-            site.look_at_name();
-        }
+        self.look_at_name();
         changed
     }
 
     /// No revision that was known before means anything now.
     fn begin_anew(&mut self) {
-        let Some(site) = &mut self.site else { return };
         log("etcd was restored from a backup, or another one answers: what this host holds is put back");
-        site.origin.first_work = site.next;
-        site.origin.is_incomplete = true;
-        site.absences.clear();
-        site.shown.clear();
-        site.own.begin_anew();
-        site.register_anew();
+        self.pending.begin_anew();
+        self.origin.is_incomplete = true;
+        self.absences.begin_anew();
+        self.shown.clear();
+        self.own.begin_anew();
+        self.presence.register_anew();
     }
 
     /// Whether everything that this host holds is known to stand in the etcd that answers; at the first time
     /// after another came the host's key is written anew, so that what it holds is protected.
-    pub(super) fn is_complete(&mut self) -> bool {
-        let Some(site) = &mut self.site else { return true };
-        if !site.origin.is_incomplete {
+    pub(super) fn is_complete(&mut self, local: &Local) -> bool {
+        if !self.origin.is_incomplete {
             return true;
         }
-        let is_there = self.ledger.holdings().values().all(|holding| {
+        let is_there = local.ledger().holdings().values().all(|holding| {
             holding.held.iter().filter(|held| !held.is_shared()).all(|held| {
                 let Some(name) = name_on_site(held.table().name()) else { return true };
-                let of = site.mirror.table(name);
+                let of = self.mirror.table(name);
                 held.slots().iter().all(|slot| {
                     let record = of.and_then(|of| of.slots.get(slot)?.record.as_ref());
                     record.is_some_and(|record| {
-                        record.host == site.host && record.is_of(&site.agent, &holding.saved)
+                        record.host == self.host && record.is_of(&self.agent, &holding.saved)
                     })
                 })
             })
         });
-        site.origin.is_incomplete = !is_there;
+        self.origin.is_incomplete = !is_there;
         if is_there {
-            site.register_anew();
+            self.presence.register_anew();
         }
         is_there
     }
@@ -91,8 +108,8 @@ impl Service {
 impl Site {
     /// Whether the tables are those of the etcd that answers, and complete.
     pub(super) fn is_named(&self) -> bool {
-        let said = self.mirror.cluster.as_ref().and_then(|at| Some(&at.record.as_ref()?.cluster));
-        said.is_some() && said == self.origin.cluster.as_ref()
+        let (said, _) = self.mirror.cluster();
+        said.is_some() && said == self.origin.cluster.as_deref()
     }
 
     /// For how long nothing has been given because the tables may lack something, and for how much longer.
@@ -114,7 +131,7 @@ impl Site {
 
     /// That it is still so.
     pub(super) fn proof_of_name(&self) -> Compare {
-        Compare::ChangedAt(self.keys.name(&Key::Cluster), self.revision_of_name())
+        Compare::ChangedAt(self.keys.name(&Key::Cluster), self.mirror.cluster().1)
     }
 
     /// Whether an admission was decided on the etcd that is known now.
@@ -125,15 +142,15 @@ impl Site {
     /// Writes of which etcd the tables are, where nobody has, or where it is time.
     pub(super) fn look_at_name(&mut self) {
         let Some(cluster) = self.origin.cluster.clone() else { return };
-        if self.is_busy_with(&Key::Cluster) {
+        if self.pending.is_busy_with(&Key::Cluster) {
             return;
         }
-        let wanted = if self.origin.doubted == Some(self.revision_of_name()) {
+        let wanted = if self.origin.doubted == Some(self.mirror.cluster().1) {
             String::new()
         } else if self.is_named() {
             self.origin.held_back = None;
             return;
-        } else if self.mirror.cluster.is_none() {
+        } else if self.mirror.cluster().1 == 0 {
             cluster
         } else {
             let now = process::since_boot().unwrap_or_default();
@@ -161,12 +178,7 @@ impl Site {
         records.any(|record| record.agent == self.agent && record.host != self.host)
     }
 
-    fn revision_of_name(&self) -> i64 {
-        self.mirror.cluster.as_ref().map_or(0, |at| at.revision)
-    }
-
     fn longest_ttl(&self) -> Duration {
-        let of_hosts = self.mirror.written.keys().map(|host| self.ttl_of(host));
-        of_hosts.max().unwrap_or_default().max(self.origin.longest).max(self.ttl)
+        self.mirror.longest_ttl(self.ttl).max(self.origin.longest)
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{
     Site,
+    mirror::{TableOfSite, Versioned},
     record::{SlotRecord, TicketRecord},
-    table_of_site::{TableOfSite, Versioned},
 };
 use crate::{
     judge::terms::location::table_of_site,
@@ -49,7 +49,7 @@ impl Site {
             }
         }
         let is_away = |record: Option<&TicketRecord>| {
-            record.is_some_and(|of| of.is_away || self.reachable.get(&of.host) != Some(&of.agent))
+            record.is_some_and(|of| of.is_away || !self.absences.is_reachable(&of.host, &of.agent))
         };
         shown.places.retain(|number, (revision, was_away, place)| {
             let at = of.tickets.get(number).filter(|at| is_as_shown(Some(at.revision), *revision));
@@ -84,6 +84,10 @@ impl Site {
             match stamps {
                 Some(stamps) => stamps.put_into(&table),
                 None => drop(table.reset()),
+            }
+            // The mirror may show a start of this host whose program has ended by now.
+            if let Some(end) = self.own.untold_end(name) {
+                table.ended(table.stamps().1.map_or(end, |shown| shown.max(end)));
             }
         }
         if shown.slots.is_empty() && shown.places.is_empty() && stamped == 0 {

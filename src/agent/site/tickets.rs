@@ -5,168 +5,155 @@
 use std::collections::BTreeMap;
 
 use super::{
+    Site,
     difference::Value,
     etcd::{Compare, Done, EtcdError, Operation, Transaction},
     key::Key,
-    lease_keeper::Command,
     number,
+    pending::Work,
     record::TicketRecord,
-    work::Work,
 };
 use crate::{
     agent::{
         ledger::{recovery::RecoveredWaiter, state::in_millis},
-        service::Service,
+        service::local::Local,
         session::{Begins, Session},
     },
     judge::terms::location::name_on_site,
 };
 
-impl Service {
+impl Site {
     /// Has the tickets of a launch written as it stands in line now.
-    pub(in crate::agent) fn write_tickets(&mut self, launch: u64) {
-        self.want_tickets(launch);
-        self.join(launch);
-        self.reconcile();
+    pub(in crate::agent) fn write_tickets(&mut self, local: &mut Local, launch: u64) {
+        self.want_tickets(local, launch);
+        self.join(local, launch);
+        self.reconcile(local);
     }
 
     /// Notes which tickets a launch wants.
-    pub(super) fn want_tickets(&mut self, launch: u64) {
-        let wanted = self.wanted_tickets(launch);
-        let begins = begins_in(self.sessions.get(&launch), &wanted);
-        let Some(site) = &mut self.site else { return };
+    pub(super) fn want_tickets(&mut self, local: &mut Local, launch: u64) {
+        let wanted = self.wanted_tickets(local, launch);
+        let begins = begins_in(local.session(launch), &wanted);
         let number = wanted.keys().find_map(|key| match key {
             Key::Ticket(_, number) => Some(*number),
             _ => None,
         });
-        if number.is_none() && !site.own.places.contains_key(&launch) {
+        if number.is_none() && !self.own.places.contains_key(&launch) {
             return;
         }
-        site.own.want_tickets(launch, number.unwrap_or_default(), wanted);
-        if let Some(place) = site.own.places.get_mut(&launch) {
+        self.own.want_tickets(launch, number.unwrap_or_default(), wanted);
+        if let Some(place) = self.own.places.get_mut(&launch) {
             place.is_in |= !begins;
         }
     }
 
     /// Has it proved that there is room in the queues that a launch wants to come into, if they end.
-    pub(super) fn join(&mut self, launch: u64) {
-        let Some(site) = &mut self.site else { return };
-        let (Some(place), Some(session)) = (site.own.places.get(&launch), self.sessions.get(&launch)) else {
+    pub(super) fn join(&mut self, local: &mut Local, launch: u64) {
+        let (Some(place), Some(session)) = (self.own.places.get(&launch), local.session(launch)) else {
             return;
         };
-        let is_joining = |work: &Work| matches!(work, Work::Join { launch: other, .. } if *other == launch);
-        let Some(registration) = site.registration else { return };
-        if place.is_in || site.works.values().any(is_joining) {
+        let Some(registration) = self.presence.registration() else { return };
+        if place.is_in || self.pending.is_joining(launch) {
             return;
         }
-        let tickets: BTreeMap<Key, Value> = self.wanted_tickets(launch);
-        let Some(site) = &mut self.site else { return };
+        let tickets: BTreeMap<Key, Value> = self.wanted_tickets(local, launch);
         let mut transaction = Transaction {
-            compares: vec![Compare::ChangedAt(site.key_of_host(), registration)],
+            compares: vec![Compare::ChangedAt(self.key_of_host(), registration)],
             operations: Vec::new(),
         };
         let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
-        let revision = if *generation == site.origin.generation { *revision } else { 0 };
+        let revision = if *generation == self.origin.generation() { *revision } else { 0 };
         for (key, ticket) in &tickets {
-            let name = site.keys.name(key);
+            let name = self.keys.name(key);
             // Nobody else has this number.
             transaction.compares.push(Compare::Absent(name.clone()));
             transaction.operations.push(Operation::Put(name, ticket.bytes()));
             if let Key::Ticket(table, _) = key
                 && lines.contains(table)
             {
-                transaction.compares.push(Compare::UnchangedSince(site.keys.line(table), revision));
+                transaction.compares.push(Compare::UnchangedSince(self.keys.line(table), revision));
             }
         }
-        site.send(Work::Join { launch, under: registration, tickets }, transaction);
+        self.send(Work::Join { launch, under: registration, tickets }, transaction);
     }
 
     /// What came of it.
     pub(super) fn joined(
         &mut self,
+        local: &mut Local,
         launch: u64,
         under: i64,
         tickets: BTreeMap<Key, Value>,
         result: Result<Done, EtcdError>,
     ) {
-        let Some(site) = &mut self.site else { return };
         let is_same = |place: &super::own_keys::Place| place.keys.iter().any(|key| tickets.contains_key(key));
-        let is_wanted = site.own.places.get(&launch).is_some_and(is_same);
+        let is_wanted = self.own.places.get(&launch).is_some_and(is_same);
         match result {
             Ok(done) if done.holds => {
-                site.own.has_written(
+                self.own.has_written(
                     done.revision,
                     tickets.iter().map(|(key, ticket)| (key.clone(), Some(ticket.clone()))),
                 );
                 // What it does not want any more goes.
-                site.own.have_changed(tickets.into_keys());
-                if let Some(place) = site.own.places.get_mut(&launch).filter(|_| is_wanted) {
+                self.own.have_changed(tickets.into_keys());
+                if let Some(place) = self.own.places.get_mut(&launch).filter(|_| is_wanted) {
                     place.is_in = true;
-                    self.tell_that_it_waits(launch);
+                    tell_that_it_waits(local, launch);
                 }
-                self.reconcile();
+                self.reconcile(local);
             }
             Ok(_) => {
                 // Most likely somebody has come into a queue that ends, so it looks again, and comes with
                 // another number. Or the host's key is another one.
-                let _ = site.commands.send(Command::Look);
-                if is_wanted && site.registration == Some(under) {
-                    self.come_anew(launch);
+                self.presence.look();
+                if is_wanted && self.presence.registration() == Some(under) {
+                    self.come_anew(local, launch);
                 }
             }
             Err(trouble) => {
                 let is_unclear = !trouble.is_definite();
-                site.note(trouble);
+                self.presence.note(trouble);
                 if is_unclear {
-                    site.own.have_changed(tickets.into_keys());
-                    site.register_anew();
+                    self.own.have_changed(tickets.into_keys());
+                    self.presence.register_anew();
                     if is_wanted {
-                        self.come_anew(launch);
+                        self.come_anew(local, launch);
                     }
                 }
                 return;
             }
         }
         // It may want other queues by now.
-        self.join(launch);
+        self.join(local, launch);
     }
 
     /// Whether a launch that stands in line in memory does so for all hosts, too.
-    pub(in crate::agent) fn has_begun_to_wait(&self, launch: u64) -> bool {
-        let (Some(site), Some(session)) = (&self.site, self.sessions.get(&launch)) else { return true };
-        let wanted = self.wanted_tickets(launch);
-        !begins_in(Some(session), &wanted) || wanted.keys().any(|key| site.own.is_in(launch, key))
-    }
-
-    /// Its places are there for all to see, and it may be told so.
-    fn tell_that_it_waits(&mut self, launch: u64) {
-        if let Some(session) = self.sessions.get_mut(&launch)
-            && session.is_queued()
-        {
-            session.begins_to_wait();
-        }
+    pub(in crate::agent) fn has_begun_to_wait(&self, local: &Local, launch: u64) -> bool {
+        let Some(session) = local.session(launch) else { return true };
+        let wanted = self.wanted_tickets(local, launch);
+        !begins_in(Some(session), &wanted) || wanted.keys().any(|key| self.own.is_in(launch, key))
     }
 
     /// Has a launch that waits look for another number; one that has not called again yet will.
-    pub(super) fn come_anew(&mut self, launch: u64) {
-        self.is_gone(launch);
-        if let Some(session) = self.sessions.get_mut(&launch) {
-            session.place.line.give_up();
-            if let Some(request) = session.stop_waiting() {
-                self.rest_without(launch, request);
-            }
-            self.write_place(launch);
-            self.want_tickets(launch);
+    pub(super) fn come_anew(&mut self, local: &mut Local, launch: u64) {
+        if local.forget_recovered(launch) {
+            self.write_tickets(local, launch);
         }
+        let Some(session) = local.session_mut(launch) else { return };
+        session.place.line.give_up();
+        if let Some(request) = session.stop_waiting() {
+            self.rest_without(local, launch, request);
+        }
+        local.write_place(launch);
+        self.want_tickets(local, launch);
     }
 
     /// The tickets of a launch that stands in line, or stood there when the agent died.
-    fn wanted_tickets(&self, launch: u64) -> BTreeMap<Key, Value> {
-        let Some(site) = &self.site else { return BTreeMap::new() };
-        let (line, pid, uid, command, is_away) = if let Some(session) = self.sessions.get(&launch) {
-            let is_away = session.is_away(|| self.connections.is_unheard(launch));
+    fn wanted_tickets(&self, local: &Local, launch: u64) -> BTreeMap<Key, Value> {
+        let (line, pid, uid, command, is_away) = if let Some(session) = local.session(launch) {
+            let is_away = session.is_away(|| local.is_unheard(launch));
             (&session.place.line, session.peer.pid, session.peer.uid, session.command(), is_away)
-        } else if let Some(waiter) = self.ledger.recovered().get(&launch) {
+        } else if let Some(waiter) = local.ledger().recovered().get(&launch) {
             let RecoveredWaiter { saved, line, is_away, .. } = waiter;
             (line, saved.pid, saved.uid, saved.command.clone(), *is_away)
         } else {
@@ -177,7 +164,7 @@ impl Service {
         let tickets = line.standing_in().filter_map(|place| {
             let key = Key::Ticket(name_on_site(place.table().name())?.to_owned(), number.0);
             let classes = place.classes().iter().map(|class| (class.generation, class.reach)).collect();
-            let (host, agent, command) = (site.host.clone(), site.agent.clone(), command.clone());
+            let (host, agent, command) = (self.host.clone(), self.agent.clone(), command.clone());
             let wants = place.wanted();
             Some((
                 key,
@@ -197,46 +184,50 @@ impl Service {
         tickets.collect()
     }
 
-    /// Takes up the tickets of those who stood in line, and when the host was confirmed last.
-    pub(in crate::agent) fn restore_tickets(&mut self) {
-        self.restore_confirmation();
-        for launch in self.ledger.recovered().keys().copied().collect::<Vec<_>>() {
-            self.want_tickets(launch);
+    /// Takes up the tickets of those who stood in line.
+    pub(in crate::agent) fn restore(&mut self, local: &mut Local) {
+        for launch in local.ledger().recovered().keys().copied().collect::<Vec<_>>() {
+            self.want_tickets(local, launch);
         }
-        let Some(site) = &mut self.site else { return };
-        site.own.places.values_mut().for_each(|place| place.is_unseen = true);
-        if let Some(last) = site.own.places.values().map(|place| place.number).max() {
-            site.numbers.go_on_after(last);
+        self.own.places.values_mut().for_each(|place| place.is_unseen = true);
+        if let Some(last) = self.own.places.values().map(|place| place.number).max() {
+            self.numbers.go_on_after(last);
         }
     }
 
     /// Whoever stood there has called again: from now on its tickets are those of this conversation.
     pub(in crate::agent) fn hand_over_tickets(&mut self, place: u64, session: u64) {
-        let Some(site) = &mut self.site else { return };
-        if let Some(tickets) = site.own.places.remove(&place) {
-            site.own.places.insert(session, tickets);
+        if let Some(tickets) = self.own.places.remove(&place) {
+            self.own.places.insert(session, tickets);
         }
     }
 
     /// Sees which tickets the dead agent has left. What went with an admission of which it never heard is put
     /// back under its number, unless that is of another etcd: there it would be worth something else.
-    pub(super) fn see_restored_tickets(&mut self) {
-        let Some(site) = &mut self.site else { return };
-        if !site.has_settled() {
+    pub(super) fn see_restored_tickets(&mut self, local: &mut Local) {
+        if !self.has_settled() {
             return;
         }
-        let revision = site.mirror.revision();
-        let unseen = site.own.places.iter().filter(|(_, place)| place.is_unseen);
+        let revision = self.mirror.revision();
+        let unseen = self.own.places.iter().filter(|(_, place)| place.is_unseen);
         for launch in unseen.map(|(launch, _)| *launch).collect::<Vec<_>>() {
-            let Some(site) = &mut self.site else { return };
-            let Some(place) = site.own.places.get_mut(&launch) else { continue };
+            let Some(place) = self.own.places.get_mut(&launch) else { continue };
             place.is_unseen = false;
             let (number, keys) = (place.number, place.keys.clone());
-            let is_there = keys.iter().any(|key| site.present(key).is_some_and(|there| there.is_own));
+            let is_there = keys.iter().any(|key| self.present(key).is_some_and(|there| there.is_own));
             if !is_there && !number::can_be_of(number, revision) {
-                self.come_anew(launch);
+                self.come_anew(local, launch);
             }
         }
+    }
+}
+
+/// The places of a launch are there for all to see, and it may be told so.
+fn tell_that_it_waits(local: &mut Local, launch: u64) {
+    if let Some(session) = local.session_mut(launch)
+        && session.is_queued()
+    {
+        session.begins_to_wait();
     }
 }
 

@@ -10,16 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::received::ReceivedNotice;
 use crate::{
     agent::{
         eviction::{Eviction, RunningEviction},
         judge::Question,
         ledger::holding::Holding,
-        service::Service,
+        service::local::Local,
         site::{
-            Site,
-            announcement::log,
+            Site, log,
             record::{NoticeRecord, Reply},
         },
     },
@@ -30,6 +28,30 @@ use crate::{
 
 /// How often it is asked what the policy says by now.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// What this host knows of a holder of its own of which another host has given notice.
+#[derive(Debug, Default)]
+pub(in crate::agent::site) struct ReceivedNotice {
+    slot: u64,
+    /// Who gave notice.
+    host: String,
+    /// The user at whose request it is ended, however old it is.
+    by: Option<u32>,
+    /// When it was asked last whether it is overdue.
+    asked: Option<Instant>,
+    ending: Option<RunningEviction>,
+    /// Since when nobody gives notice of it any more.
+    withdrawn: Option<Instant>,
+    /// What is to be told.
+    reply: Option<Reply>,
+}
+
+impl ReceivedNotice {
+    /// Whether it is being ended, and somebody wants that still.
+    fn is_ending(&self) -> bool {
+        self.ending.is_some() && self.withdrawn.is_none()
+    }
+}
 
 /// A notice of a holder of this host.
 struct Standing {
@@ -42,12 +64,11 @@ struct Standing {
     by: Option<u32>,
 }
 
-impl Service {
+impl Site {
     /// Looks at the notices of holders of this host.
-    pub(in crate::agent::site) fn answer_notices(&mut self) {
-        let Some(site) = &mut self.site else { return };
-        let (mut received, ttl) = (std::mem::take(&mut site.received), site.ttl);
-        let standing = self.standing_notices();
+    pub(in crate::agent::site) fn answer_notices(&mut self, local: &mut Local) {
+        let (mut received, ttl) = (std::mem::take(&mut self.received), self.ttl);
+        let standing = self.standing_notices(local);
         // Who was asked to end is not asked again because another launch wants the same now, or because the
         // host that gave notice was away: it is remembered for a while, though nothing more is done.
         let is_remembered = |of: &mut ReceivedNotice| {
@@ -68,28 +89,25 @@ impl Service {
                 (of.ending, of.asked, of.reply) = (None, None, None);
             }
             (of.slot, of.host, of.by, of.withdrawn) = (slot, host, by, None);
-            self.answer_notice(number, &table, of);
+            self.answer_notice(local, number, &table, of);
         }
-        if let Some(site) = &mut self.site {
-            site.received = received;
-        }
+        self.received = received;
     }
 
     /// Each notice that says of a holder of this host what its slot's record says.
-    fn standing_notices(&self) -> Vec<Standing> {
-        let Some(site) = &self.site else { return Vec::new() };
+    fn standing_notices(&self, local: &Local) -> Vec<Standing> {
         let mut standing = Vec::new();
-        for (table, of) in site.mirror.tables_with_notices() {
+        for (table, of) in self.mirror.tables_with_notices() {
             for (slot, notice) in &of.notices {
                 let held = of.slots.get(slot).and_then(|at| at.record.as_ref());
                 let (Some(notice), Some(held)) = (&notice.record, held) else { continue };
-                if held.agent != site.agent || !notice.holder.is_same(held) || !site.is_there(notice) {
+                if held.agent != self.agent || !notice.holder.is_same(held) || !self.is_there(notice) {
                     continue;
                 }
-                let local = table_of_site(table);
+                let here = table_of_site(table);
                 let is_theirs =
-                    |holding: &Holding| held.is_of(&site.agent, &holding.saved) && holding.has(&local, *slot);
-                let mut holdings = self.ledger.holdings().iter();
+                    |holding: &Holding| held.is_of(&self.agent, &holding.saved) && holding.has(&here, *slot);
+                let mut holdings = local.ledger().holdings().iter();
                 if let Some((number, holding)) = holdings.find(|(_, holding)| is_theirs(holding)) {
                     let may_ask = |uid: &u32| *uid == 0 || *uid == holding.saved.uid;
                     standing.push(Standing {
@@ -105,19 +123,18 @@ impl Service {
         standing
     }
 
-    fn answer_notice(&mut self, number: u64, table: &str, of: &mut ReceivedNotice) {
-        let Some(site) = &mut self.site else { return };
-        let said = site.reply_on(table, of.slot);
+    fn answer_notice(&self, local: &mut Local, number: u64, table: &str, of: &mut ReceivedNotice) {
+        let said = self.mirror.notice(table, of.slot).and_then(|notice| notice.reply);
         if said.is_some_and(Reply::is_final) {
             of.ending = None;
             return;
         }
-        if let (Some(ending), Some(holding)) = (&mut of.ending, self.ledger.holdings().get(&number))
+        if let (Some(ending), Some(holding)) = (&mut of.ending, local.ledger().holdings().get(&number))
             && ending.due().is_none_or(|due| due <= Instant::now())
         {
             let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
             if ending.due().is_none() || next.is_none() || next == said {
-                let fate = ending.go_on(holding, &self.evictor);
+                let fate = ending.go_on(holding, local.evictor());
                 of.reply = fate.map(Reply::of).or(of.reply);
             } else {
                 of.reply = next;
@@ -126,22 +143,26 @@ impl Service {
         if of.ending.is_none() && of.asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             of.asked = Some(Instant::now());
             // Where the judges are gone, nobody is ended.
-            self.judges.ask(Question::Expiry(number, table.to_owned()));
+            local.ask(Question::Expiry(number, table.to_owned()));
         }
     }
 
     /// What the policy of this host says of a table, for a holder of which there is notice: none where
     /// nobody is ever overdue.
-    pub(in crate::agent) fn judged_expiry(&mut self, number: u64, name: &str, expiry: Option<Expiry>) {
-        let (Some(site), Some(holding)) = (&mut self.site, self.ledger.holdings().get(&number)) else {
-            return;
-        };
-        let of_holding = site.received.iter().filter(|((other, _), _)| *other == number);
+    pub(in crate::agent) fn judged_expiry(
+        &mut self,
+        local: &mut Local,
+        number: u64,
+        name: &str,
+        expiry: Option<Expiry>,
+    ) {
+        let Some(holding) = local.ledger().holdings().get(&number) else { return };
+        let of_holding = self.received.iter().filter(|((other, _), _)| *other == number);
         // Signals go out once, for however many tables.
         let is_ending = of_holding.filter(|(_, of)| of.is_ending()).find_map(|(_, of)| of.reply);
-        let Some(of) = site.received.get_mut(&(number, name.to_owned())) else { return };
-        let local = table_of_site(name);
-        let (None, Some(table)) = (&of.ending, self.ledger.store().known(&local)) else { return };
+        let Some(of) = self.received.get_mut(&(number, name.to_owned())) else { return };
+        let here = table_of_site(name);
+        let (None, Some(table)) = (&of.ending, local.ledger().store().known(&here)) else { return };
         let mut holder = holding.saved.holder(holding.rule_on(name));
         holder.slots = (of.slot, of.slot);
         let found = match (of.by, expiry) {
@@ -159,20 +180,19 @@ impl Service {
             Some(_) if is_ending.is_some() => of.reply = is_ending,
             Some((expiry, overdue)) => {
                 let id = Table::Memory(table).id();
-                let to_end = Eviction { table: local, id, expiry, overdue: Vec::new() };
+                let to_end = Eviction { table: here, id, expiry, overdue: Vec::new() };
                 of.ending = Some(RunningEviction::of(number, &to_end, overdue, None));
             }
             None => of.reply = Some(Reply::NotOverdue),
         }
-        self.answer_notices();
+        self.answer_notices(local);
     }
 
     /// A holding is over: if it was ended because of a notice, the log says so.
     pub(in crate::agent) fn has_ended_by_notice(&mut self, number: u64, holding: &Holding) {
-        let Some(site) = &mut self.site else { return };
         let (of_holding, others) =
-            std::mem::take(&mut site.received).into_iter().partition(|((other, _), _)| *other == number);
-        site.received = others;
+            std::mem::take(&mut self.received).into_iter().partition(|((other, _), _)| *other == number);
+        self.received = others;
         let of_holding: BTreeMap<(u64, String), ReceivedNotice> = of_holding;
         let endings = of_holding.into_iter().filter(|(_, of)| of.is_ending());
         let mut endings = endings.filter_map(|((_, table), of)| Some((table, of.host, of.by, of.ending?)));
@@ -195,14 +215,14 @@ impl Service {
 }
 
 impl Site {
-    /// What this host has said of a holder, as others see it.
-    fn reply_on(&self, table: &str, slot: u64) -> Option<Reply> {
-        self.mirror.table(table)?.notices.get(&slot)?.record.as_ref()?.reply
+    /// What this host replies to notices, each by its table and slot.
+    pub(super) fn replies(&self) -> impl Iterator<Item = (&String, u64, Option<NoticeRecord>)> {
+        self.received.iter().map(|((_, table), of)| (table, of.slot, self.replied(table, of)))
     }
 
     /// A notice with what this host replies to it, where that is not said yet.
-    pub(super) fn replied(&self, table: &str, of: &ReceivedNotice) -> Option<NoticeRecord> {
-        let record = self.mirror.table(table)?.notices.get(&of.slot)?.record.as_ref()?;
+    fn replied(&self, table: &str, of: &ReceivedNotice) -> Option<NoticeRecord> {
+        let record = self.mirror.notice(table, of.slot)?;
         let reply = of.reply.filter(|_| of.withdrawn.is_none() && !record.reply.is_some_and(Reply::is_final));
         Some(NoticeRecord { reply: Some(reply?), ..record.clone() })
     }

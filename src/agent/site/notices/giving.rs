@@ -2,13 +2,15 @@
 //! own host by a key, which goes with whoever wanted that. Nothing is ended here: what the other host says
 //! and does is seen in the mirror.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
-use super::given::GivenNotice;
 use crate::{
     agent::{
         eviction::Eviction,
-        service::Service,
+        service::local::Local,
         session::Session,
         site::{
             Site,
@@ -18,21 +20,68 @@ use crate::{
         },
     },
     judge::terms::location::{name_on_site, table_of_site},
-    keeper::{EvictionOutcome, Overdue, Reach},
+    keeper::{EvictionOutcome, Overdue, Reach, table::TableId},
     sys::signals::Signal,
 };
 
-impl Service {
+/// For so long a host may say nothing to it before a launch that does not wait is refused.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// How many times the grace passes until the last signal has done what it could.
+const SIGNALS_WITH_GRACE: u32 = 3;
+
+/// What a launch knows of it.
+#[derive(Debug)]
+pub(in crate::agent) struct GivenNotice {
+    /// The table, as the site calls it.
+    table: String,
+    id: TableId,
+    /// One of its slots; with the last one the others become free.
+    slot: u64,
+    holder: SlotRecord,
+    overdue: Overdue,
+    /// The user who asks for its end; none where it is overdue.
+    by: Option<u32>,
+    /// By the policy of this host.
+    grace: Duration,
+    since: Instant,
+    reply: Option<Reply>,
+}
+
+impl GivenNotice {
+    /// How many slots of this table it will free, as far as is known.
+    pub(in crate::agent) fn frees(&self, table: TableId) -> u64 {
+        let goes_on = self.reply == Some(Reply::NotOverdue);
+        if self.id == table && !goes_on { self.overdue.slots } else { 0 }
+    }
+
+    /// Whether a launch that does not wait has waited for its end for long enough.
+    fn is_late(&self) -> bool {
+        let longest = match self.reply {
+            None => PATIENCE,
+            Some(_) => self.grace.saturating_mul(SIGNALS_WITH_GRACE).saturating_add(PATIENCE),
+        };
+        self.since.elapsed() > longest
+    }
+}
+
+impl Site {
     /// Has notice given of a holder for a launch.
-    pub(in crate::agent) fn give_notice(&mut self, session: u64, to_end: &Eviction, overdue: &Overdue) {
-        let Some(session) = self.sessions.get_mut(&session) else { return };
+    pub(in crate::agent) fn give_notice(
+        &self,
+        local: &mut Local,
+        session: u64,
+        to_end: &Eviction,
+        overdue: &Overdue,
+    ) {
+        let Some(session) = local.session_mut(session) else { return };
         session.noticed.push(overdue.clone());
         let by = session.asks_for_end_of(overdue);
-        let (Some(site), Some(name)) = (&self.site, name_on_site(&to_end.table)) else { return };
+        let Some(name) = name_on_site(&to_end.table) else { return };
         let slot = overdue.holder.slots.0;
-        let record = site.mirror.table(name).and_then(|of| of.slots.get(&slot)?.record.clone());
+        let record = self.mirror.holder(name, slot).cloned();
         // What this host has left itself is not held by anybody.
-        let Some(holder) = record.filter(|record| record.agent != site.agent) else { return };
+        let Some(holder) = record.filter(|record| record.agent != self.agent) else { return };
         session.notices.push(GivenNotice {
             table: name.to_owned(),
             id: to_end.id,
@@ -49,38 +98,35 @@ impl Service {
     /// The notices that there should be, as far as this host has a say: those that its launches want given,
     /// as somebody has given them already or as this host would, and what it replies to those of others.
     /// Each only as long as the slot is still that holder's.
-    pub(in crate::agent::site) fn wanted_notices(&self) -> BTreeMap<Key, Value> {
-        let Some(site) = &self.site else { return BTreeMap::new() };
-        let evicting = self.sessions.evicting();
-        let given = evicting.iter().filter_map(|number| self.sessions.get(number));
+    pub(in crate::agent::site) fn wanted_notices(&self, local: &Local) -> BTreeMap<Key, Value> {
+        let evicting = local.evicting();
+        let given = evicting.iter().filter_map(|number| local.session(*number));
         let mut given: Vec<&GivenNotice> = given.flat_map(|session| &session.notices).collect();
         // Where a user asks for the end of a holder, that is what the notice says.
         given.sort_by_key(|notice| notice.by.is_some());
         let given = given.into_iter();
-        let given = given.map(|notice| (&notice.table, notice.slot, Some(site.given(notice))));
-        let replies = site.received.iter().map(|((_, table), of)| (table, of.slot, site.replied(table, of)));
-        let all = given.chain(replies).filter_map(|(table, slot, record)| {
-            let record = record.filter(|record| site.is_held_by(table, slot, &record.holder))?;
+        let given = given.map(|notice| (&notice.table, notice.slot, Some(self.given(notice))));
+        let all = given.chain(self.replies()).filter_map(|(table, slot, record)| {
+            let record = record.filter(|record| self.is_held_by(table, slot, &record.holder))?;
             Some((Key::Notice(table.clone(), slot), Value::Notice(record)))
         });
         all.collect()
     }
 
-    /// Sees what became of the holders of which notice was given, and tells whoever wanted it. Says which
-    /// launches have to look again, because they do not stand in line.
-    pub(in crate::agent::site) fn see_notices(&mut self) -> Vec<u64> {
-        let Some(site) = &self.site else { return Vec::new() };
-        let mut to_look = Vec::new();
+    /// Sees what became of the holders of which notice was given, and tells whoever wanted it. Launches
+    /// that do not stand in line look again.
+    pub(in crate::agent::site) fn see_notices(&self, local: &mut Local) {
         // After a restore holders are missing until their hosts have put them back.
-        if !site.is_named() {
-            return to_look;
+        if !self.is_named() {
+            return;
         }
-        for number in self.sessions.evicting() {
-            let Some(session) = self.sessions.get_mut(&number) else { continue };
+        let mut to_look = Vec::new();
+        for number in local.evicting() {
+            let Some(session) = local.session_mut(number) else { continue };
             let waits = !session.is_ending();
             let mut told = Vec::new();
             session.notices.retain_mut(|notice| {
-                let fate = site.fate_of(notice, waits);
+                let fate = self.fate_of(notice, waits);
                 told.extend(fate.map(|fate| (table_of_site(&notice.table), notice.overdue.clone(), fate)));
                 fate.is_none()
             });
@@ -91,7 +137,7 @@ impl Service {
                 session.tell(&table, &overdue, fate);
             }
         }
-        to_look
+        local.look_again(to_look);
     }
 }
 
@@ -107,10 +153,9 @@ impl Site {
     /// What has become of a holder; none as long as it is waited for.
     fn fate_of(&self, notice: &mut GivenNotice, waits: bool) -> Option<EvictionOutcome> {
         notice.reply = self.notice_on(notice).map_or(notice.reply, |record| record.reply);
-        let of = self.mirror.table(&notice.table).and_then(|of| of.slots.get(&notice.slot));
-        let is_there = of.is_some_and(|at| at.record.as_ref().is_some_and(|now| now.is_same(&notice.holder)));
+        let is_there = self.is_held_by(&notice.table, notice.slot, &notice.holder);
         // The slots of a host that is gone are free, whatever has become of their holders.
-        let has_gone = || !self.mirror.hosts.contains_key(&notice.holder.host);
+        let has_gone = || !self.mirror.is_there(&notice.holder.host);
         match notice.reply {
             Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
                 let signal = Signal::try_from(signal).ok();
@@ -131,15 +176,14 @@ impl Site {
     /// The same notice as others see it, whoever gave it. One of a host that is gone does not count, nor one
     /// that says only that the holder is overdue where a user asks for its end.
     fn notice_on(&self, notice: &GivenNotice) -> Option<&NoticeRecord> {
-        let record = self.mirror.table(&notice.table)?.notices.get(&notice.slot)?.record.as_ref()?;
+        let record = self.mirror.notice(&notice.table, notice.slot)?;
         let is_enough = record.ends_at_request() || notice.by.is_none();
         (record.holder.is_same(&notice.holder) && is_enough && self.is_there(record)).then_some(record)
     }
 
     /// Whether the host that gave a notice is there.
     pub(super) fn is_there(&self, notice: &NoticeRecord) -> bool {
-        let host = self.mirror.hosts.get(&notice.host).and_then(|at| at.record.as_ref());
-        host.is_some_and(|host| host.agent == notice.agent)
+        self.mirror.host(&notice.host).is_some_and(|host| host.agent == notice.agent)
     }
 
     /// A notice as it is given already, or as this host would give it.
@@ -154,7 +198,6 @@ impl Site {
     }
 
     fn is_held_by(&self, table: &str, slot: u64, holder: &SlotRecord) -> bool {
-        let held = self.mirror.table(table).and_then(|of| of.slots.get(&slot)?.record.as_ref());
-        held.is_some_and(|held| held.is_same(holder))
+        self.mirror.holder(table, slot).is_some_and(|held| held.is_same(holder))
     }
 }

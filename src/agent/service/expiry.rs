@@ -4,12 +4,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{
-    eviction::{Eviction, RunningEviction},
-    service::Service,
-    session::{Event, Session},
-};
+use super::{Service, local::Local};
 use crate::{
+    agent::{
+        eviction::{Eviction, RunningEviction},
+        session::{Event, Session},
+    },
     judge::terms::pace::Expiry,
     keeper::{
         EvictionOutcome, Holder, Overdue,
@@ -26,17 +26,63 @@ impl Service {
         for eviction in all {
             for overdue in &eviction.overdue {
                 if overdue.elsewhere.is_some() {
-                    self.give_notice(number, eviction, overdue);
+                    if let Some(site) = &self.site {
+                        site.give_notice(&mut self.local, number, eviction, overdue);
+                    }
                 } else {
-                    self.evict(number, eviction, overdue);
+                    self.local.evict(number, eviction, overdue);
                 }
             }
         }
-        self.go_on_with_evictions(number);
-        self.reconcile();
+        self.local.go_on_with_evictions(number);
+        if let Some(site) = &mut self.site {
+            site.reconcile(&mut self.local);
+        }
     }
 
-    fn evict(&mut self, number: u64, eviction: &Eviction, overdue: &Overdue) {
+    /// Ends holders of a table at somebody's request: any for root, their own for all other users.
+    pub(super) fn evict_for(&mut self, number: u64, evict: &Evict) {
+        let Some(session) = self.local.sessions.get_mut(&number) else { return };
+        let Evict { table: name, which, grace, kill } = evict;
+        if matches!(which, Which::These(chosen) if chosen.len() > MOST_CHOSEN) {
+            let why = format!("it ends at most {MOST_CHOSEN} holders at once");
+            return session.answer(Answer::Failed(why), None);
+        }
+        session.on(Event::Evicts);
+        let after = match which {
+            Which::Overdue(after) => *after,
+            Which::These(_) => Duration::ZERO,
+        };
+        let expiry = Expiry { after, grace: *grace, kill: *kill };
+        if let Some(table) = self.local.ledger.store().known(name) {
+            let mut holders = table.holders(&table.occupancy());
+            let overdue = match which {
+                Which::Overdue(_) => {
+                    // Each host sweeps its own.
+                    let mut overdue = memory::overdue(&holders, &expiry);
+                    overdue.retain(|overdue| overdue.elsewhere.is_none());
+                    overdue
+                }
+                Which::These(chosen) => {
+                    let chosen: BTreeMap<u64, &Chosen> = chosen.iter().map(|of| (of.slot, of)).collect();
+                    let is_chosen = |Holder { slots: (first, last), pid, since, .. }: &Holder| {
+                        let mut of_slots = chosen.range(first..=last);
+                        of_slots.any(|(_, of)| (Some(of.pid), Some(of.since)) == (*pid, *since))
+                    };
+                    holders.retain(is_chosen);
+                    memory::chosen(&holders)
+                }
+            };
+            let overdue = session.may_end(name, overdue);
+            let id: TableId = Table::Memory(table).id();
+            self.begin_evictions(number, &[Eviction { table: name.clone(), id, expiry, overdue }]);
+        }
+        self.local.look_again(vec![number]);
+    }
+}
+
+impl Local {
+    pub(super) fn evict(&mut self, number: u64, eviction: &Eviction, overdue: &Overdue) {
         let slot = overdue.holder.slots.0;
         let holds =
             |held: &memory::Held| held.table().is_called(&eviction.table) && held.slots().contains(&slot);
@@ -74,17 +120,17 @@ impl Service {
         for number in self.sessions.evicting() {
             if self.sessions.get(&number).is_some_and(Session::is_sending) {
                 self.go_on_with_evictions(number);
-                self.look_again(number);
+                self.on_timer(number);
             }
         }
     }
 
     /// The time of a claim may be over, or somebody who was to be ended goes on.
-    pub(super) fn look_again(&mut self, number: u64) {
+    pub(super) fn on_timer(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.on(Event::Timer);
         if session.evictions.is_empty() {
-            self.look_again_after(vec![number]);
+            self.look_again(vec![number]);
         }
     }
 
@@ -98,46 +144,6 @@ impl Service {
                 session.tell(&eviction.table, &eviction.overdue, fate);
             }
         }
-    }
-
-    /// Ends holders of a table at somebody's request: any for root, their own for all other users.
-    pub(super) fn evict_for(&mut self, number: u64, evict: &Evict) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
-        let Evict { table: name, which, grace, kill } = evict;
-        if matches!(which, Which::These(chosen) if chosen.len() > MOST_CHOSEN) {
-            let why = format!("it ends at most {MOST_CHOSEN} holders at once");
-            return session.answer(Answer::Failed(why), None);
-        }
-        session.on(Event::Evicts);
-        let after = match which {
-            Which::Overdue(after) => *after,
-            Which::These(_) => Duration::ZERO,
-        };
-        let expiry = Expiry { after, grace: *grace, kill: *kill };
-        if let Some(table) = self.ledger.store().known(name) {
-            let mut holders = table.holders(&table.occupancy());
-            let overdue = match which {
-                Which::Overdue(_) => {
-                    // Each host sweeps its own.
-                    let mut overdue = memory::overdue(&holders, &expiry);
-                    overdue.retain(|overdue| overdue.elsewhere.is_none());
-                    overdue
-                }
-                Which::These(chosen) => {
-                    let chosen: BTreeMap<u64, &Chosen> = chosen.iter().map(|of| (of.slot, of)).collect();
-                    let is_chosen = |Holder { slots: (first, last), pid, since, .. }: &Holder| {
-                        let mut of_slots = chosen.range(first..=last);
-                        of_slots.any(|(_, of)| (Some(of.pid), Some(of.since)) == (*pid, *since))
-                    };
-                    holders.retain(is_chosen);
-                    memory::chosen(&holders)
-                }
-            };
-            let overdue = session.may_end(name, overdue);
-            let id: TableId = Table::Memory(table).id();
-            self.begin_evictions(number, &[Eviction { table: name.clone(), id, expiry, overdue }]);
-        }
-        self.look_again_after(vec![number]);
     }
 }
 

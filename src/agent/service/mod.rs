@@ -4,6 +4,10 @@
 //! writes down, answers, and never calls what has called it. So the stack is as deep for two thousand waiters
 //! as for one, and whoever speaks meanwhile is heard in between.
 
+mod expiry;
+pub(super) mod local;
+mod worklist;
+
 use std::{
     mem,
     os::fd::AsFd,
@@ -13,6 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::{
+    local::Local,
+    worklist::{LONGEST_ROUND, Next, Worklist},
+};
 use super::{
     AWAY, BELL, FIFO, Fatal, KINDS, LISTENER, LONGEST_WAIT, RECOVERED, SESSION,
     eviction::Evictor,
@@ -21,23 +29,21 @@ use super::{
     request::AcquireRequest,
     server::{
         Accepted, Connections, Over,
-        quota::{Quota, Quotas, Share},
+        quota::{Quotas, Share},
     },
     session::{Change, Effect, Event, Session, Sessions},
     site::{self, Site},
-    worklist::{LONGEST_ROUND, Next, Worklist},
 };
 use crate::{
-    judge::terms::{names::Names, runs::Runs},
+    judge::terms::names::Names,
     keeper::{
         Number,
         agent::{
             about::About,
             frame::Garbage,
-            message::{Answer, Granted, Obstacle, Refused, Request, Take, Unwaited},
+            message::{Answer, Granted, Request, Take},
         },
         line::Class,
-        memory,
     },
     policy::AgentFile,
     sys::{
@@ -61,20 +67,11 @@ const MOST_AWAY: usize = 16;
 pub(super) struct Service {
     poller: Rc<Poller>,
     bell: Arc<Bell>,
-    pub(super) connections: Connections,
-    pub(super) ledger: Ledger,
+    local: Local,
     /// What the agents of all hosts keep together; none where this one keeps it alone.
-    pub(super) site: Option<Site>,
-    pub(super) sessions: Sessions,
-    pub(super) judges: Judges,
-    /// Sends signals to overdue holders.
-    pub(super) evictor: Evictor,
-    /// What follows from what has happened, and is still to be done.
-    work: Worklist,
+    site: Option<Site>,
     /// Whether it was said that this host keeps alone what the site should keep.
     has_said_alone: bool,
-    /// The number that the next session or holding gets.
-    next: u64,
 }
 
 impl Service {
@@ -101,21 +98,13 @@ impl Service {
         let evictor = Evictor::start(&bell).map_err(Fatal::Call)?;
         let site = settings.site.as_ref();
         let site = site.map(|site| Site::start(site, ledger.state(), &bell, judges.judge().clone()));
-        let mut service = Self {
-            poller,
-            bell,
-            connections,
-            ledger,
-            site: site.transpose().map_err(Fatal::Site)?,
-            sessions: Sessions::default(),
-            judges,
-            evictor,
-            work: Worklist::default(),
-            has_said_alone: false,
-            next: next.max(1),
-        };
-        service.restore_tickets();
-        Ok(service)
+        let mut site = site.transpose().map_err(Fatal::Site)?;
+        let (sessions, work, next) = (Sessions::default(), Worklist::default(), next.max(1));
+        let mut local = Local { connections, ledger, sessions, judges, evictor, work, next };
+        if let Some(site) = &mut site {
+            site.restore(&mut local);
+        }
+        Ok(Self { poller, bell, local, site, has_said_alone: false })
     }
 
     /// Serves for ever.
@@ -131,23 +120,25 @@ impl Service {
                 match (number, number / KINDS, number % KINDS) {
                     (LISTENER, ..) => self.on_accept(),
                     (BELL, ..) => self.on_bell(),
-                    (_, session, SESSION) => self.connections.has_to_be_heard(session),
+                    (_, session, SESSION) => self.local.connections.has_to_be_heard(session),
                     (_, waiter, RECOVERED) => self.is_gone(waiter),
                     (_, holding, kind) => {
-                        if self.ledger.on_end(holding, kind == FIFO) {
+                        if self.local.ledger.on_end(holding, kind == FIFO) {
                             self.release(holding, true);
                         }
                     }
                 }
             }
-            self.connections.accept_again(false);
+            self.local.connections.accept_again(false);
             self.run_effects();
             self.hear_in_turn();
             let begun = Instant::now();
             self.do_what_is_due(begun);
             self.work_off(begun);
             // Last, for all of the above may have had somebody judged again.
-            if let Some(judgement) = self.judges.work(|session| self.sessions.get(&session)?.case(session)) {
+            if let Some(judgement) =
+                self.local.judges.work(|session| self.local.sessions.get(&session)?.case(session))
+            {
                 self.judged(judgement);
             }
         }
@@ -155,66 +146,66 @@ impl Service {
 
     /// How long it may wait for something to happen.
     fn longest_wait(&mut self) -> Option<Duration> {
-        let pause = self.connections.hear_again();
-        if self.connections.speaking_users() > 0 || !self.work.is_empty() {
+        let pause = self.local.connections.hear_again();
+        if self.local.connections.speaking_users() > 0 || !self.local.work.is_empty() {
             return Some(Duration::ZERO);
         }
-        let timers = self.sessions.next_timer().into_iter().chain(self.ledger.next_recovered());
+        let timers = self.local.sessions.next_timer().into_iter().chain(self.local.ledger.next_recovered());
         let next = timers.map(|(due, _)| due).chain(pause).min();
         let next = next.map(|due| due.saturating_duration_since(Instant::now()));
-        let around = self.connections.somebody_waits().then_some(LONGEST_WAIT);
+        let around = self.local.connections.somebody_waits().then_some(LONGEST_WAIT);
         next.into_iter().chain(around).min()
     }
 
     /// It did not run for a while, or the whole machine: nobody could be heard, and so nobody who was not
     /// heard is taken for away.
     fn on_stall(&mut self) {
-        self.sessions.on_stall();
-        self.ledger.wait_for_recovered(Instant::now() + AWAY);
+        self.local.sessions.on_stall();
+        self.local.ledger.wait_for_recovered(Instant::now() + AWAY);
     }
 
     /// Answers those who call; who calls again and again holds up nobody who has called before.
     fn on_accept(&mut self) {
         for _ in 0..CALLERS_AT_ONCE {
-            let number = self.number();
-            match self.connections.on_accept(number) {
-                Accepted::Caller(caller) => self.sessions.insert(number, Session::new(caller)),
+            let number = self.local.number();
+            match self.local.connections.on_accept(number) {
+                Accepted::Caller(caller) => self.local.sessions.insert(number, Session::new(caller)),
                 Accepted::Refused => {}
                 Accepted::Nobody => return,
             }
         }
     }
 
-    /// A number for something new.
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next - 1
-    }
-
     fn on_bell(&mut self) {
         self.bell.hush();
-        while let Some(answer) = self.judges.answer() {
+        while let Some(answer) = self.local.judges.answer() {
             match answer {
                 Answered::Launch(judgement) => self.judged(judgement),
-                Answered::Expiry(holding, table, expiry) => self.judged_expiry(holding, &table, expiry),
+                Answered::Expiry(holding, table, expiry) => {
+                    if let Some(site) = &mut self.site {
+                        site.judged_expiry(&mut self.local, holding, &table, expiry);
+                    }
+                }
             }
         }
-        self.hear_evictor();
-        self.hear_site();
+        self.local.hear_evictor();
+        if let Some(site) = &mut self.site {
+            site.hear(&mut self.local);
+        }
         self.run_effects();
     }
 
     fn judged(&mut self, Judgement { session, question, outcome, .. }: Judgement) {
-        self.on(session, Event::Judged(question, outcome));
+        self.local.on(session, Event::Judged(question, outcome));
         self.run_effects();
     }
 
     /// Hears those who have something to say, of all users one after the other: each at least once, and as
     /// many as there is time for before it is seen who else has something to say.
     fn hear_in_turn(&mut self) {
-        let (mut first, begun) = (self.connections.speaking_users(), Instant::now());
+        let (mut first, begun) = (self.local.connections.speaking_users(), Instant::now());
         while first > 0 || begun.elapsed() < LONGEST_HEARING {
-            let Some(number) = self.connections.next_speaker() else { return };
+            let Some(number) = self.local.connections.next_speaker() else { return };
             self.on_readable(number);
             first = first.saturating_sub(1);
         }
@@ -222,9 +213,9 @@ impl Service {
 
     /// Hears what somebody says, as far as it goes now.
     fn on_readable(&mut self, number: u64) {
-        let mut over = self.connections.on_readable(number);
+        let mut over = self.local.connections.on_readable(number);
         while over.is_ok() {
-            over = match self.connections.request(number) {
+            over = match self.local.connections.request(number) {
                 Ok(Some(request)) => self.on_request(number, request),
                 Ok(None) => break,
                 Err(over) => Err(over),
@@ -232,36 +223,38 @@ impl Service {
             self.run_effects();
         }
         if let Err(over) = over {
-            self.connections.say_why(number, &over);
-            self.work.is_over(number);
+            self.local.connections.say_why(number, &over);
+            self.local.work.is_over(number);
         }
         self.run_effects();
     }
 
     fn on_request(&mut self, number: u64, request: Request) -> Result<(), Over> {
-        let session = self.sessions.get_mut(&number).ok_or(Over::HungUp)?;
+        let session = self.local.sessions.get_mut(&number).ok_or(Over::HungUp)?;
         let is_root = session.peer.uid == 0;
         match request {
             Request::Take(take) => self.on_take(number, take),
             Request::Started => {
                 if let Some(holding) = session.holding() {
-                    self.ledger.on_start(holding);
+                    self.local.ledger.on_start(holding);
                 }
             }
             Request::RunsAs(program) => {
                 if let Some(holding) = session.holding() {
-                    self.ledger.runs_as(holding, program);
+                    self.local.ledger.runs_as(holding, program);
                 }
             }
             Request::GiveBack(has_run) => session.on(Event::GivesBack(has_run)),
             Request::Beat => session.on(Event::Beats),
             Request::Leave => session.on(Event::Leaves),
-            Request::Look(tables) => session.answer(Answer::Tables(self.ledger.tables(&tables)), None),
+            Request::Look(tables) => session.answer(Answer::Tables(self.local.ledger.tables(&tables)), None),
             Request::Reset(tables) if is_root => {
-                let are_changed = tables.iter().map(|name| self.ledger.reset(name));
+                let are_changed = tables.iter().map(|name| self.local.ledger.reset(name));
                 session.answer(Answer::Done(are_changed.fold(false, |any, is| any | is)), None);
-                for name in &tables {
-                    self.reset_at_site(name);
+                if let Some(site) = &mut self.site {
+                    for name in &tables {
+                        site.reset(name);
+                    }
                 }
             }
             // Everybody else would shorten their own pauses.
@@ -270,7 +263,7 @@ impl Service {
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
             Request::Evict(evict) => self.evict_for(number, &evict),
-            Request::Ends if is_root => session.answer(Answer::Ended(self.ledger.ends()), None),
+            Request::Ends if is_root => session.answer(Answer::Ended(self.local.ledger.ends()), None),
             Request::Ends => {
                 let why = "only root can ask which programs have ended";
                 session.answer(Answer::Failed(why.to_owned()), None);
@@ -290,11 +283,11 @@ impl Service {
     /// was judged.
     fn on_take(&mut self, number: u64, take: Take) {
         let (unused, served_as) = self.take_up_unused(number, &take);
-        self.on(number, Event::Asks(take, unused));
+        self.local.on(number, Event::Asks(take, unused));
         self.come_back(number);
-        let Some(session) = self.sessions.get_mut(&number) else { return };
-        let _ = self.connections.set_load(number, session.load());
-        session.on(match self.connections.quotas().may_ask(session.peer.uid) {
+        let Some(session) = self.local.sessions.get_mut(&number) else { return };
+        let _ = self.local.connections.set_load(number, session.load());
+        session.on(match self.local.connections.quotas().may_ask(session.peer.uid) {
             Ok(()) => Event::Accepted(served_as),
             Err(quota) => Event::Declined(Answer::Failed(quota.to_string())),
         });
@@ -304,89 +297,67 @@ impl Service {
     /// which number the launch comes again: as with a place, it is worth nothing for another launch, nothing
     /// once a program has used what was got by it, and nothing for two at a time.
     fn take_up_unused(&mut self, number: u64, take: &Take) -> (Vec<u64>, Option<Number>) {
-        let Some(session) = self.sessions.get(&number) else { return (Vec::new(), None) };
+        let Some(session) = self.local.sessions.get(&number) else { return (Vec::new(), None) };
         let whose = (session.peer.pid, session.peer.started);
         let mut unused: Vec<u64> = session.holding().into_iter().collect();
         if unused.is_empty() && take.is_again {
             // An agent that has died since had given it slots, or the connection broke off.
-            let all = self.ledger.holdings().iter();
+            let all = self.local.ledger.holdings().iter();
             let theirs = all.filter(|(_, holding)| (holding.saved.pid, holding.saved.start) == whose);
             unused.extend(theirs.map(|(number, _)| *number));
         }
-        unused.retain(|of| self.ledger.is_unused(*of));
+        unused.retain(|of| self.local.ledger.is_unused(*of));
         if unused.is_empty() {
             return (unused, None);
         }
         let is_other = |(other, session): &(&u64, &Session)| {
             **other != number && (session.peer.pid, session.peer.started) == whose
         };
-        let others: Vec<u64> = self.sessions.iter().filter(is_other).map(|(other, _)| *other).collect();
+        let others: Vec<u64> = self.local.sessions.iter().filter(is_other).map(|(other, _)| *other).collect();
         let mut stand = Vec::new();
         for session in others {
-            let Some(session) = self.sessions.get_mut(&session) else { continue };
+            let Some(session) = self.local.sessions.get_mut(&session) else { continue };
             if !session.gives_back(&unused) {
                 stand.extend(session.place.line.number());
             }
             session.on(Event::Superseded(unused.clone()));
         }
-        let theirs = unused.iter().filter_map(|of| self.ledger.holdings().get(of)?.saved.served_as);
+        let theirs = unused.iter().filter_map(|of| self.local.ledger.holdings().get(of)?.saved.served_as);
         let numbers = theirs.filter(|served| served.is_for(take)).map(|served| Number(served.number));
         let served_as = numbers.filter(|served| !stand.contains(served)).min();
         (unused, served_as)
     }
 
-    /// Tells a session what has happened.
-    pub(super) fn on(&mut self, number: u64, event: Event) {
-        if let Some(session) = self.sessions.get_mut(&number) {
-            session.on(event);
-        }
-    }
-
-    /// A launch gets nothing, for this reason.
-    pub(super) fn fail(&mut self, number: u64, why: String) {
-        self.on(number, Event::Refused(Answer::Failed(why)));
-    }
-
-    /// Something has happened to these tables: whoever waits for them looks soon, in the order of the queue.
-    pub(super) fn serve(&mut self, tables: &[memory::Table]) {
-        self.work.are_dirty(tables);
-    }
-
-    /// These sessions look again.
-    pub(super) fn look_again_after(&mut self, sessions: Vec<u64>) {
-        self.work.look_again(sessions);
-    }
-
     /// Carries out what follows from all events.
     fn run_effects(&mut self) {
-        while let Some((number, change)) = self.sessions.next_change() {
+        while let Some((number, change)) = self.local.sessions.next_change() {
             match change {
-                Change::Load(load) => drop(self.connections.set_load(number, load)),
+                Change::Load(load) => drop(self.local.connections.set_load(number, load)),
                 Change::Effect(effect) => self.carry_out(number, effect),
             }
         }
-        for number in self.connections.flush() {
-            self.work.is_over(number);
+        for number in self.local.connections.flush() {
+            self.local.work.is_over(number);
         }
     }
 
     fn carry_out(&mut self, number: u64, effect: Effect) {
         match effect {
-            Effect::Answer(answer, beside) => self.connections.answer(number, &answer, beside),
+            Effect::Answer(answer, beside) => self.local.connections.answer(number, &answer, beside),
             Effect::Judge => {
-                if let Some(session) = self.sessions.get(&number) {
-                    self.judges.wait(session.peer.uid, number);
+                if let Some(session) = self.local.sessions.get(&number) {
+                    self.local.judges.wait(session.peer.uid, number);
                 }
             }
             Effect::Decide(request, is_asked) => self.decide(number, request, is_asked),
             Effect::WritePlace => {
-                self.write_place(number);
+                self.local.write_place(number);
                 self.write_tickets(number);
             }
-            Effect::Left(tables) => self.serve(&tables),
+            Effect::Left(tables) => self.local.serve(&tables),
             Effect::Release(holding, has_run) => self.release(holding, has_run),
             Effect::ReleaseUnused(holding) => {
-                if self.ledger.is_unused(holding) {
+                if self.local.ledger.is_unused(holding) {
                     self.release(holding, false);
                 }
             }
@@ -399,10 +370,10 @@ impl Service {
         if request.is_empty() {
             let (slots, without) = (Vec::new(), request.without.clone());
             let granted = Granted { slots, without, hold: request.hold, has_waited: false };
-            return self.on(number, Event::Granted(None, granted, None));
+            return self.local.on(number, Event::Granted(None, granted, None));
         }
-        if let Err(quota) = self.has_quota_for(&request) {
-            return self.fail(number, quota.to_string());
+        if let Err(quota) = self.local.has_quota_for(&request) {
+            return self.local.fail(number, quota.to_string());
         }
         let of_site = request.tables_of_site().next();
         if let Some(name) = of_site.filter(|_| self.site.is_none())
@@ -410,138 +381,83 @@ impl Service {
         {
             site::say_alone(name);
         }
-        if of_site.is_some() {
-            if !self.is_site_open() {
-                return self.rest_without(number, request);
+        if let Some(site) = self.site.as_mut().filter(|_| of_site.is_some()) {
+            if !site.is_open() {
+                return site.rest_without(&mut self.local, number, request);
             }
-            self.prepare_for_site(number, &request);
+            site.prepare(&mut self.local, number, &request);
         }
-        match self.look_once_or_twice(number, &request, is_asked) {
-            Looked::Granted(holding) if self.site.is_some() && holding.is_of_site() => {
-                self.prove(number, request, *holding);
-            }
-            Looked::Granted(holding) => self.grant(number, *holding),
-            Looked::Failed(why) => self.fail(number, why),
-            Looked::Stale => self.on(number, Event::Stale),
+        match self.local.look_once_or_twice(number, &request, is_asked, self.site.is_some()) {
+            Looked::Granted(holding) => match &mut self.site {
+                Some(site) if holding.is_of_site() => {
+                    site.prove(&mut self.local, number, request, *holding);
+                }
+                _ => {
+                    if let Err(holding) = self.local.grant(number, *holding) {
+                        self.free(*holding, false);
+                    }
+                }
+            },
+            Looked::Failed(why) => self.local.fail(number, why),
+            Looked::Stale => self.local.on(number, Event::Stale),
             Looked::Blocked(mut blocked) => {
                 self.begin_evictions(number, &mem::take(&mut blocked.evictions));
-                if !blocked.waits && self.may_change_soon(&request) {
-                    return self.rest_without(number, request);
-                }
-                let load = self.sessions.get(&number).map(Session::load).unwrap_or_default();
-                if blocked.waits
-                    && let Err(quota) = self.connections.set_load(number, load)
+                if let Some(site) =
+                    self.site.as_mut().filter(|site| !blocked.waits && site.may_change_soon(&request))
                 {
-                    return self.fail(number, quota.to_string());
+                    return site.rest_without(&mut self.local, number, request);
                 }
-                let has_begun = self.has_begun_to_wait(number);
-                self.on(number, Event::Blocked(request, blocked, is_asked, has_begun));
-            }
-        }
-    }
-
-    /// Whether whoever asks may have one more launch with slots, and the tables that it needs.
-    fn has_quota_for(&self, request: &AcquireRequest) -> Result<(), Quota> {
-        let (quotas, store, uid) = (self.connections.quotas(), self.ledger.store(), request.uid);
-        quotas.may_launch(uid)?;
-        let new = request.tables().filter(|table| store.known(table).is_none()).count();
-        if quotas.are_too_many_tables(store.count_of(uid), new) {
-            self.ledger.forget_idle(uid);
-        }
-        quotas.may_have_tables(uid, store.count_of(uid), new)
-    }
-
-    /// One look; another where the launch finds a queue at its end, and somebody in that does not answer.
-    fn look_once_or_twice(&mut self, number: u64, request: &AcquireRequest, is_asked: bool) -> Looked {
-        match self.look(number, request) {
-            Looked::Blocked(blocked) if is_asked && !blocked.waits && self.finds_absent(&blocked.refused) => {
-                self.look(number, request)
-            }
-            looked => looked,
-        }
-    }
-
-    fn look(&mut self, number: u64, request: &AcquireRequest) -> Looked {
-        let Some(session) = self.sessions.get_mut(&number) else { return Looked::Stale };
-        let process = || self.connections.process(number);
-        self.ledger.look(number, session, request, self.site.is_some(), process)
-    }
-
-    /// Whether somebody in a queue that is at its end does not answer who did when that was last looked at.
-    fn finds_absent(&mut self, refused: &Refused) -> bool {
-        let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
-        let ended = refused.obstacles.iter().filter(ends);
-        let tables = ended.filter_map(|obstacle| self.ledger.store().known(&obstacle.table));
-        let mut found = false;
-        for number in tables.flat_map(|table| table.sessions()).collect::<Vec<_>>() {
-            let was_away = self.sessions.get(&number).is_none_or(|session| session.place.was_away);
-            found |= !was_away && self.is_away(number);
-        }
-        found
-    }
-
-    /// Sees whether a launch that waits does not answer.
-    fn is_away(&mut self, number: u64) -> bool {
-        let Some(session) = self.sessions.get_mut(&number) else { return false };
-        session.see_whether_away(|| self.connections.is_unheard(number))
-    }
-
-    /// Writes down that a launch has slots, and then tells it.
-    pub(super) fn grant(&mut self, session: u64, mut holding: Holding) {
-        if let Err(quota) = self.connections.quotas().may_have(&holding) {
-            holding.withdraw_stamps();
-            self.free_at_site(holding, false);
-            return self.fail(session, quota.to_string());
-        }
-        let saved = &holding.saved;
-        let slots = saved.tables.iter().map(|of| (of.table.clone(), Runs::of(&of.slots).to_string()));
-        let has_waited = self.sessions.get(&session).is_some_and(|session| session.place.has_waited);
-        let (slots, hold, without) = (slots.collect(), saved.hold, mem::take(&mut holding.without));
-        let granted = Granted { slots, without, hold, has_waited };
-        let number = self.number();
-        let (uid, share) = (holding.saved.uid, Share::of(&holding));
-        match self.ledger.grant(number, holding) {
-            Ok(end) => {
-                self.connections.count(uid, Share::default(), share);
-                self.on(session, Event::Granted(Some(number), granted, end));
-            }
-            Err((holding, why)) => {
-                self.free_at_site(*holding, false);
-                self.fail(session, why);
+                let load = self.local.sessions.get(&number).map(Session::load).unwrap_or_default();
+                if blocked.waits
+                    && let Err(quota) = self.local.connections.set_load(number, load)
+                {
+                    return self.local.fail(number, quota.to_string());
+                }
+                let has_begun =
+                    self.site.as_ref().is_none_or(|site| site.has_begun_to_wait(&self.local, number));
+                self.local.on(number, Event::Blocked(request, blocked, is_asked, has_begun));
             }
         }
     }
 
     /// Frees slots, and gives them to those who wait; `has_run` where a program had them until now.
-    pub(super) fn release(&mut self, number: u64, has_run: bool) {
-        let Some(holding) = self.ledger.release(number, has_run) else { return };
-        self.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
-        self.has_let_go(number);
-        self.has_ended_by_notice(number, &holding);
-        for held in &holding.held {
-            self.work.are_dirty(std::slice::from_ref(held.table()));
+    fn release(&mut self, number: u64, has_run: bool) {
+        let Some(holding) = self.local.ledger.release(number, has_run) else { return };
+        self.local.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
+        self.local.has_let_go(number);
+        if let Some(site) = &mut self.site {
+            site.has_ended_by_notice(number, &holding);
         }
-        self.free_at_site(holding, has_run);
-        self.look_again_after(self.sessions.evicting());
+        for held in &holding.held {
+            self.local.work.are_dirty(std::slice::from_ref(held.table()));
+        }
+        self.free(holding, has_run);
+        self.local.look_again(self.local.sessions.evicting());
     }
 
-    /// Writes down where a launch stands, if that is not written down.
-    pub(super) fn write_place(&mut self, number: u64) {
-        if let Some(session) = self.sessions.get_mut(&number) {
-            let wanted = session.saved_place();
-            self.ledger.write_place(number, &mut session.place.written, wanted);
+    /// Gives back what a holding has, here and of the site.
+    fn free(&mut self, holding: Holding, has_run: bool) {
+        if let Some(site) = &mut self.site {
+            site.free(&mut self.local, holding, has_run);
+        }
+    }
+
+    /// Has the tickets of a launch written as it stands in line now.
+    fn write_tickets(&mut self, number: u64) {
+        if let Some(site) = &mut self.site {
+            site.write_tickets(&mut self.local, number);
         }
     }
 
     /// A launch asks: if it stood in line before the agent died, it has its place again.
     fn come_back(&mut self, number: u64) {
-        let Some(session) = self.sessions.get(&number) else { return };
+        let Some(session) = self.local.sessions.get(&number) else { return };
         // Nobody has two places.
         if session.place.line.number().is_some() {
             return;
         }
         let theirs = (session.peer.pid, session.peer.started, session.peer.uid);
-        let recovered = self.ledger.recovered().iter();
+        let recovered = self.local.ledger.recovered().iter();
         let of_theirs = recovered.filter(|(_, waiter)| waiter.saved.whose() == theirs);
         let Some((file, waiter)) = of_theirs.min_by_key(|(_, waiter)| waiter.saved.number.number) else {
             return;
@@ -551,34 +467,33 @@ impl Service {
         if session.take.as_ref().is_none_or(|take| !waiter.saved.number.is_for(take)) {
             return self.is_gone(file);
         }
-        if let Some(waiter) = self.ledger.take_recovered(file) {
-            self.hand_over_tickets(file, number);
-            self.on(number, Event::Recovered(file, waiter.saved, waiter.line));
+        if let Some(waiter) = self.local.ledger.take_recovered(file) {
+            if let Some(site) = &mut self.site {
+                site.hand_over_tickets(file, number);
+            }
+            self.local.on(number, Event::Recovered(file, waiter.saved, waiter.line));
         }
     }
 
     /// One of those who stood in line when the agent died is gone, or will not call.
-    pub(super) fn is_gone(&mut self, number: u64) {
-        let Some(waiter) = self.ledger.take_recovered(number) else { return };
-        self.ledger.forget_place(number);
-        let tables = waiter.line.tables();
-        drop(waiter);
-        self.write_tickets(number);
-        self.serve(&tables);
+    fn is_gone(&mut self, number: u64) {
+        if self.local.forget_recovered(number) {
+            self.write_tickets(number);
+        }
     }
 
     /// Does what is due by now, for as long as a round may take.
     fn do_what_is_due(&mut self, begun: Instant) {
         let is_due = |(due, _): &(Instant, u64)| *due <= Instant::now() && begun.elapsed() < LONGEST_ROUND;
-        while let Some((_, number)) = self.ledger.next_recovered().filter(is_due) {
-            match self.ledger.pass_over(number) {
-                Some(tables) => self.serve(&tables),
+        while let Some((_, number)) = self.local.ledger.next_recovered().filter(is_due) {
+            match self.local.ledger.pass_over(number) {
+                Some(tables) => self.local.serve(&tables),
                 None => self.is_gone(number),
             }
         }
-        while let Some((_, number)) = self.sessions.next_timer().filter(is_due) {
-            self.go_on_with_evictions(number);
-            self.look_again(number);
+        while let Some((_, number)) = self.local.sessions.next_timer().filter(is_due) {
+            self.local.go_on_with_evictions(number);
+            self.local.on_timer(number);
             self.run_effects();
         }
     }
@@ -586,10 +501,10 @@ impl Service {
     /// Does what is to be done, for as long as a round may take.
     fn work_off(&mut self, begun: Instant) {
         while begun.elapsed() < LONGEST_ROUND {
-            match self.work.next() {
+            match self.local.work.next() {
                 Some(Next::HangUp(session)) => self.hang_up(session),
                 Some(Next::Serve(table)) => self.serve_queue(&table, begun),
-                Some(Next::Look(session)) => self.on(session, Event::Freed),
+                Some(Next::Look(session)) => self.local.on(session, Event::Freed),
                 None => return,
             }
             self.run_effects();
@@ -600,45 +515,45 @@ impl Service {
     /// holds up those behind it whose class may not pass its own; as soon as nobody is left who may, the rest
     /// need not look: at most those look who start, and one of each class.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
-        let Some(table) = self.ledger.store().known(name) else { return };
+        let Some(table) = self.local.ledger.store().known(name) else { return };
         // Who was stopped may go on by now. Of many, the others are back with their next beat.
         for number in table.first_away(MOST_AWAY) {
-            self.is_away(number);
+            self.local.is_away(number);
         }
         let mut blocked: Vec<Class> = Vec::new();
         let mut last: Option<Number> = None;
         while let Some(number) = table.next_to_look(last, &blocked) {
             if begun.elapsed() > LONGEST_ROUND {
-                self.work.is_still_dirty(name);
+                self.local.work.is_still_dirty(name);
                 return;
             }
             last = Some(number);
             if let Some(session) = table.session_of(number)
-                && self.sessions.get(&session).is_some_and(Session::is_queued)
+                && self.local.sessions.get(&session).is_some_and(Session::is_queued)
             {
                 // One that does not answer is passed.
-                if self.is_away(session) {
+                if self.local.is_away(session) {
                     continue;
                 }
-                self.on(session, Event::Turn);
+                self.local.on(session, Event::Turn);
                 self.run_effects();
             }
             // Whoever has its slots, or has been refused, stands there no longer.
             blocked.extend(table.classes_of(number));
         }
         drop(table);
-        self.ledger.store().forget_if_unused(name);
+        self.local.ledger.store().forget_if_unused(name);
     }
 
     /// The other end has hung up: whoever stood in line does no longer. Who has slots keeps them.
     fn hang_up(&mut self, number: u64) {
-        self.on(number, Event::Gone);
+        self.local.on(number, Event::Gone);
         self.run_effects();
-        if let Some(session) = self.sessions.get(&number) {
-            self.judges.give_up(session.peer.uid, number);
+        if let Some(session) = self.local.sessions.get(&number) {
+            self.local.judges.give_up(session.peer.uid, number);
         }
-        self.sessions.remove(number);
-        self.connections.disconnect(number);
+        self.local.sessions.remove(number);
+        self.local.connections.disconnect(number);
         if let Some(site) = &mut self.site {
             site.forget(number);
         }

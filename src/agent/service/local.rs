@@ -1,0 +1,209 @@
+//! What the agent keeps of this host: who has called, what they hold and wait for, who judges and ends them,
+//! and what is still to be done about it. It knows nothing of the site, which changes it by these methods.
+
+use std::mem;
+
+use super::worklist::Worklist;
+use crate::{
+    agent::{
+        eviction::Evictor,
+        judge::{Judges, Question},
+        ledger::{Ledger, holding::Holding, look::Looked},
+        request::AcquireRequest,
+        server::{
+            Connections,
+            quota::{Quota, Share},
+        },
+        session::{Event, Session, Sessions},
+    },
+    judge::terms::runs::Runs,
+    keeper::{
+        agent::message::{Answer, Granted, Obstacle, Refused, Unwaited},
+        memory,
+    },
+};
+
+/// Everything but the site.
+pub(in crate::agent) struct Local {
+    pub(super) connections: Connections,
+    pub(super) ledger: Ledger,
+    pub(super) sessions: Sessions,
+    pub(super) judges: Judges,
+    /// Sends signals to overdue holders.
+    pub(super) evictor: Evictor,
+    /// What follows from what has happened, and is still to be done.
+    pub(super) work: Worklist,
+    /// The number that the next session or holding gets.
+    pub(super) next: u64,
+}
+
+impl Local {
+    /// The tables, and who has slots of them.
+    pub(in crate::agent) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(in crate::agent) fn session(&self, number: u64) -> Option<&Session> {
+        self.sessions.get(&number)
+    }
+
+    /// One of the sessions, to be changed.
+    pub(in crate::agent) fn session_mut(&mut self, number: u64) -> Option<&mut Session> {
+        self.sessions.get_mut(&number)
+    }
+
+    /// The sessions for which somebody is being ended.
+    pub(in crate::agent) fn evicting(&self) -> Vec<u64> {
+        self.sessions.evicting()
+    }
+
+    /// Whether a session has said something that is still to be heard.
+    pub(in crate::agent) fn is_unheard(&self, number: u64) -> bool {
+        self.connections.is_unheard(number)
+    }
+
+    pub(in crate::agent) fn evictor(&self) -> &Evictor {
+        &self.evictor
+    }
+
+    /// Has the judges look what the policy says.
+    pub(in crate::agent) fn ask(&mut self, question: Question) {
+        self.judges.ask(question);
+    }
+
+    /// Gives a holding another slot of a table; see there.
+    pub(in crate::agent) fn move_slot(
+        &mut self,
+        number: u64,
+        table: &memory::Table,
+        slot: u64,
+        another: u64,
+    ) -> bool {
+        self.ledger.move_slot(number, table, slot, another)
+    }
+
+    /// A number for something new.
+    pub(super) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Tells a session what has happened.
+    pub(in crate::agent) fn on(&mut self, number: u64, event: Event) {
+        if let Some(session) = self.sessions.get_mut(&number) {
+            session.on(event);
+        }
+    }
+
+    /// A launch gets nothing, for this reason.
+    pub(in crate::agent) fn fail(&mut self, number: u64, why: String) {
+        self.on(number, Event::Refused(Answer::Failed(why)));
+    }
+
+    /// Something has happened to these tables: whoever waits for them looks soon, in the order of the queue.
+    pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
+        self.work.are_dirty(tables);
+    }
+
+    /// These sessions look again.
+    pub(in crate::agent) fn look_again(&mut self, sessions: Vec<u64>) {
+        self.work.look_again(sessions);
+    }
+
+    /// Whether whoever asks may have one more launch with slots, and the tables that it needs.
+    pub(super) fn has_quota_for(&self, request: &AcquireRequest) -> Result<(), Quota> {
+        let (quotas, store, uid) = (self.connections.quotas(), self.ledger.store(), request.uid);
+        quotas.may_launch(uid)?;
+        let new = request.tables().filter(|table| store.known(table).is_none()).count();
+        if quotas.are_too_many_tables(store.count_of(uid), new) {
+            self.ledger.forget_idle(uid);
+        }
+        quotas.may_have_tables(uid, store.count_of(uid), new)
+    }
+
+    /// One look; another where the launch finds a queue at its end, and somebody in that does not answer.
+    pub(super) fn look_once_or_twice(
+        &mut self,
+        number: u64,
+        request: &AcquireRequest,
+        is_asked: bool,
+        has_site: bool,
+    ) -> Looked {
+        match self.look(number, request, has_site) {
+            Looked::Blocked(blocked) if is_asked && !blocked.waits && self.finds_absent(&blocked.refused) => {
+                self.look(number, request, has_site)
+            }
+            looked => looked,
+        }
+    }
+
+    fn look(&mut self, number: u64, request: &AcquireRequest, has_site: bool) -> Looked {
+        let Some(session) = self.sessions.get_mut(&number) else { return Looked::Stale };
+        let process = || self.connections.process(number);
+        self.ledger.look(number, session, request, has_site, process)
+    }
+
+    /// Whether somebody in a queue that is at its end does not answer who did when that was last looked at.
+    fn finds_absent(&mut self, refused: &Refused) -> bool {
+        let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
+        let ended = refused.obstacles.iter().filter(ends);
+        let tables = ended.filter_map(|obstacle| self.ledger.store().known(&obstacle.table));
+        let mut found = false;
+        for number in tables.flat_map(|table| table.sessions()).collect::<Vec<_>>() {
+            let was_away = self.sessions.get(&number).is_none_or(|session| session.place.was_away);
+            found |= !was_away && self.is_away(number);
+        }
+        found
+    }
+
+    /// Sees whether a launch that waits does not answer.
+    pub(super) fn is_away(&mut self, number: u64) -> bool {
+        let Some(session) = self.sessions.get_mut(&number) else { return false };
+        session.see_whether_away(|| self.connections.is_unheard(number))
+    }
+
+    /// Writes down where a launch stands, if that is not written down.
+    pub(in crate::agent) fn write_place(&mut self, number: u64) {
+        if let Some(session) = self.sessions.get_mut(&number) {
+            let wanted = session.saved_place();
+            self.ledger.write_place(number, &mut session.place.written, wanted);
+        }
+    }
+
+    /// Writes down that a launch has slots, and then tells it. One that gets nothing is told why; what it was
+    /// to get is given back.
+    pub(in crate::agent) fn grant(&mut self, session: u64, mut holding: Holding) -> Result<(), Box<Holding>> {
+        if let Err(quota) = self.connections.quotas().may_have(&holding) {
+            holding.withdraw_stamps();
+            self.fail(session, quota.to_string());
+            return Err(Box::new(holding));
+        }
+        let saved = &holding.saved;
+        let slots = saved.tables.iter().map(|of| (of.table.clone(), Runs::of(&of.slots).to_string()));
+        let has_waited = self.sessions.get(&session).is_some_and(|session| session.place.has_waited);
+        let (slots, hold, without) = (slots.collect(), saved.hold, mem::take(&mut holding.without));
+        let granted = Granted { slots, without, hold, has_waited };
+        let number = self.number();
+        let (uid, share) = (holding.saved.uid, Share::of(&holding));
+        match self.ledger.grant(number, holding) {
+            Ok(end) => {
+                self.connections.count(uid, Share::default(), share);
+                self.on(session, Event::Granted(Some(number), granted, end));
+                Ok(())
+            }
+            Err((holding, why)) => {
+                self.fail(session, why);
+                Err(holding)
+            }
+        }
+    }
+
+    /// One of those who stood in line when the agent died is gone, or will not call. Says whether it was
+    /// there.
+    pub(in crate::agent) fn forget_recovered(&mut self, number: u64) -> bool {
+        let Some(waiter) = self.ledger.take_recovered(number) else { return false };
+        self.ledger.forget_place(number);
+        self.work.are_dirty(&waiter.line.tables());
+        true
+    }
+}

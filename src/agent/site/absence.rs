@@ -1,0 +1,123 @@
+//! Hosts that have gone: after one of them was seen absent for a ttl without a break, its slots and tickets
+//! are deleted, in a transaction that holds only if it is absent still, and was ever since, and if they are
+//! still those that it left. These are no keys of this host, and so no part of the difference that the
+//! reconciler makes up: what is fenced by another host's absence must not fail, or wait for, what is fenced
+//! by this one's presence.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{
+    Site, difference::Change, etcd::Compare, key::Key, mirror::TableOfSite, pending::Work, record::AgentId,
+};
+use crate::sys::process;
+
+/// How many keys go at once.
+const AT_ONCE: usize = 100;
+
+/// A host that is absent.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    /// When its key was last written: by that this absence is told from another.
+    written: i64,
+    /// Since when this agent has seen it, since boot.
+    since: Duration,
+}
+
+/// Which hosts are absent, and which can be reached.
+#[derive(Debug, Default)]
+pub(super) struct Absences {
+    absent: BTreeMap<String, Absence>,
+    /// The hosts whose keys are there, as the tables show it.
+    reachable: BTreeMap<String, AgentId>,
+}
+
+impl Absences {
+    /// These hosts are absent now, each with the revision at which its key was last written. Says since when
+    /// they are.
+    fn see(&mut self, absent: Vec<(i64, String)>, now: Duration) -> Vec<(String, Absence)> {
+        let since = |written, host: &String| {
+            let known = self.absent.get(host).filter(|known| known.written == written);
+            known.copied().unwrap_or(Absence { written, since: now })
+        };
+        let seen = absent.into_iter().map(|(written, host)| (host.clone(), since(written, &host)));
+        self.absent = seen.collect();
+        self.absent.iter().map(|(host, absence)| (host.clone(), *absence)).collect()
+    }
+
+    /// Since when this agent has seen a host absent, since boot.
+    pub(super) fn since(&self, host: &str) -> Option<Duration> {
+        Some(self.absent.get(host)?.since)
+    }
+
+    /// Another etcd answers: nobody is known to be absent there.
+    pub(super) fn begin_anew(&mut self) {
+        self.absent.clear();
+    }
+
+    /// The keys of these hosts are there, written by these agents. Says of which hosts that is new.
+    fn are_reachable(&mut self, reachable: BTreeMap<String, AgentId>) -> BTreeSet<String> {
+        let before = std::mem::replace(&mut self.reachable, reachable);
+        let hosts = before.keys().chain(self.reachable.keys());
+        hosts.filter(|host| before.get(*host) != self.reachable.get(*host)).cloned().collect()
+    }
+
+    /// Whether whoever waits on a host is not passed over.
+    pub(super) fn is_reachable(&self, host: &str, agent: &AgentId) -> bool {
+        self.reachable.get(host) == Some(agent)
+    }
+}
+
+impl Site {
+    /// Sees who is absent, and deletes what those left who have been for long enough.
+    pub(super) fn look_for_absent(&mut self) {
+        if !self.mirror.is_known() {
+            return;
+        }
+        let mut absent = self.mirror.hosts();
+        absent.retain(|host| !self.mirror.is_there(host) && *host != self.host);
+        let absent = absent.into_iter().map(|host| (self.mirror.last_of(&host).1, host));
+        let now = process::since_boot().unwrap_or_default();
+        for (host, Absence { written, since }) in self.absences.see(absent.collect(), now) {
+            if now.saturating_sub(since) > self.mirror.ttl_of(&host, self.ttl) {
+                self.clear(&host, written);
+            }
+        }
+    }
+
+    /// Notes whose hosts can be reached, and which tables show it otherwise: who waits on a host whose key is
+    /// not there keeps its place, and is passed over.
+    pub(super) fn look_who_is_reachable(&mut self) {
+        let changed = self.absences.are_reachable(self.mirror.agents());
+        let is_concerned = |of: &TableOfSite| {
+            of.tickets.values().any(|at| at.record.as_ref().is_some_and(|of| changed.contains(&of.host)))
+        };
+        if !changed.is_empty() {
+            let tables = self.mirror.tables().filter(|(_, of)| is_concerned(of));
+            self.stirred.extend(tables.map(|(name, _)| name.clone()));
+        }
+    }
+
+    fn clear(&mut self, host: &str, written_at: i64) {
+        let of_host = Key::Host(host.to_owned());
+        if self.pending.is_busy_with(&of_host) {
+            return;
+        }
+        let gone = |(key, at)| Change { key, at, value: None };
+        let written = Key::Written(host.to_owned());
+        let compares = vec![
+            Compare::Absent(self.keys.name(&of_host)),
+            Compare::ChangedAt(self.keys.name(&written), written_at),
+        ];
+        let mut changes: Vec<Change> =
+            self.mirror.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
+        if changes.is_empty() {
+            changes.push(gone((written, written_at)));
+        }
+        // Another host may have deleted them before, and a slot be somebody else's by now.
+        let transaction = self.transaction(compares, &changes);
+        self.send(Work::Aside(of_host), transaction);
+    }
+}

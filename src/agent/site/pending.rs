@@ -1,0 +1,185 @@
+//! Transactions whose answers are not there yet, and the threads that carry them out, each for itself: one
+//! that is not answered holds up no other. An answer that does not come is no outcome; a proof of which
+//! nothing was heard is kept until the mirror has everything that was done.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::Instant,
+};
+
+use super::{
+    difference::{Change, Value},
+    etcd::{Client, Done, EtcdError, Transaction},
+    key::Key,
+    report::{Report, Reporter},
+};
+use crate::agent::{ledger::holding::Holding, request::AcquireRequest};
+
+/// How many are carried out at once.
+const MOVERS: usize = 8;
+
+/// What a transaction is for.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// Slots are taken for a launch.
+    Take(Box<Admission>),
+    /// A launch comes into queues that end; decided while the host's key had this revision.
+    Join { launch: u64, under: i64, tickets: BTreeMap<Key, Value> },
+    /// Keys of this host become what they should be.
+    Keep(Vec<Change>),
+    /// Whatever else: what came of it is seen in the mirror, and nothing is done about this key meanwhile.
+    Aside(Key),
+}
+
+/// A launch that has slots in memory, and does not yet know of it.
+#[derive(Debug)]
+pub(super) struct Admission {
+    pub(super) session: u64,
+    /// None where the launch has been answered: what it was to get is given back.
+    pub(super) order: Option<AcquireRequest>,
+    /// Since when it waits for the site.
+    pub(super) since: Instant,
+    pub(super) holding: Holding,
+    /// By which its slots are told from others of the same process.
+    pub(super) launch: u64,
+    /// On which etcd it was decided.
+    pub(super) generation: u64,
+    /// What is written with it.
+    pub(super) writes: Vec<(Key, Option<Value>)>,
+}
+
+impl Admission {
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Key> {
+        self.writes.iter().map(|(key, _)| key).filter(|key| matches!(key, Key::Slot(..)))
+    }
+}
+
+/// All of them.
+pub(super) struct Pending {
+    jobs: Sender<Job>,
+    next: u64,
+    /// Works of lower numbers were sent to the etcd before this one.
+    first: u64,
+    works: BTreeMap<u64, Work>,
+    /// Proofs of which it is not known whether they were done.
+    unclear: Vec<Admission>,
+}
+
+impl Pending {
+    /// Starts the threads.
+    pub(super) fn start(client: &Client, reporter: &Reporter) -> Self {
+        let (jobs, to_do) = channel();
+        let to_do = Arc::new(Mutex::new(to_do));
+        for _ in 0..MOVERS {
+            let (client, reporter, to_do) = (client.clone(), reporter.clone(), Arc::clone(&to_do));
+            thread::spawn(move || carry_out(&client, &reporter, &to_do));
+        }
+        Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }
+    }
+
+    /// Gives a transaction for an etcd to those who carry it out.
+    pub(super) fn send(&mut self, work: Work, generation: u64, transaction: Transaction) {
+        let number = self.next;
+        self.next += 1;
+        self.works.insert(number, work);
+        // They live as long as this does.
+        let _ = self.jobs.send(Job { number, generation, transaction });
+    }
+
+    /// Another etcd answers: what was sent to the one before proves nothing now.
+    pub(super) fn begin_anew(&mut self) {
+        self.first = self.next;
+    }
+
+    /// A transaction was answered. Says what it was for.
+    pub(super) fn answered(
+        &mut self,
+        number: u64,
+        result: Result<Done, EtcdError>,
+    ) -> Option<(Work, Result<Done, EtcdError>)> {
+        let work = self.works.remove(&number)?;
+        let is_of_now = number >= self.first;
+        Some((work, result.and_then(|done| if is_of_now { Ok(done) } else { Err(EtcdError::replaced()) })))
+    }
+
+    /// It may have been done, and may still be: nothing is told by a look until it can no longer be.
+    pub(super) fn is_unclear(&mut self, admission: Admission) {
+        self.unclear.push(admission);
+    }
+
+    /// The proofs of which nothing was heard.
+    pub(super) fn take_unclear(&mut self) -> Vec<Admission> {
+        std::mem::take(&mut self.unclear)
+    }
+
+    /// Launches that wait to hear whether they have their slots.
+    pub(super) fn admissions_mut(&mut self) -> impl Iterator<Item = &mut Admission> {
+        let taking = self.works.values_mut().filter_map(|work| match work {
+            Work::Take(admission) => Some(&mut **admission),
+            _ => None,
+        });
+        taking.chain(&mut self.unclear)
+    }
+
+    fn admissions(&self) -> impl Iterator<Item = &Admission> {
+        let taking = self.works.values().filter_map(|work| match work {
+            Work::Take(admission) => Some(&**admission),
+            _ => None,
+        });
+        taking.chain(&self.unclear)
+    }
+
+    /// The keys that are being changed by a proof, or may have been.
+    pub(super) fn keys_in_proof(&self) -> BTreeSet<Key> {
+        let writes = self.admissions().flat_map(|admission| &admission.writes);
+        writes.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Whether slots of a table are being taken.
+    pub(super) fn is_taking(&self, table: &str) -> bool {
+        let mut held = self.admissions().flat_map(|admission| &admission.holding.held);
+        held.any(|held| held.table().name() == table)
+    }
+
+    /// Whether something about this key is being done.
+    pub(super) fn is_busy_with(&self, key: &Key) -> bool {
+        self.works.values().any(|work| matches!(work, Work::Aside(other) if other == key))
+    }
+
+    /// Whether a launch comes into queues now.
+    pub(super) fn is_joining(&self, launch: u64) -> bool {
+        self.works.values().any(|work| matches!(work, Work::Join { launch: other, .. } if *other == launch))
+    }
+
+    /// Whether keys of this host are being changed.
+    pub(super) fn is_keeping(&self) -> bool {
+        self.works.values().any(|work| matches!(work, Work::Keep(_)))
+    }
+}
+
+/// A transaction and its number.
+struct Job {
+    number: u64,
+    /// For which etcd it is meant.
+    generation: u64,
+    transaction: Transaction,
+}
+
+fn carry_out(client: &Client, reporter: &Reporter, to_do: &Mutex<Receiver<Job>>) {
+    loop {
+        let next = to_do.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { number, generation, transaction }) = next else { return };
+        // Whatever another etcd has done by it proves nothing of this one.
+        let is_meant = |done: Done| {
+            if done.generation == generation { Ok(done) } else { Err(EtcdError::replaced()) }
+        };
+        if !reporter.tell(Report::Done(number, client.carry_out(&transaction).and_then(is_meant))) {
+            return;
+        }
+    }
+}
