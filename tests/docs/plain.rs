@@ -159,7 +159,7 @@ fn a_sample_of_sentences() {
     }
     for (place, text) in texts() {
         let lines = text.lines().filter(|line| !line.starts_with(['.', '#', '|', '`']));
-        let is_source = place.ends_with(".rs");
+        let is_source = place.starts_with("src/");
         let quoted = |text: &str| text.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
         let parts: Vec<String> = if is_source {
             lines.flat_map(quoted).collect()
