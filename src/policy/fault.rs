@@ -1,5 +1,4 @@
-//! Every fault a policy can have, as a value that carries its evidence, with its stable code. How each is
-//! worded is in `fault_text`.
+//! Every fault of a policy, as a value with its evidence and a stable code. Its words are in `fault_text`.
 
 use std::{fmt, time::Duration};
 

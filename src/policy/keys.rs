@@ -1,5 +1,5 @@
-//! Every key of the language, once. The reader takes the names from here to tell what it does not know, and
-//! the schema is written from the same tables. Those of selectors and of repositories stand with them.
+//! Every key of the language, once. The reader takes the known names from here, and the schema is written
+//! from the same tables. Keys of selectors and of repositories are beside their types.
 
 use super::{
     delegation::DELEGATE,

@@ -1,5 +1,5 @@
-//! Why a text is no TOML, or no text, in words that say what to write instead. The parser's own words are
-//! about its grammar; where nothing here knows better, they are said all the same.
+//! Why a text is not TOML, or not text, in words that say what to write instead. The parser's own words are
+//! about its grammar, and are used only if nothing here fits.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! From text to a tree of TOML. What is no TOML is reported; the rest is kept, so that the next fault can be
+//! From text to a tree of TOML. What is not TOML is reported; the rest is kept, so that the next fault can be
 //! found too.
 
 use std::ops::Range;

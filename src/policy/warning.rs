@@ -1,5 +1,5 @@
-//! What is likely not meant but harms no launch: shown by `policy check`. As with faults, each is a value
-//! with a stable code, and all wording is in this file.
+//! What is probably a mistake but harms no launch; `policy check` shows it. As with faults, each is a value
+//! with a stable code, and all words are in this file.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Who may own what leads to a trusted file, and who may write to it.
+//! Who may own, and who may write to, the directories and links that lead to a trusted file.
 
 use std::{error::Error, fmt, path::PathBuf};
 

@@ -1,6 +1,6 @@
-//! Who calls and what is said: the listener, the connections with their bytes, whose turn it is to be heard,
-//! and how much each user may have. It knows the messages, and nothing of what they are about: the loop of
-//! the agent takes requests from here and puts answers in.
+//! Clients and their messages: the listener, the connections with their bytes, whose turn it is, and the
+//! quotas of each user. It knows the messages and not their meaning: the loop of the agent takes requests
+//! from here and returns answers.
 
 pub(super) mod fair_queue;
 pub(super) mod quota;

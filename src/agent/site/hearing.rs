@@ -1,4 +1,4 @@
-//! What is reported, and what follows from it.
+//! Reports of the site's threads, and what follows from them.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,5 @@
-//! What can go wrong with a lock file. Each variant names the file, what was tried, and why it failed; the
-//! launch is then refused, and nothing is taken.
+//! Errors of a lock file. Each variant names the file, the attempt, and the reason. The launch is then
+//! refused, and takes nothing.
 
 use std::{
     error::Error,

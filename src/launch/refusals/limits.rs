@@ -1,5 +1,5 @@
 //! What a refused caller reads: every repository that refused, with its use and limit, the rule behind it and
-//! its place, who has held it longest, what the rule's author has to say, and what to do next.
+//! its place, the oldest holders, the message of the rule's author, and what to do next.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! What a repository says of every launch that uses it. A key that means the same for every such launch, and
-//! is checked by nothing but its own value, is added here and nowhere else.
+//! Settings of a repository for every launch that uses it. A key that means the same for every such launch,
+//! and needs no check beside its own value, is added here only.
 
 use crate::{
     judge::terms::keyword::{Hold, Keyword, Nested, Queue},

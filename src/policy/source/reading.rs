@@ -1,4 +1,4 @@
-//! Files that are opened, judged and read, each with what is wrong with it.
+//! Files that are opened, judged and read, each with its faults.
 
 use std::{
     borrow::Cow,
