@@ -1,5 +1,5 @@
-//! What is gone after the next boot, and what makes it again: `/run` is empty then, and a directory that
-//! nothing makes is one in which nobody can be counted.
+//! What a boot removes, and what creates it again: `/run` is empty then, and without its directory a
+//! repository cannot count.
 
 use std::{
     collections::BTreeMap,

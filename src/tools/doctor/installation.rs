@@ -1,5 +1,4 @@
-//! The programs of rungate themselves: whether everybody can start them, and nobody but their owner change
-//! them.
+//! The programs of rungate: whether every user can start them, and only their owner can change them.
 
 use std::{
     ffi::OsStr,

@@ -1,5 +1,5 @@
-//! The log: whether those who launch can write to it. A log that nobody can write loses its events in
-//! silence, for no launch is stopped by it.
+//! The log: whether users who launch can write to it. A log that cannot be written loses its events silently,
+//! because it stops no launch.
 
 use std::{
     fs,

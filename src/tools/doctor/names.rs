@@ -1,5 +1,5 @@
-//! The databases of users and groups: which ones are asked, whether they can be, and how long it takes. A
-//! look-up that fails refuses the launch, and one that takes long makes every launch wait.
+//! The databases of users and groups: which ones are asked, whether they answer, and how long it takes. A
+//! failed look-up refuses the launch, and a slow one delays every launch.
 
 use std::{
     fs,

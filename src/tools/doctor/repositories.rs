@@ -1,5 +1,5 @@
-//! Directories and lock files: whether they are there, whose they are, and on what file system. Whoever owns
-//! a lock file in a directory for everybody can remove it, and then its holders are forgotten.
+//! Directories and lock files: whether they exist, who owns them, and on what file system. A user who owns a
+//! lock file in a directory for all users can remove it, and then its holders are forgotten.
 
 use std::{
     collections::BTreeMap,

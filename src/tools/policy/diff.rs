@@ -1,5 +1,4 @@
-//! `rungate policy diff`: what a policy says otherwise than another, in rules, repositories and settings
-//! instead of lines.
+//! `rungate policy diff`: compares two policies by rules, repositories and settings instead of lines.
 
 use std::{
     io::{self, Read},

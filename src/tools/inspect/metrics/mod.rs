@@ -1,5 +1,5 @@
-//! `rungate metrics`: use, limits and refusals for a monitoring system, in the text format of Prometheus.
-//! What cannot be read is left out with a complaint, so that the rest still arrives.
+//! `rungate metrics`: use, limits and refusals in the text format of Prometheus. What cannot be read is left
+//! out with an error, so that the rest still arrives.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
-//! A policy that is judged: as it is, or as it would be with new texts in some of its files. Whether it is
-//! sound, how its tests went, and what would be different.
+//! A policy under review: as it is, or with new texts in some of its files. Whether it is valid, how its
+//! tests went, and what would change.
 
 use std::{
     cell::OnceCell,

@@ -1,5 +1,5 @@
 //! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
-//! never touches what is there already, and makes all of it or nothing.
+//! never changes existing files, and makes all of it or nothing.
 
 mod repositories;
 
