@@ -42,7 +42,7 @@ pub enum Outcome<'c> {
     Granted(Grant<'c>),
     /// Nothing was taken.
     Refused(Refusal<'c>),
-    /// Nothing was taken: the launch has to be decided anew, because whoever watched its wait said so.
+    /// Nothing was taken: the launch must be judged again, because the observer of its wait said so.
     Interrupted,
 }
 
@@ -72,7 +72,7 @@ impl From<Disturbance> for KeeperError {
     }
 }
 
-/// The claims of a launch, and whoever asks.
+/// The claims of a launch, and the process that asks.
 pub(super) struct Acquisition<'c, 'a> {
     pub(super) asker: &'a AcquireContext<'a>,
     demands: &'c [Demand<'c>],
@@ -130,9 +130,9 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         }
     }
 
-    /// Locks all tables, in their order. Whoever has some of them waits for the next no longer than a moment,
-    /// then gives them back and begins again: one table whose holder is stopped is no reason to keep others
-    /// from the rest.
+    /// Locks all tables, in their order. A launch that has some of them waits for the next one for a moment
+    /// only, then releases them and begins again. One table whose holder is stopped is no reason to keep
+    /// other launches from the rest.
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
         loop {

@@ -27,11 +27,11 @@ pub enum AtOnce<'c> {
     Blocked(Standing<'c>),
 }
 
-/// How a launch stands that got nothing.
+/// The state of a launch that got nothing.
 pub struct Standing<'c> {
     /// What is in its way.
     pub refusal: Refusal<'c>,
-    /// Whether it stands in line for that; if not, it makes no sense to wait, or the launch may not.
+    /// Whether it waits in a queue for that; if not, waiting makes no sense, or the launch may not wait.
     pub waits: bool,
     /// Whether nobody comes before it, so that overdue holders would be ended for it.
     pub is_first: bool,
@@ -122,7 +122,7 @@ impl PlaceInLine {
         self.come_as(number);
     }
 
-    /// The places in memory under which it stands in line.
+    /// The places in memory under which it waits.
     pub fn standing_in(&self) -> impl Iterator<Item = &memory::Place> {
         let in_memory = self.places.iter().filter_map(|place| match place {
             Place::Memory(place) => Some(place),
@@ -146,7 +146,7 @@ impl PlaceInLine {
         self.tables.iter().filter_map(Table::in_memory).cloned().collect()
     }
 
-    /// Lets it be this time for the launch, until it is told another.
+    /// Sets the time for the launch, until it is set again.
     pub fn imagine(&mut self, now: Instant) {
         self.clocks.imagine(now);
     }

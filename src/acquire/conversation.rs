@@ -51,13 +51,13 @@ pub struct Patience {
     pub may_end: bool,
     /// Until when; for ever where there is none.
     pub deadline: Option<Instant>,
-    /// When the longest of its waits is over, whoever has set that.
+    /// When the longest of its waits is over, if it has been set.
     pub over: Option<Instant>,
 }
 
 impl Patience {
-    /// How long it waits for an agent that does not answer. One that may wait for slots waits for their
-    /// keeper just as well, whether it stands in line already or could not even ask.
+    /// How long it waits for an agent that does not answer. A launch that may wait for slots waits for their
+    /// keeper too, in the queue or before it could ask.
     fn with_agent(self) -> Duration {
         let left = self.over.map(|over| over.saturating_duration_since(Instant::now()));
         let longest =
@@ -74,7 +74,8 @@ pub struct Question<'q, 'c> {
     pub take: &'q Take,
 }
 
-/// What a launch and the agent talk over, kept while the launch is decided anew: with it, its place in line.
+/// The conversation of a launch and the agent, kept while the launch is judged again: its place in the queue
+/// goes with it.
 #[derive(Debug, Default)]
 pub struct Conversation {
     client: Option<Rc<RefCell<Client>>>,

@@ -22,16 +22,16 @@ use crate::keeper::{
     table::{Table, TableId},
 };
 
-/// After it had to leave a line so many times, and was not served, a launch stands in all of its lines.
+/// After it had to leave a queue this many times without being served, a launch waits in all of its queues.
 const MOVES: u32 = 8;
 
-/// How long a launch may keep slots idle that others wait for, because it stands in all of its lines.
+/// How long a launch may keep slots idle that others wait for, because it waits in all of its queues.
 const LONGEST_IDLE: Duration = Duration::from_secs(10);
 
 /// How soon a launch that was kept out of its line tries to get into it again.
 const FIRST_TRY: Duration = Duration::from_millis(5);
 
-/// So many numbers cannot be taken by others: somebody has locked the places.
+/// How many numbers other processes have blocked by locking their places.
 const MOST_NUMBERS: usize = 10_000;
 
 /// A launch's place in time, kept over several decisions.
@@ -126,8 +126,8 @@ impl PlaceInLine {
         self.clocks.run(&[]);
     }
 
-    /// Sees to it that the launch has a place in all tables, and stands in the lines that block it and in no
-    /// other; in all of its lines, where it was sent back too often. The tables are locked.
+    /// Gives the launch a place in all tables, in the queues that block it and in no other; in all of its
+    /// queues, if it was sent back too often. The tables are locked.
     pub(super) fn stand(
         &mut self,
         wants: &Wants<'_>,
@@ -185,9 +185,9 @@ impl PlaceInLine {
         Ok(())
     }
 
-    /// Whoever slept on the byte of a place has it for a moment when it wakes; whoever locks it on purpose
-    /// may have it for ever. Out of its line a launch would be overtaken, so it tries again soon, and then
-    /// more and more seldom.
+    /// A process that slept on the byte of a place has it for a moment when it wakes; one that locks it on
+    /// purpose may have it for ever. Outside of its queue a launch would be overtaken, so it tries again
+    /// soon, and then less and less often.
     fn note_kept_out(&mut self, is_kept_out: bool) {
         self.kept_out = if is_kept_out { self.kept_out.saturating_add(1) } else { 0 };
         let rest = FIRST_TRY.saturating_mul(1 << self.kept_out.saturating_sub(1).min(10)).min(LOOK);
@@ -263,7 +263,7 @@ impl PlaceInLine {
 /// One of the tables in which a launch has a place.
 pub struct Stood {
     pub table: memory::Table,
-    /// As whom it stands in line there; in none of the classes where it only keeps its number.
+    /// The classes in which it waits there; none if it only keeps its number.
     pub classes: Vec<Class>,
     /// For how long it has stood there.
     pub longest: Duration,

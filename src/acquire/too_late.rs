@@ -24,7 +24,7 @@ use crate::{
 
 /// Holders of a claim's table that are to be ended, and how.
 pub struct Eviction<'c> {
-    /// What they stand in the way of.
+    /// What they block.
     pub claim: &'c Claim<'c>,
     /// By which terms they are overdue.
     pub expiry: Expiry,
@@ -261,7 +261,7 @@ impl<'c> Endings<'c> {
             .map_err(|errno| KeeperError::Wait(Failure { call: "poll", errno }))
     }
 
-    /// Adds what became of them to what is told of a refusal.
+    /// Adds what became of them to the refusal.
     pub fn tell(&mut self, blocked: &mut Blocked<'c>) {
         for (claim, overdue, fate) in self.fates.drain(..) {
             let mut refused = blocked.unmet.iter_mut().flat_map(Unmet::claims_mut);

@@ -51,8 +51,8 @@ pub fn acquire<'c>(
     }
 }
 
-/// Takes what all demands ask for, or nothing, by one look: for whoever imagines a launch. Nobody is waited
-/// for, not even to show that they are alive.
+/// Takes what all demands ask for, or nothing, by one look: for simulated launches. It waits for nothing, not
+/// even to show that waiters are alive.
 pub fn acquire_at_once<'c>(
     demands: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,

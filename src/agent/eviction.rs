@@ -146,7 +146,7 @@ impl RunningEviction {
         None
     }
 
-    /// Whom signals are meant for; none as long as there is no descriptor to spare.
+    /// The processes that get signals; none as long as there is no free descriptor.
     fn target(&self, holding: &Holding) -> Option<Target> {
         let process = holding.process.as_ref().map(PidFd::try_clone).transpose().ok()?;
         let keeps_more = holding.saved.hold > Hold::Process;
@@ -208,7 +208,7 @@ pub(super) struct Evictor {
     jobs: Sender<Job>,
 }
 
-/// A holder, and whom of its job a signal is meant for.
+/// A holder, and which process of its job gets a signal.
 #[derive(Debug)]
 pub(super) struct Target {
     /// The process that asked for the slots; none where it has ended.
@@ -303,7 +303,7 @@ impl Evictor {
         Ok(Self { jobs })
     }
 
-    /// Sends signals to whom they are meant for; with none, looks whether anybody is there.
+    /// Sends signals to the right processes; without a signal, looks whether any exists.
     pub(super) fn signal(&self, target: Target, signals: Vec<Signal>) -> Attempt {
         let (answer, answered) = channel();
         let claim = Arc::new(Claim::default());

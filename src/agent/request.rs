@@ -244,7 +244,7 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
     }
 }
 
-/// Whoever asks, of these tables.
+/// The callers of these tables.
 pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> AcquireContext<'a> {
     AcquireContext {
         launch: request.launch(),

@@ -232,8 +232,8 @@ pub(super) enum Judgement {
     Unknown(LookupError),
 }
 
-/// The first selector that does not match, of those that need no look-up; the commands of the delegation that
-/// a rule stands under are as good as its own.
+/// The first selector that does not match, of those that need no look-up. The commands of the rule's
+/// delegation count like its own.
 pub(super) fn mismatch(
     rule: &Rule,
     delegation: Option<&Delegation>,

@@ -65,7 +65,7 @@ pub struct Start<'p> {
     pub unclear: Vec<Unclear>,
 }
 
-/// An argument that should stand before a number of slots (`slots_from`), and does not.
+/// An argument that should be before a number of slots (`slots_from`), and is missing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unclear {
     /// The argument.
@@ -109,7 +109,7 @@ pub enum Unenforced<'p> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
     Counts,
-    /// It counts as the first of so many that share its `first_of`.
+    /// It counts as the first of the rules that share its `first_of`.
     CountsFirstOf(usize),
     /// `enabled = false`
     Disabled,

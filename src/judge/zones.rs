@@ -62,8 +62,7 @@ fn stretches(limit: u32, reservations: &[Reservation]) -> impl Iterator<Item = S
     })
 }
 
-/// The zones of a repository with this limit, for a launch of which `standing` says what each reservation is
-/// for it.
+/// The zones of a repository with this limit, for a launch; `standing` says what each reservation is for it.
 pub(super) fn zones<'p, E>(
     limit: u32,
     out_of_order: &[u32],

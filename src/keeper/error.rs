@@ -21,7 +21,7 @@ impl KeeperError {
         matches!(self, Self::Agent(AgentError::Faulty(..)))
     }
 
-    /// Whether a launch that stands in line loses its place by it.
+    /// Whether a launch in the queue loses its place by it.
     pub fn costs_the_place(&self) -> bool {
         !matches!(self, Self::Agent(AgentError::Faulty(_, true)))
     }

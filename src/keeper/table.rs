@@ -140,7 +140,7 @@ impl Table {
         }
     }
 
-    /// Keeps everybody else from changing it; waits for whoever does so now, at most this long.
+    /// Keeps all others from changing it; waits for one that does so now, at most this long.
     pub fn lock(&self, longest: Duration) -> Result<TableGuard, KeeperError> {
         Ok(match self {
             Self::File(file) => TableGuard::File(MutexGuard::lock(file, longest)?),
@@ -249,8 +249,8 @@ impl Table {
         })
     }
 
-    /// Whether this process and its ancestors hold all slots of an occupancy, and there are any. Slots that
-    /// go with a description are held by whoever has a descriptor of it, this process included.
+    /// Whether this process and its ancestors hold all slots of an occupancy, and there are any. Slots of a
+    /// description are held by every process that has a descriptor of it, this one included.
     pub fn is_held_by_ancestors(
         &self,
         occupancy: &Occupancy,
@@ -361,7 +361,7 @@ impl Table {
         })
     }
 
-    /// The same for whoever must not overlook anybody.
+    /// The same for callers that must not overlook any.
     pub fn all_waiters(&self) -> Result<Vec<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::all_waiters(file)?,
@@ -369,7 +369,7 @@ impl Table {
         })
     }
 
-    /// The youngest of those who stand in line before `number`, or at all.
+    /// The youngest waiter before `number`, or of all.
     pub fn youngest(&self, before: Option<Number>) -> Result<Option<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::youngest(file, before)?,
@@ -377,7 +377,7 @@ impl Table {
         })
     }
 
-    /// The oldest of those who stand in line from `from` on and before `before`.
+    /// The oldest waiter from `from` on and before `before`.
     pub fn oldest(&self, from: Number, before: Option<Number>) -> Result<Option<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::oldest(file, from, before)?,

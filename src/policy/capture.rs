@@ -12,7 +12,7 @@ pub struct Captured {
     pub value: Vec<u8>,
 }
 
-/// A name in braces and where it stands in the text around it.
+/// A name in braces and its position in the text around it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Capture<'t> {
     pub(super) name: &'t str,

@@ -120,8 +120,7 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     });
 }
 
-/// What stands under a header that is misspelt is defined all the same, as far as whoever wrote it is
-/// concerned.
+/// A table with a misspelt header is defined all the same, as far as its author is concerned.
 fn drop_undefined(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let misspelt = faults.iter().filter_map(|(at, fault)| match fault {
         Fault::UnknownKey { nearest: Some(nearest), .. }

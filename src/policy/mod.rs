@@ -129,7 +129,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whom to contact about what no rule says.
+    /// The contact for what no rule says.
     pub fn contact(&self) -> Option<&str> {
         self.layers.iter().find_map(|layer| layer.contact.as_deref())
     }
@@ -211,7 +211,7 @@ impl Policy {
         &self.delegations
     }
 
-    /// Delegated files of which nothing is here because they have faults, and these.
+    /// Delegated files that are left out because they have faults, and these faults.
     pub fn withheld(&self) -> &[(Arc<Delegation>, Faults)] {
         &self.withheld
     }

@@ -16,7 +16,7 @@ use super::{
 pub struct Scenario {
     /// What it is called.
     pub name: String,
-    /// Where it stands.
+    /// Where it is.
     pub place: Place,
     pub(crate) person: Person,
     pub(crate) command: OsString,
@@ -60,7 +60,7 @@ pub(crate) struct Held {
 /// Who holds them.
 #[derive(Debug)]
 pub(crate) enum Holders {
-    /// Others like the one who comes hold so many.
+    /// This many slots are held by others like the caller.
     Alike(u32),
     /// These, who took them in this order.
     These(Vec<Holder>),

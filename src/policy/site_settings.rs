@@ -73,7 +73,7 @@ pub struct SiteSettings {
     /// What this host shows.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// As whom it asks.
+    /// The user as whom it asks.
     pub user: Option<String>,
     /// Where the password is.
     pub password_file: Option<PathBuf>,

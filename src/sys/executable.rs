@@ -24,7 +24,7 @@ use super::{stamp::FileId, unsafe_calls};
 /// The link that the kernel keeps to the file of this process.
 const OWN: &str = "/proc/self/exe";
 
-/// The launcher, in a process that stands for it.
+/// The launcher, in a process that represents it.
 static LAUNCHER: OnceLock<PathBuf> = OnceLock::new();
 
 /// From now on, what is asked of the file of this process is answered of this one.

@@ -156,7 +156,7 @@ pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>,
         .collect())
 }
 
-/// Nobody's locks fill more, unless they want to keep whoever reads them busy.
+/// The locks of others do not fill more, unless they want to keep readers busy.
 const MOST_TEXT: u64 = 1 << 20;
 
 /// The lines of a file, as far as they fit; half a line would be another lock.

@@ -38,8 +38,8 @@ use super::{
     unsafe_calls, user_namespace,
 };
 
-/// How many callers stand before the listener. There are always more of those who call again and again: who
-/// waits to stand there comes in the order in which they called.
+/// How many callers may queue at the listener. Callers that connect again and again are always more: those
+/// that wait to queue come in the order in which they called.
 const CALLERS: i32 = 128;
 
 /// The first descriptor that `systemd` hands over (`sd_listen_fds(3)`).
@@ -144,7 +144,7 @@ impl Connection {
         Peer::process_of(self.as_fd())
     }
 
-    /// The user of whoever opened the listener.
+    /// The user who opened the listener.
     pub fn listener_uid(&self) -> Result<u32, Errno> {
         Peer::uid_of(self.as_fd())
     }
@@ -258,8 +258,8 @@ pub struct Peer {
     pub process: Option<PidFd>,
     /// When it started: with the number it names one process of one boot.
     pub started: u64,
-    /// On whose behalf: its effective user when it connected; from within another user namespace the one to
-    /// whom that belongs, because there one user may be many.
+    /// Its effective user when it connected; from within another user namespace the owner of that namespace,
+    /// because one user may be many there.
     pub uid: u32,
     /// Its effective user in any case.
     pub own_uid: u32,

@@ -86,7 +86,7 @@ impl Bell {
         EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Self)
     }
 
-    /// Wakes whoever waits. That it rang before and nobody has come yet is no failure.
+    /// Wakes the waiting thread. It is no failure if it was woken before and has not come yet.
     pub fn ring(&self) {
         let _ = self.0.write(1);
     }

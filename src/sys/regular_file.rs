@@ -206,7 +206,7 @@ pub(crate) fn read_at(descriptor: BorrowedFd<'_>, buffer: &mut [u8], offset: u64
     Ok(filled)
 }
 
-/// Reads so many bytes from `offset` on, as far as the file goes, into memory that is not cleared before.
+/// Reads this many bytes from `offset` on, as far as the file goes, into memory that is not cleared before.
 pub(crate) fn read(descriptor: BorrowedFd<'_>, length: usize, offset: u64) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::with_capacity(length);
     loop {

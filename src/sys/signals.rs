@@ -99,8 +99,8 @@ pub(crate) fn forward(signal: Signal, child: i32) {
     let _ = kill(Pid::from_raw(child), signal);
 }
 
-/// Stops this process by the signal that stopped its child, so that whoever waits for it sees the same, until
-/// somebody continues it.
+/// Stops this process by the signal that stopped its child, so that its parent sees the same, until it is
+/// continued.
 pub(crate) fn stop_too(signal: i32) {
     match Signal::try_from(signal) {
         Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {

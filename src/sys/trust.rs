@@ -7,12 +7,12 @@ use nix::{errno::Errno, libc, sys::stat::FileStat};
 use super::{accounts, failure::Failure, user_namespace};
 use crate::text::escape::Show;
 
-/// Whom a walk trusts with the directories and links on its way, besides root.
+/// The users whom a walk trusts with the directories and links on its way, besides root.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trust {
     pub(super) owners: Vec<u32>,
-    /// Whether a directory may be anybody's that everybody can write to and that is sticky: whoever came
-    /// first made it for all.
+    /// Whether a directory may belong to any user if all can write to it and it is sticky: its first user
+    /// made it for all.
     pub(super) common: bool,
 }
 
@@ -96,7 +96,7 @@ pub enum Reason {
     NotRoots(u32),
     /// It belongs to the first of these uids, and is delegated to the second.
     NotTheDelegates(u32, u32),
-    /// It belongs to somebody whom this user namespace does not know.
+    /// It belongs to a user whom this user namespace does not know.
     HiddenOwner,
     /// Its group may write to it.
     GroupWritable(u32),
@@ -104,7 +104,7 @@ pub enum Reason {
     WorldWritable(u32),
     /// It may have secrets, and others can read or write it.
     ForOthers(u32),
-    /// It stands where a directory is needed.
+    /// It is where a directory is needed.
     NotADirectory,
     /// It is a directory, a device, a FIFO: this kind of inode.
     NotAFile(libc::mode_t),
@@ -152,7 +152,7 @@ impl InsecurePath {
         InsecurePath { reason, ..self }
     }
 
-    /// The command that mends it, with the file still to be named, where its owner is all that is wrong.
+    /// The command that corrects it, without the file, if its owner is all that is wrong.
     pub fn chown(&self) -> Option<String> {
         match self.reason {
             Reason::Owner(_) | Reason::NotRoots(_) => Some("chown root".to_owned()),

@@ -36,7 +36,7 @@ pub(crate) struct WalkedDirectory {
 }
 
 impl WalkedDirectory {
-    /// Opens a directory that whoever named it vouches for, and with it for its owner: links are followed.
+    /// Opens a directory for which the caller vouches, and for its owner: links are followed.
     pub(crate) fn named(path: &Path) -> Result<Self, Failure> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let descriptor = open(path, flags, Mode::empty()).map_err(Failure::of("open"))?;

@@ -51,7 +51,7 @@ pub(in crate::agent) enum Looked {
 }
 
 impl Ledger {
-    /// One look, and everything is taken or the launch stands in line. `is_shared` where other hosts keep the
+    /// One look, and everything is taken or the launch is in the queue. `is_shared` if other hosts keep the
     /// tables of the site too; `process` opens the process that asks.
     pub(in crate::agent) fn look(
         &self,

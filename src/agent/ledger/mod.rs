@@ -46,9 +46,9 @@ pub(super) struct Ledger {
     holdings: BTreeMap<u64, Holding>,
     /// Who stood in line when the agent died, and has not called again.
     recovered: BTreeMap<u64, RecoveredWaiter>,
-    /// The ends of programs of each user, oldest first, so that one whose programs end all the time pushes
-    /// out nobody else's. The launch has become the program and cannot write them into the log; whoever looks
-    /// regularly does, and asks here when they were.
+    /// The ends of programs of each user, oldest first, so that a user whose programs end all the time does
+    /// not push out those of others. The launcher executed the program and cannot write the end into the log;
+    /// the regular look does, and asks here for the moment.
     ends: BTreeMap<u32, VecDeque<End>>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
@@ -119,7 +119,7 @@ impl Ledger {
         &self.state
     }
 
-    /// Whoever has slots.
+    /// The holder of slots.
     pub(super) fn holdings(&self) -> &BTreeMap<u64, Holding> {
         &self.holdings
     }

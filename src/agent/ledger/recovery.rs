@@ -29,8 +29,8 @@ pub(in crate::agent) struct RecoveredWaiter {
 }
 
 impl Ledger {
-    /// Writes down where a launch stands, if that is not what was written. What cannot be written is lost
-    /// with the agent, and with nothing else.
+    /// Writes down the launch's place in its queues, if it has changed. What cannot be written is lost only
+    /// if the agent dies.
     pub(in crate::agent) fn write_place(
         &self,
         number: u64,

@@ -202,7 +202,7 @@ impl State {
         }
     }
 
-    /// Writes down where a launch stands.
+    /// Writes down the launch's place in its queues.
     pub(in crate::agent) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
         put(&self.place(number), place)
     }
@@ -381,7 +381,7 @@ impl SavedNumber {
     }
 }
 
-/// A launch that stands in line.
+/// A launch in a queue.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::agent) struct SavedPlace {
     pub(in crate::agent) pid: i32,
@@ -403,7 +403,7 @@ pub(in crate::agent) struct SavedLine {
     pub(in crate::agent) table: String,
     /// Generation and reach of each.
     pub(in crate::agent) classes: Vec<(u16, u64)>,
-    /// Since when it stands there: milliseconds since boot.
+    /// Since when it waits: milliseconds since boot.
     pub(in crate::agent) begun: u64,
     /// How many slots it wants there.
     #[serde(default)]

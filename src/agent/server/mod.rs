@@ -31,12 +31,12 @@ use crate::{
     },
 };
 
-/// For whoever is in a user namespace of root's making: none of those in there has a share of their own, and
-/// root has no end of it.
+/// For callers in a user namespace that root made: none of its users has a quota of its own, and root has no
+/// bound.
 const OF_ROOT: &str =
     "from within a user namespace that root has made it cannot be told on whose behalf a launch is";
 
-/// For whoever cannot be seen: without its process nothing tells when its slots are free.
+/// For a process that cannot be seen: without it nothing shows when its slots are free.
 const OUT_OF_SIGHT: &str =
     "it does not see the process that asks: the agent has to run in the PID namespace of the host";
 
@@ -84,7 +84,7 @@ pub(super) enum Over {
     HungUp,
     /// What it says is no message.
     Garbage(Garbage),
-    /// Whoever is at the other end is not who has connected.
+    /// The process at the other end is not the one that connected.
     Stranger,
 }
 
@@ -403,7 +403,7 @@ impl Connection {
         self.peer.uid
     }
 
-    /// Asks whoever is at the other end to prove who it is, where that is not certain.
+    /// Asks the process at the other end to prove its identity, if that is not certain.
     fn challenge(&mut self) -> Result<(), Errno> {
         if let Some(number) = self.peer.challenge {
             self.socket.ask_for_senders()?;
@@ -448,7 +448,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// What may be answered, when this was said, in so many bytes.
+    /// How much may be answered after a message of this many bytes.
     fn identified(&mut self, request: Request, size: usize) -> Result<Option<Request>, Over> {
         let Some(challenge) = self.peer.challenge else { return Ok(Some(request)) };
         if let Request::Response(number) = request {

@@ -364,8 +364,8 @@ impl Service {
         }
     }
 
-    /// Looks whether a launch can have what it needs. `is_asked` where it waits for the answer: one that
-    /// stands in line hears only of its turn otherwise.
+    /// Looks whether a launch can have what it needs. `is_asked` if it waits for the answer: a launch in the
+    /// queue otherwise hears only of its turn.
     fn decide(&mut self, number: u64, request: AcquireRequest, is_asked: bool) {
         if request.is_empty() {
             let (slots, without) = (Vec::new(), request.without.clone());
@@ -442,7 +442,7 @@ impl Service {
         }
     }
 
-    /// Has the tickets of a launch written as it stands in line now.
+    /// Has the tickets of a launch written as it waits now.
     fn write_tickets(&mut self, number: u64) {
         if let Some(site) = &mut self.site {
             site.write_tickets(&mut self.local, number);
@@ -511,9 +511,9 @@ impl Service {
         }
     }
 
-    /// Lets the launches look that wait for a table, from the head of its queue on. Whoever gets nothing
-    /// holds up those behind it whose class may not pass its own; as soon as nobody is left who may, the rest
-    /// need not look: at most those look who start, and one of each class.
+    /// Lets the launches look that wait for a table, from the head of its queue on. A launch that gets
+    /// nothing blocks those behind it whose class may not pass its own. As soon as none is left that may, the
+    /// rest need not look: so at most the launches that start look, and one of each class.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
         let Some(table) = self.local.ledger.store().known(name) else { return };
         // Who was stopped may go on by now. Of many, the others are back with their next beat.
@@ -545,7 +545,7 @@ impl Service {
         self.local.ledger.store().forget_if_unused(name);
     }
 
-    /// The other end has hung up: whoever stood in line does no longer. Who has slots keeps them.
+    /// The other end has hung up: a waiting launch leaves the queue, and a holder keeps its slots.
     fn hang_up(&mut self, number: u64) {
         self.local.on(number, Event::Gone);
         self.run_effects();

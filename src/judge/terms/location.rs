@@ -64,7 +64,7 @@ pub fn name_on_site(table: &str) -> Option<&str> {
 pub struct FileLocation {
     /// Absolute.
     pub path: PathBuf,
-    /// The user whom the file must belong to where others may create files beside it.
+    /// The user to whom the file must belong if others may create files beside it.
     pub owner: Option<u32>,
     /// How it is created.
     pub creation: Creation,

@@ -14,7 +14,7 @@ pub enum AgentError {
     /// It has not answered for so long.
     Silent(Duration),
     HungUp,
-    /// Whoever listens is not root.
+    /// The listener is not root.
     NotRoot(u32),
     /// What it says cannot be read.
     Garbage(Garbage),
@@ -24,7 +24,7 @@ pub enum AgentError {
     Differs(String),
     /// It refuses, and says why.
     Failed(String),
-    /// The policy that it reads has faults; whether a launch that stands in line keeps its place meanwhile.
+    /// The policy that it reads has faults; whether a launch in the queue keeps its place meanwhile.
     Faulty(String, bool),
 }
 

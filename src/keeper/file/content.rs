@@ -7,7 +7,7 @@ use crate::keeper::file::layout::slot_byte;
 /// How rungate's header begins.
 pub(super) const MAGIC: [u8; 8] = *b"rungate\n";
 
-/// Where it stands.
+/// Where it is.
 pub(super) const HEADER_INDEX: usize = 4096;
 
 /// How much content, from the start of a file to the end of the header, tells what it is.

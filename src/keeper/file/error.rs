@@ -53,10 +53,10 @@ pub enum RepositoryError {
         /// What is wrong, and where.
         source: InsecurePath,
     },
-    /// Something that is not a regular file stands at the path.
+    /// The path leads to something that is not a regular file.
     NotRegular {
         path: PathBuf,
-        /// What stands there.
+        /// What is there.
         kind: Kind,
     },
     /// A file that somebody named holds something that is no repository.
@@ -86,10 +86,9 @@ pub enum RepositoryError {
         /// Whether it was another one at the beginning: there are many, and none of them is stuck.
         was_handed_on: bool,
     },
-    /// There are so many locks on the file that nobody can tell, with a bounded amount of work, whether there
-    /// is room.
+    /// The file has too many locks to tell, with a bounded amount of work, whether there is room.
     TooManyLocks { path: PathBuf },
-    /// Nobody can stand in line: somebody has locked the bytes where the places are.
+    /// No launch can join the queue: another program has locked the bytes of the places.
     LineLocked { path: PathBuf },
     /// A lock that was proved to be free could not be taken, again and again: somebody locks slots without
     /// the mutex.

@@ -87,8 +87,8 @@ impl LockFile {
         Ok(Some(Self { path, id, descriptor, reader: OnceCell::new(), is_to_look_at: true }))
     }
 
-    /// Opens the file to take slots, and creates it where it is missing. Always anew: a description that came
-    /// along may have locks of its own, which cannot be seen through it.
+    /// Opens the file to take slots, and creates it if it is missing. Always again: an inherited description
+    /// may have locks of its own, which cannot be seen through it.
     pub fn open_to_lock(
         place: &LockPath<'_>,
         creation: &Creation,

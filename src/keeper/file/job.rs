@@ -210,7 +210,7 @@ impl Guardian {
     }
 }
 
-/// By the number that stands in the byte.
+/// By the number in the byte.
 const KINDS: [Hold; 4] = [Hold::Process, Hold::Descriptor, Hold::Supervisor, Hold::Tree];
 
 #[cfg(test)]

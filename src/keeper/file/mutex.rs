@@ -29,9 +29,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// no reason to give up.
 pub const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the wait is interrupted once its time is over; not before, because whoever is interrupted has
-/// lost their place among those who wait, and a thousand launches at once need all their patience in the
-/// order in which they came.
+/// How often the wait is interrupted once its time is over. Not before, because an interrupted waiter loses
+/// its turn, and a thousand simultaneous launches need all their patience in the order in which they came.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The mutex of a file, held until dropped.

@@ -49,7 +49,7 @@ impl TableSnapshot {
             .map_or(Ok(Self::default()), |file| Self::of_file(&file, holders_with_search))
     }
 
-    /// The same, for whoever looks again and again: a holder that no record accounts for is not searched for.
+    /// The same, for callers that look repeatedly: it does not search for a holder without a record.
     pub fn at_a_glance(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
         LockFile::open_to_read(place)?.map_or(Ok(Self::default()), |file| Self::of_file(&file, holders))
     }

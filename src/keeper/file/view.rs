@@ -208,7 +208,8 @@ impl<'file> View<'file> {
         Ok(())
     }
 
-    /// Mends a hint by which an exectimes peer would overlook a holder. Nothing is looked at for this alone.
+    /// Corrects a hint by which an exectimes peer would overlook a holder. It looks at nothing for this
+    /// alone.
     pub fn mend_hint(&mut self) -> Result<(), RepositoryError> {
         if !self.file.is_to_look_at()
             && self.extent.is_some()
@@ -220,8 +221,8 @@ impl<'file> View<'file> {
         Ok(())
     }
 
-    /// The hint to be written once `taken` are taken too: none where the one in the file holds. It is lowered
-    /// only by a look at everything, and made anew where it was found short, impossible or too low.
+    /// The hint to write once `taken` are taken too: none if the one in the file is right. Only a look at
+    /// everything lowers it, or replaces one that was short, impossible or too low.
     fn new_hint(&self, taken: &[u64]) -> Result<Option<u64>, RepositoryError> {
         let highest_taken = taken.iter().copied().max().unwrap_or(0);
         let hint = match self.header.hint {

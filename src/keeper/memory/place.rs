@@ -26,7 +26,7 @@ impl Place {
         &self.table
     }
 
-    /// Stands in line in these classes, and in no other.
+    /// Waits in these classes, and in no other.
     pub fn stand(&mut self, classes: &[Class]) {
         let mut state = self.table.state().borrow_mut();
         for class in &self.classes {
@@ -88,7 +88,7 @@ impl Place {
         }
     }
 
-    /// The classes in which it stands in line.
+    /// The classes in which it waits.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }

@@ -24,7 +24,7 @@ use crate::{
     sys::process,
 };
 
-/// One table. Whoever has a clone sees the same slots.
+/// One table. Clones share the same slots.
 #[derive(Clone, Debug)]
 pub struct Table {
     number: usize,
@@ -33,7 +33,7 @@ pub struct Table {
     state: Rc<RefCell<State>>,
 }
 
-/// As what somebody stands in line.
+/// The class in which a launch waits.
 pub(super) type Standing = (Number, Class);
 
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ pub(super) struct State {
     /// The highest number that anybody has had: who gives back what was got under a number comes again under
     /// the same, and nobody who came later may have a lower one.
     highest: Option<Number>,
-    /// All places, and what is seen of whoever has them.
+    /// All places, and what is seen of their owners.
     pub(super) places: BTreeMap<Number, Life>,
     /// Oldest first.
     pub(super) line: BTreeMap<Standing, Waiter>,
@@ -82,7 +82,7 @@ impl State {
     }
 }
 
-/// Signs of life. No time passes in memory: whoever waits beats whenever somebody looks.
+/// Signs of life. No time passes in memory: a waiter beats at every look.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     beats: u64,
@@ -227,7 +227,7 @@ impl Table {
         slots.iter().all(is_theirs).then_some(slots)
     }
 
-    /// Whether nobody but the ancestors of whoever asks hold these slots, and there are any.
+    /// Whether only ancestors of the caller hold these slots, and there are any.
     pub fn is_held_by_kin(&self, occupancy: &Occupancy, kin: &VerifiedAncestry) -> bool {
         let is_kin = |span: &Span| {
             let is_joinable = |slot: u64| kin.slots.contains(&(self.number, slot));

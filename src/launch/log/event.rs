@@ -99,7 +99,7 @@ pub struct Event {
     /// decisions on one table have the same. Like all that follows, only in a log that is to be replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<u64>,
-    /// When it came to stand in line, likewise.
+    /// When it began to wait, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<u64>,
     /// Between which moments it ended, likewise, where nobody saw when.
@@ -287,7 +287,7 @@ fn quoted(value: &str) -> String {
     if is_plain { value.to_owned() } else { format!("\"{}\"", quoted().shown()) }
 }
 
-/// As many whole characters as fit into so many bytes.
+/// As many whole characters as fit into this many bytes.
 fn beginning(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or(text)

@@ -72,7 +72,7 @@ struct Entry {
     sender: Option<String>,
 }
 
-/// Nobody but root can write of others.
+/// Only root can write about others.
 fn of_journal(line: &str) -> Option<Line> {
     let entry: Entry = serde_json::from_str(line).ok()?;
     let line = of_message(&entry.message, entry.moment.parse::<u64>().ok()? / 1000);
@@ -189,7 +189,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What stood in quotes, of which the first is gone already, and what comes after them.
+/// The text in quotes, whose first one is gone already, and what comes after them.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = text.chars();

@@ -49,7 +49,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Writes an event. A launch goes on whatever comes back.
+    /// Writes an event. A launch continues whatever the result.
     pub(crate) fn write(&self, event: &Event) -> io::Result<()> {
         if !self.everything && !event.event.is_refusal() {
             return Ok(());

@@ -62,7 +62,7 @@ pub struct Change {
     pub layer: LayerName,
     /// Where it stood, where that is one place.
     pub old_place: Option<Place>,
-    /// Where it stands.
+    /// Where it is.
     pub new_place: Option<Place>,
     /// The keys that say something else.
     pub keys: Vec<KeyChange>,

@@ -234,7 +234,7 @@ fn print_repository(repository: &Repository) -> Table {
 /// What a table is about, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PartKind {
-    /// What holds where nothing else is said.
+    /// The default.
     Defaults,
     /// The word that a drop-in is a department's.
     Delegation,
@@ -244,7 +244,7 @@ pub enum PartKind {
     Command,
     Repository,
     Rule,
-    /// The order of rules of which the first that matches counts.
+    /// The order of rules of a family.
     Family,
     Test,
 }

@@ -43,7 +43,7 @@ pub(crate) struct OtherLimit {
     /// When it holds; always where there is nothing.
     pub(in crate::policy) when: Vec<Window>,
     pub(in crate::policy) limit: Limit,
-    /// Whom it is for, as it was written; nothing where it is a name, which whoever it is for has anyway.
+    /// Whom it is for, as written; empty if it is a name, which the user has anyway.
     pub(in crate::policy) shown: String,
     /// Its key, where it stood in a table.
     pub(in crate::policy) key: Option<String>,
@@ -172,7 +172,7 @@ impl Repository {
         Ok((self.limit, None))
     }
 
-    /// The limit of whoever is not named, at this time.
+    /// The limit of users who are not named, at this time.
     pub(crate) fn limit_of_most(&self, facts: &EvalContext<'_>) -> Limit {
         let is_on = |other: &&OtherLimit| {
             other.whom.is_empty() && any(&other.when, |window| window.matches(facts, self.layer)) == Ok(true)

@@ -90,8 +90,8 @@ impl<E: Entry> Kind for Vec<E> {
     }
 }
 
-/// The entries of a list, aliases replaced. Each that can mean nothing is reported where it stands, be that
-/// in a rule or in an alias.
+/// The entries of a list, aliases replaced. Each that can mean nothing is reported at its place, in a rule or
+/// in an alias.
 pub(in crate::policy) fn entries_of<'w, E: Entry>(
     written: &'w [WrittenEntry<'w>],
     aliases: &Aliases<'w>,

@@ -39,7 +39,7 @@ pub struct Sources {
     pub caller: u32,
 }
 
-/// A text that may come to stand at a path.
+/// A text that may be put at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Proposal {
     /// Where.

@@ -28,8 +28,8 @@ pub(super) enum Need {
     Must,
     /// It may be missing, but a link that leads to nothing says that somebody meant to have one.
     May,
-    /// It may be missing, and its directory may be closed: whoever changes the user and keeps `HOME` has
-    /// somebody else's, and no policy of their own.
+    /// It may be missing, and its directory may be closed: a caller who changes the user and keeps `HOME` has
+    /// another user's, and no policy of their own.
     WhereReached,
 }
 
@@ -186,7 +186,7 @@ impl<'p> Reading<'p> {
         Cow::Owned(proposed)
     }
 
-    /// A file that may belong to whom it is delegated.
+    /// A file that may belong to the owner of its delegation.
     pub(super) fn delegated(
         &mut self,
         path: &Path,

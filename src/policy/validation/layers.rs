@@ -44,8 +44,7 @@ pub(super) fn validate(
     layers
 }
 
-/// The layer of a delegated file has the defaults of the system, and may loosen nothing, whoever the caller
-/// is.
+/// The layer of a delegated file has the defaults of the system, and may loosen nothing, for every caller.
 fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delegation>]) -> Layer {
     let is_of_file =
         |delegation: &&Arc<Delegation>| files.iter().all(|file| delegation.is_of(file.source.path()));

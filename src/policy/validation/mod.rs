@@ -326,7 +326,7 @@ struct Weak<'r> {
     ending: &'static str,
 }
 
-/// All that the same key would mend, as one.
+/// All that the same key would correct, as one.
 fn of_weak_holds<'w>(
     rules: &[Rule],
     places: &[At],

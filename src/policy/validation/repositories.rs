@@ -283,8 +283,8 @@ fn whom_of<'a>(of: By, written: &'a [WrittenEntry<'a>], aliases: &Aliases<'a>) -
     }
 }
 
-/// Names and numbers count before whatever may match several; those that an alias stands for after those that
-/// were written.
+/// Names and numbers are tried before entries that may match several; those of an alias after the written
+/// ones.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 enum Rank {
     Name,

@@ -74,7 +74,7 @@ impl<'a> WrittenDelegation<'a> {
         self.file.at
     }
 
-    /// Its lists, in which aliases can stand.
+    /// Its lists, which may have aliases.
     pub(in crate::policy) fn lists(&self) -> impl Iterator<Item = &WrittenList<'a>> {
         self.users.iter().chain(&self.commands)
     }

@@ -35,7 +35,7 @@ const SYSLOG: &str = "/dev/log";
 struct Wanted {
     target: Target,
     is_of_system: bool,
-    /// Whether the policy says nothing, and the journal is there for whoever has one.
+    /// Whether the policy says nothing, and the journal exists for those who have one.
     is_default: bool,
 }
 

@@ -107,8 +107,8 @@ impl Programs {
     }
 }
 
-/// A command of which only a neighbour exists. Whatever has no neighbour may be a name for `--as`, or on
-/// other hosts.
+/// A command of which only a neighbour exists. One without a neighbour may be a name for `--as`, or on other
+/// hosts.
 fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
     let slips = match name.chars().count() {
         ..4 => return None,

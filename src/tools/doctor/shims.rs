@@ -104,7 +104,7 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
     }
 }
 
-/// Removes a link and makes it anew.
+/// Removes a link and creates it again.
 fn anew(shim: &Shim) -> String {
     let directory = word(shim.path.parent().unwrap_or(Path::new("/")));
     let name = word(&shim.name);

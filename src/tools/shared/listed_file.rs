@@ -174,7 +174,7 @@ impl ListedFile {
         (!kept.is_empty()).then_some(zones)
     }
 
-    /// The same, without a search for whom no record accounts for.
+    /// The same, without a search for holders without a record.
     pub(crate) fn glance(&self) -> Result<TableSnapshot, KeeperError> {
         match self.place() {
             Some(place) => Ok(TableSnapshot::at_a_glance(&place)?),

@@ -29,7 +29,7 @@ pub(super) struct Terms {
     pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
 }
 
-/// Whoever owns files of a repository.
+/// The owner of files of a repository.
 pub(super) struct Owner<'a> {
     pub(super) policy: &'a Policy,
     pub(super) known: &'a Repository,
@@ -123,8 +123,8 @@ impl Owner<'_> {
     }
 }
 
-/// The number of a user, and their name where the file has it. A name that could not stand in a path reads
-/// back as what it became.
+/// The number of a user, and their name if the file has it. A name that could not be in a path reads back as
+/// what it became.
 fn user(member: &Member) -> Result<(u32, Option<String>), LookupError> {
     match member {
         Member::User(uid) => Ok((*uid, None)),

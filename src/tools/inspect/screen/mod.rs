@@ -69,7 +69,7 @@ impl Screen {
         leave();
     }
 
-    /// Forgets what is drawn, and asks for the size anew.
+    /// Forgets what is drawn, and asks for the size again.
     pub fn clear(&mut self) -> io::Result<()> {
         self.terminal = blank()?;
         Ok(())

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::snapshot::{Entry, Process, Snapshot};
 use crate::tools::inspect::screen::{KeyCode, KeyEvent, KeyModifiers};
 
-/// In which order the repositories stand.
+/// The order of the repositories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum SortKey {
     #[default]

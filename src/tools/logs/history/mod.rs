@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// So many bytes of JSON are written at once.
+/// How many bytes of JSON are written at once.
 const PIECE: usize = 1 << 16;
 
 /// Prints the events of logs.
@@ -117,7 +117,7 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
     Ok(ExitStatus::Success as u8)
 }
 
-/// A row whose columns stand below each other without knowing what comes.
+/// A row whose columns are aligned without knowing what comes.
 fn line(row: &[String; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 12, 8, 7, 12, 7, 0];
     let cell = |(number, (text, columns)): (usize, (&String, usize))| {

@@ -21,7 +21,7 @@ pub struct Kind {
     pub host: String,
     /// The rest, where the log tells it.
     pub told: Option<Box<Circumstances>>,
-    /// The repositories of which an ancestor's slots were enough.
+    /// The repositories for which an ancestor's slots were enough.
     pub shared: Vec<String>,
 }
 

@@ -190,7 +190,7 @@ struct Launches {
 }
 
 impl Recording {
-    /// Of a log of which nothing was seen yet. Hours are told as `hours` says.
+    /// For a log that was not read yet. Hours are counted as `hours` says.
     pub fn new(reading: Reading, hours: Hours) -> Self {
         let counts = Counts::new(hours.clone(), [].into_iter(), [].into_iter());
         Self::counted(reading, hours, counts)

@@ -113,7 +113,7 @@ pub struct Counts {
     pub too_soon: u64,
     /// Overdue holders that ended.
     pub expired: u64,
-    /// Launches of which the log tells no more than user and command.
+    /// Launches of which the log has only user and command.
     pub untold: u64,
     /// What the log told of itself.
     pub closing: Closing,
@@ -369,7 +369,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of a log of which nothing was seen yet.
+    /// For a log that was not read yet.
     pub fn new(reading: Reading, counts: Counts) -> Self {
         Self { joiner: Joiner::new(reading), counts }
     }

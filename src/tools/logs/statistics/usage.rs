@@ -8,7 +8,7 @@ use super::{
 };
 use crate::launch::log::circumstances::TableSeen;
 
-/// A number of which only this is known.
+/// A number with only this known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds<T> {
     /// It is not less.
@@ -88,7 +88,7 @@ pub struct Usage {
     unbounded: u64,
     /// Whether several members may have been taken for one.
     unproved: bool,
-    /// Where starts did not see how many slots were held: when programs had how many slots of which table.
+    /// If starts did not see how many slots were held: when programs had how many slots of which table.
     intervals: Vec<Interval>,
     swept: Option<Bounds<u64>>,
     /// Whether there were too many.

@@ -115,8 +115,8 @@ impl Candidate {
         self.tests().iter().filter_map(|test| test.failure.as_deref())
     }
 
-    /// Whether it may be put in place: it has neither a fault nor a failed test. Faults of other files that
-    /// are there already are no reason against it, for else two files with faults could never be mended one
+    /// Whether it may be put in place: it has neither a fault nor a failed test. Existing faults of other
+    /// files are no reason against it, because otherwise two files with faults could never be corrected one
     /// after the other.
     pub(super) fn is_sound(&self) -> bool {
         self.obstacle().is_none()
@@ -362,7 +362,7 @@ fn request<'a>(
 }
 
 impl Running {
-    /// A holder who is on this host, and of whom is known what it started.
+    /// A holder on this host whose command is known.
     fn of(holder: &Holder, policy: &Policy, situation: &Situation) -> Option<Self> {
         let (pid, uid) = (holder.pid?, holder.uid?);
         let command = OsString::from(holder.command.as_ref()?);

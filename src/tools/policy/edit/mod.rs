@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Shows what is wrong and what would be different, and lets whoever is there choose.
+    /// Shows what is wrong and what would change, and lets the person at the terminal choose.
     fn ask(&self, candidate: &Candidate) -> Result<Next, Error> {
         let review = candidate.review(&self.situation)?;
         if review.is_agreed(self.consent) {
@@ -171,7 +171,7 @@ struct EditedCopy {
 }
 
 impl EditedCopy {
-    /// A copy of what stands there now.
+    /// A copy of the present text.
     fn of(target: &Target, situation: &Situation) -> Result<Self, Error> {
         let failed = |what: &str, errno: Errno| {
             Error::new(
@@ -194,7 +194,7 @@ impl EditedCopy {
         &self.path
     }
 
-    /// What stands in it.
+    /// Its content.
     fn text(&self) -> Result<String, Error> {
         let bytes = fs::read(&self.path).map_err(|error| {
             let why = errno_of(&error).desc();

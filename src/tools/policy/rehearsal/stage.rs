@@ -168,8 +168,7 @@ impl<'p> Stage<'p> {
 }
 
 impl Others {
-    /// Takes free slots in the order in which whoever makes this claim would; of those that are not for them
-    /// last.
+    /// Takes free slots in the order in which a launch with this claim would; last those that are not for it.
     fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, store: &Store) {
         let table = store.table(table);
         let held: HashSet<u64> =
@@ -183,7 +182,7 @@ impl Others {
         self.holding.extend(table.take(&taken));
     }
 
-    /// Stands in line so many times, as whoever makes this claim.
+    /// Waits this many times, as launches with this claim.
     fn wait(&mut self, claim: &Claim<'_>, table: &str, launches: u32, store: &Store) {
         let table = store.table(table);
         let class = Class { generation: 0, reach: claim.amount.reach() };

@@ -349,7 +349,7 @@ fn ssh_path() -> OsString {
     of_pam().unwrap_or_else(|| SSH.into())
 }
 
-/// What PAM gives to whoever comes in.
+/// What PAM gives to a user who logs in.
 fn of_pam() -> Option<OsString> {
     in_file("/etc/environment", "PATH")
 }
@@ -360,7 +360,7 @@ fn cron_path() -> OsString {
     own().or_else(system).unwrap_or_else(|| CRON.into())
 }
 
-/// sudo tells it to root alone; whoever else asks has to give a password, or is reported.
+/// sudo tells it to root only; other callers must give a password, or are reported.
 fn sudo_path() -> Option<OsString> {
     let is_root = credentials::is_root();
     is_root.then(|| said("sudo", &["-V"], b"Value to override user's $PATH with: "))?
