@@ -263,5 +263,9 @@ fn only_rules_that_count_capture() {
     let explain = ["explain", "--json", "--policy", "$DIR/policy.toml", "--", "true", "-p=apollo"];
     let rules = json(&site.test().args(explain))["rules"].clone();
     assert_eq!(rules[0]["captured"], json!({ "project": "apollo" }), "{rules}");
-    assert_eq!((&rules[1]["rule"], &rules[1]["captured"]), (&json!("of another host"), &json!({})), "{rules}");
+    assert_eq!(
+        (&rules[1]["rule"], &rules[1]["captured"]),
+        (&json!("of another host"), &json!({})),
+        "{rules}"
+    );
 }
