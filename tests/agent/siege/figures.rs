@@ -18,7 +18,7 @@ use rungate::{
     keeper::agent::message::{Answer, Evict, Request, Take, Which},
 };
 
-use super::{Call, DONE, Mob, delegated, question, site, sweeps, used_by};
+use super::{Call, DONE, FAILED, Mob, delegated, question, site, sweeps, used_by};
 use crate::{
     agent::hostility::memory_of,
     support::{Running, Site, needs_root, tell},
@@ -57,6 +57,10 @@ impl Unit {
         fs::write(memory.join(limit), MEMORY).expect("a limit of memory");
         let groups: Vec<PathBuf> =
             std::iter::once(memory).chain(is_first.then(|| group(PROCESSOR_V1))).collect();
+        if let Some(processor) = groups.get(1) {
+            // Beside it there are processes, and not the groups of all users: it would be one of thousands.
+            fs::write(processor.join("cpu.shares"), "262144").expect("a share of the processors");
+        }
         for group in &groups {
             fs::write(group.join("cgroup.procs"), process.pid().to_string()).expect("a process in its group");
         }
@@ -169,7 +173,7 @@ fn costly_patterns(site: &Site) {
     let arguments = vec![delegated::ARGUMENT.into(); 5500];
     let mut mob = mob(site, "ann", 12);
     mob.says(&Request::Take(Take { arguments, ..question("matlab") }));
-    mob.hears();
+    assert_eq!(mob.hears(), [(FAILED, 12)].into(), "it would take too long");
 }
 
 fn ends(site: &Site) {
