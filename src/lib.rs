@@ -1,11 +1,11 @@
-//! rungate starts programs under a policy: it finds every rule that matches a command, its user and the
+//! rungate starts programs under a policy. It finds every rule that matches a command, its user and the
 //! user's groups, takes a slot in every lock repository that those rules name, all of them or none, and then
-//! becomes the program. A slot is a byte-range lock of the kernel, so it is free again the moment the program
+//! executes the program. A slot is a byte-range lock of the kernel, so it is free again when the program
 //! ends.
 //!
 //! There are ten rooms. *Judgement* is [`judge`] over [`policy`]: pure, from text and a request to claims.
-//! *Mechanism* is [`acquire`] over [`keeper`] over [`sys`]: from claims to slots. They share nothing but the
-//! words of a claim ([`judge::terms`]) and meet in [`launch`], in [`agent`] and in [`tools`]. [`cli`] is the
+//! *Mechanism* is [`acquire`] over [`keeper`] over [`sys`]: from claims to slots. They share only the words
+//! of a claim ([`judge::terms`]) and meet in [`launch`], in [`agent`] and in [`tools`]. [`cli`] is the
 //! command line as typed, and [`text`] what people and scripts read.
 //!
 //! The features `tools` and `agent` add what only `rungate-tools` and `rungate-agent` need. The launcher

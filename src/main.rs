@@ -1,6 +1,6 @@
-//! The launcher, a thin program around the library. It has no `main` of Rust's own, because the runtime that
-//! calls one ignores `SIGPIPE` and opens `/dev/null` for descriptors 0 to 2 that the caller closed, and the
-//! program that rungate becomes must find both as the caller left them.
+//! The launcher, a thin program around the library. It has no ordinary `main`: the runtime that calls one
+//! ignores `SIGPIPE` and opens `/dev/null` for descriptors 0 to 2 that the caller closed. The program that
+//! rungate executes must find both as the caller left them.
 #![no_main]
 
 use std::ffi::{c_char, c_int};

@@ -1,4 +1,4 @@
-//! Who asks for slots, and of whom.
+//! The process that asks for slots, and the keepers that it asks.
 
 use std::{cell::Cell, time::SystemTime};
 

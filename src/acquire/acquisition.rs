@@ -1,7 +1,7 @@
-//! All or none. The tables of all claims are opened first, because no descriptor of a lock file may be closed
-//! once a lock is on it; then they are locked, always in the same order, which rules out a circle of launches
-//! that wait for each other; then everything is decided; and only when there is room everywhere is anything
-//! taken and written down. A table that was replaced between opening and locking makes the whole start over.
+//! All or none. A launch opens the tables of all claims first, because it may close no descriptor of a lock
+//! file once it has a lock on it. It locks them in one fixed order, which rules out deadlocks. Then it
+//! decides everything, and takes slots only if all claims have room. If a table was replaced between opening
+//! and locking, it starts over.
 
 use std::{
     collections::BTreeMap,

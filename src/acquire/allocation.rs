@@ -1,6 +1,6 @@
-//! From the room in every table to one outcome: the first combination of alternatives that can be had as a
-//! whole, or everything that stands in the way. It takes nothing, and is the same for a launch, an
-//! explanation and a test.
+//! From the room in every table to one outcome: the first combination of alternatives that is free as a
+//! whole, or everything that blocks the launch. It takes nothing. Launches, explanations and tests use it
+//! alike.
 
 use std::time::SystemTime;
 

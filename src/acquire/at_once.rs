@@ -1,6 +1,6 @@
-//! For a keeper that owns all of its tables and serves many launches from one thread: one look at everything,
-//! and never a sleep. Whoever has to wait stands in line when this answers, and is looked at again when
-//! something has happened.
+//! For a keeper that owns all its tables and serves many launches from one thread: it looks once at
+//! everything, and never sleeps. A launch that must wait is in the queue when this returns, and is judged
+//! again when something has happened.
 
 use super::{
     acquire_context::AcquireContext,

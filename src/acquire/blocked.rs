@@ -1,4 +1,4 @@
-//! What stands in the way of a launch, and the lines in which it may wait.
+//! What blocks a launch, and the queues in which it may wait.
 
 use super::{
     line::Line,

@@ -1,5 +1,5 @@
-//! How long a launch has stood in each of its lines. A claim's clock runs while the launch stands in its
-//! line, and stops while something else is in the way; it goes on where the launch is decided anew.
+//! How long a launch has waited in each of its queues. The clock of a claim runs while the launch waits in
+//! its queue, and stops while something else blocks it. It continues when the launch is judged again.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! What a launch and the agent say to each other until the launch has its slots, or has none. An agent that
-//! dies meanwhile is waited for, and asked again.
+//! The conversation of a launch with the agent, until the launch has its slots or is refused. If the agent
+//! dies meanwhile, the launch waits for it and asks again.
 
 use std::{
     cell::RefCell,

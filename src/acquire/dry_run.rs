@@ -1,5 +1,5 @@
-//! What would become of a launch now: the same decision as for one that starts, by a look that locks nothing
-//! and takes nothing. Whatever is seen may have changed a moment later.
+//! What would happen to a launch now: the same decision as for a launch that starts, without locking or
+//! taking anything. It may be out of date a moment later.
 
 use std::time::SystemTime;
 

@@ -1,6 +1,5 @@
-//! What a launch does before it is refused because something is full: it looks for some seconds whether those
-//! are alive who stand before it, and ends holders that are overdue, where that makes room for everything
-//! that it wants.
+//! The last check before a launch is refused because something is full. For some seconds it tests whether the
+//! waiters ahead are alive, and ends overdue holders if that makes room for everything that it wants.
 
 use std::thread;
 

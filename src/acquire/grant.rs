@@ -1,4 +1,4 @@
-//! What a launch got, until it becomes the program or gives it back.
+//! The slots that a launch got, until it executes the program or releases them.
 
 use std::{ptr, time::SystemTime};
 

@@ -1,4 +1,4 @@
-//! One line in which a launch may have to wait.
+//! One queue in which a launch may have to wait.
 
 use crate::keeper::table::TableId;
 

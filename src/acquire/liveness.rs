@@ -1,7 +1,7 @@
-//! Who in a line is alive. Whoever waits beats each second; who shows the same at several looks in turn, each
-//! at least a second after the one before, is silent, and is passed over until it beats again. Looks are
-//! counted and not seconds, so a pause of the machine proves nothing. A waiter may be frozen, stopped where
-//! nobody can see it, or somebody's lock and no waiter at all: from outside they are the same.
+//! Which waiters of a queue are alive. A waiter beats each second. One that shows the same at several looks
+//! in turn, at least a second apart, is silent, and is passed over until it beats again. Looks are counted
+//! and not seconds, so a pause of the machine proves nothing. A waiter may be frozen, stopped where we cannot
+//! see it, or a lock of another program: from outside these look the same.
 
 use std::{
     cell::RefCell,

@@ -1,5 +1,4 @@
-//! The agent's answers, as what this process would have found out by itself: grants, refusals, and where a
-//! launch stands.
+//! The agent's answers in the types of this process: grants, refusals, and the launch's place in the queue.
 
 use std::{ops::ControlFlow, time::Duration};
 

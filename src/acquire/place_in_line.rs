@@ -1,5 +1,5 @@
-//! The place of a launch that waits: a number for all its lines, a place under it in every table that it
-//! could need, and the lines in which it stands. It is kept while the launch is decided anew.
+//! The place of a launch that waits: one number for all its queues, a place under this number in every table
+//! that it could need, and the queues in which it waits. It is kept while the launch is judged again.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,6 +1,6 @@
-//! Why a launch does not get what it wants, demand by demand. What only people want to know (who holds the
-//! slots, how many wait) is found out when somebody asks, after the tables were unlocked; a holder that is
-//! described may have left since.
+//! Why a launch does not get what it wants, demand by demand. Facts that only people read (who holds the
+//! slots, how many wait) are looked up on request, after the tables were unlocked, so a described holder may
+//! have left.
 
 use std::{
     cell::OnceCell,

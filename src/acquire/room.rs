@@ -1,5 +1,5 @@
-//! Whether there is room: the one function that everybody asks, whoever keeps the slots and whether they are
-//! to be taken, to be explained or only to be imagined.
+//! Whether there is room. All callers use this one function, for every keeper, and whether slots are to be
+//! taken, explained or simulated.
 
 use std::{collections::BTreeMap, time::SystemTime};
 

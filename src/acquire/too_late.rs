@@ -1,5 +1,5 @@
-//! Whom to end: holders that are overdue, where their end makes room for everything that blocks a launch.
-//! Nobody is ended in vain.
+//! Which holders to end: overdue ones, if their end makes room for everything that blocks a launch. No holder
+//! is ended in vain.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Why something that is in the way is not waited for.
+//! Why the launch does not wait for something that blocks it.
 
 use std::time::Duration;
 

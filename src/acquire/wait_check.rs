@@ -1,6 +1,6 @@
-//! Which of the things in the way are waited for: not those whose time is over, or whose line has ended.
-//! Whoever stands in line already joins every other line that it comes to need; only newcomers find one at
-//! its end.
+//! Which blocked claims a launch waits for: not those whose wait has timed out, or whose queue is full. A
+//! launch that waits in one queue may join every other queue that it comes to need; only newcomers find a
+//! queue full.
 
 use super::{
     blocked::Blocked,

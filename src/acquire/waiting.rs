@@ -1,18 +1,17 @@
-//! Waiting for one's turn. A launch gets a number when it is blocked for the first time, and a place under it
-//! in every table that it could need; it stands in each line that blocks it, and holds no slot while it
-//! waits. Then it goes round one loop: it looks whether there is room, sleeps until something happens, at
-//! most for a second, and looks again. What happens is that a holder ends, that whoever is ahead leaves, that
-//! an overdue holder is due for its next signal, that the second is over or the deadline has come; whatever a
-//! launch believes, it takes slots only after everything was looked at under the locks of the tables.
+//! Waiting in the queue. A launch gets a number when it is blocked for the first time, and a place under this
+//! number in every table that it could need. It waits in each queue that blocks it, and holds no slot
+//! meanwhile. Then it runs one loop: it looks for room, sleeps until something happens, at most for a second,
+//! and looks again. It wakes when a holder ends, a launch ahead leaves, an overdue holder is due for its next
+//! signal, the second is over, or its deadline has come. It takes slots only after a look at everything under
+//! the locks of the tables.
 //!
-//! Each claim is waited for as long as it says. A claim whose time is over can only end a launch, or let it
-//! leave the lines of one alternative: neither adds a wait, so that every wait still points to a smaller
-//! number and no circle can form. A list in `any_of` is waited for in the lines of those of its claims that
-//! block it, like as many claims without alternatives, and nothing of it is held meanwhile. A line that has
-//! ended keeps out newcomers alone, which have no number yet: nobody waits for them. Whoever was kept out of
-//! one line and stands in another joins the first only once there is room in it, at the place of its number,
-//! and may take what is free there only where no older launch stands in it. So nobody is overtaken, and
-//! whoever waits is let go by the end of those before it.
+//! Each claim has its own wait. A claim whose wait timed out can only end the launch, or let it leave the
+//! queues of one alternative. Neither adds a wait, so every wait still points to a smaller number and no
+//! circle can form. For a list in `any_of` the launch waits in the queues of those of its claims that block
+//! it, and holds nothing of the list meanwhile. A full queue keeps out newcomers only, which have no number
+//! yet, so no launch waits for them. A launch that was kept out of one queue and waits in another joins the
+//! first once there is room in it, at the place of its number. Until then it takes free slots there only if
+//! no older launch waits for them. So no launch is overtaken, and the end of those ahead lets each waiter go.
 
 use std::{
     ops::ControlFlow,

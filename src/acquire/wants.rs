@@ -1,5 +1,4 @@
-//! The claims of a launch with the tables that they lead to, open. Two claims that lead to one table are one
-//! claim there.
+//! The claims of a launch with their tables, open. Two claims on one table are merged.
 
 use std::{collections::BTreeMap, iter};
 

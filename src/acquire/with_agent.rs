@@ -1,7 +1,8 @@
-//! Slots of the agent's, and of lock files beside them: the agent first, all of theirs or none, then the
-//! files without waiting. Where a file refuses, what the agent gave goes back, and is back, before the launch
-//! waits in the file's line; so nobody ever waits for one keeper while it holds slots of another. The agent
-//! decides by itself; here its answers become what the answers of this process would be.
+//! Slots of the agent, and of lock files beside them. The launch asks the agent first, for all of its slots
+//! or none, and then tries the files without waiting. If a file refuses, the agent's slots are released
+//! before the launch waits in the queue of the file. So a launch never waits for one keeper while it holds
+//! slots of another. The agent decides by itself; its answers become here what answers of this process would
+//! be.
 
 use super::{
     acquire_context::AcquireContext,

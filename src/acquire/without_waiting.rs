@@ -1,4 +1,4 @@
-//! A launch that stands in no line: it gets everything at once, or is refused.
+//! A launch that joins no queue: it gets everything at once, or is refused.
 
 use std::time::Instant;
 

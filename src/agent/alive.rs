@@ -1,4 +1,4 @@
-//! All processes of the host, as one look at `/proc` found them: who is below whom, and who has which FIFO.
+//! All processes of the host, from one look at `/proc`: their parents, and which of them has which FIFO open.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The third program, `rungate-agent`: its command line, and what it says where it cannot serve.
+//! The third program, `rungate-agent`: its command line, and its messages when it cannot serve.
 
 use std::ffi::OsString;
 

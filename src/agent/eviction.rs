@@ -1,8 +1,7 @@
-//! The eviction of overdue holders. The agent has the process by descriptor and knows what keeps its slots,
-//! so that nothing has to be proved but that who gets a signal is the holder's user, and nobody else's
-//! program. The thread that owns the tables decides who is to be evicted and which signal is due. Another
-//! one sends signals: to find out whom a signal is meant for, all of `/proc` is read, for several holders in
-//! one pass, and the first thread has no time for that.
+//! The eviction of holders. The agent has the process by descriptor and knows what keeps its slots. What is
+//! left to prove is that a signal reaches only programs of the holder's user. The thread that owns the tables
+//! decides which holder to evict and which signal is due. Another thread sends signals, because that takes a
+//! read of all of `/proc`, once for several holders, and the first thread has no time for it.
 
 use std::{
     cell::LazyCell,

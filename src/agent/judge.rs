@@ -1,5 +1,5 @@
-//! Judges: threads that load the system's policy, and no other, and say what a launch needs by it. A name
-//! service that does not answer, or a policy on a slow disk, holds up a judge and nobody else.
+//! Judges: threads that load the system's policy, and no other, and compute what a launch needs. A name
+//! service that does not answer, or a policy on a slow disk, delays a judge and nothing else.
 
 use std::{
     cell::Cell,

@@ -1,10 +1,10 @@
-//! The agent: the process of root's that keeps slots which no user can take, forge, keep or delete. One
-//! thread owns everything and waits for nobody: no name service, no policy on a slow disk, no client. What it
-//! owns has three owners: connections (`server`), tables and what is written down (`ledger`), and what all
-//! hosts keep together (`site`). A launch is a state machine (`session`). The loop (`service`) takes what has
-//! happened to it and carries out what follows, with the same protocol that serves lock files. Judges
-//! (`judge`) load the system's policy and say what a launch needs by it, as a `request`; where that needs no
-//! look at a disk or a name service, the one thread judges itself by what they have read.
+//! The agent: the process of root that keeps slots which no user can take, forge, keep or delete. One thread
+//! owns everything and waits for nothing: no name service, no policy on a slow disk, no client. It has three
+//! owners: connections (`server`), tables and what is written down (`ledger`), and what all hosts keep
+//! together (`site`). A launch is a state machine (`session`). The loop (`service`) takes events and carries
+//! out their effects, with the same protocol as lock files. Judges (`judge`) load the system's policy and
+//! compute what a launch needs, as a `request`. If that needs neither a disk nor a name service, the one
+//! thread judges by what they have read.
 
 mod alive;
 pub(crate) mod command;

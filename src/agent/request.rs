@@ -1,5 +1,5 @@
-//! What a launch needs of the agent's tables, as it was judged. It owns everything: by the time it is the
-//! launch's turn the policy that it was judged by may be gone.
+//! What a launch needs of the agent's tables, after judgement. It owns everything, because the policy may be
+//! replaced before it is the launch's turn.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! What a launch is about, over all that it asks in one connection: a state machine. Every change of its
-//! state is in `Session::on`, which takes an event and leaves effects: answers, and what is to be looked at,
-//! written down or given back. It calls nobody; the loop of the agent carries the effects out.
+//! A launch over all that it asks in one connection, as a state machine. Every change of its state is in
+//! `Session::on`, which takes an event and leaves effects: answers, and what to look at, to write or to
+//! release. It calls nothing; the loop carries the effects out.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

@@ -1,5 +1,5 @@
-//! The third program, `rungate-agent`, as thin as the others. It becomes no other program, so that it has a
-//! `main` of Rust's own.
+//! The third program, `rungate-agent`, as thin as the others. It executes no other program, so it has an
+//! ordinary `main`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The second program, `rungate-tools`, as thin as the launcher and started like it: see `main.rs`.
+//! The second program, `rungate-tools`, as thin as the launcher and started like it; see `main.rs`.
 #![no_main]
 
 use std::ffi::{c_char, c_int};

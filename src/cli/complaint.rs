@@ -1,4 +1,4 @@
-//! What clap says of a command line that it cannot read, or that asks for help.
+//! The messages of clap: for a command line that it cannot read, or one that asks for help.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! The help of rungate: its subcommands in groups, and the examples with which the help of each ends.
+//! The help of rungate: its subcommands in groups, and the examples at the end of each help.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! The command line as it is typed: one definition, from which help, completions and the check of the manual
-//! come. Options of `run` end at the first operand, and what follows is the program's own, bytes and all.
+//! The command line as typed. Help, completions and the check of the manual come from this one definition.
+//! Options of `run` end at the first operand; what follows belongs to the program, byte for byte.
 
 pub(crate) mod complaint;
 mod help;
@@ -90,7 +90,7 @@ pub struct Span {
 /// `rungate run`.
 #[derive(Args, Debug)]
 pub struct RunArguments {
-    /// Stand in line for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
+    /// Wait in the queue for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
     #[arg(short = 'w', long, value_name = "TIME")]
     pub wait: Option<String>,
 

@@ -1,4 +1,4 @@
-//! From rules that count to demands: paths, limits, slots and zones, resolved for one request.
+//! From rules that apply to demands: paths, limits, slots and zones, resolved for one request.
 
 use std::{borrow::Cow, ffi::OsString};
 

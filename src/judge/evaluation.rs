@@ -1,4 +1,4 @@
-//! From rules that match to a verdict: which of them count, and what those say together.
+//! From rules that match to a verdict: which of them apply, and what they say together.
 
 use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt};
 

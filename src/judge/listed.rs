@@ -1,5 +1,5 @@
-//! What the policy says of one file of a repository, whoever asks: for listings, by the same judgement as for
-//! a launch.
+//! What the policy says of one file of a repository, for any user: for listings, by the same code as for a
+//! launch.
 
 use std::ops::RangeInclusive;
 

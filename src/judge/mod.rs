@@ -1,6 +1,5 @@
-//! Judgement: a policy and a request in, a decision out. Pure: it reads no file, asks the system nothing
-//! except through the request, and is the one evaluator behind `run`, `explain`, `policy check` and `policy
-//! test`.
+//! Judgement: a policy and a request in, a decision out. It is pure: it reads no file, and asks the system
+//! only through the request. It is the one evaluator of `run`, `explain` and `policy check`.
 
 mod claims;
 mod evaluation;

@@ -1,5 +1,5 @@
-//! What the policy may ask of one person, whatever they start: the claims of all rules whose users, groups
-//! and hosts they match. Commands, arguments, directories, the environment and hours are not looked at.
+//! What the policy may demand of one person, for all commands: the claims of all rules whose users, groups
+//! and hosts match. Commands, arguments, directories, the environment and hours are not considered.
 
 use super::claims::Demands;
 use super::terms::{claim::Claim, names::LookupError};

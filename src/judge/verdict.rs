@@ -1,5 +1,5 @@
-//! The outcome of a policy and a request. It is data with terms, never a boolean: the launcher obeys it and
-//! has never seen a policy.
+//! The outcome of a policy and a request. It is data with terms, never a boolean. The launcher obeys it
+//! without knowing a policy.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,7 +1,7 @@
-//! Which slots a launch may take, and in which order, where some are reserved. Reservations keep the slots
-//! from 1 up, one after the other. Their members take those first, and of them those first that nobody else
-//! may borrow; others take only what lies above, and last of all what is lent. Outside its hours a
-//! reservation is as good as lent, so that its slots are those that are idle when it begins.
+//! Which slots a launch may take, and in which order, if some are reserved. Reservations keep the slots from
+//! 1 up, one after the other. Their members take these first, beginning with those that no other user may
+//! borrow. Other launches take the slots above, and last the lent ones. Outside its hours a reservation
+//! counts as lent, so that its idle slots are free when it begins.
 
 use std::ops::RangeInclusive;
 

@@ -1,5 +1,4 @@
-//! What can go wrong with a table of slots, whoever keeps it. The launch is then refused, and nothing is
-//! taken.
+//! Errors of a table of slots, for every keeper. The launch is then refused, and takes nothing.
 
 use std::{error::Error, fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What becomes of a holder that is overdue, whoever ends it.
+//! What became of an overdue holder, for every keeper.
 
 use super::{file::job::UnverifiedTarget, signalling::Reach};
 use crate::sys::signals::Signal;

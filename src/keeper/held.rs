@@ -1,5 +1,5 @@
-//! Slots that were taken, whoever keeps them. Dropped, they are free again; kept across exec, they belong to
-//! the program.
+//! Slots that were taken, from any keeper. Dropped, they are free again; kept across exec, they belong to the
+//! program.
 
 use std::time::SystemTime;
 

@@ -1,5 +1,4 @@
-//! Those who wait, whoever keeps the slots that they wait for: who came first, who may be passed, and who is
-//! alive.
+//! Waiters of any keeper: their order, who may be passed, and who is alive.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,7 +1,7 @@
-//! Who keeps slots: tables of them in lock files, in the memory of this process, or in that of the agent. A
-//! keeper says what is held and takes, gives back and remembers what it is told to; whether a launch may have
-//! a slot is for the protocol to say. The rest of the house meets keepers through the enums of this module
-//! alone, so that the compiler names every place when one is added.
+//! The keepers of slots: tables in lock files, in the memory of this process, or in that of the agent. A
+//! keeper reports what is held, and takes, releases and remembers on request. The protocol decides whether a
+//! launch may have a slot. The rest of the code reaches keepers through the enums of this module only, so
+//! that the compiler finds every place when one is added.
 
 pub mod agent;
 pub mod error;

@@ -1,5 +1,5 @@
-//! Who is signalled where a job is to be ended, whoever keeps its slots: the process, what is below it, or
-//! groups of them. Each process is opened first and seen to be the one that is meant last.
+//! Which processes get signals when a job is to be ended, for every keeper: the process, its descendants, or
+//! groups of them. Each process is opened first and checked last.
 
 use crate::{
     judge::terms::{keyword::Hold, pace::ExpireKill},

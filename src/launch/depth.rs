@@ -1,6 +1,6 @@
-//! How often a command was launched below itself. Two programs that each look for the other along `PATH`
-//! would find each other forever; a counter in the environment ends that. Each name is counted for itself, so
-//! that one shim below another counts for nothing.
+//! How often a command was launched below itself. Two programs that search each other in `PATH` would find
+//! each other forever; a counter in the environment ends that. Each name has its own counter, so that one
+//! shim below another does not count.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

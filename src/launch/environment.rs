@@ -1,7 +1,6 @@
-//! What the program is told of its slots: `RUNGATE_HELD="matlab=17 tokens=3-9,12"`, and
-//! `RUNGATE_SLOT_MATLAB=17` for each; and `RUNGATE_NAME_GPU=0,3` where slots have names. A launch below it
-//! reads the same variable as a hint where an ancestor's slot may be; whoever forges it gains nothing,
-//! because the kernel has the last word.
+//! What the program learns of its slots: `RUNGATE_HELD="matlab=17 tokens=3-9,12"`, `RUNGATE_SLOT_MATLAB=17`
+//! for each, and `RUNGATE_NAME_GPU=0,3` if slots have names. A nested launch reads the same variable as a
+//! hint where an ancestor's slot may be. A forged one gains nothing, because the kernel decides.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

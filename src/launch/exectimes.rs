@@ -1,5 +1,5 @@
 //! The command line, output and statuses of exectimes (Gamble 2011): `LOCK-FILE MAX COMMAND…`, `LOCK-FILE
-//! check` and `LOCK-FILE list`. What the original takes on trust is checked here: MAX must be a number.
+//! check` and `LOCK-FILE list`. What the original does not check is checked here: MAX must be a number.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! What is said of a holder that was to be ended.
+//! The message about a holder that was to be ended.
 
 use std::path::Path;
 

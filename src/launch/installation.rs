@@ -1,7 +1,7 @@
-//! The two programs of an installation: the launcher `rungate`, and `rungate-tools`, which it becomes for
-//! everything but a launch, so that no launch carries what only the rest needs. Each finds the other by its
-//! own place, never by `PATH` or the environment, and the launcher becomes only what nobody can have put
-//! there who could not have replaced the launcher.
+//! The two programs of an installation: the launcher `rungate`, and `rungate-tools`, which it executes for
+//! everything but a launch, so that a launch does not carry the rest. Each finds the other by its own place,
+//! never by `PATH` or the environment. The launcher executes only a file that no other user can have put
+//! there than one who could have replaced the launcher.
 
 use std::{
     env,
@@ -51,7 +51,7 @@ impl NoTools {
                 "Install both programs, side by side; in a checkout: cargo build. Launches, as in rungate run, work without it."
             }
             Self::Distrusted(_) => {
-                "Give it the owner and the mode that the launcher has, or install both anew."
+                "Give it the owner and the mode that the launcher has, or install both again."
             }
         }
     }

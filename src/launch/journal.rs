@@ -1,5 +1,5 @@
-//! What `run` writes into the logs that the policy asks for. A log that cannot be written never stops a
-//! launch; whoever asked with `-v` is told of it.
+//! What `run` writes into the logs of the policy. A log that cannot be written never stops a launch; `-v`
+//! reports it.
 
 use std::{
     cell::OnceCell,

@@ -1,7 +1,7 @@
 //! The launcher, from its command line to the running program: judge the request, acquire the slots, find the
-//! program, tell it what it holds, and become it. This room must not reach [`crate::tools`]. Nothing of what
-//! the caller arranged is changed: working directory, umask, descriptors, signal mask and dispositions,
-//! arguments and environment reach the program as they came, except for the `RUNGATE_*` variables.
+//! program, put its slots into its environment, and execute it. This room must not use [`crate::tools`]. The
+//! program gets working directory, umask, descriptors, signal mask and dispositions, arguments and
+//! environment of the caller unchanged, except for the `RUNGATE_*` variables.
 
 pub mod depth;
 pub mod environment;

@@ -1,6 +1,6 @@
-//! Which file a command is, by the rules of `execvp(3)`: a name with a slash is a path; any other is looked
-//! for along `PATH`, where what cannot be executed is passed over, but remembered as the reason. What is
-//! rungate itself under the command's name is a shim, and passed by: a program is wanted, not the way to it.
+//! Which file a command is, by the rules of `execvp(3)`: a name with a slash is a path; any other is searched
+//! in `PATH`. A file that cannot be executed is skipped there, and remembered as the reason. A link to
+//! rungate under the command's name is a shim, and is skipped too.
 
 use std::{
     env,

@@ -1,7 +1,6 @@
-//! A shim: a link to rungate that bears the name of a command. Whoever starts it starts rungate, which must
-//! find out under which name. The kernel's word counts (`AT_EXECFN`), where it leads to rungate; it does not
-//! for an interpreter, because there it names the script. Then argv\[0\] is all there is, which the caller
-//! may make up.
+//! A shim: a link to rungate with the name of a command. rungate must find out under which name it was
+//! started. The kernel's `AT_EXECFN` counts if it leads to rungate. For an interpreter it names the script,
+//! and then only argv\[0\] is left, which the caller may invent.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,4 +1,4 @@
-//! The last step: the slots are handed over, and this process becomes the program.
+//! The last step: hand over the slots, and execute the program.
 
 use std::{
     ffi::{CString, OsStr, OsString},

@@ -1,4 +1,4 @@
-//! `contact`: what a refusal ends with.
+//! `contact`: the last line of a refusal.
 
 /// How many characters a contact has at most.
 const LONGEST_CONTACT: usize = 200;

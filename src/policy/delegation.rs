@@ -1,6 +1,6 @@
-//! Delegation: a drop-in that belongs to the admin of a department. The main file says whom and which
-//! commands it is for, and that is decided before the drop-in is so much as opened: whatever becomes of it,
-//! nobody else notices.
+//! Delegation: a drop-in that belongs to the admin of a department. The main file says which users and
+//! commands it applies to, and that is decided before the drop-in is opened. So whatever happens to it does
+//! not affect other users.
 
 use std::path::Path;
 

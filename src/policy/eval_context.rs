@@ -1,4 +1,4 @@
-//! What selectors ask of a request: taken apart, looked up and worked out once for all rules.
+//! What selectors need of a request: taken apart, looked up and computed once for all rules.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},

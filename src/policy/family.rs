@@ -1,5 +1,5 @@
-//! The lock files of a repository that has one for each member, found by their names: what a path template
-//! makes of values, read back.
+//! The lock files of a repository that has one for each member, found by their names: the path template, read
+//! backwards.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! Every fault a policy can have, as a value that carries its evidence, with its stable code. How each is
-//! worded is in `fault_text`.
+//! Every fault of a policy, as a value with its evidence and a stable code. Its words are in `fault_text`.
 
 use std::{fmt, time::Duration};
 
@@ -223,7 +222,7 @@ impl fmt::Display for Fault {
                 write!(f, "{} is not a limit; write a number or \"2/cpu\"", quoted(text))
             }
             Fault::EmptyList { key, instead } => write!(f, "{} is empty; {instead}", quoted(key)),
-            Fault::Repeated { word } => write!(f, "{} stands here twice", quoted(word)),
+            Fault::Repeated { word } => write!(f, "{} is here twice", quoted(word)),
             Fault::EmptyEntry => write!(f, "an empty entry matches nothing"),
             Fault::BadName { name } => {
                 write!(

@@ -1,5 +1,5 @@
-//! Where reading and validation leave what they find. Nobody stops at the first fault: whoever finds one
-//! reports it, goes on with what is left, and the whole list decides in the end.
+//! Collects what reading and validation find. They do not stop at the first fault: they report it and
+//! continue with the rest, and the whole list decides in the end.
 
 use std::{
     cell::{Cell, RefCell},

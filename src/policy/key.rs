@@ -1,5 +1,5 @@
-//! What is known of a key of the language: its name, the shape of its value and what it means. The tables of
-//! all keys are in [`keys`](super::keys).
+//! What is known of a key of the language: its name, the shape of its value, what it means, and who needs it.
+//! The tables of all keys are in [`keys`](super::keys).
 
 #[derive(Debug)]
 pub(super) struct Key {

@@ -1,5 +1,5 @@
-//! Every key of the language, once. The reader takes the names from here to tell what it does not know, and
-//! the schema is written from the same tables. Those of selectors and of repositories stand with them.
+//! Every key of the language, once. The reader takes the known names from here, and the schema is written
+//! from the same tables. Keys of selectors and of repositories are beside their types.
 
 use super::{
     delegation::DELEGATE,
@@ -272,7 +272,7 @@ const ANY_OF_KEYS: &[Key] = &[key(
     "any_of",
     Shape::Alternatives(&ALTERNATIVE),
     "Alternatives: claims, or lists of claims. The first that is free as a whole is taken.",
-    "Two licence pools or several GPUs, of which one is enough.",
+    "Two licence pools or several GPUs, if one of them is enough.",
 )
 .filled()];
 
@@ -309,7 +309,7 @@ pub(super) static LOG: Keys = Keys {
             "events",
             Shape::OneOf(LogEvents::words),
             "Which events are logged.",
-            "Hosts with so many starts that only refusals are worth a line.",
+            "Hosts with too many starts to log them all.",
         ),
         key(
             "replay",

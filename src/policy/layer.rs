@@ -1,5 +1,5 @@
-//! A layer of the policy: the system's files, a file that was named, the caller's own. Defaults, families and
-//! what may be loosened are a layer's, so that nobody's own file reaches into the system's.
+//! A layer of the policy: the system's files, a named file, the caller's own. Defaults, families and
+//! permission to loosen belong to a layer, so that a user's own file cannot affect the system's.
 
 use std::sync::Arc;
 

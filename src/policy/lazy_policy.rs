@@ -1,5 +1,5 @@
-//! A policy as a launch meets it: found, and not yet read to the end. First it says which program a command
-//! means, and only who knows the program can ask what holds for it.
+//! A policy as a launch uses it: found, and not yet read to the end. First it says which program a command
+//! means, and only then which rules apply to this program.
 
 use std::{
     borrow::Borrow,

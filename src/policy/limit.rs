@@ -1,5 +1,5 @@
-//! How many slots of a repository may be held at once. Limits go up to the last slot that has a byte of its
-//! own (see the layout of a repository); anything beyond that cannot be counted and is a fault of the policy.
+//! How many slots of a repository may be in use at once. The highest limit is the last slot with a byte of
+//! its own (see the layout of a repository). A higher one could not be counted, and is a fault.
 
 use std::fmt;
 

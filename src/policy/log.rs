@@ -1,4 +1,4 @@
-//! Where events are logged. The policy only says so; writing is the launcher's.
+//! Where events are logged, as the policy says. The launcher writes them.
 
 use std::{
     convert::Infallible,

@@ -1,14 +1,14 @@
-//! Why a text is no TOML, or no text, in words that say what to write instead. The parser's own words are
-//! about its grammar; where nothing here knows better, they are said all the same.
+//! Why a text is not TOML, or not text, in words that say what to write instead. The parser's own words are
+//! about its grammar, and are used only if nothing here fits.
 
 use std::ops::Range;
 
 use super::fault::Fault;
 
 const NAME_IN_QUOTES: &str =
-    "a name with other characters than letters, digits, \"_\" and \"-\" stands in quotes";
+    "a name with other characters than letters, digits, \"_\" and \"-\" needs quotes";
 
-const NO_EQUALS: &str = "between a key and its value stands =, not :";
+const NO_EQUALS: &str = "a key and its value are separated by =, not :";
 
 const MISSING_COMMA: &str = "a comma is missing between two elements";
 
@@ -74,7 +74,7 @@ pub(super) fn reason(message: &str, text: &str, span: &Range<usize>) -> String {
 /// The same, of what stands before it in its line, and from there on.
 fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
     if message.starts_with("carriage return must be followed") {
-        return Some("a carriage return stands here alone; lines end in a line feed");
+        return Some("a carriage return is here alone; lines end in a line feed");
     }
     if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") {
         return Some(no_string(found));
@@ -92,9 +92,7 @@ fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
         return Some("the closing quote of a string is missing");
     }
     if message.starts_with("missing escaped value") {
-        return Some(
-            r"a backslash in such a string is written twice, \\, or the string stands in single quotes",
-        );
+        return Some(r"a backslash in such a string is written twice, \\, or the string is in single quotes");
     }
     let line = found.lines().next().unwrap_or_default();
     if is_mark_of_merge(&format!("{before}{line}")) {
@@ -151,7 +149,7 @@ fn no_string(found: &str) -> &'static str {
     if found.is_empty() || found.starts_with(['\n', '\r', '#']) {
         "a value is missing"
     } else if found.starts_with(['“', '”', '„', '‘', '’', '«', '»']) {
-        "these are typographic quotes; a string stands in straight ones: \""
+        "these are typographic quotes; a string needs straight ones: \""
     } else if found.starts_with(|character: char| character.is_ascii_digit()) {
         if found.lines().next().is_some_and(|line| line.contains("//")) {
             "a comment begins with #"
@@ -171,8 +169,8 @@ fn no_string(found: &str) -> &'static str {
 /// What follows a value on its line, and has no place there.
 fn one_too_many(before: &str, found: &str) -> &'static str {
     match before.trim_end().chars().next_back().filter(|_| !found.starts_with(['"', '\'', ','])) {
-        Some('\'') => "a string with ' in it stands in double quotes",
-        Some('"') => "a string with \" in it stands in single quotes",
+        Some('\'') => "a string with ' in it needs double quotes",
+        Some('"') => "a string with \" in it needs single quotes",
         _ => "something follows the value; several stand in brackets: [1, 2]",
     }
 }

@@ -1,6 +1,6 @@
-//! The policy: from the text of its files to rules and repositories that hold together. Three stages, each
-//! with its own types: as written (with spans), validated (here), decided ([`crate::judge`]). Nothing
-//! takes a written one once it is validated, and nothing of a policy with a fault is ever applied.
+//! The policy: from the text of its files to consistent rules and repositories. It has three stages, each
+//! with its own types: as written (with spans), validated (here), decided ([`crate::judge`]). Nothing uses a
+//! written policy after validation, and nothing of a policy with a fault is applied.
 
 mod agent_file;
 mod aliases;

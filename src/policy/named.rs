@@ -1,5 +1,4 @@
-//! Which arguments and values of variables a policy names: what a log may tell of a launch. What no rule
-//! names may be a secret.
+//! Which arguments and values of variables a policy names, so that a log may have them. Others may be secret.
 
 use std::ffi::{OsStr, OsString};
 

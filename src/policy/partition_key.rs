@@ -1,4 +1,4 @@
-//! `per`: a file for each.
+//! `per`: one file for each member.
 
 use crate::judge::terms::keyword::Keyword;
 

@@ -1,6 +1,6 @@
-//! How the path of a repository is written: `{placeholder}` in names, `{runtime}` at the start, everything
-//! else as it stands. What could leave the directory, or could not be told from something else, is a fault
-//! here, so that expansion never has to refuse.
+//! The syntax of a repository's path: `{placeholder}` in names, `{runtime}` at the start, everything else
+//! literal. A path that could leave the directory, or would be ambiguous, is a fault here, so that expansion
+//! never has to refuse.
 
 use std::path::{Path, PathBuf};
 

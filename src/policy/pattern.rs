@@ -1,7 +1,7 @@
-//! The one pattern language of the policy: globs, matched as bytes so that names which are no text match too.
-//! Most patterns are literals or end in a star and are compared directly; the rest are compiled when the
-//! first value comes along that they can still match, because a compiled glob costs as much as the rest of
-//! the decision.
+//! The one pattern language of the policy: globs, matched as bytes so that names that are not text match too.
+//! Most patterns are literals or end in a star, and are compared directly. The others are compiled when the
+//! first value comes that they could match, because a compiled glob costs as much as the rest of the
+//! decision.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,5 @@
-//! Where something stands in the policy files while they are read: a few numbers. What is left of it
-//! afterwards is a [`Place`](crate::judge::terms::provenance::Place).
+//! A position in the policy files while they are read, as a few numbers. Afterwards it becomes a
+//! [`Place`](crate::judge::terms::provenance::Place).
 
 use std::{ops::Range, sync::Arc};
 

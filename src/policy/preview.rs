@@ -1,5 +1,4 @@
-//! A first look at the system's main file: what it delegates has to be known before any drop-in is so much as
-//! opened.
+//! A first look at the system's main file: what it delegates must be known before any drop-in is opened.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Reads values out of the spanned tree of a TOML file. Every getter answers `None` both for what is absent
-//! and for what is wrong, and has then reported it: so the walk goes on and finds the next fault too.
+//! Reads values from the spanned tree of a TOML file. A getter returns `None` for an absent value and for a
+//! wrong one, which it has then reported, so that the walk continues to the next fault.
 
 use std::time::Duration;
 

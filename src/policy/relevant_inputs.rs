@@ -1,4 +1,4 @@
-//! What a policy looks at at all: launches that differ in nothing else are one kind for it.
+//! Which inputs a policy uses at all: launches that differ in nothing else are alike for it.
 
 use super::{
     Policy, repository::limits::Whom, rule::Acquisition, selector::Selectors, template::Placeholder,

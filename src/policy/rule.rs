@@ -1,5 +1,5 @@
-//! A rule as it was validated: what it selects, what it does, and what it wants of repositories. It holds
-//! nothing that depends on the request; whether it counts is for the evaluator to say.
+//! A validated rule: what it selects, what it does, and its claims. It does not depend on the request; the
+//! evaluator decides whether it applies.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What can be shown of a policy that has faults: its repositories, except those that a fault may have
-//! changed. No launch is judged by it, so it has no rules.
+//! What can be shown of a policy with faults: its repositories, except those that a fault may have changed.
+//! No launch is judged by it, so it has no rules.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! A test as a policy carries it: a request, and what must come out. The policy only keeps it; playing it is
-//! the evaluator's.
+//! A test in a policy: a request, and the expected decision. The evaluator plays it.
 
 use std::{ffi::OsString, path::PathBuf};
 

@@ -1,5 +1,5 @@
-//! The JSON Schema of a policy, for editors that complete and check TOML. It is written from the table of
-//! keys that the reader uses, so that the two cannot differ in what they know.
+//! The JSON Schema of policies, for editors that complete and check TOML. It is written from the table of
+//! keys that the reader uses, so that both know the same keys.
 
 use std::ptr;
 

@@ -1,5 +1,4 @@
-//! Names that more than one file uses, and what such a rule or repository is called so that people can tell
-//! it from its namesake.
+//! Names that several files use, and how such a rule or repository is called in messages.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,4 @@
-//! `[site]` of `/etc/rungate/agent.toml`: the etcd in which the agents of all hosts meet, and how long one of
-//! them may be silent.
+//! `[site]` of `/etc/rungate/agent.toml`: the etcd of the site, and how long a host may be silent.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! From text to a tree of TOML. What is no TOML is reported; the rest is kept, so that the next fault can be
+//! From text to a tree of TOML. What is not TOML is reported; the rest is kept, so that the next fault can be
 //! found too.
 
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTa
         };
         let fault = match first {
             Some(first) => Fault::DuplicateKey { name: name.to_owned(), first: At::new(file, first) },
-            None => Fault::Syntax { reason: "this key stands here twice".into() },
+            None => Fault::Syntax { reason: "this key is here twice".into() },
         };
         findings.fault(At::new(file, span), fault);
     }

@@ -1,6 +1,6 @@
-//! The path of a repository, with placeholders for what differs from launch to launch. Expansion never leaves
-//! the directory and never gives two launches with different values the same file by accident; how values are
-//! made safe is said in `safe_value`, how several of them share one name is said here.
+//! The path of a repository, with placeholders for what differs between launches. Expansion never leaves the
+//! directory, and never gives one file to two launches with different values by accident. `safe_value` makes
+//! one value safe; how several share one name is decided here.
 
 use std::{
     ffi::OsStr,

@@ -1,4 +1,4 @@
-//! What time it is for a policy.
+//! The time for a policy, and when it changes.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
 //! Text of a TOML file, written key by key in the order that reads best, which no serializer of maps keeps;
-//! and taken apart again, as far as it was written here.
+//! and read back, as far as it was written here.
 
 use std::fmt::{self, Display, Write};
 

@@ -1,5 +1,5 @@
-//! What is likely not meant but harms no launch: shown by `policy check`. As with faults, each is a value
-//! with a stable code, and all wording is in this file.
+//! What is probably a mistake but harms no launch; `policy check` shows it. As with faults, each is a value
+//! with a stable code, and all words are in this file.
 
 use std::fmt;
 
@@ -93,12 +93,12 @@ impl fmt::Display for Warning {
             }
             Warning::RuntimeOfCaller => write!(
                 f,
-                "{{runtime}} follows XDG_RUNTIME_DIR: who changes it begins anew with every limit; write an absolute path"
+                "{{runtime}} follows XDG_RUNTIME_DIR: a caller who changes it evades every limit; write an absolute path"
             ),
             Warning::ChosenByCaller { repository, placeholder } => write!(
                 f,
-                "repository \"{}\" has a file for each {{{}}}, which the caller chooses: who chooses another one \
-                 begins anew with the limit; what they cannot choose are their groups: per = \"group\"",
+                "repository \"{}\" has a file for each {{{}}}, which the caller chooses: a caller who chooses another one \
+                 evades the limit; callers cannot choose their groups: per = \"group\"",
                 repository.shown(),
                 placeholder.shown()
             ),

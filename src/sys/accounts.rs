@@ -1,7 +1,7 @@
-//! Users and groups as the system's databases know them. Absence and failure stay apart here, because a rule
-//! about a group that cannot be looked up must refuse the launch: the C library answers 0 when every database
-//! was asked and has no such entry, and an error number (`ENOENT` among them, when a database is gone) when
-//! one could not be asked.
+//! Users and groups in the databases of the system. Absence and failure differ here, because a rule about a
+//! group that cannot be looked up must refuse the launch. The C library returns 0 if it asked every database
+//! and none has the entry, and an error number (also `ENOENT`, if a database is gone) if it could not ask
+//! one.
 
 use std::{
     cell::RefCell,

@@ -1,6 +1,6 @@
-//! A file that is put in place as a whole: written beside its place, to the disk, and then renamed, so that
-//! whoever reads the path meets the old text or the new one, whatever becomes of this process or of the host.
-//! The directory is the one that was judged, by its descriptor.
+//! Puts a file in place as a whole: it is written beside its place, synced, and renamed. So readers see the
+//! old text or the new one, also after a crash of this process or of the host. The directory is the one that
+//! was judged, by its descriptor.
 
 use std::{
     ffi::{OsStr, OsString},

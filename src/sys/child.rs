@@ -1,6 +1,5 @@
-//! A child that becomes the program, and what becomes of it. The child tells through a pipe that closes on
-//! exec why it could not; what its parent is to see of it is looked at without reaping it, so that its number
-//! stays its own.
+//! A child that becomes the program, and its end. A pipe that closes on exec carries the reason if it cannot.
+//! Its parent observes it without reaping it, so that its number stays its own.
 
 use std::os::fd::OwnedFd;
 

@@ -1,4 +1,4 @@
-//! Who runs this process, as the kernel says it: never the environment, never a look-up of a name.
+//! Who runs this process, from the kernel: never from the environment, never from a look-up of a name.
 
 use std::ffi::OsString;
 

@@ -1,7 +1,6 @@
-//! Descriptors that must reach the program, and those that came from the caller. A descriptor is moved to a
-//! high number *before* it carries a lock, because closing the low one would drop every POSIX lock of the
-//! process on that file. For the same reason no descriptor is ever closed of a file that the process already
-//! holds locks on.
+//! Descriptors that must reach the program, and those that the caller passed. A descriptor is moved to a high
+//! number *before* it carries a lock, because closing the low one would drop every POSIX lock of the process
+//! on that file. For the same reason no descriptor is closed of a file on which the process has locks.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,6 +1,6 @@
-//! One editor at a time. The lock is on a file of its own, which nobody else can open, so that nobody else
-//! can keep it locked; it holds the path of what is being edited, so that after a crash this is found again.
-//! It goes when editing ends.
+//! One editor at a time. The lock is on a file of its own that no other user can open, so that no other user
+//! can keep it locked. The file has the path of what is being edited, so that it is found again after a
+//! crash. It is removed when editing ends.
 
 use std::{
     ffi::{OsStr, OsString},

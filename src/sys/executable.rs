@@ -1,6 +1,6 @@
-//! Files that can be executed, asked as `execve` will: with the effective ids, links followed. And the one
-//! file that this very process executes, so that it can be told from others wherever it turns up under
-//! another name; in a process that the launcher became, that is the launcher's.
+//! Files that can be executed, as `execve` decides: with the effective ids, following links. Also the file
+//! that this process executes, so that it is recognized under another name. In a process that the launcher
+//! became, that is the launcher's file.
 
 use std::{
     borrow::Cow,

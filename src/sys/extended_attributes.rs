@@ -1,5 +1,5 @@
-//! What a file has beside owner and permission bits: lists of who may use it, security labels, and whatever
-//! else somebody has noted on it. A file that takes the place of another has the same, or is not put there.
+//! What a file has beside owner and permission bits: access control lists, security labels, and other
+//! attributes. A file that replaces another one has the same, or is not put in place.
 
 use std::{
     ffi::{OsStr, OsString},

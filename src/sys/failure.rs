@@ -1,5 +1,5 @@
 //! A system call that failed: which one, on what, and why, in the words of the C library. The text is for
-//! people: it has no number, no debug form, and names the thing the call was about.
+//! people: it has no number and no debug form.
 
 use std::{error::Error, fmt, io};
 

@@ -1,6 +1,6 @@
-//! A FIFO that nobody ever writes to: as long as somebody has its write end open, its read end does not come
-//! to an end. So it tells whether a program, or anything that inherited from it, is still there; and unlike a
-//! descriptor it outlives the process that reads it.
+//! A FIFO without a writer's data: while any process has its write end open, its read end does not reach its
+//! end. So it shows whether a program, or a process that inherited from it, is still alive, and it outlives
+//! the process that reads it.
 
 use std::{
     ffi::OsStr,

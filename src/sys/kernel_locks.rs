@@ -1,6 +1,6 @@
-//! `/proc/locks`: every lock of the host that this process may see, in one read. It costs milliseconds and
-//! holds up other lockers while it is made, so it pays only where queries would cost more; and it leaves out
-//! what belongs to other PID namespaces, so what it shows is evidence and what it does not show is none.
+//! `/proc/locks`: every lock of the host that this process may see, in one read. It takes milliseconds and
+//! delays other lockers, so it pays only if queries would cost more. It omits other PID namespaces, so what
+//! it shows is evidence and what it omits is none.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,5 +1,5 @@
-//! Sockets of this host: a listener that everybody may connect to, and connections over which bytes and,
-//! beside them, one descriptor at a time go. Nothing here blocks for longer than it was told to.
+//! Sockets of this host: a listener that every user may connect to, and connections that carry bytes and one
+//! descriptor at a time. Nothing here blocks longer than its timeout.
 
 use std::{
     env,

@@ -1,5 +1,5 @@
 //! The operating system: the only module that knows nix, libc, rustix and users. It offers plain values and
-//! typed errors, knows nothing of policies or repositories, and keeps what needs `unsafe` in one file.
+//! typed errors, knows nothing of policies or repositories, and keeps all `unsafe` in one file.
 
 pub(crate) mod accounts;
 pub(crate) mod atomic_write;

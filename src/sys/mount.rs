@@ -1,5 +1,5 @@
-//! On what file system something is, as the kernel tells it: its kind, its options, and whether all of it is
-//! mounted there or only a part, as with a directory that a container was lent.
+//! The file system of a file, from the kernel: its kind, its options, and whether all of it is mounted there
+//! or only a part, as in a container.
 
 use std::{
     fs::{self, File},

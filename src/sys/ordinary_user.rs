@@ -1,4 +1,4 @@
-//! What an ordinary user can do, found out by trying: on a thread with the ids of `nobody`, and without the
+//! What an ordinary user can do, found by trying: on a thread with the ids of `nobody`, and without the
 //! capabilities of root.
 
 use std::{path::Path, thread};

@@ -1,5 +1,4 @@
-//! Waiting for many descriptors at once, for as long as nothing happens: however many there are, those that
-//! rest cost nothing.
+//! Waits for many descriptors at once. Idle ones cost nothing, however many there are.
 
 use std::{os::fd::AsFd, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A directory of the caller's own for something that nobody else should read or change, in a place where it
-//! stays over a reboot if there is one.
+//! A directory of the caller for files that no other user may read or change, in a place that survives a
+//! reboot if there is one.
 
 use std::{
     env,

@@ -1,5 +1,5 @@
-//! What the kernel says of a process, from `/proc`. A PID alone means little, for it may have been given to
-//! another process since; with the start time beside it, it names one process of one boot.
+//! What the kernel says of a process, from `/proc`. A PID alone proves little, because it may have been given
+//! to another process. With the start time it names one process of one boot.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

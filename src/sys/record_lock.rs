@@ -1,6 +1,6 @@
-//! Byte-range locks, as `fcntl(2)` has them: of the process (POSIX) or of the open file description (OFD).
-//! Offsets and owners come out as plain values. Nothing here decides anything, and nothing here closes a
-//! descriptor: closing *any* descriptor of a file drops all of the process's POSIX locks on it.
+//! Byte-range locks of `fcntl(2)`: of the process (POSIX) or of the open file description (OFD). Offsets and
+//! owners are plain values. Nothing here decides anything, and nothing here closes a descriptor: closing
+//! *any* descriptor of a file drops all POSIX locks of the process on it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,7 +1,6 @@
-//! Opening a file that must be a plain one, in a directory where others may have put a trap: no link is
-//! followed, no FIFO is waited for, and what was opened is judged by its descriptor, never again by its path.
-//! Modes are exact, whatever the umask, and in one step, so that nobody meets a file that is not yet what it
-//! will be.
+//! Opens a file that must be a regular one, in a directory where other users may have prepared a trap. It
+//! follows no link, waits for no FIFO, and judges the opened file by its descriptor, never again by its path.
+//! Modes are exact, regardless of the umask, and are set in one step.
 
 use std::{
     fmt,

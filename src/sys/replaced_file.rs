@@ -1,5 +1,5 @@
-//! A file that is always whole: it is written under another name beside its place and then put there in one
-//! step, so that whoever reads it meets the old text or the new one, and never half of one.
+//! A file that is always whole: it is written under another name beside its place and then renamed, so that
+//! readers see the old text or the new one.
 
 use std::{
     fs::{self, File},

@@ -1,5 +1,5 @@
-//! The signals of a supervisor. All that it deals with are blocked and taken one by one, so that none is lost
-//! and no handler runs; the program gets mask and dispositions as the caller arranged them.
+//! The signals of a supervisor. They are blocked and taken one by one, so that none is lost and no handler
+//! runs. The program gets mask and dispositions of the caller.
 
 use std::{io, thread, time::Duration};
 

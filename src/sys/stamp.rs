@@ -1,4 +1,4 @@
-//! What tells that a file changed.
+//! Detects that a file changed.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! How large the terminals behind standard output and standard error are, and a line for somebody else's.
+//! The size of the terminals behind standard output and standard error, and a message on the terminal of
+//! another user.
 
 use std::{
     fs::{self, OpenOptions},

@@ -1,4 +1,4 @@
-//! Who may own what leads to a trusted file, and who may write to it.
+//! Who may own, and who may write to, the directories and links that lead to a trusted file.
 
 use std::{error::Error, fmt, path::PathBuf};
 
@@ -195,15 +195,15 @@ impl fmt::Display for Reason {
                  start rungate outside of it",
             ),
             Reason::GroupWritable(mode) => {
-                write!(f, "its group can write to it (mode {mode:04o}); chmod g-w mends that")
+                write!(f, "its group can write to it (mode {mode:04o}); chmod g-w fixes that")
             }
             Reason::WorldWritable(mode) => {
-                write!(f, "everybody can write to it (mode {mode:04o}); chmod o-w mends that")
+                write!(f, "everybody can write to it (mode {mode:04o}); chmod o-w fixes that")
             }
             Reason::ForOthers(mode) => {
                 write!(
                     f,
-                    "may have secrets, and is not its owner's alone (mode {mode:04o}); chmod 0600 mends that"
+                    "may have secrets, and is not its owner's alone (mode {mode:04o}); chmod 0600 fixes that"
                 )
             }
             Reason::NotADirectory => f.write_str("is not a directory"),

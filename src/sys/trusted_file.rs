@@ -1,5 +1,5 @@
-//! A file that only root or the caller can have written. What is read is what was judged: the path is looked
-//! up once, by a walk that judges every directory on the way.
+//! A file that only root or the caller can have written. The bytes that are read are those that were judged:
+//! the path is looked up once, and every directory on the way is judged.
 
 use std::{
     borrow::Cow,

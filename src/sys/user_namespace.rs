@@ -1,6 +1,6 @@
-//! User namespaces. In one that does not map every user of the system, the files of all the others seem to
-//! belong to one user, whom nobody can tell from root or from a stranger; and who is in it without being
-//! mapped seems to be that user.
+//! User namespaces. In one that does not map every user of the system, the files of all unmapped users seem
+//! to belong to one user, which may be root or a stranger. An unmapped process in it seems to be that user
+//! too.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,6 +1,6 @@
-//! A directory in which a file is looked for, opened or created, where others may have prepared the way: it
-//! is reached by a walk that judges each directory on its descriptor, and the file is opened relative to the
-//! descriptor that was judged.
+//! A directory in which a file is searched, opened or created, where other users may have prepared the way.
+//! It is reached by a walk that judges each directory by its descriptor, and the file is opened relative to
+//! the judged descriptor.
 
 use std::{
     ffi::{OsStr, OsString},

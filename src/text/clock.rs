@@ -1,5 +1,5 @@
-//! Moments, in the local time of this system. The zone is the system's (`/etc/localtime`), never that of the
-//! environment: listings of two users who look at one repository agree.
+//! Moments, in the local time of the system. The zone is that of `/etc/localtime`, never of the environment,
+//! so that listings of two users agree.
 
 use std::{
     fs,

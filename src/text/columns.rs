@@ -1,5 +1,4 @@
-//! How much room text takes on a terminal, and text cut where it has none, with a mark that something is
-//! missing.
+//! The width of text on a terminal. Text that does not fit is cut, with a mark.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -1,6 +1,5 @@
-//! What is wrong in a text file, and how it is shown: `path:line:col: message [code]`, then the line with a
-//! caret and, where there is one, a second label. It knows nothing of policies: the wording comes from
-//! whoever found the fault.
+//! A fault in a text file and how it is shown: `path:line:col: message [code]`, then the line with a caret
+//! and, if there is one, a second label. It knows nothing of policies; the caller has the wording.
 
 use std::{
     fmt,

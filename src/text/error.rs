@@ -1,5 +1,5 @@
-//! The one error that a command ends with: what people read, and the status that scripts read. Whoever makes
-//! one knows both; nobody else ends the process.
+//! The one error with which a command ends: the message for people, and the status for scripts. The code that
+//! makes one knows both; no other code ends the process.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Text that others chose, made safe to look at. Names of users, groups, hosts, files, commands and
-//! processes, and all arguments, may hold anything: what a terminal would obey, and what nobody would see, is
-//! shown as an escape instead. Whoever makes a text for people does so with each part that it did not write
-//! itself; whoever prints it does nothing.
+//! Makes text of others safe to show. Names of users, groups, hosts, files, commands and processes, and all
+//! arguments, may hold anything. Characters that a terminal obeys, or that nobody can see, are shown as
+//! escapes. The code that builds a message escapes each part that it did not write itself; the code that
+//! prints does nothing.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

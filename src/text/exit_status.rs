@@ -1,5 +1,5 @@
-//! Every status rungate itself ends with, in one place. The numbers are those of `sysexits.h` where it has
-//! one, of timeout(1) for a wait that ran out, and of the shell for a program that cannot be started.
+//! Every exit status of rungate itself. The numbers are those of `sysexits.h` where it has one, of timeout(1)
+//! for a wait that timed out, and of the shell for a program that cannot be started.
 
 /// How rungate ends when the program did not start, or when it was not asked to start one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,5 +1,4 @@
-//! Numbers for people: large ones kept apart, shares in percent, waits no more precise than anybody would say
-//! them.
+//! Numbers for people: digits in groups, shares in percent, and waits rounded to what people would say.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! JSON for scripts that is also safe to look at: what a terminal would obey is escaped, which is the same
-//! text to whoever parses it.
+//! JSON for scripts that is also safe to show: characters that a terminal obeys are escaped, which a parser
+//! reads as the same text.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

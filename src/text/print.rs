@@ -1,4 +1,4 @@
-//! Answers on standard output: what a subcommand was asked for, and the status with which it ends.
+//! Answers on standard output: the result of a subcommand, and its status.
 
 use std::io;
 

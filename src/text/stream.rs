@@ -1,6 +1,6 @@
-//! The one way out. A reader that closed the pipe has read enough: that is no error. Standard error is
-//! written in one piece, so that the messages of launches that are refused at the same moment do not run into
-//! each other.
+//! The one way to standard output and standard error. A reader that closed the pipe has read enough, which is
+//! no error. A message goes to standard error in one write, so that messages of simultaneous refusals do not
+//! mix.
 
 use std::io::{self, IsTerminal, Write};
 

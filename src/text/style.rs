@@ -1,6 +1,6 @@
-//! Colour for people who look at a terminal: five meanings, and no colour that says what no word says. It is
-//! off where standard output is no terminal, with `NO_COLOR` (<https://no-color.org>), `CLICOLOR=0` or
-//! `TERM=dumb`. `CLICOLOR_FORCE` turns it on (<https://bixense.com/clicolors>).
+//! Colour on a terminal: five meanings, and none that a word does not say too. It is off if standard output
+//! is no terminal, with `NO_COLOR` (<https://no-color.org>), `CLICOLOR=0` or `TERM=dumb`. `CLICOLOR_FORCE`
+//! turns it on (<https://bixense.com/clicolors>).
 //!
 //! The colours can be read on a dark and on a light background: no yellow, no white and no blue.
 

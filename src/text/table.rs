@@ -1,8 +1,7 @@
-//! Tables of plain columns: no lines, a blank between columns, numbers to the right. On a terminal that is
-//! too narrow, what is long goes on below within its column, and only a word that has no room is broken,
-//! after one of its hyphens, dots or slashes where it has one; what somebody else reads has a line for each
-//! row. A table whose rows are things to count, such as slots, has a line for each row also there: what is
-//! long is cut.
+//! Tables of plain columns: no lines, a blank between columns, numbers aligned right. On a narrow terminal
+//! long cells wrap within their column, and a word is broken only if it does not fit, after a hyphen, a dot
+//! or a slash if it has one. Elsewhere each row has one line. Rows that are counted, such as slots, always
+//! have one line, and long cells are cut.
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
 

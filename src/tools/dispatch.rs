@@ -1,5 +1,5 @@
 //! Reads the command line of the second program, `rungate-tools`, and calls the subcommand. The launcher
-//! becomes it, under the launcher's name and with the launcher's arguments.
+//! executes this program under its own name and with its own arguments.
 
 use std::{ffi::OsString, path::Path};
 

@@ -26,7 +26,7 @@ fn the_limit_holds_between_users() {
                   rule "seats", /etc/rungate/policy.toml:[..]
                   PID [..] games matlab, since [..]
                   PID [..] nobody matlab, since [..]
-            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            Close one of yours, or wait in the queue: rungate run --wait 30m -- matlab
             To see why: rungate explain -- matlab
             To end the oldest of yours: rungate end seats [pid]
             "#,

@@ -86,7 +86,7 @@ fn who_has_the_number_of_whoever_connected_holds_nothing() {
     agent.signal(Signal::SIGCONT);
     attack.write_line("go on");
     let told = attack.read_line();
-    assert!(told.contains("is not the process that has connected"), "{told}");
+    assert!(told.contains("is not the one that has connected"), "{told}");
     assert_eq!(held(&site), []);
     assert!(is_alive(heir), "the heir lives");
     attack.write_line("end");
@@ -113,7 +113,7 @@ fn who_does_not_say_the_number_is_told_nothing() {
     let response = |number: u128| Request::Response(number).frame().expect("it is short");
     let asked = challenged(&site);
     let wrong = response(asked.2 ^ 1);
-    is_told(asked, &[LOOK.to_vec(), wrong], "is not the process that has connected");
+    is_told(asked, &[LOOK.to_vec(), wrong], "is not the one that has connected");
     is_told(challenged(&site), &[LOOK.to_vec(), LOOK.to_vec()], "makes no sense");
     let (mut connection, mut inbox, number) = challenged(&site);
     connection.write_all(&LOOK).expect("the agent reads");

@@ -2,6 +2,7 @@
 
 mod broken_policies;
 pub(crate) mod manual;
+mod plain;
 mod promises;
 pub(crate) mod readme;
 mod recipes;

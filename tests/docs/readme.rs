@@ -135,7 +135,7 @@ impl Scene {
 
     fn shell(&self, user: &str, command: &str) -> Test {
         // The README's first command, with the program that is being tested instead of one that cargo builds.
-        let command = command.replace("cargo run --quiet --", "rungate");
+        let command = command.replace("cargo run --", "rungate");
         let command = format!("(exit {}); {command}", self.last_status);
         // As in login shells, where the package is installed.
         let path =
@@ -232,6 +232,25 @@ impl Scene {
                 .push(format!("$ {}\n--- the page shows\n{shown}--- printed was\n{printed}", step.command));
         }
     }
+}
+
+/// Each page says for which need it is, and links to others.
+#[test]
+fn every_page_says_which_need_it_is_for() {
+    let mut pages = 0;
+    for entry in fs::read_dir(package().join("docs")).expect("the pages") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a page");
+        let label = text.lines().nth(2).unwrap_or_default();
+        let needs = ["*To learn ", "*To do ", "*To do: ", "*To look up ", "*To understand "];
+        let links_to = label.split("](").count() > 1;
+        assert!(needs.iter().any(|need| label.starts_with(need)) && links_to, "{}: {label}", path.display());
+        pages += 1;
+    }
+    assert!(pages > 8, "{pages}");
 }
 
 /// Numbers of three digits and more, by the order of their first appearance.
@@ -356,9 +375,57 @@ fn what_the_page_shows_is_what_happens() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
+/// The tasks of `docs/how-to.md`, one after another on one machine.
+#[test]
+fn what_the_tasks_show_is_what_happens() {
+    needs_root!();
+    let blocks = blocks("docs/how-to.md");
+    assert!(blocks.len() > 12, "{}", blocks.len());
+    let mut scene = Scene::new();
+    for block in &blocks {
+        scene.play(block);
+    }
+    assert!(scene.differences.is_empty(), "{}", scene.differences.join("\n"));
+}
+
+/// The front page is short, and each of its links leads somewhere: to a file, and to a heading in it.
+#[test]
+fn the_front_page_is_short_and_its_links_lead_somewhere() {
+    let anchor = |heading: &str| -> String {
+        let kept = heading.to_lowercase().replace(' ', "-");
+        kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    };
+    let headings = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with('#'));
+        lines.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+    };
+    let page = fs::read_to_string(package().join("README.md")).expect("the page");
+    assert!(page.lines().count() <= 350, "{}", page.lines().count());
+    for name in ["README.md", "docs/how-to.md", "docs/policies.md"] {
+        let text = fs::read_to_string(package().join(name)).expect("a page");
+        let mut links = 0;
+        for link in text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)) {
+            if link.starts_with("http") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let folder = package().join(name);
+            let folder = folder.parent().expect("a folder");
+            let target = if file.is_empty() { package().join(name) } else { folder.join(file) };
+            assert!(target.exists(), "{name}: {link}");
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&target).expect("a page");
+                assert!(headings(&text).iter().any(|known| known == heading), "{name}: {link}");
+            }
+            links += 1;
+        }
+        assert!(links > 3, "{name}: {links}");
+    }
+}
+
 /// The headings whose blocks tell one story, with the six holders.
 const STORY: [&str; 4] =
-    ["rungate", "wait for my turn", "see why it does not start", "have everybody go through it"];
+    ["rungate", "Wait for my turn", "See why it does not start", "Have all users go through it"];
 
 #[test]
 fn blocks_are_found_with_their_headings() {

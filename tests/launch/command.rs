@@ -97,7 +97,7 @@ pub(crate) fn a_limit_alone_needs_no_policy() {
               matlab  1 of 1 used
                   --limit 1, {file}
                   PID {} {} matlab, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m --limit 1 -- matlab
+            Close one of yours, or wait in the queue: rungate run --wait 30m --limit 1 -- matlab
             To end the oldest of yours: rungate end {file} [pid]
             ",
             running.pid(),
@@ -153,7 +153,7 @@ pub(crate) fn a_named_repository_needs_no_policy() {
               seats  2 of 3 used, 2 more wanted
                   --limit 3, $DIR/repositories/seats
                   PID {} {} matlab, 2 slots, since [time] ([age])
-            Close one of yours, or stand in line: [..] run --wait 30m --repository $DIR/repositories/seats [..]
+            Close one of yours, or wait in the queue: [..] run --wait 30m --repository $DIR/repositories/seats [..]
             To end the oldest of yours: rungate end $DIR/repositories/seats [pid]
             ",
             running.pid(),

@@ -129,8 +129,7 @@ fn hints_of_full_repositories_work_when_pasted(pasted: &Pasted) {
     // Five of one user, so that there are more than a message names; arguments, and a name that is quoted.
     let mine: Vec<Running> = (0..5).map(|_| run(&site, "games", &["--", "matlab"]).spawn()).collect();
     let refused = run(&site, "games", &["--", "matlab", "a b", "$HOME", "it's"]).outcome();
-    let told =
-        "Close one of yours, or stand in line: rungate run --wait 30m -- matlab 'a b' '$HOME' 'it'\\''s'\n";
+    let told = "Close one of yours, or wait in the queue: rungate run --wait 30m -- matlab 'a b' '$HOME' 'it'\\''s'\n";
     assert!(refused.stderr.contains(told), "{}", refused.stderr);
     pasted.all_of(&refused, &site, &of("games"), 4);
     let _sixth = run(&site, "nobody", &["--", "odd name"]).spawn();
@@ -172,14 +171,14 @@ fn what_helps_below_a_ceiling_is_told_with_how_many_must_be_freed(pasted: &Paste
     // The reader's own come first, also where others have held theirs for longer.
     let first = refused.stderr.lines().find(|line| line.starts_with("      PID ")).unwrap_or_default();
     assert!(first.starts_with(&format!("      PID {} games matlab", mine.pid())), "{}", refused.stderr);
-    assert!(refused.stderr.contains("\nTry again once 3 slots are freed, or stand"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("\nTry again once 3 slots are freed, or wait"), "{}", refused.stderr);
     pasted.all_of(&refused, &site, &|| site.test().user("games"), 3);
     // Where as many are the reader's own, that is said; and they are enough.
     others.truncate(1);
     eventually("those have gone", || (site.held("seats.lock").len() == 2).then_some(()));
     let _second = run(&site, "games", &["--", "matlab"]).spawn();
     let refused = run(&site, "games", &["--", "matlab"]).outcome();
-    assert!(refused.stderr.contains("\nClose one of yours, or stand in line"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("\nClose one of yours, or wait in the queue"), "{}", refused.stderr);
 }
 
 /// An alternative that is closed is no reason to ask anybody, where another will come free; and the wait
@@ -191,7 +190,7 @@ fn a_closed_alternative_is_not_what_is_told_of(pasted: &Pasted) {
     let _one = run(&site, "games", &["--", "matlab"]).spawn();
     let refused = run(&site, "games", &["--", "matlab"]).outcome();
     assert!(refused.stderr.contains("  closed  closed: its limit is 0\n"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("\nClose one of yours, or stand in line: "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("\nClose one of yours, or wait in the queue: "), "{}", refused.stderr);
     pasted.all_of(&refused, &site, &|| site.test().user("games"), 2);
     // A launch whose time is over before it has looked once does not wait.
     given_time(&["100ms", "2s", "20s"], |wait| {

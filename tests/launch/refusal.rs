@@ -84,7 +84,7 @@ pub(crate) fn every_full_repository_is_named_with_its_rule_and_its_holders() {
                   {}
                   {}
             Two for each of us, please.
-            Close one of yours, or stand in line: rungate run --wait 30m -- matlab
+            Close one of yours, or wait in the queue: rungate run --wait 30m -- matlab
             To see why: rungate explain -- matlab
             To end the oldest of yours: rungate end matlab [pid]
             ",
@@ -105,7 +105,7 @@ pub(crate) fn every_full_repository_is_named_with_its_rule_and_its_holders() {
                   rule \"matlab seats\", $DIR/policy.toml:18
                   {}
             ...
-            Try again later, or stand in line: rungate run --wait 30m -- matlab
+            Try again later, or wait in the queue: rungate run --wait 30m -- matlab
             To see why: rungate explain -- matlab
             ",
             holder(0, "games")
@@ -223,7 +223,7 @@ pub(crate) fn a_ceiling_is_explained() {
                   only up to 1 of 3 for this rule; the rest is kept for others
                   rule \"batch leaves two free\", $DIR/policy.toml:7
                   PID [pid] [..] batch, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m -- batch
+            Close one of yours, or wait in the queue: rungate run --wait 30m -- batch
             To see why: rungate explain -- batch
             To end the oldest of yours: rungate end seats [pid]
             ",
@@ -260,7 +260,7 @@ pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
               sync  1 of 1 used
                   rule [..]
                   PID [pid] [..] nightly-sync, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m --as nightly-sync -- python
+            Close one of yours, or wait in the queue: rungate run --wait 30m --as nightly-sync -- python
             To see why: rungate explain --as nightly-sync -- python
             To end the oldest of yours: rungate end sync [pid]
             ",

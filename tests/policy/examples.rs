@@ -93,7 +93,7 @@ pub(crate) fn has_nothing_doubtful(files: &[PathBuf]) -> Outcome {
 fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
     let policies = policies();
     assert!(policies.len() >= 20, "{policies:?}");
-    let readme = fs::read_to_string(directory().with_file_name("README.md")).expect("the README");
+    let readme = fs::read_to_string(directory().with_file_name("docs/policies.md")).expect("the README");
     for files in policies {
         let text = fs::read_to_string(&files[0]).expect("a policy");
         let is_first = files[0].ends_with("quick-start.toml");
@@ -106,7 +106,7 @@ fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
         let place = files[0].strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("a policy of ours");
         let place = if place.ends_with("departments/policy.toml") { place.parent() } else { Some(place) };
         let link = place.expect("a place").to_str().expect("a plain name");
-        assert!(readme.contains(&format!("({link})")), "{link} cannot be found from the README");
+        assert!(readme.contains(&format!("(../{link})")), "{link} cannot be found in docs/policies.md");
         keeps_what_it_intends(&files);
     }
 }
@@ -128,7 +128,7 @@ fn quick_start() {
               sleepers  1 of 1 used
                   rule \"one sleeper at a time\", {}:15
                   PID {} {} sleep, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m --policy {} -- sleep 0
+            Close one of yours, or wait in the queue: rungate run --wait 30m --policy {} -- sleep 0
             To see why: rungate explain --policy {} -- sleep 0
             To end the oldest of yours: rungate end --policy [..] sleepers [pid]
             ",

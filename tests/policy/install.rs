@@ -258,7 +258,7 @@ fn who_runs_now_and_would_be_refused_is_named() {
         format!("ann ({}) {} matlab matlab is full (limit 2)", uid("ann"), pids[3]),
     ];
     assert_eq!(lines, expected, "{}", outcome.stdout);
-    assert!(present.starts_with("2 would be refused if they came anew. None is ended.\n"), "{present}");
+    assert!(present.starts_with("2 would be refused if they started again. None is ended.\n"), "{present}");
     // What changes nothing for them says nothing of them.
     site.write("work/policy.toml", &MAIN.replace("= 5", "= 4"));
     install(&site, ["--yes", "policy.toml"])

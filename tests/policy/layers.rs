@@ -226,7 +226,7 @@ fn a_policy_of_another_user_starts_nothing() {
     theirs.clone().user("backup").status(0);
     theirs
         .user("games")
-                .stderr("rungate: matlab: not started: the policy has 1 fault\n[..]belongs to backup (34), neither to root nor to you; chown root mends that [untrusted-file]\n...\n")
+                .stderr("rungate: matlab: not started: the policy has 1 fault\n[..]belongs to backup (34), neither to root nor to you; chown root fixes that [untrusted-file]\n...\n")
         .status(78);
 }
 
@@ -250,7 +250,7 @@ fn a_policy_that_a_group_could_have_written_starts_nothing() {
             mine.status(0);
         }
         chown(&place, None, Some(games.gid)).expect("give it to the group");
-        let reason = format!("its group can write to it (mode {:04o}); chmod g-w mends that", mode | 0o020);
+        let reason = format!("its group can write to it (mode {:04o}); chmod g-w fixes that", mode | 0o020);
         mine.clone()
             .stderr(&format!(
                 "rungate: matlab: not started: the policy has 1 fault\n$DIR/above/policies/mine.toml: [..]{reason} [untrusted-file]\n...\n"
@@ -295,12 +295,12 @@ fn a_drop_in_that_is_not_roots_starts_nothing() {
         let path = site.path("etc/rungate").join(name);
         chown(&path, Some(games.uid), None).expect("give it away");
         refused(&format!(
-            "{message}: cannot be trusted: belongs to games (5); drop-ins of the system belong to root; chown root mends that"
+            "{message}: cannot be trusted: belongs to games (5); drop-ins of the system belong to root; chown root fixes that"
         ));
         chown(&path, Some(0), None).expect("take it back");
     }
     set_mode(&site.path("etc/rungate/policy.d"), 0o1777);
-    refused(": cannot be trusted: everybody can write to it (mode 1777); chmod o-w mends that");
+    refused(": cannot be trusted: everybody can write to it (mode 1777); chmod o-w fixes that");
     set_mode(&site.path("etc/rungate/policy.d"), 0o755);
     matlab(&site).status(0);
 }

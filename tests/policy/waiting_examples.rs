@@ -124,7 +124,7 @@ pub(crate) fn each_run_has_a_gpu_of_its_own_until_its_last_worker_has_ended() {
     // The run has ended, its worker has not: the device is not free yet.
     let worker = OpenOptions::new().write(true).open(site.path("worker")).expect("the worker reads");
     run(&site, "train")
-        .stderr("rungate: train: not started: the limit is reached\n  gpu  4 of 4 used\n...\nAll GPUs are in use. To stand in line: rungate run --wait 12h -- train ...\n...\n")
+        .stderr("rungate: train: not started: the limit is reached\n  gpu  4 of 4 used\n...\nAll GPUs are in use. To wait in the queue: rungate run --wait 12h -- train ...\n...\n")
         .status(75);
     let mut waiting = site.test().args(["run", "--wait", "12h", "--", "train"]).background();
     site.stands_in_line("gpu.lock", &waiting);

@@ -252,8 +252,8 @@ fn what_a_boot_takes_away_is_made_again() {
         .stdout(
             "
             warning  boot          to be made again: /run/rungate and 1 lock file
-              warning  nothing makes /run/rungate/seats.lock again: after the next boot
-                       whoever is first will own it, and can remove it
+              warning  nothing makes /run/rungate/seats.lock again: after the next boot its
+                       first user will own it, and can remove it
                          rungate init --repositories
 
             1 warning.

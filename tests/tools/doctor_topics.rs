@@ -96,7 +96,7 @@ fn there_is_one_rungate_and_all_of_it() {
     copy_program(site.rungate().with_file_name("rungate-tools"), site.path("work/rungate-tools"));
     assert_eq!(
         findings(&about_itself(&site, "work/rungate-tools")),
-        ["warning launcher-unknown: Install both programs anew, from one package."]
+        ["warning launcher-unknown: Install both programs again, from one package."]
     );
 }
 

@@ -316,7 +316,7 @@ fn the_repositories_of_a_policy_become_roots() {
     let entry = fs::read_to_string(site.path("etc/tmpfiles.d/rungate-repositories.conf")).expect("the entry");
     assert_eq!(
         entry,
-        "# Written anew by each: rungate init --repositories\n\
+        "# Written by: rungate init --repositories\n\
          d /run/rungate 1777 root root -\nf /run/rungate/seats.lock 0666 root root -\n"
     );
     init.clone().stdout("Nothing to make: all of it is there, and root's.\n").status(0);

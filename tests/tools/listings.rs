@@ -546,7 +546,7 @@ pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     stands_in_line(&site, &waiter);
     assert_eq!(shown(), (0.into(), 1.into()));
     run("small")
-        .stderr("rungate: small: not started: others stand in line for what is left\n...\n")
+        .stderr("rungate: small: not started: others wait in the queue for what is left\n...\n")
         .status(75);
     site.test()
         .args(["status"])

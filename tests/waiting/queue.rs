@@ -437,12 +437,12 @@ pub(crate) fn nobody_overtakes_the_line() {
     run(&site, "small", &[])
         .stderr(&format!(
             "
-            rungate: small: not started: others stand in line for what is left
+            rungate: small: not started: others wait in the queue for what is left
               seats  2 of 3 used, 1 waiting
                   rule \"one seat\", $DIR/policy.toml:[..]
                   PID {} [..] large, 2 slots, since [time] ([age])
                   first in line: PID {} [..] large, 2 slots wanted, since [time] ([age])
-            Try again later, or stand in line: rungate run --wait 30m -- small
+            Try again later, or wait in the queue: rungate run --wait 30m -- small
             To see why: rungate explain -- small
             ",
             holder.pid(),
@@ -598,7 +598,7 @@ pub(crate) fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
               common  1 of 1 used
                   rule \"either\", $DIR/policy.toml:[..]
                   PID [pid] [..] common, since [time] ([age])
-            Close one of yours, or stand in line: rungate run --wait 30m -- either
+            Close one of yours, or wait in the queue: rungate run --wait 30m -- either
             To see why: rungate explain -- either
             To end the oldest of yours: rungate end common [pid]
             ",
@@ -750,7 +750,7 @@ fn both_places_are_kept() -> bool {
     if has_given_up() {
         return false;
     }
-    let refused = "rungate: second: not started: others stand in line for what is left\n";
+    let refused = "rungate: second: not started: others wait in the queue for what is left\n";
     let is_refused = newcomer.ending == Ending::Status(75) && newcomer.stderr.starts_with(refused);
     assert!(in_both && is_refused, "{newcomer:?}");
     // … but after ten seconds the slot does not stand idle any more.

@@ -130,7 +130,7 @@ fn a_flood_of_scattered_locks_costs_a_bounded_number_of_questions() {
     assert!(asked <= 4200, "{asked} questions, however many gaps there are");
     launch(&site, &[], count_of_locks + 10)
         .stderr(
-            "rungate: matlab: not started: $DIR/repositories/seats has so many scattered locks that nobody can tell whether there is room\n\
+            "rungate: matlab: not started: $DIR/repositories/seats has too many scattered locks to tell whether there is room\n\
              To see who has them: lslocks -o PID,COMMAND,PATH\n",
         )
         .status(74);

@@ -1,5 +1,5 @@
-//! Whoever has slots, and what keeps them: the process that asked, a FIFO whose write end it and what it
-//! starts inherit, or both.
+//! A holder of slots, and what keeps them: the process that asked, a FIFO whose write end it and its
+//! descendants inherit, or both.
 
 use std::{os::fd::OwnedFd, time::SystemTime};
 

@@ -1,4 +1,4 @@
-//! One look at the tables on behalf of a launch, and what comes of it.
+//! One look at the tables for a launch, and its result.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! What the agent keeps: the tables, who has slots of them, who stood in line when the agent died, and the
-//! programs of late. It alone writes to the disk; what it writes comes before what is told.
+//! What the agent keeps: the tables, the holders, the launches that waited when the agent died, and recently
+//! ended programs. Only this owner writes to the disk, and it writes before the agent answers.
 
 pub(super) mod holding;
 pub(super) mod look;

@@ -1,6 +1,6 @@
-//! Those who stood in line when the agent died: each has its place back as soon as it calls again, and until
-//! then nobody comes before it who came later. One that does not call is passed over like any launch that
-//! does not answer, and is gone when its process has ended or would no longer look for an agent.
+//! Launches that waited when the agent died. Each gets its place back when it calls again, and until then no
+//! newcomer comes before it. One that does not call is passed over like any launch that does not answer. It
+//! is removed when its process has ended, or would no longer call.
 
 use std::{mem, time::Instant};
 

@@ -1,7 +1,7 @@
-//! The state directory: what is written down, so that the agent's own death loses nothing. A file for each
-//! holding, for each place in line, and for each table whose last use counts. It belongs to one boot; what
-//! another boot left is thrown away. It should be in memory (`/run`): a launch is told of its slots after
-//! they were written down. One number, in a file of its own, is the format of all other files.
+//! The state directory, so that the agent's own death loses nothing. It has a file for each holding, for each
+//! place in a queue, and for each table whose last use counts. It belongs to one boot; files of another boot
+//! are removed. It should be in memory (`/run`), because a launch hears of its slots after they were written.
+//! One number, in a file of its own, is the format of all other files.
 
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,5 @@
-//! Whose turn it is: of each user the conversation that has waited longest, and of all users one after the
-//! other, so that nobody's thousand questions stand before somebody else's one. So it is in being heard, and
-//! then in being judged.
+//! Whose turn it is: of each user the conversation that has waited longest, and all users in turn, so that a
+//! thousand questions of one user do not delay another user's. Hearing and judging both use it.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,6 +1,6 @@
-//! Who calls and what is said: the listener, the connections with their bytes, whose turn it is to be heard,
-//! and how much each user may have. It knows the messages, and nothing of what they are about: the loop of
-//! the agent takes requests from here and puts answers in.
+//! Clients and their messages: the listener, the connections with their bytes, whose turn it is, and the
+//! quotas of each user. It knows the messages and not their meaning: the loop of the agent takes requests
+//! from here and returns answers.
 
 pub(super) mod fair_queue;
 pub(super) mod quota;
@@ -232,7 +232,7 @@ impl Connections {
     pub(super) fn say_why(&mut self, number: u64, over: &Over) {
         let why = match over {
             Over::HungUp => return,
-            Over::Stranger => "whoever asks is not the process that has connected".to_owned(),
+            Over::Stranger => "the process that asks is not the one that has connected".to_owned(),
             Over::Garbage(Garbage::TooLong) => format!(
                 "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
                 self.quotas.limits().message

@@ -1,5 +1,5 @@
-//! How much each user has of the agent, counted as it comes and goes, so that nobody has to count when
-//! somebody asks. Root has as much as it wants.
+//! How much each user has of the agent, counted as it comes and goes, so that a check costs nothing. Root has
+//! no quota.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! Holders that are ended: overdue ones for the launch that comes first, and those that a user asks to end.
-//! The thread that owns the tables never waits for a holder: it is woken when one has ended, and when a
+//! The end of holders: of overdue ones for the launch that comes first, and of those that a user asks to end.
+//! The thread that owns the tables never waits for a holder. It is woken when one has ended, and when a
 //! signal is due.
 
 use std::{collections::BTreeMap, time::Duration};

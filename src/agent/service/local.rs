@@ -1,5 +1,5 @@
-//! What the agent keeps of this host: who has called, what they hold and wait for, who judges and ends them,
-//! and what is still to be done about it. It knows nothing of the site, which changes it by these methods.
+//! What the agent keeps of this host: its clients, what they hold and wait for, the judges, the evictions,
+//! and pending work. It knows nothing of the site, which changes it by these methods.
 
 use std::mem;
 

@@ -1,8 +1,8 @@
-//! The loop of the agent: it waits for whatever happens first (somebody calls, says something or hangs up, a
-//! holder ends, a judge has judged, the site reports), and does what follows from it, a bounded piece at a
-//! time. Sessions take events and leave effects, and `run_effects` carries those out: it looks at tables,
-//! writes down, answers, and never calls what has called it. So the stack is as deep for two thousand waiters
-//! as for one, and whoever speaks meanwhile is heard in between.
+//! The loop of the agent. It waits for the next event (a client connects, speaks or hangs up, a holder ends,
+//! a judge answers, the site reports) and does what follows, a bounded piece at a time. Sessions take events
+//! and leave effects. `run_effects` carries these out: it looks at tables, writes, answers, and never calls
+//! its caller. So the stack is as deep for two thousand waiters as for one, and other clients are heard in
+//! between.
 
 mod expiry;
 pub(super) mod local;
@@ -265,7 +265,7 @@ impl Service {
             Request::Evict(evict) => self.evict_for(number, &evict),
             Request::Ends if is_root => session.answer(Answer::Ended(self.local.ledger.ends()), None),
             Request::Ends => {
-                let why = "only root is told which programs have ended";
+                let why = "only root can ask which programs have ended";
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
             // There is no challenge that it could answer.

@@ -1,7 +1,6 @@
-//! What follows from what has happened: tables in whose queues somebody may be able to start, conversations
-//! that are over, conversations that wait for the end of others. Handlers only note it here, and the loop of
-//! the agent does it, a bounded piece at a time. So no handler ever calls another one, the stack is as deep
-//! for two thousand waiters as for one, and whoever speaks meanwhile is heard in between.
+//! Pending work: tables in whose queues a launch may be able to start, conversations that are over,
+//! conversations that wait for the end of others. Handlers only note it, and the loop does it, a bounded
+//! piece at a time, so that no handler calls another one.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What the agent says of the site to whoever asks.
+//! What the agent reports of the site.
 
 use std::{
     collections::BTreeSet,

@@ -1,8 +1,7 @@
-//! Hosts that have gone: after one of them was seen absent for a ttl without a break, its slots and tickets
-//! are deleted, in a transaction that holds only if it is absent still, and was ever since, and if they are
-//! still those that it left. These are no keys of this host, and so no part of the difference that the
-//! reconciler makes up: what is fenced by another host's absence must not fail, or wait for, what is fenced
-//! by this one's presence.
+//! Hosts that are gone. After a host was absent for a ttl without a break, its slots and tickets are deleted.
+//! The transaction holds only if the host is still absent, and was ever since, and if they are still those
+//! that it left. These are not keys of this host, so they are not part of the reconciler's difference: what
+//! another host's absence fences must not fail, or wait for, what this host's presence fences.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
-//! Slots of the site for a launch: what was decided in memory is proved by a transaction, and counts only
-//! then. Where something has changed meanwhile the launch is decided anew, as soon as the mirror shows what.
+//! Slots of the site for a launch. A decision in memory counts only after a transaction has proved it. If
+//! something has changed meanwhile, the launch is judged again as soon as the mirror shows the change.
 
 use std::time::Instant;
 

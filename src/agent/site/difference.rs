@@ -1,4 +1,4 @@
-//! What has to change of the keys of this host: what is wanted of each, beside what is there. Pure; it knows
+//! What to change of the keys of this host: the wanted keys compared with the present ones. Pure: it knows
 //! neither etcd nor the agent.
 
 use super::{

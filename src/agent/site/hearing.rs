@@ -1,4 +1,4 @@
-//! What is reported, and what follows from it.
+//! Reports of the site's threads, and what follows from them.
 
 use std::{
     collections::BTreeSet,
@@ -88,14 +88,14 @@ impl Site {
             Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),
             Report::LeaseLost => {
                 self.presence.lost_lease();
-                log("the lease of this host was lost; it is taken anew");
+                log("the lease of this host was lost; it is acquired again");
             }
             Report::Compared { sent, revision } => {
                 self.mirror.compare(sent, revision);
             }
             Report::Listed(inventory) => {
                 if self.mirror.differs_from(&inventory) {
-                    log("what is known of the site is not what etcd has; everything is read anew");
+                    log("what is known of the site differs from what etcd has; everything is read again");
                     self.doubt();
                 }
             }

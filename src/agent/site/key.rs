@@ -1,5 +1,4 @@
-//! The keys below the prefix: what each stands for, and back. Numbers are written so that their order as text
-//! is their own.
+//! The keys below the prefix: what each means, and back. Numbers are written so that they sort as text.
 
 use super::etcd::Range;
 

@@ -1,9 +1,9 @@
-//! The thread that keeps the host's key: it writes `h/HOST` under a lease and `g/HOST` beside it without one,
-//! renews the lease, which is a third of the ttl so that others soon see who cannot be reached, and reads the
-//! key, so that the agent knows until when nobody can have taken this host
-//! for gone. Whoever asks for it has the keys written anew, by which every older transaction of this agent
-//! fails, however late it is committed. Where the agent of another host writes the same key, both do so in
-//! turns, a third of the ttl each, so that each knows of the other for as long as both are there.
+//! The thread that keeps the host's key. It writes `h/HOST` under a lease, and `g/HOST` beside it without
+//! one. It renews the lease, which lasts a third of the ttl, so that others soon see that a host cannot be
+//! reached. It reads the key, so that the agent knows until when no host can have counted it as gone. On
+//! request it writes the keys again, which makes every older transaction of this agent fail, however late it
+//! is committed. If the agent of another host writes the same key, both do so in turns of a third of the ttl,
+//! so that each knows of the other as long as both exist.
 
 use std::{
     collections::BTreeMap,

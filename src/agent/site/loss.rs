@@ -1,6 +1,6 @@
-//! A host that loses the self. Programs that are to be stopped are gone before anybody can be given their
-//! slots; the others go on, and when the site is back their slots are taken anew, beyond the limit where
-//! others have them, so that the count is true.
+//! A host that loses the site. Programs that must stop are gone before other hosts can get their slots. The
+//! others continue, and their slots are taken again when the site is back, beyond the limit if others have
+//! them, so that the count is true.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
-//! The whole table of the site as this agent knows it, at one revision. That is the revision of the first
-//! fresh read, then the highest at which a change was *received*: what headers and notices of progress say
-//! runs ahead of the changes. What the agent writes itself does not advance it.
+//! The whole table of the site as this agent knows it, at one revision: that of the last full read, then the
+//! highest at which a change was *received*. Headers and progress notices run ahead of the changes and do not
+//! count, and neither do the agent's own writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,7 @@
-//! The site: tables that the agents of all hosts keep together, in an etcd. They stand in the agent's memory
-//! beside its own, filled from a mirror of what etcd has, and everything is decided there by the same
-//! function as ever. What is decided counts only once it is proved: one transaction takes the slots if
-//! nothing that the decision rests on has changed. The thread that owns the tables never talks to etcd;
-//! others do, and report.
+//! The site: tables that the agents of all hosts keep together, in an etcd. They are in the agent's memory
+//! beside its own, filled from a mirror of etcd, and the same functions decide there. A decision counts only
+//! once it is proved: one transaction takes the slots if nothing has changed on which the decision depends.
+//! The thread that owns the tables never talks to etcd; other threads do, and report.
 
 mod about;
 mod absence;

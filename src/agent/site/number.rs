@@ -1,5 +1,5 @@
-//! Numbers of the line, the same on every host: the revision at the first look, then what tells launches of
-//! one revision apart.
+//! Numbers of the queue, the same on every host: the revision at the first look, then what distinguishes
+//! launches of one revision.
 
 /// Bits for the host and for the agent's own sequence.
 const HOST_BITS: u32 = 12;

@@ -1,5 +1,5 @@
-//! What this host wants of its keys, which of them may have to change, and what it has written since the
-//! mirror's revision. All of it follows from what the agent keeps, and can be taken from there at any time.
+//! The keys that this host wants, which of them may have to change, and what it has written since the
+//! mirror's revision. All of it follows from what the agent keeps, and can be computed at any time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! Launches that wait for etcd rather than for slots: until something has changed, and not for long.
+//! Launches that wait for etcd and not for slots: until something has changed, for a bounded time.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,5 @@
-//! Transactions whose answers are not there yet, and the threads that carry them out, each for itself: one
-//! that is not answered holds up no other. An answer that does not come is no outcome; a proof of which
-//! nothing was heard is kept until the mirror has everything that was done.
+//! Transactions without an answer yet, and their threads, one for each, so that a slow one delays no other. A
+//! missing answer is no outcome: such a proof is kept until the mirror has everything that was committed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,6 @@
-//! Whether this host is there for the others, and until when: its key, and when a read found that last. The
-//! agent writes that down, and gives no slot before it has: one that starts while etcd cannot be reached
-//! counts on from there, as if its predecessor had lived.
+//! Whether the other hosts see this host, and until when: its key, and when a read last found it. The agent
+//! writes this down, and gives no slot before it has. An agent that starts while etcd cannot be reached
+//! continues from there, as if its predecessor had lived.
 
 use std::{
     sync::mpsc::Sender,

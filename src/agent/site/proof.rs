@@ -1,7 +1,7 @@
-//! From a decision on the mirror to the conditions that make it true: what `etcd` compares in the transaction
-//! that takes the slots. They prove, as the mutex of a lock file does, that the limit is kept, that nobody
-//! older is overtaken, that no pause is cut short, and that the host is not taken for gone. Pure, so that the
-//! model of `tests/model/site` can ask it.
+//! From a decision on the mirror to the conditions that prove it, which etcd compares in the transaction that
+//! takes the slots. As the mutex of a lock file does, they prove that the limit is kept, that no older launch
+//! is overtaken, that no pause is cut short, and that the host does not count as gone. Pure, so that the
+//! model of `tests/model/site` can use it.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,5 @@
-//! The thread that tells other hosts of the policy: what it says of the repositories of the site goes into
-//! the host's key, so that whoever looks sees where hosts differ. Nobody decides by it. It is the policy that
-//! the judges have, and where it has changed they have it read already.
+//! The thread that writes what the policy says of the site's repositories into the host's key, so that people
+//! see where hosts differ. No decision uses it. It takes the policy that the judges have already read.
 
 use std::{collections::BTreeMap, sync::mpsc::Sender, thread, time::Duration};
 

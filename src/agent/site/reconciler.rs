@@ -1,12 +1,12 @@
-//! The keys of this host in etcd, kept as the agent wants them. What the agent keeps says which slots,
-//! tickets and stamps there should be. What there is, is in the mirror and in what this host has written
-//! since. The difference is the next transaction. One is on its way at a time, of at most a hundred changes;
-//! each change is fenced by the host's own key and by the revision of the key that it changes.
+//! Keeps the keys of this host in etcd as the agent wants them. What the agent keeps says which slots,
+//! tickets and stamps should exist. The mirror, and what this host has written since, says which do. The
+//! difference is the next transaction: one at a time, at most a hundred changes, each fenced by the host's
+//! own key and by the revision of the key that it changes.
 //!
-//! An answer that does not come is no outcome. The host's key is written once more, so that nothing older can
-//! be done any more, and as soon as the mirror has that key it has everything that was done: then the
-//! difference is taken again. Nothing here remembers what it has tried. To take slots, or a place in a queue
-//! that ends, needs a proof; that is in `admission` and `tickets`.
+//! A missing answer is no outcome. The host's key is then written again, so that nothing older can be
+//! committed any more. As soon as the mirror has that key it has everything that was committed, and the
+//! difference is computed again. Nothing here remembers its attempts. Taking slots, or a place in a bounded
+//! queue, needs a proof; that is in `admission` and `tickets`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
-//! What stands in the values of the keys, as JSON. It is for people and for the agent that wrote it: that a
-//! key is there is what counts for others, whatever its value says.
+//! The values of the keys, as JSON, for people and for the agent that wrote them. For other hosts only the
+//! existence of a key counts.
 
 use std::{collections::BTreeMap, fmt};
 

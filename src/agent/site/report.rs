@@ -1,5 +1,5 @@
-//! What the threads that talk to etcd tell the one that owns the tables. It hears the bell, and is never
-//! waited for.
+//! Reports of the threads that talk to etcd to the thread that owns the tables. A bell wakes it, and no
+//! thread waits for it.
 
 use std::{
     sync::{Arc, mpsc::Sender},

@@ -1,13 +1,13 @@
-//! An etcd whose data were restored from a backup, or another one in its place: slots that were taken since
-//! the backup are not in it. So nobody is given any until every host has written down again what it holds,
-//! or is taken for gone: for one ttl from the moment at which this agent saw it. That is long enough, because
-//! a host that has not been there meanwhile read its key last in the old etcd, so that its deadline passes
-//! before; and one that has been there counts as confirmed only when all its slots are there.
+//! An etcd whose data were restored from a backup, or another one in its place: it lacks slots that were
+//! taken since the backup. So nothing is given until every host has written again what it holds, or counts as
+//! gone: for one ttl from the moment at which this agent saw it. That is long enough: a host that was away
+//! read its key last in the old etcd, so its deadline passes before; and one that was present counts as
+//! confirmed only when all its slots are there.
 //!
-//! `c/id` says of which etcd the tables are. A backup says it of another one than answers, unless it was
-//! restored under the same name (`--initial-cluster-token`): then agents that knew a later revision put it
-//! in doubt. That key is of no host, and written before this one has a key of its own: so it is no part of
-//! the difference that the reconciler makes up.
+//! `c/id` says of which etcd the tables are. A backup has the id of another etcd, unless it was restored
+//! under the same name (`--initial-cluster-token`); then agents that knew a later revision doubt it. That key
+//! belongs to no host, and is written before this host has its key, so it is not part of the reconciler's
+//! difference.
 
 use std::time::Duration;
 

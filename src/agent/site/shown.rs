@@ -1,5 +1,5 @@
-//! The mirror in the agent's memory: what other hosts hold and who waits there stand in the same tables as
-//! the agent's own.
+//! The mirror in the agent's memory: holders and waiters of other hosts are in the same tables as the agent's
+//! own.
 
 use std::collections::BTreeMap;
 

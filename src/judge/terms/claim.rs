@@ -1,5 +1,5 @@
-//! What a launch wants of one repository. Whoever obeys a claim need not have seen a policy: everything it
-//! takes is resolved here, and everything that is shown of it is carried along.
+//! What a launch wants of one repository. Code that obeys a claim need not know a policy: everything it takes
+//! is resolved here, and everything that is shown of it is part of the claim.
 
 use std::{borrow::Cow, ops::RangeInclusive};
 

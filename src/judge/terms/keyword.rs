@@ -1,5 +1,5 @@
-//! A value that is one of a few words. The words stand once, beside their type; reading, suggestions, the
-//! schema and `policy show` all take them from there.
+//! A value that is one of a few words. The words are listed once, beside their type; reading, suggestions,
+//! the schema and `policy show` use this list.
 
 use std::fmt;
 

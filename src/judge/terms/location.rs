@@ -1,4 +1,4 @@
-//! Where the slots of a claim are kept. Only the keeper that a location names looks into it.
+//! Where the slots of a claim are kept. Only the named keeper looks into it.
 
 use std::path::{Path, PathBuf};
 

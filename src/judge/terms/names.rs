@@ -1,7 +1,6 @@
-//! What judgement asks about users and groups, as a trait, so that the evaluator stays pure: the launcher
-//! answers from the system's databases, tests and `[[test]]` tables answer from a table. Absence (`Ok(None)`)
-//! and failure (`Err`) must stay apart: a look-up that fails refuses the launch, one that finds nothing only
-//! means that nobody matches.
+//! What judgement asks about users and groups. A trait keeps the evaluator pure: the launcher answers from
+//! the databases of the system, tests from a table. Absence (`Ok(None)`) and failure (`Err`) differ: a failed
+//! look-up refuses the launch, an absent name only matches nothing.
 
 use std::{
     error::Error,

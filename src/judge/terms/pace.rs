@@ -1,5 +1,5 @@
 //! Too soon and too late: a pause between two launches (`IfElapsed` of adaptive locks), and the end of
-//! holders that keep others waiting for too long (`ExpireAfter`).
+//! holders that keep others waiting too long (`ExpireAfter`).
 
 use std::time::{Duration, SystemTime};
 

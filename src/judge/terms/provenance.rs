@@ -1,4 +1,4 @@
-//! Why a claim is made: the rule behind it, for records and for people.
+//! Why a claim is made: its rule, for records and for people.
 
 use std::{fmt, path::Path, sync::Arc};
 

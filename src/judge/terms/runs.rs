@@ -1,5 +1,5 @@
-//! Slots by number, as runs of neighbours: a launch may take a million of them, and mostly they stand side by
-//! side.
+//! Slots by number, as runs of neighbours. A launch may take a million slots, and most of them are
+//! neighbours.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,5 +1,5 @@
 //! Lengths of time as people write them: `90s`, `10m`, `1h30m`, `7d`. A bare number is refused, because half
-//! of its readers would take it for minutes.
+//! of its readers would read it as minutes.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What the agent says of itself: its version, and how it stands with the agents of other hosts.
+//! What the agent reports of itself: its version, and the state of its connection to the site.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The launcher's end of a conversation with the agent. Nobody is waited for longer than some seconds; and a
-//! listener that is not root's is asked nothing.
+//! The launcher's end of a conversation with the agent. It waits some seconds at most, and asks nothing of a
+//! listener that is not root's.
 
 use std::{
     os::fd::OwnedFd,

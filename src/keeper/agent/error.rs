@@ -1,5 +1,5 @@
-//! What can go wrong between a launch and the agent. Where nobody answers, the policy says whether the launch
-//! may start without its slots; everything else refuses it.
+//! Errors between a launch and the agent. If nothing answers, the policy says whether the launch may start
+//! without its slots; every other error refuses it.
 
 use std::{error::Error, fmt, time::Duration};
 

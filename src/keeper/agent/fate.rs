@@ -1,4 +1,4 @@
-//! What became of overdue holders, on its way to whoever wanted their slots.
+//! What became of overdue holders, reported to the launch that wanted their slots.
 
 use super::message::{EvictionOutcome, Expired, Reach};
 use crate::{

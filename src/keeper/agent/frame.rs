@@ -1,10 +1,9 @@
-//! Messages on the wire: how many bytes follow, the version of who wrote it, the message. A stream of bytes
-//! becomes messages here, and nothing else is ever made of it: what is too long, of a version too far away or
-//! no message is an end of the conversation.
+//! Messages on the wire: the length, the version of the sender, the message. A message that is too long, of a
+//! version too far away, or malformed ends the conversation.
 //!
 //! Versions that differ by one understand each other. The newer one may add fields at the end of structures,
-//! which the older one passes over, and questions, which the older one refuses; where it reads an older
-//! structure, the fields that it has added are absent (`wire`).
+//! which the older one ignores, and questions, which the older one refuses. In an older structure the added
+//! fields are absent (`wire`).
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

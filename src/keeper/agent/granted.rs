@@ -1,5 +1,5 @@
-//! Slots that the agent gave to this launch. Until a program starts they can be given back; afterwards its
-//! end gives them back.
+//! Slots that the agent gave to this launch. Until the program starts they can be released; afterwards its
+//! end releases them.
 
 use std::{
     cell::RefCell,

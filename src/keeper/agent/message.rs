@@ -1,6 +1,6 @@
-//! What a launch and the agent say to each other. A launch asks and is answered, one thing at a time; only a
-//! wait has more than one answer, one for each beat. Whatever a launch says of itself counts for the rules
-//! alone: who it is says the kernel.
+//! The messages between a launch and the agent. A launch asks one question at a time. Only a wait has more
+//! than one answer, one for each beat. What a launch says of itself counts for the rules only: its identity
+//! comes from the kernel.
 
 use std::{
     ffi::OsString,

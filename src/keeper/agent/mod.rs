@@ -1,7 +1,7 @@
-//! The agent as a keeper: one process of root's that has its tables in memory and decides on them itself,
-//! with the same protocol as everybody. A launch asks it over a socket, with everything that its judgement
-//! needs; a table of its that is looked at comes back as a table in memory. Here stands what both ends share,
-//! and the launcher's end.
+//! The agent as a keeper: one process of root that has its tables in memory and decides on them, with the
+//! same protocol as everybody. A launch sends over a socket everything that the decision needs. A table of
+//! the agent that a listing asks for comes back as a table in memory. Here is what both ends share, and the
+//! launcher's end.
 
 pub mod about;
 pub mod client;

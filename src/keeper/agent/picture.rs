@@ -1,5 +1,5 @@
-//! A table of the agent's on its way to a launch: there it is a table in memory again, so that everything
-//! that looks at tables looks at it in the same way.
+//! A table of the agent on its way to a launch. There it is a table in memory again, so that all code looks
+//! at tables in one way.
 
 use super::message::{Holder, Table};
 use crate::{

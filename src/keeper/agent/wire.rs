@@ -1,7 +1,7 @@
-//! Values as bytes. Numbers have their size, least byte first; texts, paths, lists and structures say how
-//! long they are in four bytes. A reader takes from what has come and from nothing else: no room is made for
-//! what is only announced. A newer version adds fields at the end of a structure, as `Option`: an older
-//! reader passes over them, and to a newer one they are absent in an older structure.
+//! Values as bytes. Numbers have a fixed size, least byte first; texts, paths, lists and structures begin
+//! with their length in four bytes. A reader allocates only for bytes that have arrived. A newer version adds
+//! fields at the end of a structure, as `Option`: an older reader ignores them, and in an older structure
+//! they are absent.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,4 +1,4 @@
-//! What tells a lock file from any other by its content.
+//! Distinguishes a lock file from any other file by its content.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

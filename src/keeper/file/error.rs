@@ -1,5 +1,5 @@
-//! What can go wrong with a lock file. Each variant names the file, what was tried, and why it failed; the
-//! launch is then refused, and nothing is taken.
+//! Errors of a lock file. Each variant names the file, the attempt, and the reason. The launch is then
+//! refused, and takes nothing.
 
 use std::{
     error::Error,
@@ -152,12 +152,12 @@ impl fmt::Display for RepositoryError {
             }
             Self::TooManyLocks { path } => write!(
                 formatter,
-                "{} has so many scattered locks that nobody can tell whether there is room",
+                "{} has too many scattered locks to tell whether there is room",
                 path.shown()
             ),
             Self::LineLocked { path } => write!(
                 formatter,
-                "{} is full, and some other program's lock on it leaves no place to stand in line",
+                "{} is full, and some other program's lock on it leaves no place in the queue",
                 path.shown()
             ),
             Self::LockedMeanwhile { path } => write!(

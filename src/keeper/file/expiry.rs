@@ -1,9 +1,8 @@
-//! Too late: a holder that keeps a slot longer than it may is ended when somebody else wants the slot
-//! (`ExpireAfter` of adaptive locks). `rungate end` ends a holder in the same way, however old it is. The
-//! kernel must vouch for the holder: by its [`guardian`](crate::keeper::file::job) or, where its age
-//! does not matter, by a slot that is a lock of its own. What a record says, or the number that the kernel
-//! keeps with a lock, tells where to look and what to call a holder, and ends nobody. A holder that cannot be
-//! proved to be the job is named, and is not signalled.
+//! Too late: a holder that keeps a slot longer than it may is ended when another launch wants the slot
+//! (`ExpireAfter` of adaptive locks). `rungate end` ends a holder in the same way, at any age. The kernel
+//! must vouch for the holder: by its [`guardian`](crate::keeper::file::job) or, if its age does not matter,
+//! by a slot that is a lock of its own. A record, or the number that the kernel keeps with a lock, only says
+//! where to look. A holder that cannot be proved to be the job is named, and gets no signal.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

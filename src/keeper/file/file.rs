@@ -1,6 +1,6 @@
-//! A lock file, open. It is opened anew each time, whatever descriptors of it came along, and below a
-//! directory that was judged; a file that this process already has locks on stays open in the program too,
-//! because closing any descriptor would drop them.
+//! A lock file, open. A launch opens it again each time, whatever descriptors of it were inherited, below a
+//! directory that was judged. A file on which this process has locks stays open in the program too, because
+//! closing any descriptor would drop them.
 
 use std::{
     cell::OnceCell,

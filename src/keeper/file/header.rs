@@ -1,5 +1,5 @@
 //! What the content of a lock file says of the whole file: the hint of exectimes, and rungate's own header.
-//! None of it admits or refuses anybody; all of it may be garbage, and then it counts as absent.
+//! It admits and refuses nothing. All of it may be garbage, and then it counts as absent.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

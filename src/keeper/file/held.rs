@@ -1,12 +1,11 @@
 //! Slots that were taken. The value owns what keeps them: dropped, they are free again; kept across exec,
 //! they belong to the program.
 //!
-//! A slot of the process is a POSIX write lock on the descriptor that took the mutex. Any stronger hold is a
-//! read lock of an open file description that can only be read through, so that the program which inherits it
-//! cannot write to the repository; a read lock would not exclude another one, so it is taken after a query,
-//! and under the mutex. Where a holder can become overdue, the process also takes a guardian; with
-//! [`Hold::Descriptor`] the program then inherits the writable descriptor as well, because closing it would
-//! drop the guardian.
+//! A slot of the process is a POSIX write lock on the descriptor that has the mutex. Any stronger hold is a
+//! read lock of an open file description that can only be read through, so that the program cannot write to
+//! the repository. A read lock would not exclude another one, so it is taken after a query, under the mutex.
+//! If a holder can become overdue, the process also takes a guardian. With [`Hold::Descriptor`] the program
+//! then inherits the writable descriptor as well, because closing it would drop the guardian.
 
 use std::rc::Rc;
 

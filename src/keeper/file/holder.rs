@@ -1,6 +1,6 @@
-//! Who holds a slot, as far as it can be vouched for. The kernel says that the slot is held, and mostly by
-//! which process; the record adds who and since when, and is believed only where the two agree. What nobody
-//! can vouch for is shown as an unknown holder, never hidden.
+//! Who holds a slot, as far as it is proved. The kernel says that the slot is held, and mostly by which
+//! process. The record adds user and start, and counts only if the two agree. A holder that nothing vouches
+//! for is shown as unknown, never hidden.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,5 +1,5 @@
-//! The job that holds a slot, proved by the kernel at this moment, and how it is signalled. The process is
-//! opened first and seen to live last, so that all that was asked in between was asked of this very process.
+//! The job that holds a slot, proved by the kernel at this moment, and its signals. The process is opened
+//! first and checked to be alive last, so that all answers in between concern this very process.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

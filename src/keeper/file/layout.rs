@@ -1,6 +1,6 @@
-//! Where everything stands in a lock file. Offsets of locks and offsets of content have nothing to do with
-//! each other: nothing is ever written at the byte of a slot. The first eight bytes and the bytes of the
-//! slots are those of exectimes (Gamble 2011), so that both may work on one file.
+//! The layout of a lock file. Offsets of locks and offsets of content are independent: nothing is ever
+//! written at the byte of a slot. The first eight bytes and the bytes of the slots are those of exectimes
+//! (Gamble 2011), so that both may use one file.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,11 +1,11 @@
-//! The line of those who wait. A waiter has one number, the same in every file, and keeps a *place* under it
-//! in all of its files until it starts: a lock that grows by a byte each second, so that everybody can see
-//! whether it is alive. Where a file blocks it, it *stands* in line: a lock on the byte of its number and of
-//! its limit. The locks are all there is: whoever dies has left the line.
+//! The queue. A waiter has one number, the same in every file. It keeps a *place* under this number in all of
+//! its files until it starts: a lock that grows by a byte each second, so that others can see whether it is
+//! alive. If a file blocks it, it also locks the byte of its number and of its limit there. The queue
+//! consists of these locks only: a process that dies has left it.
 //!
 //! A number is one more than the highest in any of its files, so every wait points to a smaller one and no
-//! circle can form; no clock is asked. Nobody can make a lock for another process, so a waiter can lie about
-//! itself alone.
+//! circle can form; no clock is used. A process cannot make a lock for another one, so a waiter can lie about
+//! itself only.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,7 +1,7 @@
-//! Where a lock file is. Whoever names a repository vouches for one directory; below that others may have
-//! made directories and links, so that everything there is reached by descriptor and judged: a link counts
-//! only if root, the owner of the vouched-for directory or the user whom the file is for made it, and no
-//! directory is used that somebody else owns or can write to, unless it is sticky and for everybody.
+//! Where a lock file is. The author of a repository's path vouches for one directory. Below it other users
+//! may have made directories and links, so everything there is reached by descriptor and judged. A link
+//! counts only if root, the owner of the vouched-for directory or the user whom the file is for made it. A
+//! directory that another user owns or can write to is not used, unless it is sticky and for all users.
 
 use std::{
     cell::RefCell,

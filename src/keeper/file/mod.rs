@@ -1,6 +1,5 @@
-//! The lock file: a table whose slots are bytes that are locked. The kernel's locks are the only truth:
-//! whatever a file *says* may be garbage. This keeper can be used by a process other than the one that
-//! becomes the program.
+//! The lock file: a table whose slots are locked bytes. The locks of the kernel are the only truth; the
+//! content may be garbage. A process other than the one that becomes the program can use this keeper too.
 
 mod content;
 pub mod error;

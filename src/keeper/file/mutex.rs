@@ -1,5 +1,5 @@
-//! The mutex of a lock file: a write lock of the process on its first eight bytes, as exectimes takes it. It
-//! is held while a launch looks for slots and takes them, and no longer; the kernel gives it back when its
+//! The mutex of a lock file: a write lock of the process on its first eight bytes, as exectimes takes it. A
+//! launch has it while it looks for slots and takes them, and no longer. The kernel releases it when its
 //! holder dies. The wait for it is bounded, because a holder may be stopped.
 
 use std::{

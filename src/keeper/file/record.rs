@@ -1,6 +1,6 @@
-//! What a holder writes about itself, for people. A record admits nobody and ends nobody, and is shown only
-//! while its slot is locked and the kernel's word on the holder agrees. It names the command and never its
-//! arguments: others can read it.
+//! What a holder writes about itself, for people. A record admits and ends nobody. It is shown only while its
+//! slot is locked and the kernel agrees on the holder. It names the command and never its arguments, because
+//! others can read it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

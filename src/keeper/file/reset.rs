@@ -1,4 +1,4 @@
-//! Forgetting when a repository was last used, so that `if_elapsed` holds nobody up.
+//! Forgets when a repository was last used, so that `if_elapsed` refuses no launch.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

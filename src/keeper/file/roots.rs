@@ -1,5 +1,5 @@
-//! A lock file that is root's: whoever owns one in a directory for everybody can remove it, and then its
-//! holders are forgotten.
+//! A lock file of root. A user who owns one in a directory for all users can remove it, and then its holders
+//! are forgotten.
 
 use super::{
     error::{RepositoryError, failed_call},

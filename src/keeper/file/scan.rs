@@ -1,12 +1,12 @@
-//! Which bytes of a file are locked, from the kernel alone. One query answers with the first conflicting lock
-//! in the kernel's own order, which is not that of the offsets, and a lock may cover many bytes or run to the
-//! end of the file; so a range is split at each answer, and bytes are counted, never locks. One inode's locks
-//! are one list in the kernel: asking h times walks it h times, and beyond a thousand `/proc/locks` is
-//! cheaper, which stops all lockers of the host meanwhile.
+//! Which bytes of a file are locked, from the kernel only. One query returns the first conflicting lock in
+//! the kernel's own order, which is not that of the offsets, and a lock may cover many bytes or run to the
+//! end of the file. So a range is split at each answer, and bytes are counted, never locks. The locks of one
+//! inode are one list in the kernel: h queries walk it h times. Beyond a thousand, `/proc/locks` is cheaper,
+//! which delays all lockers of the host.
 //!
-//! A look ends as soon as enough is seen, and its work is bounded whatever others have locked: what it has
-//! then left out, nobody knows. The largest range is asked about first, so that gaps, for which the kernel
-//! walks its whole list, come last.
+//! A look ends as soon as it has seen enough, and its work is bounded whatever others have locked; what it
+//! left out is unknown. It queries the largest range first, so that gaps, for which the kernel walks its
+//! whole list, come last.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

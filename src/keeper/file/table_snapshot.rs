@@ -1,5 +1,5 @@
-//! Looking at a repository without taking anything: for listings, and for people who want to know why.
-//! Nothing is created, and a file that is not there is a repository that nobody uses.
+//! Looks at a repository without taking anything, for listings and explanations. It creates nothing; a file
+//! that does not exist is an unused repository.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

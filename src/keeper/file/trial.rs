@@ -1,4 +1,4 @@
-//! What a launch does with a lock file, tried in a directory with a file that counts no launch.
+//! Tries what a launch does with a lock file, in a directory, with a file that counts no launch.
 
 use std::{fs, path::Path, process};
 

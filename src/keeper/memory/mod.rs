@@ -1,5 +1,5 @@
-//! Tables in the memory of this process: the agent's, those that a policy's tests are played over, and those
-//! that the agent has shown to a launch. What a lock file says with locks stands here as it is meant.
+//! Tables in the memory of this process: those of the agent, those of a policy's tests, and those that the
+//! agent has shown to a launch. What a lock file expresses by locks is plain data here.
 
 mod place;
 mod queue;

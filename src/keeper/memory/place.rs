@@ -1,4 +1,4 @@
-//! A place in the line of a table in memory, kept until dropped.
+//! A place in the queue of a table in memory, kept until dropped.
 
 use super::Table;
 use crate::keeper::line::{Class, Number, Waiter, WaitingProcess};

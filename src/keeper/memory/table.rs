@@ -1,4 +1,4 @@
-//! One table in memory: its slots with their holders, its line, and when it was last used.
+//! One table in memory: its slots with their holders, its queue, and when it was last used.
 
 use std::{
     cell::RefCell,

@@ -1,6 +1,5 @@
-//! What a log keeps for whoever judges its launches again: all that a decision looks at, and nothing that no
-//! policy asked about. Of arguments and variables only those are told that a rule names; the others leave a
-//! gap.
+//! What a log keeps so that its launches can be judged again: all that a decision used, and nothing else. Of
+//! arguments and variables only those are logged that a rule names; the others are null.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

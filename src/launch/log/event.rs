@@ -1,4 +1,4 @@
-//! One event of the log: what happened, to which command of whom, and when.
+//! One event of the log: what happened, to which command of which user, and when.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

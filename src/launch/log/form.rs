@@ -1,6 +1,6 @@
-//! The forms in which events come back: a line of JSON, as the log file has it; an entry of the journal, as
-//! `journalctl -o json` prints it; and a line of syslog's file. What cannot be read is no error, for others
-//! may write there too.
+//! The forms in which events are read: a line of JSON, as in the log file; an entry of the journal, as
+//! `journalctl -o json` prints it; and a line of syslog's file. A line that is no event is no error, because
+//! other programs may write there too.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,5 +1,5 @@
-//! The log: one event for each start, refusal, wait, end and expiry, with named fields. A log that cannot be
-//! written never stops a launch. It knows no policy, no lock file and no command.
+//! The log: one event for each start, refusal, wait, end and eviction, with named fields. A log that cannot
+//! be written never stops a launch. It knows no policy, no lock file and no command.
 
 pub mod circumstances;
 pub mod event;

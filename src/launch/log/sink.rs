@@ -1,4 +1,4 @@
-//! Where events go.
+//! The targets of events.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! What exectimes says, in the words of the original.
+//! The messages of exectimes, in the words of the original.
 
 use std::{ffi::OsStr, fmt::Display};
 

@@ -1,4 +1,4 @@
-//! What `explain` says of a launch: whether it would start, and in a few words why not.
+//! What `explain` predicts for a launch: whether it would start, and in a few words why not.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! What a refused caller reads: every repository that refused, with its use and limit, the rule behind it and
-//! its place, who has held it longest, what the rule's author has to say, and what to do next.
+//! its place, the oldest holders, the message of the rule's author, and what to do next.
 
 use std::{
     collections::HashMap,
@@ -50,7 +50,7 @@ pub(crate) fn describe(
         message.too_soon(name, refusal);
     } else {
         let what = if refusal.claims().all(is_behind_others) {
-            "others stand in line for what is left".to_owned()
+            "others wait in the queue for what is left".to_owned()
         } else if let ([_], Some(neither)) =
             (refusal.unmet.as_slice(), refusal.unmet.iter().find_map(waits::neither))
         {
@@ -373,7 +373,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         _ if refusal.waited.is_some() => String::new(),
         None if is_mine => ", or try again later".to_owned(),
         None => String::new(),
-        Some(most) => format!(", or stand in line: {}", hints.wait(most.min(Wait::For(USUAL_WAIT)))),
+        Some(most) => format!(", or wait in the queue: {}", hints.wait(most.min(Wait::For(USUAL_WAIT)))),
     };
     // A claim of the command line is all there in the message already.
     let why = if full.iter().any(|(claim, _)| rules(claim).next().is_some()) {

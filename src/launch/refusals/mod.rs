@@ -1,6 +1,6 @@
-//! What is said to whoever is refused: every message with its advice stands here, so that somebody who wants
-//! to change one finds it. What limits say is in [`limits`], what `explain` says beforehand in [`foretold`],
-//! and what exectimes does in [`exectimes`].
+//! The words of every refusal, each with its advice, so that they are easy to find and change. Those of
+//! limits are in [`limits`], predictions of `explain` in [`foretold`], and those of exectimes in
+//! [`exectimes`].
 
 pub(crate) mod exectimes;
 pub(crate) mod foretold;

@@ -1,4 +1,4 @@
-//! What a refusal, and a foretold one, says of waiting: how long, how long at the most, and why not.
+//! What a refusal, and a prediction, says of waiting: how long, how long at most, and why not.
 
 use std::ffi::OsStr;
 

@@ -1,5 +1,5 @@
-//! What `run` is asked to do, however it was asked: by a command line that the launcher reads, by one that
-//! clap read, or by a shim. Options that exclude each other cannot both be written here.
+//! The options of `run`, whether the launcher read them, clap did, or a shim implied them. Options that
+//! exclude each other cannot both be expressed.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 

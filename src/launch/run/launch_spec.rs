@@ -1,6 +1,6 @@
-//! What a launch asks for, once it was judged: its claims, how long it may wait, and what is to keep its
-//! slots. The command line replaces the waits of the policy, up to `max_wait`. It never weakens the hold that
-//! a rule or a repository asks for.
+//! What a launch asks for after judgement: its claims, how long it may wait, and what keeps its slots. The
+//! command line replaces the waits of the policy, up to `max_wait`. It never weakens the hold that a rule or
+//! a repository requires.
 
 use std::path::Path;
 

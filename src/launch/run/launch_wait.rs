@@ -1,5 +1,4 @@
-//! A launch's turn: taken at once, or waited for with one living line on a terminal that says where it
-//! stands.
+//! The acquisition of a launch: slots at once, or a wait with one line on a terminal that shows its position.
 
 use std::{
     cell::RefCell,

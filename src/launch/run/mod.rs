@@ -1,6 +1,6 @@
-//! `rungate run`, in stages: the policy and the program, the judgement, what is wanted, the slots, the start.
-//! Each hands the next one what it needs. Where the policy changes while the launch stands in line, all of it
-//! is done again.
+//! `rungate run`, in stages: the policy and the program, the judgement, the claims, the slots, the start.
+//! Each stage gives the next one what it needs. If the policy changes while the launch waits, all stages run
+//! again.
 
 pub(crate) mod launch_options;
 pub(crate) mod launch_spec;

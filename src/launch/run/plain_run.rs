@@ -1,7 +1,7 @@
-//! The options of `rungate run`, read without clap: building clap's command line costs more than all else
-//! that a launch does before it looks at the policy, and the launcher has no clap. Every line that clap
-//! accepts is read, and to the same effect; any other is left to clap, and with it every error and question
-//! for help. The definition stays clap's: a test compares.
+//! The options of `rungate run`, read without clap. To build clap's command line costs more than all that a
+//! launch does before it reads the policy, and the launcher has no clap. Every line that clap accepts is read
+//! to the same effect. Any other line is left to clap, and with it every error and request for help. The
+//! definition is clap's: a test compares.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,4 +1,4 @@
-//! The stages of a launch before anything is taken: which program it is, and whether it may start.
+//! The stages of a launch before it takes anything: which program it is, and whether it may start.
 
 use std::{ffi::OsStr, path::Path};
 

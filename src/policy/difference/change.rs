@@ -1,5 +1,4 @@
-//! What became of one table: which of its keys say something else, and of lists and tables in them which
-//! values.
+//! How one table changed: its keys with other values and, of lists and tables in them, which values.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! What one policy says otherwise than another: table by table and key by key, over what both print, and so
-//! never about comments, spelling, or the file in which something stands. It compares validated policies and
-//! asks nobody.
+//! Compares two policies table by table and key by key, over what `policy show` prints, and so without
+//! comments, spelling, or the files of the tables. It compares validated policies and asks nothing.
 
 mod change;
 mod pairing;

@@ -1,5 +1,5 @@
-//! Which table of one policy is which of another. Names say so; a rule without a name, or with a new one, is
-//! known by what it says.
+//! Which table of one policy corresponds to which of the other: by name, and a rule without a name or with a
+//! new one by its content.
 
 use super::change::{Change, KeyChange, LayerName, Turn};
 use crate::{

@@ -1,4 +1,4 @@
-//! The tables of one layer: what is printed is here, key by key.
+//! The tables of one layer, printed key by key.
 
 use std::{
     collections::{HashMap, HashSet},

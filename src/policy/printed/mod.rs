@@ -1,6 +1,6 @@
-//! The policy in force, written as one file for each layer: all drop-ins merged, aliases replaced, defaults
-//! spelled out. What is printed decides as the original does; comments, spelling and `[[test]]` tables are
-//! not kept. Before it is text it is parts, table by table, which are what two policies are compared by.
+//! The policy in force, printed as one file for each layer: drop-ins merged, aliases replaced, defaults
+//! written out. The printed policy decides as the original does; comments, spelling and `[[test]]` tables are
+//! not kept. Before it is text it consists of parts, table by table, by which two policies are compared.
 
 mod layer;
 mod scenario;

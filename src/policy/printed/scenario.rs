@@ -1,4 +1,4 @@
-//! A test as a table of its own.
+//! A test, printed as a table.
 
 use super::layer::{Part, PartKind, RepositoryNames};
 use crate::policy::{

@@ -1,5 +1,5 @@
-//! Who keeps a repository's slots: lock files, or the agent. The agent judges by the system's policy alone,
-//! and has no files, so that what is about files or is not of the system does not go with it.
+//! Who keeps a repository's slots: lock files, the agent, or the site. The agent judges by the system's
+//! policy only, and has no files, so keys about files and policies of users do not go with it.
 
 use crate::{
     judge::terms::keyword::{Keeper, Keyword, OnLost, Unreachable},

@@ -1,5 +1,5 @@
-//! Other limits than the repository's own: for some of its members, for some hours, or both. They are said as
-//! a table of members, or as a list of which the first entry counts that matches in all its keys.
+//! Other limits than the repository's own: for some members, for some hours, or both. They are a table of
+//! members, or a list whose first entry applies that matches in all its keys.
 
 use super::Repository;
 use crate::{

@@ -1,5 +1,5 @@
-//! A repository as it was validated: a lock file, or a family of lock files, whose bytes are slots. Which
-//! file a launch uses depends on the request and is worked out with the decision.
+//! A validated repository: a lock file, or a family of lock files, whose bytes are slots. The decision works
+//! out which file a launch uses.
 
 pub(super) mod keeping;
 pub(super) mod limits;

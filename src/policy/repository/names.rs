@@ -1,5 +1,5 @@
 //! Slots with names: the first slot has the first name, and so on. A name that is out of order keeps its
-//! slot, so that the others keep their numbers; the slot is given to nobody.
+//! slot, so that the others keep their numbers, and no launch gets this slot.
 
 use std::{borrow::Cow, slice};
 

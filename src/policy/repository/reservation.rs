@@ -1,4 +1,4 @@
-//! Slots that are kept for some users, for some hosts, or for some of the time.
+//! Slots that are kept for some users, some hosts, or some hours.
 
 use crate::{
     judge::terms::provenance::Provenance,

@@ -1,5 +1,5 @@
-//! What a repository says of every launch that uses it. A key that means the same for every such launch, and
-//! is checked by nothing but its own value, is added here and nowhere else.
+//! Settings of a repository for every launch that uses it. A key that means the same for every such launch,
+//! and needs no check beside its own value, is added here only.
 
 use crate::{
     judge::terms::keyword::{Hold, Keyword, Nested, Queue},
@@ -47,7 +47,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key(
         "queue",
         QUEUE,
-        "Longest queue; nobody joins behind so many.",
+        "Longest queue; later launches do not wait in it.",
         "Users who should go elsewhere if the queue is long.",
     ),
     key(

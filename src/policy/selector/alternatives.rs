@@ -1,4 +1,4 @@
-//! Selectors whose entries are alternatives: most of them.
+//! Selectors with a list of alternatives: most of them.
 
 use super::captured_names::{note, report};
 use crate::policy::{

@@ -1,5 +1,5 @@
-//! `arguments`: patterns for one argument wherever it stands, or for consecutive ones. One of them is enough,
-//! unless all are asked for, or exactly these.
+//! `arguments`: patterns for one argument anywhere, or for consecutive ones. One of them is enough, unless
+//! the rule says `all` or `exactly`.
 
 use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr, slice};
 

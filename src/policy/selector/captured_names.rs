@@ -1,5 +1,4 @@
-//! The names that selectors capture, as they are found: for the rule that they belong to, and held against
-//! each other.
+//! The names that the selectors of a rule capture, checked against each other.
 
 use crate::policy::{
     aliases::Aliases,

@@ -1,5 +1,5 @@
-//! `directories`: the working directory. `/proj/apollo/**` means the directory itself too; that pattern alone
-//! would only match what is below.
+//! `directories`: the working directory. `/proj/apollo/**` includes the directory itself, which the plain
+//! pattern would not match.
 
 use std::os::unix::ffi::OsStrExt;
 

@@ -1,5 +1,4 @@
-//! Single entries of selectors, for whoever has no tree of a file: is a text one, and what becomes of an
-//! alias.
+//! Single entries of selectors without the tree of a file: whether a text is one, and what an alias becomes.
 
 use super::{
     Selector,

@@ -1,4 +1,4 @@
-//! `environment`: what variables must be, all of them.
+//! `environment`: values of variables, all of which must match.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 

@@ -1,4 +1,4 @@
-//! `hosts`: the node's name, in full or up to the first dot, whatever its case.
+//! `hosts`: the node's name, in full or up to the first dot, in any case.
 
 use std::os::unix::ffi::OsStrExt;
 

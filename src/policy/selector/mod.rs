@@ -1,6 +1,5 @@
-//! What a rule selects, and each table of its `except`: the same keys, all of which must match. A selector
-//! that is missing matches everything. Each kind is a file of its own and a line of the table below; whoever
-//! walks all of them does it here.
+//! The selectors of a rule, and of each table of its `except`: the same keys, all of which must match. An
+//! absent selector matches everything. Each kind is a file of its own and a line of the table below.
 
 mod alternatives;
 mod arguments;

@@ -1,4 +1,4 @@
-//! `users`: the caller, by name, number, group or netgroup. Reservations are for entries of the same kind.
+//! `users`: the caller, by name, number, group or netgroup. Reservations use the same entries.
 
 use std::{fmt, ops::RangeInclusive, slice};
 

@@ -1,7 +1,7 @@
 //! Times of `when`: days, hours, or both, in local time. A window over midnight belongs to the day on which
-//! it starts. Hours are those on the clock, so that a window follows summer time as people do: on the day the
-//! clock is put forward it is an hour shorter, on the day it is put back an hour longer. Spans over several
-//! days are in `span`.
+//! it starts. Hours are those on the clock, so a window follows summer time: it is an hour shorter on the day
+//! when the clock is put forward, and an hour longer when it is put back. Spans over several days are in
+//! `span`.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Reads what is written plainly: bare keys, one-line strings without escapes, whole numbers, lists and
-//! tables in braces of them. `None` is always "not plainly", and never says that anything is wrong: whoever
-//! gets it leaves the text to the parser. What is plain here is TOML to the last byte, so that text which was
-//! read to its end needs no parser.
+//! Reads plainly written TOML: bare keys, one-line strings without escapes, whole numbers, lists and inline
+//! tables of them. `None` always means "not plain", never "wrong": the caller leaves such a text to the
+//! parser. What is plain here is TOML to the last byte, so that text that was read to its end needs no
+//! parser.
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

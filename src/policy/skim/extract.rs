@@ -1,5 +1,4 @@
-//! Some parts of a text, one after the other. It knows where each of them stood, so that a rule is named by
-//! the line where its author finds it.
+//! Parts of a text, one after the other, with the position of each, so that a rule is named by its line.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Which rules of a file are kept for a command, and what has to be known of the others: they are not parsed,
-//! but their names are taken, and when their times come or go the policy says something else.
+//! Which rules of a file are kept for a command, and what must be known of the others: they are not parsed,
+//! but their names are collected, and the moments when their times begin or end.
 
 use std::{
     collections::{HashMap, HashSet},

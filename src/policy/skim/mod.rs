@@ -1,11 +1,10 @@
-//! Skimming: most rules of a long policy are for other commands, and its tests are for no launch at all. What
-//! is written plainly is seen through at a glance: that nothing is wrong with it, and which commands it is
-//! for. What cannot matter to the command at hand is then left out of what is parsed.
+//! Skimming. Most rules of a long policy are for other commands, and its tests are for no launch. Plainly
+//! written rules are scanned: whether they are correct, and for which commands they are. Those that cannot
+//! matter to the command are then not parsed.
 //!
-//! All of this is a shortcut and must not be noticed. Whatever is not known to be plain is parsed as ever;
-//! what is left out still has its say where it can be missed (names, aliases, repositories that are not
-//! there, times); and where anything is found wrong with what was read, the whole is read again, so that
-//! faults are always those of the whole.
+//! This shortcut must not be noticed. Everything that is not known to be plain is parsed. Rules that are left
+//! out still count where they could be missed (names, aliases, missing repositories, times). If anything is
+//! wrong in what was read, the whole is read again, so that the reported faults are those of the whole.
 
 mod cursor;
 mod extract;

@@ -1,4 +1,4 @@
-//! A policy file in outline: its sections, and of each whether a launch can do without it.
+//! The outline of a policy file: its sections, and whether a launch can do without each of them.
 
 use super::{
     cursor::{Cursor, Piece},

@@ -1,4 +1,4 @@
-//! What plain rules and tests refer to, each where it stands: it has to be there although they are left out.
+//! What plain rules and tests refer to, each with its position: it must exist although they are left out.
 
 use super::cursor::Piece;
 use crate::policy::selector::Selector;

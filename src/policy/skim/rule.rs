@@ -1,5 +1,5 @@
-//! A `[[rule]]` that is plain: nothing is wrong with it as long as what it mentions is there, and it says
-//! which commands it is for.
+//! A plain `[[rule]]`: it is correct if everything that it names exists, and it says for which commands it
+//! is.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What was found of a policy: its texts, and what is wrong with its files.
+//! The files of a policy that were found: their texts and their faults.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! Which files make up the policy, and their text. The only folder of this module that reaches the system:
-//! everything after it works on text in memory, so that tests and `policy check FILE` judge exactly what a
-//! launch would.
+//! Which files make up the policy, and their text. Only this folder of the module reaches the system.
+//! Everything after it works on text in memory, so that tests and `policy check FILE` judge exactly as a
+//! launch.
 
 mod found;
 mod reading;

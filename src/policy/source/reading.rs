@@ -1,4 +1,4 @@
-//! Files that are opened, judged and read, each with what is wrong with it.
+//! Files that are opened, judged and read, each with its faults.
 
 use std::{
     borrow::Cow,
@@ -245,7 +245,7 @@ impl<'p> Reading<'p> {
     fn distrust(&mut self, path: &Path, distrust: &InsecurePath) {
         // The reason names the file it is about only where that is another one: a directory above, or a link.
         let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
-        let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} mends that"));
+        let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} fixes that"));
         let reason = reason + &chown;
         let fault = if distrust.is_about_trust() {
             Fault::Untrusted { reason }

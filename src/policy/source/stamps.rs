@@ -1,5 +1,5 @@
-//! Every file of a policy as it was found, or that it was not there: what tells later whether the policy is
-//! still the same.
+//! Every file of a policy as it was found, or its absence, to detect later whether the policy is still the
+//! same.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What rules capture, held against the repositories that are by it.
+//! What rules capture, checked against the repositories that use it.
 
 use std::collections::HashSet;
 

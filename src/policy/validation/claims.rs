@@ -1,4 +1,4 @@
-//! The claims of a rule: what they take, and whether they can ever have it.
+//! The claims of a rule: what they take, and whether they can ever get it.
 
 use super::{
     captures::{Captures, by_captures},

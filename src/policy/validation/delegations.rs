@@ -1,4 +1,4 @@
-//! Delegations of the system's main file, and what only it may say of them.
+//! Delegations of the system's main file, and what only that file may say of them.
 
 use std::{path::Path, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The defaults of each layer, put together from its files. A default is said once in a layer: two files that
-//! say different things about it are a fault, because neither of their authors would expect to lose.
+//! The defaults of each layer, merged from its files. A layer says a default once: two files with different
+//! values are a fault, because neither author would expect to lose.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! From files as they were written to a policy that holds together. It reports every fault it finds and goes
-//! on with a harmless stand-in, so that the policy it gives is only one when nothing was reported.
+//! From files as written to a consistent policy. It reports every fault that it finds and continues with a
+//! harmless substitute, so its result is a policy only if nothing was reported.
 
 mod captures;
 mod claims;

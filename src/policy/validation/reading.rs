@@ -1,4 +1,4 @@
-//! A rule on its way from what is written to what counts.
+//! A rule during validation.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! Repositories: their paths, limits and reservations, each for itself and then against each other.
+//! Repositories: their paths, limits and reservations, each by itself and then against each other.
 
 use std::{
     collections::{HashMap, hash_map},

@@ -1,5 +1,4 @@
-//! Tests that a policy carries: names must mean something, times must be times; whether they pass is not
-//! asked here.
+//! Tests of a policy: names must exist, times must be valid. Whether they pass is not checked here.
 
 use std::{ffi::OsString, path::Path};
 

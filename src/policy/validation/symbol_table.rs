@@ -1,4 +1,4 @@
-//! Who is called what: the repositories and aliases of all files.
+//! The repositories and aliases of all files, by name.
 
 use super::LayerFile;
 use crate::policy::{

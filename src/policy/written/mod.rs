@@ -1,6 +1,6 @@
-//! The policy as it was written: every value with its place, so that a fault found much later can still point
-//! at it. These types say what the file says and no more. References are names, nothing has been held against
-//! anything else; that is validation's, and after it nobody sees them again.
+//! The policy as written: every value with its position, so that a fault found much later can point at it.
+//! These types say what the file says and no more. References are names, and nothing is checked against
+//! anything else; validation does that, and after it these types are gone.
 
 mod defaults;
 mod repository;

@@ -1,6 +1,5 @@
-//! `rungate end`: ends the holders that are named, or all that are overdue. The keeper of the slots proves
-//! who a holder is, and decides whether the caller may end it. This file only finds out who is meant, asks,
-//! and reports.
+//! `rungate end`: ends the named holders, or all overdue ones. The keeper of the slots proves who a holder
+//! is, and decides whether the caller may end it. This file finds the holders, asks, and reports.
 
 use std::{
     ffi::{OsStr, OsString},

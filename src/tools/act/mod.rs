@@ -1,4 +1,4 @@
-//! What changes who holds slots: `end` and `reset`.
+//! Subcommands that change who holds slots: `end` and `reset`.
 
 pub(crate) mod end;
 pub(crate) mod reset;

@@ -1,4 +1,4 @@
-//! The agent: whether it answers, and of which version it is, where the policy has it keep slots.
+//! The agent: whether it answers, and its version, if the policy uses it.
 
 use std::{
     fs::{self, File},

@@ -1,5 +1,5 @@
-//! What is gone after the next boot, and what makes it again: `/run` is empty then, and a directory that
-//! nothing makes is one in which nobody can be counted.
+//! What a boot removes, and what creates it again: `/run` is empty then, and without its directory a
+//! repository cannot count.
 
 use std::{
     collections::BTreeMap,
@@ -145,10 +145,10 @@ fn unmade_files(files: &[&Path]) -> Option<Finding> {
     let first = files.first()?.shown();
     let text = match files.len() {
         1 => format!(
-            "nothing makes {first} again: after the next boot whoever is first will own it, and can remove it"
+            "nothing makes {first} again: after the next boot its first user will own it, and can remove it"
         ),
         count => format!(
-            "nothing makes {count} lock files again ({first} is the first of them): after the next boot whoever comes \
+            "nothing makes {count} lock files again ({first} is the first of them): after the next boot the user who comes \
              first will own them, and can remove them"
         ),
     };

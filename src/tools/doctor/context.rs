@@ -1,4 +1,4 @@
-//! What every topic looks at: who asks, and the policy in force for them, as far as it can be read.
+//! What every topic needs: the caller, and the policy in force, as far as it can be read.
 
 use crate::{
     launch::situation::{Situation, SystemNames},

@@ -1,5 +1,5 @@
-//! Holders that are overdue: whether anything ends them while nobody else wants their slot. Without that they
-//! go on until a launch comes that may end them, which is root's or their own user's.
+//! Overdue holders: whether anything ends them while no launch wants their slot. Otherwise they continue
+//! until a launch comes that may end them, of root or of their own user.
 
 use super::{
     boot::{self, Unit},

@@ -1,5 +1,5 @@
-//! One thing that was looked at: how it is, and what mends it. Findings are values; the page and the JSON are
-//! made of them.
+//! One finding: what was checked, its state, and the fix. Findings are values from which the page and the
+//! JSON are made.
 
 use serde_json::Value;
 

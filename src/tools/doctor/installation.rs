@@ -1,5 +1,4 @@
-//! The programs of rungate themselves: whether everybody can start them, and nobody but their owner change
-//! them.
+//! The programs of rungate: whether every user can start them, and only their owner can change them.
 
 use std::{
     ffi::OsStr,
@@ -25,7 +24,7 @@ pub(super) fn look(examination: &Context) -> Section {
     let is_launcher = |path: &PathBuf| path.is_absolute() && path.file_name() != Some(OsStr::new(TOOLS));
     let Some(launcher) = executable::own_path().filter(is_launcher) else {
         let finding = Finding::warning("launcher-unknown", "the launcher, rungate, is not beside its tools")
-            .mend("Install both programs anew, from one package.");
+            .mend("Install both programs again, from one package.");
         return Section::new(
             Topic::Installation,
             concat!("rungate ", env!("CARGO_PKG_VERSION")),

@@ -1,5 +1,4 @@
-//! What runs for root from cron or at boot without a unit of systemd: whether one of these jobs says certain
-//! words.
+//! Jobs of root from cron or at boot without a systemd unit: whether one of them has certain words.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! The log: whether those who launch can write to it. A log that nobody can write loses its events in
-//! silence, for no launch is stopped by it.
+//! The log: whether users who launch can write to it. A log that cannot be written loses its events silently,
+//! because it stops no launch.
 
 use std::{
     fs,
@@ -90,7 +90,7 @@ fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
         Target::Journal if wanted.is_missing() => Some(
             Finding::note(
                 "no-log",
-                "the policy names no log, and there is no journal: nobody is told of refusals",
+                "the policy names no log, and there is no journal: refusals are logged nowhere",
             )
             .mend("[log] to = \"/var/log/rungate/log.jsonl\""),
         ),

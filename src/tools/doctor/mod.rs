@@ -1,6 +1,5 @@
-//! `rungate doctor`: one page that says what is right on this host and what is not, and which command mends
-//! it. Each topic has a file, which finds; the page and the JSON only show. Nothing is changed, and nothing
-//! is taken.
+//! `rungate doctor`: checks this host, and names the command that fixes each fault. Each topic has a file,
+//! which finds; the page and the JSON only show. It changes nothing and takes nothing.
 
 mod agent;
 mod boot;

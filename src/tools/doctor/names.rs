@@ -1,5 +1,5 @@
-//! The databases of users and groups: which ones are asked, whether they can be, and how long it takes. A
-//! look-up that fails refuses the launch, and one that takes long makes every launch wait.
+//! The databases of users and groups: which ones are asked, whether they answer, and how long it takes. A
+//! failed look-up refuses the launch, and a slow one delays every launch.
 
 use std::{
     fs,
@@ -100,7 +100,7 @@ fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Durat
                 took.as_millis()
             ),
         )
-        .mend("A cache for names mends that: sssd, nscd or unscd."),
+        .mend("A cache for names fixes that: sssd, nscd or unscd."),
         Ok(()) => Finding::fine(
             "look-up",
             format!("{whom} that is not there is known not to be, in {} µs", took.as_micros()),
@@ -146,7 +146,7 @@ mod tests {
                 "look-up-slow",
                 "to look up a group that is not there takes 201 ms, and launches may wait for that"
             )
-            .mend("A cache for names mends that: sssd, nscd or unscd.")
+            .mend("A cache for names fixes that: sssd, nscd or unscd.")
         );
     }
 }

@@ -1,5 +1,5 @@
-//! The page for people: one line if all is well; otherwise a line for each topic, and below it what is wrong,
-//! with what mends it. What is right, and notes, are only counted, unless somebody asks for them.
+//! The page for people: one line if all is well, otherwise a line for each topic with its faults and fixes.
+//! What is right, and notes, are only counted, unless `-v` asks for them.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! The policy: whether those who need it can read it, and what is wrong with it or likely not meant. A policy
-//! that root can read and users cannot is the worst of faults, because root sees nothing of it.
+//! The policy: whether its users can read it, and its faults and warnings. A policy that only root can read
+//! is the worst fault, because root does not notice it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! The programs behind commands: a command that the policy leads to a program which is not there can be
-//! started by nobody.
+//! The programs behind commands: whether the programs that the policy names exist.
 
 use std::{
     cell::OnceCell,

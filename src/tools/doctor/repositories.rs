@@ -1,5 +1,5 @@
-//! Directories and lock files: whether they are there, whose they are, and on what file system. Whoever owns
-//! a lock file in a directory for everybody can remove it, and then its holders are forgotten.
+//! Directories and lock files: whether they exist, who owns them, and on what file system. A user who owns a
+//! lock file in a directory for all users can remove it, and then its holders are forgotten.
 
 use std::{
     collections::BTreeMap,
@@ -213,7 +213,7 @@ fn of_files(
             }
             (Err(_), _) if is_fixed && path.parent().is_some_and(Path::is_dir) => {
                 let text = format!(
-                    "{} is not there yet: whoever is first will own it, and can remove it",
+                    "{} is not there yet: its first user will own it, and can remove it",
                     path.shown()
                 );
                 findings.push(Finding::warning("lock-file-missing", text).mend(INIT));

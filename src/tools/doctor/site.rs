@@ -1,4 +1,4 @@
-//! The site: whether the agent of this host gives its slots, and how the agents of the others are.
+//! The site: whether the agent of this host gives its slots, and the state of the other agents.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,5 +1,5 @@
-//! The ways in which people and programs come to commands, and whether each leads by the shims. Those that
-//! the same command mends are one finding.
+//! The ways by which people and programs reach commands, and whether each leads to the shims. Those with the
+//! same fix are one finding.
 
 use super::{
     context::Context,

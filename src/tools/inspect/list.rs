@@ -1,5 +1,5 @@
-//! `rungate list`: each slot that is held, and by whom; who waits, and for whom. Without names it leaves out
-//! what is idle, because `status` shows that.
+//! `rungate list`: each held slot with its holder, and each waiter with what it waits for. Without names it
+//! omits idle repositories, which `status` shows.
 
 use std::fmt::Write as _;
 

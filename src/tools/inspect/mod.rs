@@ -1,4 +1,5 @@
-//! What looks at repositories and changes nothing: `status`, `list`, `explain`, the watch and `metrics`.
+//! Subcommands that look at repositories and change nothing: `status`, `list`, `explain`, the watch and
+//! `metrics`.
 
 pub(crate) mod explain;
 pub(crate) mod list;

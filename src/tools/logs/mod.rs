@@ -1,4 +1,4 @@
-//! What is made of logs: `history`, `report` and `simulate`, over one reading and one statistics.
+//! Subcommands for logs: `history`, `report` and `simulate`, over one reading and one statistics.
 
 pub(crate) mod history;
 pub(crate) mod parsers;

@@ -1,6 +1,6 @@
-//! Reads logs on several processors: whoever wants the events cuts each log into pieces of lines, threads
-//! parse these, and the events come in the order of their lines. The memory of events that were seen goes
-//! back to the threads, because to free it there costs a fraction of what it costs elsewhere.
+//! Parses logs on several processors: the reader cuts each log into pieces of lines, threads parse these, and
+//! the events come in the order of their lines. The memory of used events goes back to the threads, because
+//! freeing it there costs a fraction of what it costs elsewhere.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,5 +1,5 @@
-//! Follows a log by its name, as `tail -F` does: rotation renames the file or cuts it off, and launches that
-//! opened it before still write into the old one. A line is read when its end has come.
+//! Follows a log by its name, as `tail -F` does: rotation renames or truncates the file, and launches that
+//! opened it before still write into the old one. A line is read when it is complete.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -1,5 +1,4 @@
-//! What differs between two policies, for people: a mark, what it is about and where it stands; below it a
-//! line for each key.
+//! The differences of two policies, for people: a mark, the part and its place; below it a line for each key.
 
 use std::fmt::Write as _;
 

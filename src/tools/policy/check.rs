@@ -1,5 +1,5 @@
-//! `rungate policy check`: every fault, every warning and every failed test of the policy, at once; and on
-//! demand what the launches of a log would come to under it.
+//! `rungate policy check`: every fault, every warning and every failed test of the policy at once; and with
+//! `--from` what it would do to the launches of a log.
 
 use std::{
     collections::{BTreeMap, HashSet},

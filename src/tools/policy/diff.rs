@@ -1,5 +1,4 @@
-//! `rungate policy diff`: what a policy says otherwise than another, in rules, repositories and settings
-//! instead of lines.
+//! `rungate policy diff`: compares two policies by rules, repositories and settings instead of lines.
 
 use std::{
     io::{self, Read},
@@ -57,6 +56,6 @@ fn text_of_standard_input() -> Result<String, Error> {
 fn advice(path: &Path) -> Option<String> {
     let is_file = path.is_file();
     is_file.then(|| {
-        "What stands in other files is known where a directory is named that has policy.toml and policy.d.".to_owned()
+        "To compare with other files, name a directory that has policy.toml and policy.d.".to_owned()
     })
 }

@@ -1,5 +1,5 @@
-//! `rungate policy install`: files become those of the policy, checked before as `rungate policy edit` does,
-//! and put in place as a whole; drop-ins go in the same way.
+//! `rungate policy install`: files become those of the policy, after the checks of `rungate policy edit`,
+//! each in one step; drop-ins are removed in the same way.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,5 +1,5 @@
-//! Where a file of a policy is and whose policy it belongs to. The directory is one that was judged, and
-//! whoever changes a file in it keeps everybody else from doing so meanwhile.
+//! Where a file of a policy is, and whose policy it belongs to. Its directory was judged, and a lock keeps
+//! other users from changing a file in it meanwhile.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,6 +1,6 @@
-//! `rungate policy`: shows and changes the policy itself. `check`, `edit` and `install` share one pipeline:
-//! they gather the files (`location`, `target`), check and test them (`candidate`), compare them with the
-//! policy in force (`changes`), ask (`question`), and put them in place (`step`).
+//! `rungate policy`: shows and changes the policy. `check`, `edit` and `install` share one pipeline: they
+//! gather the files (`location`, `target`), check and test them (`candidate`), compare them with the policy
+//! in force (`changes`), ask (`question`), and put them in place (`step`).
 
 mod candidate;
 mod changes;

@@ -1,4 +1,4 @@
-//! Questions to whoever sits at the terminal; where nobody does, none is asked.
+//! Questions to the person at the terminal; without a terminal, none is asked.
 
 use std::io::{self, IsTerminal, Write};
 

@@ -1,4 +1,4 @@
-//! A drop-in that is taken away: the file itself, or the link, also one that the policy distrusts.
+//! A drop-in that is removed: the file, or the link, also one that the policy distrusts.
 
 use std::{
     ffi::OsStr,

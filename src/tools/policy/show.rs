@@ -1,6 +1,6 @@
 //! `rungate policy show`: the policy in force, drop-ins merged and aliases replaced, as a policy that decides
-//! the same. Where the caller adds to the system's, each layer is a policy of its own, under a line that says
-//! whose it is.
+//! the same. If the caller adds to the system's, each layer is printed as a policy of its own, under a line
+//! that names it.
 
 use crate::{
     launch::situation::Situation,

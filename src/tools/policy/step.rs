@@ -1,4 +1,4 @@
-//! One step of an installation: a file that gets a text, or a drop-in that goes.
+//! One step of an installation: a file that gets a text, or a drop-in that is removed.
 
 use std::{path::Path, rc::Rc};
 

@@ -1,5 +1,4 @@
-//! A file of a policy that is to be edited or put in place: where it is, what stands there now, and whose it
-//! is.
+//! A file of a policy that is to be edited or put in place: where it is, its present text, and its owner.
 
 use std::{ffi::OsStr, path::Path};
 

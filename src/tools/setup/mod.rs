@@ -1,4 +1,4 @@
-//! What is done once on a host: `init`, shims and completions.
+//! Subcommands for setting up a host: `init`, shims and completions.
 
 pub(crate) mod completions;
 pub(crate) mod init;

@@ -1,5 +1,4 @@
-//! Where the policies of the hosts of a site say different things of one repository. Each host admits by its
-//! own.
+//! Where the policies of the hosts of a site differ on one repository. Each host admits by its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! Users and groups: those of this system, or those of another one, whose `passwd` and `group` were brought
-//! along.
+//! Users and groups: those of this system, or those of another one, from copies of its `passwd` and `group`.
 
 use std::{
     collections::{BTreeSet, HashMap},

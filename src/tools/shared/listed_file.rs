@@ -1,5 +1,5 @@
-//! A file of a repository, or a table of the agent's, as a listing is about it: where it is, and what the
-//! policy says of it.
+//! A file of a repository, or a table of the agent, in a listing: where it is, and what the policy says of
+//! it.
 
 use std::{
     ops::RangeInclusive,

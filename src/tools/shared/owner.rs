@@ -1,5 +1,5 @@
-//! The owner of one file of a repository, known by the name of the file alone: what the policy would say to a
-//! launch of theirs. Their groups are those of the database, for there is no session of theirs to ask.
+//! The owner of one file of a repository, known by the name of the file only: what the policy would say to a
+//! launch of theirs. Their groups are those of the database, because there is no session to ask.
 
 use std::{ffi::OsStr, ops::RangeInclusive, path::Path};
 

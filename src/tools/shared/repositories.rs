@@ -1,5 +1,5 @@
-//! Which lock files a listing is about: those of the policy, or those that were named. A repository with a
-//! file for each member is a family of files; the ones that exist are found by their names.
+//! The lock files of a listing: those of the policy, or the named ones. A repository with a file for each
+//! member is a family of files, and the existing ones are found by their names.
 
 use std::{
     ffi::OsString,

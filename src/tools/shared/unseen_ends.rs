@@ -1,7 +1,7 @@
-//! Ends that nobody saw: where rungate became the program, no process of ours is left to write that it has
-//! ended. So the command that looks regularly (`rungate end --overdue`) writes it for them, with the
-//! bounds that it knows: it had not ended at the look before, and has by now. Where the agent has seen it, it
-//! knows the moment. What is still open is kept beside the log, so that each look reads only what is new.
+//! Ends that no process of rungate saw: with the default hold the launcher executed the program, and nothing
+//! is left to write its end. `rungate end --overdue`, which runs regularly, writes it with the bounds that it
+//! knows: the program still ran at the look before, and has ended by now. If the agent has seen the end, it
+//! knows the moment. What is still open is kept beside the log, so that each look reads only new lines.
 
 use std::{
     ffi::OsStr,

@@ -73,14 +73,14 @@ fn a_file_that_others_can_write_to_is_not_believed() {
     site.mode("policy.toml", 0o664);
     site.says(
         &site.sources(),
-        "policy.toml: cannot be trusted: its group can write to it (mode 0664); chmod g-w mends that [untrusted-file]",
+        "policy.toml: cannot be trusted: its group can write to it (mode 0664); chmod g-w fixes that [untrusted-file]",
     );
     site.mode("policy.toml", 0o644);
     site.write("policy.d/10.toml", POLICY.as_bytes());
     site.mode("policy.d", 0o777);
     site.says(
         &site.sources(),
-        "policy.d: cannot be trusted: everybody can write to it (mode 0777); chmod o-w mends that [untrusted-file]",
+        "policy.d: cannot be trusted: everybody can write to it (mode 0777); chmod o-w fixes that [untrusted-file]",
     );
 }
 
@@ -94,7 +94,7 @@ fn a_file_below_a_directory_that_others_can_write_to_is_not_believed_and_the_dir
     let open = site.path().join("open");
     let said = Policy::load(&sources).expect_err("no trust").to_string();
     let expected = format!(
-        "{0}/policy.toml: cannot be trusted: {0}: everybody can write to it (mode 0777); chmod o-w mends that \
+        "{0}/policy.toml: cannot be trusted: {0}: everybody can write to it (mode 0777); chmod o-w fixes that \
          [untrusted-file]",
         open.display()
     );
@@ -110,7 +110,7 @@ fn a_file_of_somebody_else_is_not_believed() {
     std::os::unix::fs::chown(site.path().join("policy.toml"), Some(4711), None).expect("chown");
     site.says(
         &site.sources(),
-        "policy.toml: cannot be trusted: belongs to user 4711, neither to root nor to you; chown root mends that [untrusted-file]",
+        "policy.toml: cannot be trusted: belongs to user 4711, neither to root nor to you; chown root fixes that [untrusted-file]",
     );
 }
 

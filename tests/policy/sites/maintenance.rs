@@ -23,7 +23,7 @@ fn maintenance() {
     let mut benchmark = run(&site, "bob", &["benchmark"]).background();
     site.stands_in_line("machine.lock", &benchmark);
     job("ann")
-        .stderr("rungate: job: not started: others stand in line for what is left\n  machine  1 of 8 used, 1 waiting\n...\n")
+        .stderr("rungate: job: not started: others wait in the queue for what is left\n  machine  1 of 8 used, 1 waiting\n...\n")
         .status(75);
     jobs.clear();
     benchmark.wait_for_echo();

@@ -1,5 +1,5 @@
-//! Whoever asks: one member after the other until one answers, with a token where etcd wants one. A question
-//! that may have been carried out is not asked again here.
+//! The client: it asks one member after the other until one answers, with a token if etcd requires one. It
+//! never repeats a call that may have been carried out.
 
 use std::{
     fs,

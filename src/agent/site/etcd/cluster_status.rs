@@ -1,6 +1,6 @@
-//! Whether it is still the same etcd: one that was restored from a backup, or another one altogether, has
-//! another cluster id, or its revision goes back. Each time that is seen a generation begins, and whatever
-//! rests on what was read before it no longer counts.
+//! Detects another etcd: one that was restored from a backup, or another cluster, has another cluster id, or
+//! its revision goes back. Each time a new generation begins, and everything that was read before no longer
+//! counts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a call, and what is certain all the same: whether it was carried out or not.
+//! Errors of a call, and whether it is certain that the call was not carried out.
 
 use std::{error::Error, fmt, io, time::Duration};
 

@@ -1,6 +1,5 @@
-//! What goes over the gateway, as its JSON has it: keys and values in base64, large numbers as text, and what
-//! has its default left out. A field with a wrong name is ignored there in silence, so that every name stands
-//! here and nowhere else.
+//! The JSON of the gateway: keys and values in base64, large numbers as text, defaults left out. The gateway
+//! ignores a field with a wrong name, so every name is written here and nowhere else.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};

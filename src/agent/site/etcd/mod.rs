@@ -1,7 +1,6 @@
 //! etcd, as far as a site needs it: transactions, reads, leases and a watch, over the JSON gateway that every
-//! member has at its client port. Nothing here knows what the keys mean. What an answer leaves open is a
-//! value ([`EtcdError::is_definite`]): a transaction whose answer did not come may have been committed, and
-//! may still be.
+//! member has at its client port. Nothing here knows what the keys mean. An open outcome is a value
+//! ([`EtcdError::is_definite`]): a transaction without an answer may have been committed, and may still be.
 
 mod calls;
 mod client;

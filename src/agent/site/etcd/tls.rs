@@ -1,4 +1,4 @@
-//! Certificates: whom the agent trusts, and what it shows of itself.
+//! Certificates: the authority that the agent trusts, and its own certificate.
 
 use std::{fs, path::Path, sync::Arc};
 

@@ -1,6 +1,5 @@
-//! A watch: one streaming answer that tells every change of a range from a revision on. It has an end of its
-//! own, after which whoever listens asks again: a connection that nobody closes, and over which nothing comes
-//! any more, is left behind by that.
+//! A watch: one streaming answer with every change of a range from a revision on. It ends after some time,
+//! and the listener asks again. So a dead connection that is never closed is left behind.
 
 use std::{
     io::{BufRead, BufReader},

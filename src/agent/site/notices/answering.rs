@@ -1,9 +1,9 @@
-//! Holders of this host, of which another host has given notice. That they are overdue is not believed: such
-//! a holder is ended only if it is overdue by the policy of this host and by its clock since boot. That a
-//! user asks for an end is believed, because the agents of a site trust each other: root may end every
-//! holder, and a user only holders that are theirs here. Both are ended with the grace and the reach that the
-//! policy of this host says, and with the care of every other end. Before each signal the reply is written
-//! that says it, and seen: so the notice still stands, and whoever gave it can tell.
+//! Holders of this host that another host has given notice of. A claim that they are overdue is not believed:
+//! such a holder is ended only if it is overdue by the policy of this host and its clock since boot. A user's
+//! request to end one is believed, because the agents of a site trust each other: root may end every holder,
+//! and a user only their own. Both are ended with the grace and the reach of this host's policy, with the
+//! same care as every other end. Before each signal the reply that says so is written and seen, so the notice
+//! is still there, and its host can report it.
 
 use std::{
     collections::BTreeMap,

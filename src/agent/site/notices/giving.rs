@@ -1,6 +1,6 @@
-//! Overdue holders on other hosts, for launches of this one: who is in the way of a launch is named to its
-//! own host by a key, which goes with whoever wanted that. Nothing is ended here: what the other host says
-//! and does is seen in the mirror.
+//! Overdue holders on other hosts, for launches of this one. A key names the holder that blocks a launch to
+//! its own host, and is deleted with the launch that wanted it. Nothing is ended here: the mirror shows what
+//! the other host says and does.
 
 use std::{
     collections::BTreeMap,

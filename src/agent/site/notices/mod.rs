@@ -1,6 +1,5 @@
-//! Notices: what a host leaves in etcd for another one of whose holders it thinks that it is overdue. In
-//! `giving` are those for launches of this host that want a slot, in `answering` those of holders of this
-//! host, which others have given.
+//! Notices that a host leaves in etcd for another one about a holder there. `giving` has those for launches
+//! of this host that want a slot, `answering` those that others gave about holders of this host.
 
 mod answering;
 mod giving;

@@ -1,4 +1,4 @@
-//! What `explain` says to scripts.
+//! `explain` as JSON.
 
 use std::ffi::OsString;
 

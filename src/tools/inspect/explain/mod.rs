@@ -1,5 +1,5 @@
-//! `rungate explain`: how the policy applies to a command, and why. The same evaluator as `run`; nothing is
-//! taken.
+//! `rungate explain`: how the policy applies to a command, and why. It uses the evaluator of `run`, and takes
+//! nothing.
 
 mod json;
 mod mine;

@@ -1,4 +1,4 @@
-//! What `explain` says to people: the request, every rule, every claim, and what would happen now.
+//! `explain` for people: the request, every rule, every claim, and what would happen now.
 
 use std::{
     ffi::{OsStr, OsString},

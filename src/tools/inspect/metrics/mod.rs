@@ -1,5 +1,5 @@
-//! `rungate metrics`: use, limits and refusals for a monitoring system, in the text format of Prometheus.
-//! What cannot be read is left out with a complaint, so that the rest still arrives.
+//! `rungate metrics`: use, limits and refusals in the text format of Prometheus. What cannot be read is left
+//! out with an error, so that the rest still arrives.
 
 use std::{
     io,
@@ -152,12 +152,12 @@ const GAUGES: [Gauge; 11] = [
     },
     Gauge {
         name: "rungate_launches_waiting",
-        help: "How many launches stand in line for the repository.",
+        help: "How many launches wait for the repository.",
         value: |_, survey, _| Some(number(survey.waiting.len() as u64)),
     },
     Gauge {
         name: "rungate_queue_limit",
-        help: "How many launches may stand in line for the repository. There is none where the line does not end.",
+        help: "How many launches may wait for the repository. Missing if the queue has no limit.",
         value: |file, _, _| file.queue.most.map(|most| number(most.into())),
     },
     Gauge {

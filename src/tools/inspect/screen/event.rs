@@ -1,5 +1,5 @@
-//! What a program on the whole terminal waits for: a key, a signal, or that time passes. A thread reads the
-//! keys and another takes the signals, so that neither interrupts the writing of a screen.
+//! What a full-screen program waits for: a key, a signal, or the next second. One thread reads keys and
+//! another takes signals, so that neither interrupts the drawing of a screen.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
-//! The whole terminal, for something that lives: the only module that knows crossterm. However the program
-//! ends, also when it panics, the terminal is what it was before.
+//! The whole terminal, for a program that redraws it: the only module that knows crossterm. However the
+//! program ends, also by a panic, the terminal is restored.
 
 mod event;
 

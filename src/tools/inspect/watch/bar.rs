@@ -1,5 +1,5 @@
-//! A bar that shows how full a repository is, in characters that every terminal has where the locale does not
-//! promise more. Its length says what its colour says, for people and terminals without colours.
+//! A bar that shows how full a repository is, in characters that every terminal has unless the locale
+//! promises more. Its length says what its colour says, for people and terminals without colours.
 
 use std::env;
 

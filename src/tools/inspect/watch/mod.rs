@@ -1,6 +1,5 @@
-//! `rungate status --watch`: use, holders and waiting lines, looked at once a second until somebody presses
-//! q. It takes no slot. What it draws is made of a snapshot of all repositories and of a view, which is what
-//! the user has chosen.
+//! `rungate status --watch`: use, holders and queues, updated each second until the user presses q. It takes
+//! no slot. It draws a snapshot of all repositories and a view, which is what the user has chosen.
 
 mod bar;
 mod observer;

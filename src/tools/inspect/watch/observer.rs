@@ -1,5 +1,5 @@
-//! Looks at the repositories again and again. Which files there are and what the policy says is found out
-//! anew only now and then: a look itself costs no more than opening the files and asking the kernel.
+//! Looks at the repositories repeatedly. It finds new files and reads the policy only every few seconds: a
+//! look itself only opens the files and asks the kernel.
 
 use std::{
     cmp::Reverse,

@@ -1,5 +1,5 @@
-//! The table of the repositories: names and bars as wide as there is room for, numbers as wide as they are.
-//! Where there is little room the columns that say least go first.
+//! The table of the repositories: names and bars as wide as possible, numbers as wide as needed. On a narrow
+//! screen the least important columns disappear first.
 
 use ratatui::{
     Frame,

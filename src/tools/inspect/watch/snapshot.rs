@@ -1,5 +1,5 @@
-//! All repositories at one moment, in words and numbers that can be shown as they are: names are looked up,
-//! and nothing is left in them that a terminal would obey.
+//! All repositories at one moment, in words and numbers that can be shown: names are looked up, and nothing
+//! is left that a terminal would obey.
 
 use std::time::Duration;
 

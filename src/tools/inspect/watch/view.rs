@@ -1,5 +1,5 @@
-//! What the user has chosen: the order, what is filtered out, which repository, and how far down. It knows
-//! keys, and nothing of how anything is drawn.
+//! What the user has chosen: the order, the filter, the repository, and how far down. It knows keys, and
+//! nothing of drawing.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! `rungate history`: the events of logs, as a table or as JSON; those that were, or each as it comes.
+//! `rungate history`: the events of logs, as a table or as JSON; past ones, or each as it is logged.
 
 use std::mem;
 

@@ -1,4 +1,4 @@
-//! Which events are asked for.
+//! Selects events by the options of the caller.
 
 use std::{
     collections::{HashMap, HashSet},

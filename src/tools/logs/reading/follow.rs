@@ -1,4 +1,4 @@
-//! Follows logs: what they hold since the moment that was asked for, and then each event as it is written.
+//! Follows logs: past events from the requested moment on, and then each event as it is written.
 
 use std::{
     io::BufReader,

@@ -1,5 +1,5 @@
-//! Reads logs, as everything that looks at the past does: the files that were named, or the log of the policy
-//! with the files that rotation made of it. Events of several hosts come in the order of their times.
+//! Reads logs for all subcommands: the named files, or the log of the policy with its rotated files. Events
+//! of several hosts come in the order of their times.
 
 pub(crate) mod filter;
 mod follow;

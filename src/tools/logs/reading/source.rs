@@ -1,4 +1,4 @@
-//! Where the events come from: a file, standard input, or the journal.
+//! The source of events: a file, standard input, or the journal.
 
 use std::{
     cmp::Reverse,

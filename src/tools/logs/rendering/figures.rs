@@ -1,5 +1,5 @@
-//! What is shown of a log: each figure with a sentence, a drawing where there is something to draw, and the
-//! table behind it.
+//! What is shown of a log: each figure with a sentence, a drawing if there is something to draw, and its
+//! table.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 

@@ -1,5 +1,5 @@
-//! What logs come to, for people: figures with a sentence and a table each, shown as text in a terminal or as
-//! one page. It begins with the answer, one row for each program. Nothing here counts: `statistics` does.
+//! The report for people: figures with a sentence and a table each, as text on a terminal or as one page. It
+//! begins with one row for each program. Nothing here counts: `statistics` does.
 
 pub mod figures;
 pub mod page;

@@ -1,6 +1,5 @@
-//! The page: one file without a script, without a font or a picture of anybody else's, that a phone, a
-//! printer and a screen reader can show. It begins with the answer. What others chose is text there and never
-//! markup.
+//! The page: one file without scripts, fonts or pictures from elsewhere, for phones, printers and screen
+//! readers. Text of others is text there and never markup.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The answer: each program, the worst first.
+//! The first table: each program, the worst first.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 

@@ -1,4 +1,4 @@
-//! The report as text: the answer and the tables; on a terminal also plots, as lines of characters.
+//! The report as text: the tables; on a terminal also plots, as lines of characters.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `rungate report`: what logs come to, as text, as a page that can be mailed, or as JSON.
+//! `rungate report`: a summary of logs, as text, as a page that can be mailed, or as JSON.
 
 mod to_json;
 

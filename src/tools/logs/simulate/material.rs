@@ -1,4 +1,4 @@
-//! What all that is printed of a simulation is made of.
+//! The inputs of all that is printed of a simulation.
 
 use crate::{
     cli::SimulateArguments,

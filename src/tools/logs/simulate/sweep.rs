@@ -1,4 +1,4 @@
-//! `--limit matlab=8..16`: what each limit of a repository comes to, and the answer in a sentence.
+//! `--limit matlab=8..16`: the result for each limit of a repository, and the answer in a sentence.
 
 use std::{cell::RefCell, collections::BTreeMap};
 

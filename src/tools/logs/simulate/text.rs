@@ -1,4 +1,4 @@
-//! A simulation in words and tables, then against now.
+//! A simulation in words and tables, compared with the log.
 
 use std::collections::BTreeMap;
 

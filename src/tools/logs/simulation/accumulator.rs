@@ -1,5 +1,4 @@
-//! What comes of everybody, added up as it happens: launch by launch, and how much of each repository is in
-//! use for how long.
+//! Adds up what happens: launch by launch, and how much of each repository is in use for how long.
 
 use super::{
     tally::{OfRepository, Outcome, Tally},

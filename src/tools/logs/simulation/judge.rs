@@ -1,4 +1,4 @@
-//! What a policy says of each kind of launch: asked once for each of the times that the policy tells apart,
+//! What a policy says of each kind of launch: asked once for each of the times that the policy distinguishes,
 //! and remembered.
 
 use std::{

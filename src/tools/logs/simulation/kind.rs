@@ -1,4 +1,4 @@
-//! Kinds of launches: those of one kind differ in nothing that a policy looks at but the time.
+//! Kinds of launches: those of one kind differ only in their time, as far as a policy can see.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,5 +1,5 @@
-//! The same launches again and again: by other luck, or under other limits. Each world is played by one
-//! thread; how many there are at once makes no difference to what comes out.
+//! The same launches several times: with other samples, or under other limits. One thread plays each run;
+//! their number makes no difference to the result.
 
 use std::{
     cmp::Reverse,

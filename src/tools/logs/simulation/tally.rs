@@ -1,5 +1,4 @@
-//! What came of launches, added up: for all of them, each kind, each repository, each rule and each hour of
-//! the day.
+//! Results of launches, added up: for all, for each kind, repository and rule, and by hour of the day.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The launches of a log, in the order in which they came: sixteen bytes for each, so that a year of a large
-//! site is a hundred megabytes.
+//! The launches of a log, in order: sixteen bytes for each, so that a year of a large site takes a hundred
+//! megabytes.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Counts what a log tells.
+//! Counts of a log.
 
 use std::{
     borrow::Borrow,

@@ -1,4 +1,4 @@
-//! What became of a launch.
+//! How a launch ended.
 
 /// What became of a launch.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

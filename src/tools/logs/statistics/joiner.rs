@@ -1,9 +1,9 @@
 //! From the events of a log to launches and runs: starts are joined with their waits and their ends.
 //!
-//! An unseen end has bounds all the same. A slot that is taken again was free before; a decision
-//! that saw which slots were held proves which programs had ended by then, and which had not. So no slot ever
-//! has two holders, and use above the number of slots cannot be counted. A supervisor that writes an end down
-//! late does not move the end.
+//! An unseen end has bounds. A slot that is taken again was free before; a decision that saw which slots were
+//! held proves which programs had ended by then, and which had not. So no slot ever has two holders, and use
+//! above the number of slots cannot be counted. A supervisor that writes an end down late does not move the
+//! end.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},

@@ -1,8 +1,8 @@
-//! What the events of a log come to: the one place where they are joined and counted. `history`, `report`,
-//! `metrics` and `simulate` all use it, so that they cannot disagree.
+//! The statistics of a log: the one place where events are joined and counted. `history`, `report`, `metrics`
+//! and `simulate` all use it, so that they cannot disagree.
 //!
-//! One pass, in bounded memory: a [`joiner::Joiner`] makes launches and runs of events, and tells each to a
-//! [`joiner::Sink`]; [`counts::Statistics`] is the sink that counts.
+//! It takes one pass, in bounded memory: a [`joiner::Joiner`] makes launches and runs of events, and passes
+//! each to a [`joiner::Sink`]; [`counts::Statistics`] is the sink that counts.
 
 pub mod counts;
 pub mod distribution;

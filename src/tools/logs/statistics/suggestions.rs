@@ -1,5 +1,6 @@
 //! The times that the figures of a repository suggest, each with its evidence. The paper on adaptive locks
-//! asks whether its two times could be tuned from experience: this tells the experience, and changes nothing.
+//! asks whether its two times could be tuned from experience; this reports the experience, and changes
+//! nothing.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Who had the slots of a table, as the log tells. The picture is a little late, because a supervisor writes
-//! an end down after it has seen it. What a decision saw of the table corrects that.
+//! Who had the slots of a table, according to the log. This is a little late, because a supervisor writes an
+//! end down after it has seen it. What a decision saw of the table corrects it.
 
 use std::{
     collections::{BTreeMap, HashMap},

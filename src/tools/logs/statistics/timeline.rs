@@ -1,5 +1,5 @@
-//! What happened over time, in steps that become longer as the log does: minutes in a log of an hour, days in
-//! one of a year. So a drawing always has enough points, and memory a bound.
+//! What happened over time, in steps that grow with the log: minutes in a log of an hour, days in one of a
+//! year. So a drawing has enough points, and memory a bound.
 
 /// In microseconds.
 pub const MINUTE: u64 = 60_000_000;

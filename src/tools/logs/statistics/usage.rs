@@ -1,4 +1,4 @@
-//! How much of a repository was in use: bounds where ends are not known, and a number where they are.
+//! How much of a repository was in use: a number, or bounds if ends are unknown.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! A policy that is judged: as it is, or as it would be with new texts in some of its files. Whether it is
-//! sound, how its tests went, and what would be different.
+//! A policy under review: as it is, or with new texts in some of its files. Whether it is valid, how its
+//! tests went, and what would change.
 
 use std::{
     cell::OnceCell,
@@ -320,7 +320,7 @@ impl<'s> Present<'s> {
             table.row([user, running.pid.to_string(), visible(&running.command), visible(why)]);
         }
         format!(
-            "Of {} that run now, {} would be refused if they came anew. None is ended.\n{}",
+            "Of {} that run now, {} would be refused if they started again. None is ended.\n{}",
             self.running.len(),
             newly.len(),
             table.render()

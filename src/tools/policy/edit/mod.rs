@@ -1,6 +1,6 @@
-//! `rungate policy edit`: a copy of a policy's file is edited, checked together with the other files in
-//! force, and put in its place as a whole. Nothing faulty gets there, two people do not edit at a time, and
-//! nothing that was edited is lost.
+//! `rungate policy edit`: the user edits a copy of a policy's file. It is checked together with the other
+//! files in force, and replaces the file as a whole. Nothing faulty is put in place, two people do not edit
+//! at a time, and no edit is lost.
 
 use std::{
     env,

@@ -1,9 +1,8 @@
-//! Plays the tests that a policy carries: a cast of one user and their groups, a stage of one host, an
-//! evaluator that does not know it is a play, and the protocol of every launch over tables in memory. `policy
-//! test` and `policy check` print what comes out of it.
+//! Plays the tests of a policy: one user with their groups, one host, the evaluator, and the protocol of
+//! every launch over tables in memory. `policy check` prints the results.
 //!
-//! A policy that is being rolled out is not enforced yet, and is tested all the same: each test is played as
-//! the policy is, and once more as if everything in it were enforced.
+//! A policy in roll-out is not enforced yet, and is tested all the same: each test is played as the policy
+//! is, and again as if everything in it were enforced.
 
 mod stage;
 #[cfg(test)]

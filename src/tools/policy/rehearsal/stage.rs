@@ -1,5 +1,4 @@
-//! Where a test is played: the tables of its launch, in memory, with those who hold slots and those who wait
-//! when it comes.
+//! The tables of a test, in memory, with those who hold slots and those who wait when its launch comes.
 
 use std::{
     collections::{HashMap, HashSet},

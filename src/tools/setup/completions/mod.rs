@@ -1,6 +1,6 @@
-//! `rungate completions SHELL`: the script by which a shell completes command lines of rungate; and, with
-//! words after `--`, the answer to such a script. A script is a few fixed lines for each shell, because all
-//! knowledge is in the answer (`answer`).
+//! `rungate completions SHELL`: the script with which a shell completes command lines of rungate; and, with
+//! words after `--`, the answer to such a script. A script has a few fixed lines for each shell, because the
+//! answer has all knowledge.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,5 @@
 //! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
-//! never touches what is there already, and makes all of it or nothing.
+//! never changes existing files, and makes all of it or nothing.
 
 mod repositories;
 
@@ -100,7 +100,7 @@ fn lock_file(name: &str) -> PathBuf {
 fn tmpfiles(policy: &FirstPolicy) -> String {
     let mut text = format!(
         "# The repositories of {SYSTEM_POLICY}, made again at every boot. A lock file that matters should be root's:\n\
-         # in this directory whoever creates one may remove it, and then its holders are forgotten. Add a line for each.\n\
+         # in this directory the user who creates one may remove it, and then its holders are forgotten. Add a line for each.\n\
          d {REPOSITORIES} 1777 root root -\n"
     );
     for name in policy.repositories() {
@@ -146,7 +146,7 @@ const SYSTEM: &str = include_str!("../../../../packaging/policy.toml");
 const OWN: &str = include_str!("own.toml");
 
 /// What stands in both of them, and is not true where a command was named.
-const NOTHING_YET: &str = "As it stands, nothing is limited. ";
+const NOTHING_YET: &str = "Nothing is limited yet. ";
 
 /// Behind this line stands what is in force.
 const VERSION: &str = "version = 1\n";

@@ -1,7 +1,6 @@
-//! `rungate init --repositories`: the directories and lock files of the system's policy as it stands, all of
-//! them root's, and what makes them again at the next boot. It can be said as often as the policy changes:
-//! what is right already is left as it is, and what somebody else came to own is given back to root without a
-//! holder losing a slot.
+//! `rungate init --repositories`: the directories and lock files of the system's policy, owned by root, and
+//! what creates them again at the next boot. It can run again when the policy has changed: what is right is
+//! left alone, and what another user owns is given back to root without a holder losing a slot.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -174,7 +173,7 @@ impl Making<'_> {
         if lines.is_empty() {
             return Ok(());
         }
-        let text = format!("# Written anew by each: rungate init --repositories\n{lines}");
+        let text = format!("# Written by: rungate init --repositories\n{lines}");
         if fs::read_to_string(TMPFILES).is_ok_and(|known| known == text) {
             return Ok(());
         }

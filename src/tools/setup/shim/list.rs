@@ -1,5 +1,5 @@
-//! `rungate shim list`: what each shim starts, whether it is reached at all, and which rules match. The
-//! search is that of a launch, and so is the evaluator. And for each way in, whether it leads to the shims.
+//! `rungate shim list`: what each shim starts, whether it is found at all, and which rules match. It uses the
+//! search and the evaluator of a launch. For each way in it says whether it leads to the shims.
 
 use std::{
     ffi::OsString,

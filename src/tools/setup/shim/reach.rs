@@ -1,4 +1,4 @@
-//! Which ways in lead to the shims that are listed, and what would make the others do so.
+//! Which ways in lead to the listed shims, and what the others need.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
-//! The ways by which people and programs come to commands, and where each of them looks: a shim serves only
-//! those that look into its directory before the program's. Shells are asked themselves, with the environment
-//! that they would be started with; the rest is read from where it is set. Root's startup files are nobody
-//! else's, so root has the shells asked by a user without any.
+//! The ways by which people and programs reach commands, and where each of them searches: a shim works only
+//! for those that search its directory before the program's. Shells are asked, with the environment that they
+//! would be started with; the rest is read from its settings. Root's startup files affect only root, so root
+//! has the shells asked by a user without any.
 
 use std::{
     env,

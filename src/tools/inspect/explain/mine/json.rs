@@ -1,4 +1,4 @@
-//! The same for scripts.
+//! `explain` without a command, as JSON.
 
 use std::time::Duration;
 

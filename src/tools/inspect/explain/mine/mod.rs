@@ -1,5 +1,5 @@
 //! `rungate explain` without a command: what the policy allows one person, what they hold, where they wait,
-//! and how long such waits took. Nothing is foretold: past waits are no promise.
+//! and how long such waits took. It predicts nothing: past waits are no promise.
 
 mod json;
 mod text;

@@ -1,4 +1,4 @@
-//! The page for people.
+//! `explain` without a command, for people.
 
 use std::{fmt::Write as _, time::Duration};
 
