@@ -13,6 +13,7 @@ use crate::{
     keeper::{
         EvictionOutcome, Holder, Known, Look, Means, Overdue, Waiter,
         error::KeeperError,
+        memory,
         occupancy::Occupancy,
         table::{Keepers, Table, TableId},
     },
@@ -287,12 +288,20 @@ impl Full {
 
     /// How many others wait.
     pub fn waiting(&self) -> usize {
-        self.others().len()
+        self.others().len().saturating_add(self.unlisted().0)
     }
 
-    /// How many others of a user wait.
+    /// How many others of the own user wait.
     pub fn waiting_of(&self, uid: u32) -> usize {
-        self.others().iter().filter(|other| other.uid() == Some(uid)).count()
+        let listed = self.others().iter().filter(|other| other.uid() == Some(uid)).count();
+        listed.saturating_add(self.unlisted().1)
+    }
+
+    /// How many wait of whom an agent says no more, and how many of them are of the own user.
+    fn unlisted(&self) -> (usize, usize) {
+        let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        let (all, own) = self.table.in_memory().map(memory::Table::unlisted).unwrap_or_default();
+        (count(all), count(own))
     }
 
     /// Everybody who waits, oldest first, save this process.

@@ -130,9 +130,7 @@ fn blocked(
         0
     };
     let evictions = if request.may_end_others() { evictions(session, standing)? } else { Vec::new() };
-    // Who waits hears so each second, and how many are ahead; only a refusal counts all who wait.
-    let most_waiting = if *waits { DESCRIBED } else { usize::MAX };
-    let refused = refused(refusal, *waits || session.place.has_waited, most_waiting);
+    let refused = refused(refusal, *waits || session.place.has_waited, user);
     Ok(Blocked { refused, waits: *waits, ahead, next: *next, evictions })
 }
 
@@ -213,7 +211,7 @@ fn holding(
 }
 
 /// A refusal, for the launch.
-fn refused(refusal: &Refusal<'_>, has_waited: bool, most_waiting: usize) -> Refused {
+fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
     let mut obstacles: Vec<Obstacle> = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
     for refused in refusal.claims() {
@@ -230,7 +228,7 @@ fn refused(refusal: &Refusal<'_>, has_waited: bool, most_waiting: usize) -> Refu
             && let Some(table) = full.table().in_memory()
             && tables.iter().all(|known| known.name != *name)
         {
-            tables.push(Table::of(name, table, DESCRIBED, most_waiting));
+            tables.push(Table::of(name, table, DESCRIBED, DESCRIBED, user));
         }
         obstacles.push(Obstacle { table: name.clone(), reason, unwaited });
     }

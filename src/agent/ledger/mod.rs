@@ -282,7 +282,7 @@ impl Ledger {
 
     /// These tables, each once, or all.
     pub(super) fn tables(&self, names: &[String]) -> Vec<Table> {
-        let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX, usize::MAX);
+        let all = |(name, table): &(String, memory::Table)| Table::of(name, table, usize::MAX, usize::MAX, 0);
         if names.is_empty() {
             return self.store.all().iter().map(all).collect();
         }

@@ -110,7 +110,8 @@ impl Site {
 /// A launch waits on while nobody knows how the site stands. It is told so, if it has asked.
 fn waits_on(local: &mut Local, number: u64, order: AcquireRequest) {
     let names: Vec<String> = order.tables_of_site().map(table_of_site).collect();
-    let known = |name: &String| Some(Table::of(name, &local.ledger().store().known(name)?, 16, 16));
+    let known =
+        |name: &String| Some(Table::of(name, &local.ledger().store().known(name)?, 16, 16, order.uid));
     let tables = names.iter().filter_map(known).collect();
     let behind = |table| Obstacle { table, reason: Reason::Behind, unwaited: None };
     let obstacles = names.into_iter().map(behind).collect();

@@ -302,6 +302,8 @@ wire! {
         last_start: Option<SystemTime>,
         /// When one last ended.
         last_end: Option<SystemTime>,
+        /// How many more wait, of all users and of the one that is told; absent from an agent that names all.
+        unlisted: Option<(u64, u64)>,
     }
 }
 

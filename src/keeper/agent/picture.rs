@@ -9,8 +9,9 @@ use crate::{
 
 impl Table {
     /// A table as it is now. A limited number of its holders is described, those who have held for longest;
-    /// and a limited number of its waiters, the oldest.
-    pub fn of(name: &str, table: &memory::Table, most: usize, most_waiting: usize) -> Self {
+    /// and a limited number of its waiters, the oldest: of the others it is said how many there are, and how
+    /// many of this user.
+    pub fn of(name: &str, table: &memory::Table, most: usize, most_waiting: usize, user: u32) -> Self {
         let occupancy = table.occupancy();
         let mut holders: Vec<Holder> = table.holders(&occupancy).into_iter().filter_map(described).collect();
         if holders.len() > most {
@@ -25,6 +26,7 @@ impl Table {
             waiting: table.first_waiters(most_waiting),
             last_start,
             last_end,
+            unlisted: Some(table.count_after(most_waiting, user)),
         }
     }
 
@@ -45,6 +47,7 @@ impl Table {
         for waiter in &self.waiting {
             table.show_waiter(waiter.clone());
         }
+        table.show_unlisted(self.unlisted.unwrap_or_default());
         table.set_stamps(self.last_start, self.last_end, None);
         table
     }

@@ -87,9 +87,26 @@ impl Table {
         ahead.filter(|other| last.replace(*other) != Some(*other)).count()
     }
 
+    /// How many wait after the first ones, and how many of them are of this user.
+    pub fn count_after(&self, first: usize, user: u32) -> (u64, u64) {
+        let state = self.state().borrow();
+        let after = state.line.values().skip(first);
+        after.fold((0, 0), |(all, own), waiter| (all + 1, own + u64::from(waiter.uid() == Some(user))))
+    }
+
     /// Adds a waiter of another process to the line: this is a picture of that table.
     pub fn show_waiter(&self, waiter: Waiter) {
         self.state().borrow_mut().join_line(waiter);
+    }
+
+    /// The same of some that are not named: how many there are, and how many are of the own user.
+    pub fn show_unlisted(&self, unlisted: (u64, u64)) {
+        self.state().borrow_mut().unlisted = unlisted;
+    }
+
+    /// How many wait and are not named.
+    pub fn unlisted(&self) -> (u64, u64) {
+        self.state().borrow().unlisted
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct State {
     pub(super) line: BTreeMap<Standing, Waiter>,
     /// How many of them are of each class.
     pub(super) classes: BTreeMap<Class, usize>,
+    /// Of a picture: how many more wait, and how many of them are of the own user.
+    pub(super) unlisted: (u64, u64),
 }
 
 impl State {

@@ -114,17 +114,14 @@ fn a_file_that_breaks_while_its_people_wait_holds_up_nobody() {
 }
 
 /// For each of these and each pattern it takes some microseconds to say no.
-const ARGUMENT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+pub(super) const ARGUMENT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const ARGUMENTS: usize = 2000;
 const PATTERNS: usize = 350;
 
-/// A budget for each judgement, charged to the user who asks and the file that costs; others' turns come
-/// first: all judges are at it, and have more to do.
-#[test]
-fn a_delegated_file_that_takes_long_to_judge_by_keeps_nobody_else_waiting() {
-    needs_root!();
-    let patterns: String = (0..PATTERNS).map(|n| format!("\"*a*a*a*{n}b\", ")).collect();
-    let (site, agent) = site(&format!(
+/// A site whose delegated file has so many patterns that take long.
+pub(super) fn costly(patterns: usize) -> (Site, Running) {
+    let patterns: String = (0..patterns).map(|n| format!("\"*a*a*a*{n}b\", ")).collect();
+    site(&format!(
         "
         version = 1
         [[rule]]
@@ -132,7 +129,15 @@ fn a_delegated_file_that_takes_long_to_judge_by_keeps_nobody_else_waiting() {
         arguments = [{patterns}]
         action    = \"deny\"
         "
-    ));
+    ))
+}
+
+/// A budget for each judgement, charged to the user who asks and the file that costs; others' turns come
+/// first: all judges are at it, and have more to do.
+#[test]
+fn a_delegated_file_that_takes_long_to_judge_by_keeps_nobody_else_waiting() {
+    needs_root!();
+    let (site, agent) = costly(PATTERNS);
     matlab(&site, "dan").status(0);
     let mut other = Call::to(&site);
     let mut mob = Mob::of(&site, "ann");

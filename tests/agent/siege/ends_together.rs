@@ -88,6 +88,20 @@ impl Unheard {
     }
 }
 
+/// A refusal names the first of those who wait, and counts all of them.
+#[test]
+fn a_refusal_counts_whom_it_does_not_name() {
+    needs_root!();
+    let (site, _agent) = site();
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut mob = Mob::of(&site, "bin");
+    mob.calls(40);
+    mob.says(&Request::Take(question("matlab")));
+    assert_eq!(mob.hears(), BTreeMap::from([(WAITS, 40)]));
+    let refused = "rungate: matlab: [..]\n  seats  1 of 1 used, 40 waiting\n...\n";
+    site.test().user("games").args(["run", "--", "matlab"]).stderr(refused).status(75);
+}
+
 /// Four times as many take less than sixteen times as long, and not sixty-four times.
 #[test]
 fn waits_that_end_unheard_of_take_as_long_as_there_are_many() {

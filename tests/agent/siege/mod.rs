@@ -5,6 +5,7 @@
 mod delegated;
 mod ends;
 mod ends_together;
+pub(super) mod figures;
 mod lost_turn;
 mod memory;
 mod overdue;

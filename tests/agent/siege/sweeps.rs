@@ -47,7 +47,7 @@ sys.stdin.read()
 "#;
 
 #[track_caller]
-fn heir(site: &Site, count: usize) -> Running {
+pub(super) fn heir(site: &Site, count: usize) -> Running {
     let message = site.path("question");
     let take = Take { hold: Hold::Descriptor, ..question("free") };
     fs::write(&message, Request::Take(take).frame().expect("it is short")).expect("write what is said");
