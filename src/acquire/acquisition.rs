@@ -46,7 +46,8 @@ pub enum Outcome<'c> {
     Interrupted,
 }
 
-/// How often everything starts over when tables are replaced, or changed by somebody who does not lock them.
+/// How often everything starts over when tables are replaced, or changed by a process that does not lock
+/// them.
 const ATTEMPTS: usize = 50;
 
 /// What a look at all tables came to.
@@ -59,7 +60,7 @@ pub(super) enum Decided<'c> {
 enum Disturbance {
     /// The location leads to another table now.
     Replaced(Table),
-    /// Somebody took a slot without locking the table.
+    /// Another process took a slot without locking the table.
     Taken(Table),
 }
 
@@ -81,7 +82,7 @@ pub(super) struct Acquisition<'c, 'a> {
     entry: Entry,
 }
 
-/// All tables, locked; and nobody's Ctrl-Z stops this process meanwhile.
+/// All tables, locked; and no Ctrl-Z stops this process meanwhile.
 #[must_use = "the tables are unlocked when this is dropped"]
 pub(super) struct Locked {
     _tables: Vec<TableGuard>,

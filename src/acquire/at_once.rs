@@ -33,7 +33,7 @@ pub struct Standing<'c> {
     pub refusal: Refusal<'c>,
     /// Whether it waits in a queue for that; if not, waiting makes no sense, or the launch may not wait.
     pub waits: bool,
-    /// Whether nobody comes before it, so that overdue holders would be ended for it.
+    /// Whether no launch comes before it, so that overdue holders would be ended for it.
     pub is_first: bool,
     /// When the time of one of its claims is over.
     pub next: Option<Instant>,
@@ -111,12 +111,12 @@ impl PlaceInLine {
         self.leave();
     }
 
-    /// Comes with a number that somebody else gave, unless it has one.
+    /// Comes with a number that another process gave, unless it has one.
     pub fn come_as(&mut self, number: Number) {
         self.number = self.number.or(Some(number));
     }
 
-    /// The same before it has stood in any line: it finds lines at their end like everybody who comes.
+    /// The same before it has waited in any queue: it finds queues full like every newcomer.
     pub fn begin_as(&mut self, number: Number) {
         self.is_ahead_of_time |= self.number.is_none();
         self.come_as(number);
@@ -176,7 +176,7 @@ impl Refusal<'_> {
 }
 
 impl Grant<'_> {
-    /// What is held, for a keeper that keeps it on somebody's behalf.
+    /// What is held, for a keeper that keeps it for others.
     pub fn into_held(self) -> Vec<Held> {
         self.held
     }

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Clocks {
     stood: BTreeMap<TableId, Clock>,
-    /// Before this moment nobody's time is over.
+    /// Before this moment no wait times out.
     not_before: Option<Instant>,
     /// What time it is, where that is only imagined.
     imagined: Option<Instant>,

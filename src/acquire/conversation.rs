@@ -262,7 +262,7 @@ struct Listening {
     until: Instant,
     /// For how long it has heard nothing by then.
     silence: Duration,
-    /// How it stood last, where it waits or others are ended for it.
+    /// Its last state, if it waits or others are ended for it.
     stands: Option<Refused>,
     /// What became of those who were ended, each with its table.
     fates: Vec<(String, Overdue, EvictionOutcome)>,
@@ -284,7 +284,7 @@ impl Listening {
         self.until = deadline.map_or(next, |deadline| deadline.min(next));
     }
 
-    /// Somebody was to be ended for it.
+    /// A holder was to be ended for it.
     fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand<'_>], asker: &AcquireContext<'_>) {
         let Some((overdue, fate)) = expired.told() else { return };
         let mut claims = demands.iter().flat_map(Demand::claims);

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// The time from one look to the next, and from one beat to the next. In memory nobody needs so long to beat.
+/// The time from one look to the next, and from one beat to the next. Tables in memory need less.
 pub const LOOK: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
 
 /// As many looks that show nothing new make a waiter silent.

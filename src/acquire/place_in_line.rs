@@ -38,16 +38,16 @@ const MOST_NUMBERS: usize = 10_000;
 #[derive(Default)]
 pub struct PlaceInLine {
     pub(super) number: Option<Number>,
-    /// Whether it was given its number before it stood in any line.
+    /// Whether it was given its number before it waited in any queue.
     pub(super) is_ahead_of_time: bool,
-    /// When it first stood in line.
+    /// When it first waited.
     pub(super) since: Option<SystemTime>,
     /// One in each of the tables.
     pub(super) places: Vec<Place>,
     /// Open for as long as the launch waits: to close one would be to give up the place in it.
     pub(super) tables: Vec<Table>,
     pub(super) looks: LivenessTracker,
-    /// How long it has stood in each of its lines.
+    /// How long it has waited in each of its queues.
     pub(super) clocks: Clocks,
     /// Lines that it found at their end when it came.
     shut: Vec<TableId>,
@@ -71,7 +71,7 @@ impl PlaceInLine {
         self.over
     }
 
-    /// When it first stood in line.
+    /// When it first waited.
     pub fn since(&self) -> Option<SystemTime> {
         self.since
     }
@@ -91,7 +91,7 @@ impl PlaceInLine {
         }
     }
 
-    /// Whether it has stood in no line yet.
+    /// Whether it has waited in no queue yet.
     fn is_new(&self) -> bool {
         self.number.is_none() || self.is_ahead_of_time
     }
@@ -235,7 +235,7 @@ impl PlaceInLine {
         }
     }
 
-    /// Places in all tables where it has none under this number; none where somebody else has the number in
+    /// Places in all tables in which it has none under this number; none if another launch has the number in
     /// one of them.
     pub(super) fn places_under(
         &self,
@@ -265,7 +265,7 @@ pub struct Stood {
     pub table: memory::Table,
     /// The classes in which it waits there; none if it only keeps its number.
     pub classes: Vec<Class>,
-    /// For how long it has stood there.
+    /// For how long it has waited there.
     pub longest: Duration,
     /// How many slots it wants there, where that is known.
     pub wants: Option<u64>,
@@ -286,7 +286,7 @@ impl PlaceInLine {
         stood.collect()
     }
 
-    /// The same place as before. Where somebody else has the number by now, it is not there any more.
+    /// The same place as before. It is gone if another launch has the number by now.
     pub fn again(number: Number, since: Option<SystemTime>, stood: &[Stood]) -> Self {
         let mut place = Self::default();
         place.come_as(number);

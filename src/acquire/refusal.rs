@@ -25,7 +25,7 @@ use crate::{
 pub struct Refusal<'c> {
     /// Every demand that was not met; never none.
     pub unmet: Vec<Unmet<'c>>,
-    /// How long the launch stood in line until its time ran out.
+    /// How long the launch waited until its wait timed out.
     pub waited: Option<Duration>,
 }
 
@@ -260,7 +260,7 @@ impl Full {
         Ok(self.counted.get_or_init(|| Counted { occupancy, is_whole }))
     }
 
-    /// Who holds them, by slot; nobody where that cannot be found out any more.
+    /// The holders, by slot; empty if they cannot be found out any more.
     pub fn holders(&self) -> &[Holder] {
         self.holders.get_or_init(|| {
             let holders = self.occupancy().and_then(|occupancy| self.table.holders(occupancy));

@@ -36,7 +36,7 @@ pub struct Eviction<'c> {
 
 /// What is known of those who are being ended already.
 pub struct Known<'k> {
-    /// Who was tried: nobody is sent signals again and again.
+    /// Holders that were tried: none gets signals again and again.
     pub was_tried: &'k dyn Fn(&Overdue) -> bool,
     /// How many slots of a table their end will free.
     pub coming: &'k dyn Fn(TableId) -> u64,
@@ -140,7 +140,7 @@ impl Known<'_> {
 #[derive(Default)]
 pub struct Endings<'c> {
     running: Vec<Running<'c>>,
-    /// Nobody is sent signals again and again.
+    /// No holder gets signals again and again.
     tried: Vec<i32>,
     fates: Vec<(&'c Claim<'c>, Overdue, EvictionOutcome)>,
 }
@@ -227,8 +227,8 @@ impl<'c> Endings<'c> {
         Ok(())
     }
 
-    /// Sees who has let go, and leaves the others alone: they are not in the way any more, or it is somebody
-    /// else's turn to end them.
+    /// Sees which holders have let go, and leaves the others alone: they no longer block the launch, or
+    /// another launch ends them.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
             if let Some(fate) = running.table.has_let_go(&running.ending)? {
@@ -238,7 +238,7 @@ impl<'c> Endings<'c> {
         Ok(())
     }
 
-    /// Whether there is somebody whose end is still to come.
+    /// Whether a holder is still to be ended.
     pub fn are_going_on(&self) -> bool {
         !self.running.is_empty()
     }

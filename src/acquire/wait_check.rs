@@ -26,8 +26,8 @@ pub(super) struct WaitCheck<'a> {
 }
 
 impl WaitCheck<'_> {
-    /// Marks what is not waited for, and leaves the launch the lines of the rest. Where nobody can join a
-    /// line meanwhile, because the tables are locked, no line ever gets longer than it may.
+    /// Marks what is not waited for, and leaves the launch the queues of the rest. While the tables are
+    /// locked no launch can join a queue, so no queue exceeds its length.
     pub(super) fn mark(&self, wants: &Wants<'_>, blocked: &mut Blocked<'_>) -> Result<(), KeeperError> {
         for refused in blocked.unmet.iter_mut().flat_map(Unmet::claims_mut) {
             refused.unwaited = self.unwaited(wants, refused)?;

@@ -193,7 +193,7 @@ impl RunningEviction {
     }
 }
 
-/// Signals that follow each other at once would leave nobody the time to end.
+/// Signals in quick succession would leave no time to end.
 const SHORTEST_GRACE: Duration = Duration::from_millis(10);
 
 /// How many holders are looked for in one pass over the processes.
@@ -227,7 +227,7 @@ pub(super) struct Target {
 pub(super) enum Sent {
     /// It was sent to these.
     To(Reach),
-    /// There is nobody to send it to: neither the process nor anybody who keeps the slots for it.
+    /// There is nothing to send it to: neither the process nor another that keeps the slots for it.
     Nobody,
     /// It may not be sent.
     Denied,
@@ -360,7 +360,7 @@ fn is_within(process: &PidFd, user: u32) -> bool {
     user != 0 && user_namespace::owner_of_foreign(process.pid()) == Ok(Some(user))
 }
 
-/// Why nobody may be ended for what a process holds.
+/// Why nothing may be ended for what a process holds.
 fn doubt(process: &PidFd) -> Option<UnverifiedTarget> {
     let is_privileged = process::is_privileged_by_exec(process.pid());
     match is_privileged {

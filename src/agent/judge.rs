@@ -76,7 +76,7 @@ pub(super) enum Question {
 #[derive(Debug)]
 pub(super) enum Answered {
     Launch(Judgement),
-    /// None where nobody is ever overdue, or nobody can tell.
+    /// None if no holder is ever overdue, or that is unknown.
     Expiry(u64, String, Option<Expiry>),
 }
 
@@ -153,7 +153,7 @@ impl Judges {
         self.questions.turns.give_up(uid, session);
     }
 
-    /// Has a question answered. Where the judges are gone, nobody answers.
+    /// Has a question answered. If the judges are gone, there is no answer.
     pub(super) fn ask(&self, question: Question) {
         let _ = self.cases.send(question);
     }

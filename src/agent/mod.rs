@@ -51,7 +51,7 @@ const BELL: u64 = PROCESS;
 /// A waiting launch that has not beaten for so long does not answer.
 const AWAY: Duration = Duration::from_secs(3);
 
-/// While somebody waits, for slots or to be answered, the agent looks around as often as this.
+/// While a launch waits, for slots or an answer, the agent looks around this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A request to the agent.

@@ -42,13 +42,13 @@ pub(super) struct Session {
     question: u64,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
-    /// The FIFOs of other launches that its process has open, once somebody has looked.
+    /// The FIFOs of other launches that its process has open, after a look.
     pub(super) fifos: Option<Vec<FileId>>,
     /// What it got for a question before this one, and has not used.
     unused: Vec<u64>,
     /// Overdue holders that are being ended for it.
     pub(super) evictions: Vec<RunningEviction>,
-    /// Nobody is sent signals again and again.
+    /// No holder gets signals again and again.
     pub(super) tried: Vec<i32>,
     /// Overdue holders on other hosts, of which it gave notice.
     pub(super) notices: Vec<GivenNotice>,
@@ -193,12 +193,12 @@ pub(super) struct Begins {
     pub(super) lines: Vec<String>,
     /// At which revision it looked, of which etcd.
     pub(super) looked: (u64, i64),
-    /// What it is to be told.
+    /// The answer for it.
     pub(super) answer: Option<Waits>,
 }
 
 impl Session {
-    /// Of somebody who has called.
+    /// From a client.
     pub(super) fn new(peer: Caller) -> Self {
         Self { peer, ..Self::default() }
     }
@@ -437,7 +437,7 @@ impl Session {
         self.effects.push_back(Effect::Answer(answer, beside));
     }
 
-    /// Tells what has become of somebody who was to be ended.
+    /// Reports what has become of a holder that was to be ended.
     pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: EvictionOutcome) {
         if let Stage::Evicting(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
@@ -466,7 +466,7 @@ impl Session {
         self.unused.iter().any(|of| holdings.contains(of))
     }
 
-    /// Nobody loses their place over a policy that is being edited.
+    /// No launch loses its place because a policy is being edited.
     fn keeps_its_place(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Faulty((_, true))) && self.place.line.places() > 0
     }
@@ -497,7 +497,7 @@ impl Session {
         self.evictions.iter().any(|eviction| eviction.due().is_none())
     }
 
-    /// Whether somebody is being ended for it.
+    /// Whether a holder is being ended for it.
     fn has_evictions(&self) -> bool {
         let is_empty = self.evictions.is_empty() && self.notices.is_empty();
         !is_empty || matches!(self.stage, Stage::Ending(_) | Stage::Evicting(_))
@@ -544,7 +544,7 @@ impl Session {
     }
 
     /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is
-    /// still to be heard. An agent that is slow takes nobody for dead, and who waits for an answer says
+    /// still to be heard. A slow agent declares no launch dead, and a launch that waits for an answer says
     /// nothing meanwhile.
     pub(super) fn is_away(&self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_silent = self.place.has_waited && !self.place.is_owed;
@@ -574,7 +574,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Somebody has called.
+    /// A client has connected.
     pub(super) fn insert(&mut self, number: u64, session: Session) {
         self.all.insert(number, session);
     }
@@ -608,7 +608,7 @@ impl Sessions {
         self.timers.first().copied()
     }
 
-    /// Somebody has gone.
+    /// A client has gone.
     pub(super) fn remove(&mut self, number: u64) {
         self.all.remove(&number);
     }

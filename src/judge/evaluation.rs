@@ -155,8 +155,8 @@ impl<'p> Judged<'p> {
         }
     }
 
-    /// The layers that refuse what none of their rules matches. A rule that was added by somebody who may
-    /// only tighten does not speak for the system.
+    /// The layers that refuse what none of their rules matches. A rule of an author who may only tighten does
+    /// not speak for the system.
     fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
         let layers = self.policy.layers();
         let matched: Vec<usize> = (0..self.outcomes.len())

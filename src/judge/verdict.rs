@@ -41,7 +41,7 @@ pub enum Verdict<'p> {
     },
     /// No rule matches, and the policy refuses what it does not name.
     Unmatched,
-    /// A look-up failed, so nobody knows what applies.
+    /// A look-up failed, so it is unknown what applies.
     LookupFailed {
         /// The rule that needed it.
         rule: &'p Rule,
@@ -125,7 +125,7 @@ pub enum Outcome {
     Exempted(usize),
     /// It would refuse, were it enforced.
     WouldRefuse,
-    /// Nobody knows: a look-up failed.
+    /// Unknown: a look-up failed.
     Unknown,
 }
 

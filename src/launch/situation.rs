@@ -156,8 +156,8 @@ impl Situation {
     }
 }
 
-/// The caller's own policy, where the environment leads to a directory of theirs: after `su` or `sudo` it may
-/// lead to somebody else's, whose policy is not the caller's.
+/// The caller's own policy, if the environment leads to a directory of theirs: after `su` or `sudo` it may
+/// lead to another user's, whose policy is not the caller's.
 fn own_policy(uid: u32) -> Option<PathBuf> {
     let belongs =
         |directory: &PathBuf| regular_file::status_of_target(directory).is_ok_and(|status| status.uid == uid);

@@ -16,12 +16,12 @@ use super::{
     warning::Warning,
 };
 
-/// The aliases of all files, who must be told of entries that mean nothing, and what entries capture.
+/// The aliases of all files, with a report of entries that mean nothing, and what entries capture.
 pub(super) struct Aliases<'w> {
     pub(super) findings: &'w Findings,
     /// The databases to ask for names, if the policy is checked and not only used.
     pub(super) checking: Option<&'w dyn Names>,
-    /// What the selectors that were read last capture, until somebody takes it.
+    /// What the last selectors capture, until it is taken.
     pub(super) captures: RefCell<Vec<Written<String>>>,
     names: Definitions<'w>,
     lists: Vec<&'w WrittenList<'w>>,
@@ -56,7 +56,7 @@ impl<'w> Aliases<'w> {
         self.names.keep_private(is_private);
     }
 
-    /// Notes that the aliases of a list are used, by somebody who has looked at them elsewhere.
+    /// Notes that the aliases of a list are used, for code that has looked at them elsewhere.
     pub(super) fn mark_used(&self, list: &[WrittenEntry<'_>]) {
         for entry in list {
             let name = entry.value.strip_prefix('@');

@@ -8,7 +8,7 @@ use super::{fault::Fault, pattern::Subject, template::Placeholder};
 pub struct Captured {
     /// The name that it has in the policy.
     pub name: String,
-    /// What stood there, never empty.
+    /// What was there, never empty.
     pub value: Vec<u8>,
 }
 

@@ -79,7 +79,7 @@ impl Delegation {
         Principal::any(&self.users, facts)
     }
 
-    /// Whether it can be for a launch. Where nobody can tell it may be: its rules ask again.
+    /// Whether it can be for a launch. If that is unknown it may be: its rules ask again.
     pub(crate) fn may_be_for(&self, facts: &EvalContext<'_>) -> bool {
         self.is_for_command(facts) && self.is_for_user(facts).unwrap_or(true)
     }

@@ -355,7 +355,7 @@ fn says_nothing(text: &str) -> bool {
 // Policies that are not in force: what somebody named instead, or would put in its place.
 
 impl Policy {
-    /// Reads and checks every file as it would be if these texts stood at their paths.
+    /// Reads and checks every file as if these texts were at their paths.
     pub fn propose(
         sources: &Sources,
         proposals: &[Proposal],

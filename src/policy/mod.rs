@@ -139,7 +139,7 @@ impl Policy {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, None, None)
     }
 
-    /// The same, save delegated files that have faults: those are withheld, and harm nobody else.
+    /// The same, except delegated files that have faults: those are withheld, and affect no other user.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
         let seen = match Self::load(sources) {
             Ok(policy) => return Ok(policy),

@@ -39,7 +39,7 @@ pub struct Scenario {
     pub(crate) hold: Option<Hold>,
 }
 
-/// Somebody who starts the command.
+/// The user who starts the command.
 #[derive(Debug)]
 pub(crate) struct Person {
     pub(crate) user: String,
@@ -66,7 +66,7 @@ pub(crate) enum Holders {
     These(Vec<Holder>),
 }
 
-/// Somebody who has started the same command before.
+/// A user who has started the same command before.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) person: Person,

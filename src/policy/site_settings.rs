@@ -58,7 +58,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// No shorter time can be told from a slow network.
+/// A shorter time could not be distinguished from a slow network.
 const LEAST_TTL: Duration = Duration::from_secs(2);
 
 /// What the table says.

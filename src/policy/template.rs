@@ -347,8 +347,8 @@ fn first_length(text: &str) -> usize {
     if text.starts_with('%') { 3 } else { text.chars().next().map_or(1, char::len_utf8) }
 }
 
-/// What takes the place of what a name is too long for: a hash of the values, each told apart. By FNV-1a with
-/// 64 bits, and not by the standard library's hasher, whose result may change from one version to the next:
+/// The replacement for what a name is too long for: a hash of the values, each separated. By FNV-1a with 64
+/// bits, and not by the standard library's hasher, whose result may change from one version to the next:
 /// these names must outlive an update.
 pub(super) fn hash_suffix<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

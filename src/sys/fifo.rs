@@ -70,7 +70,7 @@ impl Fifo {
         open(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
     }
 
-    /// Whether somebody has its write end. What is written into it is nobody's business, and thrown away.
+    /// Whether any process has its write end. What is written into it is ignored.
     pub fn is_held(&self) -> bool {
         let mut bytes = [0; 4096];
         loop {

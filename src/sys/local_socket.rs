@@ -79,7 +79,7 @@ impl Listener {
         Ok(Self(listener))
     }
 
-    /// The next connection; none while nobody calls.
+    /// The next connection; none while no client calls.
     pub fn accept(&self) -> Result<Option<Connection>, Errno> {
         match self.0.accept() {
             Ok((stream, _)) => {
@@ -106,8 +106,8 @@ impl AsFd for Listener {
 pub struct Connection(UnixStream);
 
 impl Connection {
-    /// Connects, within this time: also where the listener's queue is full, because nobody accepts or too
-    /// many call. Who then only tried again would come after all who wait for room.
+    /// Connects, within this time, also if the listener's queue is full. A client that only tried again would
+    /// come after all that wait for room.
     pub fn to(path: &Path, longest: Duration) -> Result<Self, Errno> {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -266,13 +266,13 @@ pub struct Peer {
     /// Its effective group and its supplementary groups, each once; none from within another user namespace,
     /// where they are no groups of its user's.
     pub groups: Option<Vec<u32>>,
-    /// A number that the process has to send itself, where the kernel could not give it: who connected may
-    /// have ended since, and its number be somebody else's, while a child of its still has the socket.
+    /// A number that the process must send itself, if the kernel could not give it: the process that
+    /// connected may have ended since, and its number be another's, while its child still has the socket.
     pub challenge: Option<u128>,
 }
 
 impl Peer {
-    /// Of a connection. `ESRCH` when it has ended: its number may be somebody else's.
+    /// Of a connection. `ESRCH` if it has ended: its number may belong to another process.
     pub(super) fn of(socket: BorrowedFd<'_>) -> Result<Self, Errno> {
         let (pid, uid, gid) = credentials(socket)?;
         let (process, challenge) = match opened(socket, pid) {

@@ -46,7 +46,7 @@ impl Poller {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// Adds a descriptor. It goes when it is closed, if nobody has a copy of it.
+    /// Adds a descriptor. It is removed when it is closed, if no process has a copy of it.
     pub fn add(&self, descriptor: impl AsFd, number: u64, interest: Interest) -> Result<(), Errno> {
         self.0.add(descriptor, EpollEvent::new(interest.flags(), number))
     }

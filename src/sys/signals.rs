@@ -173,7 +173,7 @@ pub(crate) struct TakenSignals {
 }
 
 impl TakenSignals {
-    /// Blocks the signals and hands them over until nobody wants them.
+    /// Blocks the signals and returns them until they are no longer wanted.
     pub(crate) fn begin(mut hand_over: impl FnMut(Signal) -> bool + Send + 'static) -> io::Result<Self> {
         let taken = SigSet::from_iter(TAKEN);
         let mut mask = SigSet::empty();

@@ -47,7 +47,7 @@ impl Trust {
         if mode & libc::S_ISVTX == 0 { judge_writers(status) } else { Ok(()) }
     }
 
-    /// Whether nobody else can put a name into a directory.
+    /// Whether no other user can put a name into a directory.
     pub(super) fn is_closed_to_others(&self, status: &FileStat) -> bool {
         self.judge_owner(status).is_ok() && judge_writers(status).is_ok()
     }
@@ -167,8 +167,8 @@ impl InsecurePath {
         }
     }
 
-    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it, or is
-    /// none, as the `/dev/null` that services have for a home.
+    /// Whether a directory on the way is closed to the caller, so that its content is unknown, or is none, as
+    /// the `/dev/null` that services have for a home.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
     }

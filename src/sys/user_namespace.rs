@@ -21,7 +21,7 @@ use super::{
 /// The user that unmapped users appear as, unless `/proc/sys/kernel/overflowuid` names another.
 const OVERFLOW_UID: u32 = 65534;
 
-/// Whether a file that seems to be this user's may be anybody's. Without `/proc` nobody knows.
+/// Whether a file that seems to be this user's may belong to any. Without `/proc` that is unknown.
 pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
     if uid != OVERFLOW_UID {
         return Ok(false);

@@ -72,7 +72,7 @@ impl WalkedDirectory {
         Status::from(self.status)
     }
 
-    /// Whether somebody who is not trusted could have put a file here.
+    /// Whether an untrusted user could have put a file here.
     pub(crate) fn is_open_to_others(&self) -> bool {
         !self.trust.is_closed_to_others(&self.status)
     }

@@ -19,7 +19,7 @@ pub struct SourceText {
     path: PathBuf,
     text: String,
     changed: Option<Change>,
-    /// Where lines begin, counted when somebody asks for the first time.
+    /// Where lines begin, counted on first use.
     lines: OnceLock<Vec<usize>>,
 }
 
@@ -54,7 +54,7 @@ impl SourceText {
         &self.text
     }
 
-    /// When it was changed and whose it is, where it was read from a file.
+    /// When it was changed and by whom it is owned, if it was read from a file.
     pub fn change(&self) -> Option<Change> {
         self.changed
     }
@@ -116,7 +116,7 @@ impl Diagnostic {
         self.label.as_ref().map(|label| label.source.line_column(label.span.start))
     }
 
-    /// When the file was changed, and whose it is.
+    /// When the file was changed, and its owner.
     pub(crate) fn change(&self) -> Option<Change> {
         self.label.as_ref().and_then(|label| label.source.change())
     }

@@ -134,7 +134,7 @@ fn blocked(
     Ok(Blocked { refused, waits: *waits, ahead, next: *next, evictions })
 }
 
-/// Who is to be ended, besides those who are already. Nobody ends the job that started them.
+/// Which holders to end, besides those that are being ended. The job that started the caller is never one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
     let lineage = process::lineage(session.peer.pid);
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A launch that stood in line when the agent died, and has not called again.
+/// A launch that waited when the agent died, and has not called again.
 pub(in crate::agent) struct RecoveredWaiter {
     pub(in crate::agent) saved: SavedPlace,
     pub(in crate::agent) line: PlaceInLine,
@@ -74,7 +74,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Who stood in line when the agent died, and has not called again.
+    /// The launches that waited when the agent died, and have not called again.
     pub(in crate::agent) fn recovered(&self) -> &std::collections::BTreeMap<u64, RecoveredWaiter> {
         &self.recovered
     }
@@ -110,7 +110,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets where one of them stood.
+    /// Forgets the places of one of them.
     pub(in crate::agent) fn forget_place(&self, number: u64) {
         self.state.forget_place(number);
     }

@@ -149,8 +149,8 @@ impl State {
         Ok(found)
     }
 
-    /// Everything that has a number for its name; of two the one that has started. What else is there was
-    /// left half done, and nobody was ever told of it.
+    /// Everything with a number for its name; of two the one that has started. Anything else was left half
+    /// done, and no launch ever heard of it.
     fn numbered(&self, directory: &str) -> Result<BTreeMap<u64, PathBuf>, Fatal> {
         let mut found = BTreeMap::new();
         let mut rest = Vec::new();
@@ -318,8 +318,8 @@ pub(in crate::agent) struct SavedHolding {
     /// file says it.
     #[serde(skip)]
     pub(in crate::agent) is_started: bool,
-    /// The number under which it stood in line, if it did: until its launch was told of its slots, others
-    /// must not come before it.
+    /// The number under which it waited, if it did: until its launch hears of its slots, others must not come
+    /// before it.
     #[serde(default)]
     pub(in crate::agent) served_as: Option<SavedNumber>,
     /// The tables whose last use is to be remembered.

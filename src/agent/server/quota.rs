@@ -114,8 +114,8 @@ const UNTIL_READ: Duration = Duration::from_millis(50);
 /// Bytes that may be kept for the conversations of all users.
 const MEMORY: usize = 48 * 1024 * 1024;
 
-/// Of what all users share nobody has more than this part of what is left, so that something is left for
-/// everybody else: after one user has as much as they may have, four fifths of it.
+/// Of what all users share, one user has at most this part of what is left, so that something is left for the
+/// others: after one user has as much as they may have, four fifths of it.
 const PART: usize = 4;
 
 /// Descriptors that are not given to conversations and holders: for files, judges and the site.
@@ -251,7 +251,7 @@ const BURST: u32 = 50;
 /// What one conversation has said of late.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::agent) struct Rate {
-    /// When all of it would have been said by somebody who says as much as they may, and no faster.
+    /// When all of it would have been said by a client that says as much as it may, and no faster.
     said: Instant,
 }
 

@@ -40,7 +40,7 @@ impl Service {
         }
     }
 
-    /// Ends holders of a table at somebody's request: any for root, their own for all other users.
+    /// Ends holders of a table at a user's request: any for root, their own for other users.
     pub(super) fn evict_for(&mut self, number: u64, evict: &Evict) {
         let Some(session) = self.local.sessions.get_mut(&number) else { return };
         let Evict { table: name, which, grace, kill } = evict;

@@ -52,7 +52,7 @@ impl Local {
         self.sessions.get_mut(&number)
     }
 
-    /// The sessions for which somebody is being ended.
+    /// The sessions for which a holder is being ended.
     pub(in crate::agent) fn evicting(&self) -> Vec<u64> {
         self.sessions.evicting()
     }
@@ -121,7 +121,7 @@ impl Local {
         quotas.may_have_tables(uid, store.count_of(uid), new)
     }
 
-    /// One look; another where the launch finds a queue at its end, and somebody in that does not answer.
+    /// One look; another if the launch finds a queue full, and a waiter in it does not answer.
     pub(super) fn look_once_or_twice(
         &mut self,
         number: u64,
@@ -143,7 +143,7 @@ impl Local {
         self.ledger.look(number, session, request, has_site, process)
     }
 
-    /// Whether somebody in a queue that is at its end does not answer who did when that was last looked at.
+    /// Whether a waiter of a full queue does not answer that did at the last look.
     fn finds_absent(&mut self, refused: &Refused) -> bool {
         let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
         let ended = refused.obstacles.iter().filter(ends);
@@ -198,8 +198,7 @@ impl Local {
         }
     }
 
-    /// One of those who stood in line when the agent died is gone, or will not call. Says whether it was
-    /// there.
+    /// A launch that waited when the agent died is gone, or will not call. Says whether it was there.
     pub(in crate::agent) fn forget_recovered(&mut self, number: u64) -> bool {
         let Some(waiter) = self.ledger.take_recovered(number) else { return false };
         self.ledger.forget_place(number);

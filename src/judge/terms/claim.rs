@@ -34,7 +34,7 @@ pub struct Claim<'p> {
     pub reserved: Reserved,
     /// The names of the slots, from the first on, where they have any.
     pub names: &'p [String],
-    /// How many slots are given to nobody.
+    /// How many slots no launch gets.
     pub out_of_order: usize,
     /// When.
     pub pace: Pace,

@@ -116,7 +116,7 @@ impl Keyword for Keeper {
 /// A key of repositories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Nested {
-    /// It uses the ancestor's slot, if that was taken for the same command and nobody else uses it.
+    /// It uses the ancestor's slot, if that was taken for the same command and no other launch uses it.
     #[default]
     Join,
     /// It takes a slot of its own.

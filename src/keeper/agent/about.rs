@@ -40,7 +40,7 @@ wire! {
         store: Option<AboutStore>,
         /// Every known host.
         hosts: Vec<AboutHost>,
-        /// The first of the slots whose values nobody can read: no host frees them.
+        /// The first of the slots with unreadable values: no host frees them.
         unreadable: Vec<UnreadableSlot>,
     }
 }

@@ -9,7 +9,7 @@ use crate::{sys::failure::Errno, text::escape::visible_lines};
 /// Why the agent gave no slots, and refused none.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum AgentError {
-    /// Nobody listens, or may be called.
+    /// There is no listener, or it may not be called.
     NotReached(Errno),
     /// It has not answered for so long.
     Silent(Duration),
@@ -29,7 +29,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// Whether nobody answers, and nothing else is wrong.
+    /// Whether the agent does not answer, and nothing else is wrong.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::NotReached(_) | Self::Silent(_) | Self::HungUp => true,

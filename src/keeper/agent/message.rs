@@ -200,7 +200,7 @@ wire! {
 }
 
 wire! {
-    /// A holder as a listing showed it: nobody else is meant who has the same slot or number by now.
+    /// A holder as a listing showed it: no other one that has the same slot or number by now.
     struct Chosen {
         slot: u64,
         /// The process.
@@ -220,7 +220,7 @@ wire! {
         /// What keeps the slots. More than the process itself keeps them by a descriptor, which comes with
         /// this answer.
         hold: Hold,
-        /// Whether the launch stood in line before.
+        /// Whether the launch waited before.
         has_waited: bool,
     }
 }
@@ -232,7 +232,7 @@ wire! {
         obstacles: Vec<Obstacle>,
         /// How they look: the oldest holders are described.
         tables: Vec<Table>,
-        /// Whether the launch stood in line until its time ran out.
+        /// Whether the launch waited until its wait timed out.
         has_waited: bool,
     }
 }
@@ -302,7 +302,7 @@ wire! {
         last_start: Option<SystemTime>,
         /// When one last ended.
         last_end: Option<SystemTime>,
-        /// How many more wait, of all users and of the one that is told; absent from an agent that names all.
+        /// How many more wait, of all users and of the caller; absent from an agent that names all.
         unlisted: Option<(u64, u64)>,
     }
 }

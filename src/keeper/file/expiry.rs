@@ -204,8 +204,8 @@ fn shown(holder: &Holder, pid: i32) -> Holder {
     Holder { pid: Some(pid), keeper: Some(pid), uid: process::owner(pid), command, ..holder.clone() }
 }
 
-/// One that is not proved to hold its slot; if overdue holders are meant, one that is overdue by what it
-/// wrote down. Of those without a record nobody knows since when they hold it.
+/// One that is not proved to hold its slot; if overdue holders are meant, one that is overdue by its own
+/// record. For those without a record the start is unknown.
 fn unproved(
     holder: &Holder,
     doubt: UnverifiedTarget,
@@ -225,8 +225,8 @@ fn unproved(
     Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled })
 }
 
-/// Ends holders carefully, all at the same time; `told` hears what became of each. Never to be called under
-/// the mutex: it takes up to three times the grace.
+/// Ends holders carefully, all at the same time; `told` hears what became of each. Never call it under the
+/// mutex: it takes up to three times the grace.
 pub fn end_all(
     file: &LockFile,
     all: Vec<Overdue>,

@@ -64,8 +64,8 @@ impl Header {
         milliseconds(self.last_start) == milliseconds(Some(moment))
     }
 
-    /// Writes rungate's own part, save the last end, which is written without the mutex: nobody overwrites it
-    /// with an older one.
+    /// Writes rungate's own part, except the last end, which is written without the mutex: no process
+    /// overwrites it with an older one.
     pub fn write(&self, file: &LockFile) -> Result<(), RepositoryError> {
         let mut bytes = [0; 32];
         let fields = [u64::from_le_bytes(MAGIC), VERSION, self.cursor, milliseconds(self.last_start)];

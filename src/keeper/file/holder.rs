@@ -129,7 +129,7 @@ pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, Re
     known_holders(file, occupancy, usize::MAX).map(|known| known.holders)
 }
 
-/// What there is to be told of holders.
+/// What to report of holders.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// By slot.

@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(guardian_at(LAST_BYTE), None);
     }
 
-    /// "Nobody beyond, nobody waits" is one query, and a guardian must not answer it.
+    /// "No lock beyond, no waiter" is one query, and a guardian must not answer it.
     #[test]
     fn guardians_lie_beyond_everything_that_admits() {
         assert!(*everything_above(0).end() < *guardians().start());

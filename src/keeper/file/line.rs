@@ -41,7 +41,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes a place; none where somebody has that number. To be called under the mutex.
+    /// Takes a place; none if another launch has that number. To be called under the mutex.
     pub fn take(file: &Rc<LockFile>, number: Number) -> Result<Option<Self>, RepositoryError> {
         let byte = place_byte(number.0, 0);
         let place = Self { file: Rc::clone(file), number, beats: 0, classes: Vec::new(), wants: None };
@@ -146,7 +146,7 @@ fn last<T>(
     Ok(Some(found))
 }
 
-/// What a place shows; none where there is none. Only its first byte is asked about: nobody else can have
+/// What a place shows; none if there is none. Only its first byte is queried: no other process can have
 /// locked that.
 pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, RepositoryError> {
     let byte = place_byte(number.0, 0);
@@ -266,8 +266,8 @@ fn waiter(lock: &Conflict) -> Option<Waiter> {
 /// once.
 const MEANINGLESS: usize = 16;
 
-/// Some lock among these bytes that means something. Whatever covers more is somebody's lock of the whole
-/// file, say, and nobody's place in a line; what a waiter has locked, nobody else can have locked too.
+/// A lock among these bytes that means something. One that covers more is, say, a lock of the whole file, and
+/// no place in a queue; no two processes can have locked what a waiter has.
 fn within<T>(
     file: &LockFile,
     bytes: Bytes,

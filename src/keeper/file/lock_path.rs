@@ -47,7 +47,7 @@ impl<'a> LockPath<'a> {
         Self { path, base: &creation.base, private: creation.private.as_deref(), owner: *owner, is_own }
     }
 
-    /// That of a file which somebody named on the command line, directory and all.
+    /// That of a file that the caller named on the command line, with its directory.
     pub fn named(path: &'a Path) -> Self {
         let base = path.parent().unwrap_or(path);
         Self { path, base, private: None, owner: None, is_own: true }

@@ -100,9 +100,9 @@ fn keeps_open(file: &LockFile) -> Option<i32> {
     locks.into_iter().find(|(_, bytes)| is_mutex(bytes)).map(|(pid, _)| pid)
 }
 
-/// Whether others had the mutex meanwhile, as far as two looks tell. Where one of them found it free, on its
-/// way from hand to hand, nobody has kept it all the time; a holder in another PID namespace has no number to
-/// tell it by.
+/// Whether others had the mutex meanwhile, as far as two looks show. If one of them found it free, between
+/// two holders, no process has kept it all the time; a holder in another PID namespace has no number to know
+/// it by.
 fn was_handed_on(first: Option<&Conflict>, last: Option<&Conflict>) -> bool {
     match (first, last) {
         (Some(first), Some(last)) => first.pid != last.pid,

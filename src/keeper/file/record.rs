@@ -33,7 +33,7 @@ pub struct Record {
     pub uid: u32,
     /// When the slot was taken, in milliseconds since 1970.
     pub since: u64,
-    /// The same in milliseconds since boot: nobody sets that clock.
+    /// The same in milliseconds since boot: that clock is never set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<u64>,
     /// How many neighbouring slots were taken together, of which this is the last.

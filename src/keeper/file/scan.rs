@@ -71,7 +71,8 @@ pub(super) fn highest(file: &LockFile) -> Result<Option<u64>, RepositoryError> {
     Ok(found)
 }
 
-/// The locks that `/proc/locks` shows on a file; none where its lines cannot be told from those of others.
+/// The locks that `/proc/locks` shows on a file; none if its lines cannot be distinguished from those of
+/// others.
 fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
     // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds
     // it.

@@ -54,7 +54,7 @@ impl TableSnapshot {
         LockFile::open_to_read(place)?.map_or(Ok(Self::default()), |file| Self::of_file(&file, holders))
     }
 
-    /// Looks at a lock file that somebody named, so that it should be there.
+    /// Looks at a lock file that the caller named, which should exist.
     pub fn of_existing(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
         match LockFile::open_to_read(place)? {
             Some(file) => Self::of_file(&file, holders_with_search),

@@ -93,8 +93,8 @@ impl<'file> View<'file> {
         })
     }
 
-    /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then nobody sits
-    /// beyond, and nobody waits. One question answers both, and mostly the answer is yes.
+    /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then no slot
+    /// beyond is held, and no launch waits. One query answers both, and mostly the answer is yes.
     pub fn is_quiet_above(&mut self, limit: u64) -> Result<bool, RepositoryError> {
         if let Some((asked, is_quiet)) = self.quiet
             && asked == limit

@@ -88,8 +88,8 @@ impl Store {
         }
     }
 
-    /// Forgets the tables on account of this user's launches that nobody would miss, of those that may be
-    /// forgotten; says which.
+    /// Forgets the unneeded tables on account of this user's launches, of those that may be forgotten; says
+    /// which.
     pub fn forget_idle(&self, uid: u32, now: SystemTime, may_be: impl Fn(&str) -> bool) -> Vec<String> {
         let mut tables = self.tables.borrow_mut();
         let mut forgotten = Vec::new();
@@ -121,7 +121,7 @@ impl Store {
         self.accounts.borrow().get(&uid).copied().unwrap_or(0)
     }
 
-    /// A table that nobody has ever used, and nobody else sees.
+    /// A table that was never used, and that no other code sees.
     pub fn unused(&self) -> Table {
         self.new_table(None)
     }

@@ -12,7 +12,7 @@ pub struct Place {
     /// How many slots are wanted, and by whom.
     wants: Option<u64>,
     process: WaitingProcess,
-    /// Whether its launch is known not to answer now, so that nobody has to look any longer.
+    /// Whether its launch is known not to answer now, so that no further look is needed.
     is_away: bool,
 }
 

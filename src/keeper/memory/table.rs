@@ -47,12 +47,12 @@ pub(super) struct State {
     pub(super) cursor: u64,
     pub(super) last_start: Option<SystemTime>,
     pub(super) last_end: Option<SystemTime>,
-    /// How long after its last use somebody may have to keep off it; zero where nobody ever had to.
+    /// How long after its last use a launch may have to wait; zero if none ever had to.
     pub(super) longest_pause: Duration,
     /// Whose launch started last.
     pub(super) started_by: Option<u32>,
-    /// The highest number that anybody has had: who gives back what was got under a number comes again under
-    /// the same, and nobody who came later may have a lower one.
+    /// The highest number that was ever used: a launch that releases what it got under a number comes again
+    /// under the same, and no later launch may have a lower one.
     highest: Option<Number>,
     /// All places, and what is seen of their owners.
     pub(super) places: BTreeMap<Number, Life>,
@@ -194,8 +194,8 @@ impl Table {
         }
     }
 
-    /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and nobody else
-    /// uses them too.
+    /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and no other
+    /// launch uses them too.
     pub fn join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &VerifiedAncestry) -> Option<Held> {
         let slots = self.slots_to_join(claims, launch, kin)?;
         let mut state = self.state.borrow_mut();
@@ -243,7 +243,7 @@ impl Table {
         self.state.borrow_mut().cursor = slot;
     }
 
-    /// Somebody has had this number.
+    /// This number was used.
     pub fn has_had(&self, number: Number) {
         let mut state = self.state.borrow_mut();
         state.highest = state.highest.max(Some(number));
@@ -258,7 +258,7 @@ impl Table {
         self.state.borrow().highest
     }
 
-    /// Takes a place until the answer is dropped; none where somebody has that number.
+    /// Takes a place until the answer is dropped; none if another launch has that number.
     pub fn take_place(&self, number: Number) -> Option<Place> {
         let mut state = self.state.borrow_mut();
         if state.places.contains_key(&number) {
@@ -344,7 +344,7 @@ impl Table {
         state.held.is_empty() && state.places.is_empty() && stamps == (None, None)
     }
 
-    /// Whether nobody would miss it: it is used by nobody, and no pause since its last use is on.
+    /// Whether it is unneeded: it is not in use, and no pause since its last use is on.
     pub fn is_idle(&self, now: SystemTime) -> bool {
         let state = self.state().borrow();
         let last = state.last_start.max(state.last_end);

@@ -28,7 +28,7 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// What it is, where it could be read; else its format says whose it is.
+    /// What it is, if it could be read; else its format says where it comes from.
     fn of(event: Option<Event>, format: impl FnOnce() -> Option<u8>) -> Self {
         match event {
             Some(event) => Self::Event(event),
@@ -67,7 +67,7 @@ struct Entry {
     /// In microseconds since 1970.
     #[serde(rename = "__REALTIME_TIMESTAMP")]
     moment: String,
-    /// Who sent it, as the kernel told the journal.
+    /// The sender, from the kernel by the journal.
     #[serde(rename = "_UID")]
     sender: Option<String>,
 }

@@ -65,7 +65,7 @@ pub(super) struct LaunchWait {
     has_waited: bool,
     /// When the time of the whole launch is over, with every keeper.
     over: Option<Instant>,
-    /// The shortened waits that the caller was told of.
+    /// The shortened waits that were reported to the caller.
     told_cuts: Vec<String>,
 }
 
@@ -82,12 +82,12 @@ impl LaunchWait {
         }
     }
 
-    /// How long it stood in line, where it had to.
+    /// How long it waited, if it had to.
     pub(super) fn waited(&self) -> Option<Duration> {
         self.has_waited.then(|| self.begun.elapsed())
     }
 
-    /// When it first stood in line.
+    /// When it first waited.
     pub(super) fn since(&self) -> Option<SystemTime> {
         self.place.since()
     }
@@ -262,7 +262,7 @@ impl Asked {
         value
     }
 
-    /// What was asked about and is set, each with whether its value may be told.
+    /// What was asked about and is set, each with whether its value may be logged.
     pub(super) fn told(&self, policy: &Policy) -> BTreeMap<String, Option<String>> {
         let of = |(name, value): &(String, Option<OsString>)| {
             let value = value.as_ref()?;

@@ -75,7 +75,7 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
 enum Attempt {
     /// For good, with this status.
     Ended(u8),
-    /// The policy, or the time that it asks for, changed while the launch stood in line.
+    /// The policy, or the time that it asks for, changed while the launch waited.
     Again,
 }
 

@@ -60,7 +60,7 @@ pub struct Change {
     pub former_name: Option<String>,
     /// Where it is.
     pub layer: LayerName,
-    /// Where it stood, where that is one place.
+    /// Where it was, if that is one place.
     pub old_place: Option<Place>,
     /// Where it is.
     pub new_place: Option<Place>,

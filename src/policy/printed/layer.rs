@@ -303,7 +303,7 @@ impl fmt::Display for Part<'_> {
 
 // What repositories are called in what is printed.
 
-/// The names of repositories, unique within a layer: those that two files share are told apart by a number.
+/// The names of repositories, unique within a layer: a number distinguishes those that two files share.
 pub(super) struct RepositoryNames(Vec<String>);
 
 impl RepositoryNames {

@@ -45,7 +45,7 @@ pub(crate) struct OtherLimit {
     pub(in crate::policy) limit: Limit,
     /// Whom it is for, as written; empty if it is a name, which the user has anyway.
     pub(in crate::policy) shown: String,
-    /// Its key, where it stood in a table.
+    /// Its key, if it was in a table.
     pub(in crate::policy) key: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub(in crate::policy) enum Whom {
     Groups(Vec<GroupEntry>),
 }
 
-/// One file of a repository with a file for each of something: whose it is, and at what time.
+/// One file of a repository with a file for each of something: its owner, and the time.
 pub(crate) struct FileOf<'a> {
     /// Of a launch by this member, or as good as.
     pub(crate) facts: &'a EvalContext<'a>,

@@ -8,7 +8,7 @@
 pub(super) struct Piece {
     start: u32,
     end: u32,
-    /// The kinds of its bytes that somebody may want to know of without looking again.
+    /// The kinds of its bytes that a caller may want to know without another look.
     has: u8,
 }
 

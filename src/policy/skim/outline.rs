@@ -38,7 +38,7 @@ pub(super) enum Kind {
 }
 
 impl Outline {
-    /// The outline of a text; `None` where it cannot be told what its sections are.
+    /// The outline of a text; `None` if its sections cannot be determined.
     pub(in crate::policy) fn of(text: &str) -> Option<Self> {
         let mut cursor = Cursor::new(text)?;
         let mut outline = Outline::default();

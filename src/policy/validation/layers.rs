@@ -140,7 +140,7 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
 }
 
 /// A layer that says nothing about a log has the one of its kind: the system's refusals belong into the
-/// journal, what a caller adds for themselves is nobody else's business.
+/// journal, and what a caller adds for themselves does not.
 fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
     let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
     let events: Option<LogEvents> = value(once.of("events", logs.iter().map(|log| log.events)));

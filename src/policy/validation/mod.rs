@@ -46,7 +46,7 @@ pub(super) struct LayerFile<'a> {
     /// The index of its layer.
     pub(super) layer: usize,
     pub(super) written: WrittenFile<'a>,
-    /// What is known of rules that were left out, and where those that were kept stood.
+    /// What is known of rules that were left out, and where the kept ones were.
     pub(super) kept: Option<&'a KeptRules<'a>>,
     pub(super) head: Option<&'a Extract>,
 }

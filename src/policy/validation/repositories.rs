@@ -324,7 +324,7 @@ fn by_member<'a>(
     limits.into_iter().map(|(_, other)| other).collect()
 }
 
-/// What would select something in a rule, and is no name here: it would match nobody.
+/// An unknown name that would select something in a rule: it would match nothing.
 fn misplaced(by: By, text: &str) -> Option<Fault> {
     let entry = || text.to_owned();
     let selector = |selects| Some(Fault::LimitsSelector { entry: entry(), selects, by: by.word() });

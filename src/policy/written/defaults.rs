@@ -80,7 +80,7 @@ impl<'a> WrittenDelegation<'a> {
     }
 }
 
-/// An empty list would be a delegation to nobody, and none must be missing.
+/// An empty list would be a delegation to no user, and none must be missing.
 fn list_of(value: Value<'_>) -> Option<WrittenList<'_>> {
     if value.is_list() && !value.has_elements() {
         value.fault(Fault::EmptyList { key: value.key.to_owned(), instead: "for all of them write \"*\"" });

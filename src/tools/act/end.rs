@@ -358,7 +358,7 @@ impl End<'_> {
         Ok(())
     }
 
-    /// Has the agent end holders. Gives the process and the start of each that it has told of.
+    /// Has the agent end holders. Returns the process and the start of each that it reported.
     fn evict(
         &mut self,
         file: &ListedFile,

@@ -95,7 +95,7 @@ pub(super) struct Section {
     pub(super) findings: Vec<Finding>,
     /// What `-v` shows besides, and the same for scripts.
     pub(super) details: Option<(String, Value)>,
-    /// Whether nobody could look.
+    /// Whether no look was possible.
     is_unknown: bool,
 }
 

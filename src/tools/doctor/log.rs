@@ -40,7 +40,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Whether nobody asked for a log, and there is no journal either.
+    /// Whether no log is configured, and there is no journal either.
     fn is_missing(&self) -> bool {
         self.is_default && !Path::new(JOURNAL).exists()
     }

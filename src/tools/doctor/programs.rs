@@ -48,7 +48,7 @@ fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Co
     }
 }
 
-/// Programs that `[command.NAME] exec` names and nobody, or no user, can start.
+/// Programs that `[command.NAME] exec` names and that no user, or none but root, can start.
 pub(super) fn all_missing(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     policy.command_names().into_iter().filter_map(|name| missing(name, policy, examination)).collect()

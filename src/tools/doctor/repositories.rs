@@ -35,7 +35,7 @@ use crate::{
 /// What makes directories and lock files as the policy wants them.
 pub(super) const INIT: &str = "rungate init --repositories";
 
-/// The bits of a directory in which everybody can create files, and nobody remove another's.
+/// The bits of a directory in which all users can create files, and none can remove another's.
 const COMMON: u32 = 0o1777;
 
 pub(super) fn look(examination: &Context) -> Section {

@@ -165,7 +165,7 @@ fn leases(site: &AboutSite) -> Option<Finding> {
     })
 }
 
-/// Agents of several versions work together; all the same somebody may have forgotten one.
+/// Agents of several versions work together, but one may have been forgotten.
 fn versions(site: &AboutSite) -> Option<Finding> {
     let there = || site.hosts.iter().filter(|host| host.lease.is_some());
     let versions: BTreeSet<&str> = there().filter_map(|host| host.version.as_deref()).collect();

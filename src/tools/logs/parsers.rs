@@ -158,7 +158,7 @@ impl<R: Read> Log<R> {
         Ok(self.events.as_slice().first().map(|event| event.time))
     }
 
-    /// The event whose time was told.
+    /// The event with this time.
     pub(crate) fn take(&mut self) -> Option<Event> {
         self.events.next()
     }

@@ -244,7 +244,7 @@ impl FromLog {
         })
     }
 
-    /// Whether nobody is refused who was not.
+    /// Whether no launch is refused that was not before.
     pub(super) fn has_passed(&self) -> bool {
         self.refused.is_empty()
     }

@@ -49,7 +49,7 @@ impl Target {
         Proposal { path: self.path().to_owned(), text: Some(text) }
     }
 
-    /// Whether somebody changed it since it was read.
+    /// Whether it was changed since it was read.
     pub(super) fn has_changed(&self) -> Result<bool, Error> {
         let Location { directory, name, path, .. } = &self.location;
         Ok(read(directory, name, path)?.0 != self.before)

@@ -23,7 +23,7 @@ pub(super) struct Terms {
     pub(super) limit_note: Option<String>,
     /// What its slots are called, from the first on.
     pub(super) names: Vec<String>,
-    /// Which of them are given to nobody.
+    /// Which of them no launch gets.
     pub(super) out_of_order: Vec<String>,
     /// The slots that only some may use, each stretch with those for whom it is kept.
     pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
@@ -103,7 +103,7 @@ impl Owner<'_> {
         limit_of_most(self.policy, self.known, &self.nobody())
     }
 
-    /// A launch of nothing by nobody, now.
+    /// A launch of nothing by no user, now.
     fn nobody(&self) -> Request<'_> {
         Request {
             typed: OsStr::new(""),

@@ -128,8 +128,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Every file below `directory` whose names are those of the repository, with whose it is. A directory
-    /// that cannot be read or may not be used, has none to show.
+    /// Every file below `directory` whose names are those of the repository, with its member. A directory
+    /// that cannot be read or may not be used has none.
     fn below(
         &self,
         directory: &Path,

@@ -88,7 +88,7 @@ impl<'e> Seen<'e> {
     }
 }
 
-/// Circumstances of somebody else.
+/// Circumstances of another user.
 #[derive(Eq, Hash, PartialEq)]
 struct Told<'e> {
     groups: &'e [u32],

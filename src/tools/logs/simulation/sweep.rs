@@ -116,7 +116,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync)
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// What one limit of a repository comes to.
+/// The result of one limit of a repository.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub limit: u32,

@@ -38,7 +38,7 @@ const LATEST: u64 = u64::MAX >> ARRIVED;
 /// milliseconds.
 const MILLIS: u64 = 1 << 41;
 
-/// It did not run, so nobody knows how long.
+/// It did not run, so its duration is unknown.
 const UNKNOWN: u64 = (1 << 42) - 1;
 
 impl Launch {
@@ -157,7 +157,7 @@ const NARROW: u64 = 600_000_000;
 /// How a log is to be read.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// What the policy looks at: the rest need not be told apart.
+    /// What the policy looks at: the rest need not be distinguished.
     pub looks: RelevantInputs,
     /// What is known of the tables.
     pub tables: joiner::Reading,

@@ -618,8 +618,7 @@ fn micros_of(event: &Event) -> u64 {
 
 // Events in the order in which they were decided. Whoever decides first may be the last to write it down.
 
-/// Nobody writes an event down later than this after it was decided, in microseconds, as far as anybody waits
-/// for it.
+/// How late an event may be written after its decision, in microseconds, so that it is still waited for.
 pub(super) const LATE: u64 = 5_000_000;
 
 /// More events than these are never kept waiting.
@@ -640,7 +639,7 @@ impl InOrder {
         self.waiting.insert(before.map_or(0, |before| before + 1), (moment, event));
     }
 
-    /// The next one, where it lets nobody pass any more.
+    /// The next one, if it lets none pass any more.
     pub(super) fn due(&mut self) -> Option<Event> {
         let ((oldest, _), (newest, _)) = (self.waiting.front()?, self.waiting.back()?);
         let is_due = newest - oldest > LATE || self.waiting.len() > MOST;

@@ -74,7 +74,7 @@ pub struct Usage {
     pub ends: Ends,
     /// Whether each member has a table of its own, as far as the log tells.
     pub has_members: bool,
-    /// The limit that the log told last, and the highest that it told.
+    /// The last limit in the log, and the highest.
     pub limit: Option<u64>,
     pub highest_limit: u64,
     slot_time: (u128, u128),

@@ -302,8 +302,7 @@ impl<'s> Present<'s> {
         Self { situation, running }
     }
 
-    /// Who of them would be refused by one policy and not by another, in lines for people; nothing where
-    /// nobody would.
+    /// Which of them one policy would refuse and another not, in lines for people; empty if none.
     fn refused_by(&self, new: &Policy, old: &Policy) -> String {
         let (by_new, by_old) = (self.judge(new), self.judge(old));
         let all = self.running.iter().zip(by_new).zip(by_old);

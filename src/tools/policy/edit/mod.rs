@@ -207,7 +207,7 @@ impl EditedCopy {
         })
     }
 
-    /// Whether this is what stood in it first.
+    /// Whether this was in it first.
     fn is_original(&self, text: &str) -> bool {
         self.original == text
     }
@@ -221,7 +221,7 @@ impl EditedCopy {
 // The editor: `$VISUAL`, `$EDITOR`, or the one that the system has. For root it must be a program that
 // nobody else can have written, for it does whatever root can.
 
-/// What is there where nobody names one.
+/// The default.
 const USUAL: [&str; 4] = ["/usr/bin/editor", "/usr/bin/vi", "/bin/vi", "/usr/bin/nano"];
 
 /// Those that take `+LINE` before the file.

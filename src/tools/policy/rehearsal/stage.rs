@@ -52,7 +52,7 @@ pub(super) struct Others {
 }
 
 impl<'p> Stage<'p> {
-    /// Judges the command of the test, started by somebody.
+    /// Judges the command of the test, started by this user.
     pub(super) fn decide(&self, cast: &FakeNames<'_>) -> Decision<'p> {
         let Self { scenario, .. } = self;
         let environment = |name: &str| -> Option<OsString> {
@@ -136,7 +136,7 @@ impl<'p> Stage<'p> {
         held.chain(waiting).filter(|entry| !is_asked_for(*entry)).filter_map(name).collect()
     }
 
-    /// What somebody else who starts the command wants of a table; none where it is another member's.
+    /// What another user who starts the command wants of a table; none if it is another member's.
     fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
         let cast = FakeNames::new(person);
         let demands = match self.decide(&cast).verdict {

@@ -25,10 +25,10 @@ use crate::{
     text::escape::Show,
 };
 
-/// How somebody comes to a command.
+/// How a user reaches a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
-    /// A shell that somebody logs in to.
+    /// A login shell.
     Login(Shell),
     /// `ssh HOST COMMAND`, which the shell of the user starts.
     Ssh(Shell),
@@ -49,7 +49,7 @@ pub(crate) enum Way {
 #[derive(Clone, Debug)]
 pub(crate) struct WayIn {
     pub(crate) way: Way,
-    /// None where only root, or nobody, can tell.
+    /// None if only root, or no user, can know.
     search: Option<Search>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Reach {
     Other(PathBuf),
     /// Nothing: neither the shim nor a program is looked for where it is.
     Nothing,
-    /// It cannot be told where this way looks.
+    /// Where this way searches is unknown.
     Unknown,
 }
 
@@ -179,7 +179,7 @@ fn of(way: Way, shims: &Path, is_root: bool) -> String {
     }
 }
 
-/// What each shell reads whenever it starts, or as sh and bash do, when somebody logs in.
+/// What each shell reads whenever it starts, or as sh and bash do, at login.
 fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
     let shims = shims.shown();
     let (line, system, own) = match shell {
@@ -268,7 +268,7 @@ impl Shell {
         places.iter().map(|place| Path::new(place).join(self.name())).find(|path| path.exists())
     }
 
-    /// What it has where somebody logs in.
+    /// What it has at login.
     fn path_after_login(self) -> Option<OsString> {
         let mut command = self.command(&login_path())?;
         // All of them know by the dash that somebody logs in; tcsh takes no other word beside -l.
@@ -338,7 +338,7 @@ fn path(way: Way) -> Option<OsString> {
     }
 }
 
-/// What a shell finds that somebody logs in to.
+/// What a login shell finds.
 fn login_path() -> OsString {
     let set = of_pam().or_else(|| in_file("/etc/login.defs", "ENV_PATH"));
     set.unwrap_or_else(|| LOGIN.into())
