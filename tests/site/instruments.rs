@@ -138,7 +138,7 @@ fn a_site_that_is_lost_says_so() {
             HOST VERSION LEASE[gap]WAIT HOLDS
             lab1 [..][gap]0 -
 
-            1 fault.
+            1 fault[..]
             ",
         )
         .status(1);
