@@ -10,7 +10,7 @@ use crate::{
 /// A launch, and what it meets.
 pub struct AcquireContext<'a> {
     pub launch: Launch<'a>,
-    /// Whoever keeps the slots.
+    /// The keeper of the slots.
     pub keepers: Keepers<'a>,
     /// Which policy gives the limits of its claims: 12 bits that differ where policies do.
     pub generation: u16,
@@ -30,7 +30,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// One that stands still.
+    /// A clock that does not run.
     pub fn at(moment: SystemTime) -> Self {
         Self { imagined: Some(moment), last: Cell::default() }
     }

@@ -42,11 +42,12 @@ pub enum Outcome<'c> {
     Granted(Grant<'c>),
     /// Nothing was taken.
     Refused(Refusal<'c>),
-    /// Nothing was taken: the launch has to be decided anew, because whoever watched its wait said so.
+    /// Nothing was taken: the launch must be judged again, because the observer of its wait said so.
     Interrupted,
 }
 
-/// How often everything starts over when tables are replaced, or changed by somebody who does not lock them.
+/// How often everything starts over when tables are replaced, or changed by a process that does not lock
+/// them.
 const ATTEMPTS: usize = 50;
 
 /// What a look at all tables came to.
@@ -59,7 +60,7 @@ pub(super) enum Decided<'c> {
 enum Disturbance {
     /// The location leads to another table now.
     Replaced(Table),
-    /// Somebody took a slot without locking the table.
+    /// Another process took a slot without locking the table.
     Taken(Table),
 }
 
@@ -72,7 +73,7 @@ impl From<Disturbance> for KeeperError {
     }
 }
 
-/// The claims of a launch, and whoever asks.
+/// The claims of a launch, and the process that asks.
 pub(super) struct Acquisition<'c, 'a> {
     pub(super) asker: &'a AcquireContext<'a>,
     demands: &'c [Demand<'c>],
@@ -81,7 +82,7 @@ pub(super) struct Acquisition<'c, 'a> {
     entry: Entry,
 }
 
-/// All tables, locked; and nobody's Ctrl-Z stops this process meanwhile.
+/// All tables, locked; and no Ctrl-Z stops this process meanwhile.
 #[must_use = "the tables are unlocked when this is dropped"]
 pub(super) struct Locked {
     _tables: Vec<TableGuard>,
@@ -130,9 +131,9 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         }
     }
 
-    /// Locks all tables, in their order. Whoever has some of them waits for the next no longer than a moment,
-    /// then gives them back and begins again: one table whose holder is stopped is no reason to keep others
-    /// from the rest.
+    /// Locks all tables, in their order. A launch that has some of them waits for the next one for a moment
+    /// only, then releases them and begins again. One table whose holder is stopped is no reason to keep
+    /// other launches from the rest.
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
         loop {

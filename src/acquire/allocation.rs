@@ -17,9 +17,9 @@ use crate::{judge::terms::keyword::Admit, keeper::error::KeeperError};
 pub enum Allocation<'c> {
     /// All of these can be had together; those that cannot need not be.
     Start(Vec<ClaimOnTable<'c>>),
-    /// Something stands in the way.
+    /// Something blocks the launch.
     Blocked(Blocked<'c>),
-    /// Nothing stands in the way, and there is no room: somebody took slots without locking the table. Look
+    /// Nothing blocks the launch, and there is no room: a process took slots without locking the table. Look
     /// again.
     Disturbed,
 }

@@ -27,13 +27,13 @@ pub enum AtOnce<'c> {
     Blocked(Standing<'c>),
 }
 
-/// How a launch stands that got nothing.
+/// The state of a launch that got nothing.
 pub struct Standing<'c> {
     /// What is in its way.
     pub refusal: Refusal<'c>,
-    /// Whether it stands in line for that; if not, it makes no sense to wait, or the launch may not.
+    /// Whether it waits in a queue for that; if not, waiting makes no sense, or the launch may not wait.
     pub waits: bool,
-    /// Whether nobody comes before it, so that overdue holders would be ended for it.
+    /// Whether no launch comes before it, so that overdue holders would be ended for it.
     pub is_first: bool,
     /// When the time of one of its claims is over.
     pub next: Option<Instant>,
@@ -111,18 +111,18 @@ impl PlaceInLine {
         self.leave();
     }
 
-    /// Comes with a number that somebody else gave, unless it has one.
+    /// Comes with a number that another process gave, unless it has one.
     pub fn come_as(&mut self, number: Number) {
         self.number = self.number.or(Some(number));
     }
 
-    /// The same before it has stood in any line: it finds lines at their end like everybody who comes.
+    /// The same before it has waited in any queue: it finds queues full like every newcomer.
     pub fn begin_as(&mut self, number: Number) {
         self.is_ahead_of_time |= self.number.is_none();
         self.come_as(number);
     }
 
-    /// The places in memory under which it stands in line.
+    /// The places in memory under which it waits.
     pub fn standing_in(&self) -> impl Iterator<Item = &memory::Place> {
         let in_memory = self.places.iter().filter_map(|place| match place {
             Place::Memory(place) => Some(place),
@@ -146,7 +146,7 @@ impl PlaceInLine {
         self.tables.iter().filter_map(Table::in_memory).cloned().collect()
     }
 
-    /// Lets it be this time for the launch, until it is told another.
+    /// Sets the time for the launch, until it is set again.
     pub fn imagine(&mut self, now: Instant) {
         self.clocks.imagine(now);
     }
@@ -176,7 +176,7 @@ impl Refusal<'_> {
 }
 
 impl Grant<'_> {
-    /// What is held, for a keeper that keeps it on somebody's behalf.
+    /// What is held, for a keeper that keeps it for others.
     pub fn into_held(self) -> Vec<Held> {
         self.held
     }

@@ -11,7 +11,7 @@ use crate::keeper::{error::KeeperError, table::Keepers};
 pub struct Blocked<'c> {
     /// Every demand that cannot be met.
     pub unmet: Vec<Unmet<'c>>,
-    /// The lines in which the launch may stand: never none, unless it makes no sense to wait.
+    /// The queues in which the launch may wait: at least one, unless waiting makes no sense.
     pub lines: Vec<Line>,
 }
 
@@ -55,7 +55,7 @@ impl Blocked<'_> {
             .collect();
     }
 
-    /// Finds out where nobody but ancestors of this process stand in the way. The tables need not be locked.
+    /// Finds out where only ancestors of this process block the launch. The tables need not be locked.
     pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
         self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
     }

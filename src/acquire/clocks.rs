@@ -16,7 +16,7 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Clocks {
     stood: BTreeMap<TableId, Clock>,
-    /// Before this moment nobody's time is over.
+    /// Before this moment no wait times out.
     not_before: Option<Instant>,
     /// What time it is, where that is only imagined.
     imagined: Option<Instant>,
@@ -35,7 +35,7 @@ impl Clock {
 }
 
 impl Clocks {
-    /// Lets it be this time, until it is told another.
+    /// Sets the time, until it is set again.
     pub(super) fn imagine(&mut self, now: Instant) {
         self.imagined = Some(now);
     }
@@ -62,7 +62,7 @@ impl Clocks {
         self.stood.get(&table).map_or(Duration::ZERO, |clock| clock.at(self.now()))
     }
 
-    /// Goes on with a line in which it was so long before.
+    /// Continues with a queue in which it waited that long before.
     pub(super) fn goes_on(&mut self, table: TableId, before: Duration, runs: bool) {
         let since = runs.then(|| self.now());
         self.stood.insert(table, Clock { before, since });
@@ -73,7 +73,7 @@ impl Clocks {
         self.stood.get(&table).is_some_and(|clock| clock.since.is_some())
     }
 
-    /// Gives whoever stands in line this long, unless their time would have been over before.
+    /// Gives the launch in the queue this long, unless its time would have been over before.
     pub(super) fn spare(&mut self, longest: Duration, over: Option<Instant>) {
         let soon = self.now() + longest;
         self.not_before = Some(over.map_or(soon, |over| over.min(soon)));

@@ -51,13 +51,13 @@ pub struct Patience {
     pub may_end: bool,
     /// Until when; for ever where there is none.
     pub deadline: Option<Instant>,
-    /// When the longest of its waits is over, whoever has set that.
+    /// When the longest of its waits is over, if it has been set.
     pub over: Option<Instant>,
 }
 
 impl Patience {
-    /// How long it waits for an agent that does not answer. One that may wait for slots waits for their
-    /// keeper just as well, whether it stands in line already or could not even ask.
+    /// How long it waits for an agent that does not answer. A launch that may wait for slots waits for their
+    /// keeper too, in the queue or before it could ask.
     fn with_agent(self) -> Duration {
         let left = self.over.map(|over| over.saturating_duration_since(Instant::now()));
         let longest =
@@ -74,7 +74,8 @@ pub struct Question<'q, 'c> {
     pub take: &'q Take,
 }
 
-/// What a launch and the agent talk over, kept while the launch is decided anew: with it, its place in line.
+/// The conversation of a launch and the agent, kept while the launch is judged again: its place in the queue
+/// goes with it.
 #[derive(Debug, Default)]
 pub struct Conversation {
     client: Option<Rc<RefCell<Client>>>,
@@ -261,7 +262,7 @@ struct Listening {
     until: Instant,
     /// For how long it has heard nothing by then.
     silence: Duration,
-    /// How it stood last, where it waits or others are ended for it.
+    /// Its last state, if it waits or others are ended for it.
     stands: Option<Refused>,
     /// What became of those who were ended, each with its table.
     fates: Vec<(String, Overdue, EvictionOutcome)>,
@@ -283,7 +284,7 @@ impl Listening {
         self.until = deadline.map_or(next, |deadline| deadline.min(next));
     }
 
-    /// Somebody was to be ended for it.
+    /// A holder was to be ended for it.
     fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand<'_>], asker: &AcquireContext<'_>) {
         let Some((overdue, fate)) = expired.told() else { return };
         let mut claims = demands.iter().flat_map(Demand::claims);

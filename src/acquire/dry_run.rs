@@ -31,8 +31,8 @@ use crate::{
 pub struct DryRun<'c> {
     /// Every claim.
     pub prospects: Vec<Prospect<'c>>,
-    /// Why it would not start; none where it would. The first table that cannot be looked at is why nobody
-    /// knows.
+    /// Why it would not start; none if it would. If a table cannot be looked at, the first of them is the
+    /// reason.
     pub refusal: Result<Option<Refusal<'c>>, KeeperError>,
 }
 
@@ -44,7 +44,7 @@ pub struct Prospect<'c> {
 }
 
 impl Prospect<'_> {
-    /// Slots of it whose holders are unknown because nobody can read what the site has of them.
+    /// Slots of it with unknown holders, because the site's value is unreadable.
     pub fn unreadable_slots(&self) -> Vec<UnreadableSlot> {
         let (Location::Agent(location), Ok(found)) = (&self.claim.location, &self.found) else {
             return Vec::new();

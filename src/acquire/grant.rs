@@ -72,8 +72,7 @@ impl<'c> Grant<'c> {
         self.started
     }
 
-    /// Which slots of a claim's table are held, those of this grant included; none where nobody can tell
-    /// all of them.
+    /// Which slots of a claim's table are held, those of this grant included; none if not all are known.
     pub fn seen_held(&self, claim: &Claim<'_>) -> Option<Runs> {
         let place = self.claims.iter().position(|known| ptr::eq(*known, claim))?;
         let (occupancy, is_whole) = self.tables.get(place)?.occupancy(None, Means::Queries).ok()?;

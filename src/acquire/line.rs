@@ -2,7 +2,7 @@
 
 use crate::keeper::table::TableId;
 
-/// A table in which a launch is blocked, and as whom.
+/// A table that blocks a launch, and the class of the launch there.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     pub table: TableId,

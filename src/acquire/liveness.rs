@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// The time from one look to the next, and from one beat to the next. In memory nobody needs so long to beat.
+/// The time from one look to the next, and from one beat to the next. Tables in memory need less.
 pub const LOOK: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
 
 /// As many looks that show nothing new make a waiter silent.
@@ -88,9 +88,9 @@ impl LivenessTracker {
         Ok(if known.unchanged >= LOOKS { Sign::Silent } else { Sign::None })
     }
 
-    /// Looks at those whom a launch with this number and class has to let go first: from the nearest on,
-    /// until one is alive, and from the oldest on, where those are left who do not start. Says whether one of
-    /// them is alive.
+    /// Looks at the launches that a launch with this number and class must let go first: from the nearest on,
+    /// until one is alive, and from the oldest on, if only those are left that do not start. Says whether one
+    /// of them is alive.
     pub fn look_ahead(
         &self,
         table: &Table,
@@ -142,7 +142,7 @@ pub struct QueuePosition<'a> {
     pub number: Option<Number>,
     /// Which policy gave its limits.
     pub generation: u16,
-    /// Whom it has seen to be silent; none where it has not looked.
+    /// The waiters that it has seen to be silent; none if it has not looked.
     pub looks: Option<&'a LivenessTracker>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> QueuePosition<'a> {
         Self { number: None, generation, looks }
     }
 
-    /// The youngest of those whom a launch with this reach has to let go first.
+    /// The youngest of those that a launch with this reach must let go first.
     pub fn nearest_ahead(&self, table: &Table, reach: u64) -> Result<Option<Waiter>, KeeperError> {
         let class = Class { generation: self.generation, reach };
         let mut stopped = Stopped::default();
@@ -175,7 +175,7 @@ impl<'a> QueuePosition<'a> {
         Ok(None)
     }
 
-    /// Those of a line whom a launch with this reach has to let go first.
+    /// The waiters of a queue that a launch with this reach must let go first.
     pub(super) fn all_ahead<'w>(
         &self,
         table: &Table,

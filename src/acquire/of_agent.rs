@@ -101,7 +101,7 @@ fn reason(reason: &message::Reason, table: &Table) -> Reason {
     }
 }
 
-/// Lets whoever watches see where the launch stands.
+/// Reports the position of the launch to its observer.
 pub(super) fn tell(refusal: &Refusal<'_>, ahead: u32, watch: &mut Watch<'_>) -> ControlFlow<()> {
     let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
     match shown(&refusal.unmet) {

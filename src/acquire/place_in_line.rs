@@ -22,32 +22,32 @@ use crate::keeper::{
     table::{Table, TableId},
 };
 
-/// After it had to leave a line so many times, and was not served, a launch stands in all of its lines.
+/// After it had to leave a queue this many times without being served, a launch waits in all of its queues.
 const MOVES: u32 = 8;
 
-/// How long a launch may keep slots idle that others wait for, because it stands in all of its lines.
+/// How long a launch may keep slots idle that others wait for, because it waits in all of its queues.
 const LONGEST_IDLE: Duration = Duration::from_secs(10);
 
 /// How soon a launch that was kept out of its line tries to get into it again.
 const FIRST_TRY: Duration = Duration::from_millis(5);
 
-/// So many numbers cannot be taken by others: somebody has locked the places.
+/// How many numbers other processes have blocked by locking their places.
 const MOST_NUMBERS: usize = 10_000;
 
 /// A launch's place in time, kept over several decisions.
 #[derive(Default)]
 pub struct PlaceInLine {
     pub(super) number: Option<Number>,
-    /// Whether it was given its number before it stood in any line.
+    /// Whether it was given its number before it waited in any queue.
     pub(super) is_ahead_of_time: bool,
-    /// When it first stood in line.
+    /// When it first waited.
     pub(super) since: Option<SystemTime>,
     /// One in each of the tables.
     pub(super) places: Vec<Place>,
     /// Open for as long as the launch waits: to close one would be to give up the place in it.
     pub(super) tables: Vec<Table>,
     pub(super) looks: LivenessTracker,
-    /// How long it has stood in each of its lines.
+    /// How long it has waited in each of its queues.
     pub(super) clocks: Clocks,
     /// Lines that it found at their end when it came.
     shut: Vec<TableId>,
@@ -71,7 +71,7 @@ impl PlaceInLine {
         self.over
     }
 
-    /// When it first stood in line.
+    /// When it first waited.
     pub fn since(&self) -> Option<SystemTime> {
         self.since
     }
@@ -91,7 +91,7 @@ impl PlaceInLine {
         }
     }
 
-    /// Whether it has stood in no line yet.
+    /// Whether it has waited in no queue yet.
     fn is_new(&self) -> bool {
         self.number.is_none() || self.is_ahead_of_time
     }
@@ -126,8 +126,8 @@ impl PlaceInLine {
         self.clocks.run(&[]);
     }
 
-    /// Sees to it that the launch has a place in all tables, and stands in the lines that block it and in no
-    /// other; in all of its lines, where it was sent back too often. The tables are locked.
+    /// Gives the launch a place in all tables, in the queues that block it and in no other; in all of its
+    /// queues, if it was sent back too often. The tables are locked.
     pub(super) fn stand(
         &mut self,
         wants: &Wants<'_>,
@@ -185,9 +185,9 @@ impl PlaceInLine {
         Ok(())
     }
 
-    /// Whoever slept on the byte of a place has it for a moment when it wakes; whoever locks it on purpose
-    /// may have it for ever. Out of its line a launch would be overtaken, so it tries again soon, and then
-    /// more and more seldom.
+    /// A process that slept on the byte of a place has it for a moment when it wakes; one that locks it on
+    /// purpose may have it for ever. Outside of its queue a launch would be overtaken, so it tries again
+    /// soon, and then less and less often.
     fn note_kept_out(&mut self, is_kept_out: bool) {
         self.kept_out = if is_kept_out { self.kept_out.saturating_add(1) } else { 0 };
         let rest = FIRST_TRY.saturating_mul(1 << self.kept_out.saturating_sub(1).min(10)).min(LOOK);
@@ -235,7 +235,7 @@ impl PlaceInLine {
         }
     }
 
-    /// Places in all tables where it has none under this number; none where somebody else has the number in
+    /// Places in all tables in which it has none under this number; none if another launch has the number in
     /// one of them.
     pub(super) fn places_under(
         &self,
@@ -263,9 +263,9 @@ impl PlaceInLine {
 /// One of the tables in which a launch has a place.
 pub struct Stood {
     pub table: memory::Table,
-    /// As whom it stands in line there; in none of the classes where it only keeps its number.
+    /// The classes in which it waits there; none if it only keeps its number.
     pub classes: Vec<Class>,
-    /// For how long it has stood there.
+    /// For how long it has waited there.
     pub longest: Duration,
     /// How many slots it wants there, where that is known.
     pub wants: Option<u64>,
@@ -286,7 +286,7 @@ impl PlaceInLine {
         stood.collect()
     }
 
-    /// The same place as before. Where somebody else has the number by now, it is not there any more.
+    /// The same place as before. It is gone if another launch has the number by now.
     pub fn again(number: Number, since: Option<SystemTime>, stood: &[Stood]) -> Self {
         let mut place = Self::default();
         place.come_as(number);

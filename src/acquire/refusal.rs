@@ -25,7 +25,7 @@ use crate::{
 pub struct Refusal<'c> {
     /// Every demand that was not met; never none.
     pub unmet: Vec<Unmet<'c>>,
-    /// How long the launch stood in line until its time ran out.
+    /// How long the launch waited until its wait timed out.
     pub waited: Option<Duration>,
 }
 
@@ -69,13 +69,12 @@ pub enum Reason {
 }
 
 impl<'c> Refusal<'c> {
-    /// Every claim that stands in the way.
+    /// Every claim that blocks the launch.
     pub fn claims(&self) -> impl Iterator<Item = &Refused<'c>> {
         self.unmet.iter().flat_map(Unmet::claims)
     }
 
-    /// How long the launch would wait for everything that stands in the way; none where it would not begin
-    /// to.
+    /// How long the launch would wait for everything that blocks it; none if it would not begin to wait.
     pub fn wait(&self) -> Option<Wait> {
         let of = |alternative: &Alternative<'_>| {
             alternative.refused.iter().map(|refused| refused.claim.wait.resolve()).min()
@@ -99,9 +98,8 @@ impl<'c> Refusal<'c> {
         }
     }
 
-    /// Whether nothing but time stands in the way: the last start, or end, was too short a time ago, or it is
-    /// that for all alternatives that can ever be had. Where one of those is full, that is what there is to
-    /// wait for.
+    /// Whether only time blocks the launch: the last start, or end, was too recent, or this is so for all
+    /// alternatives that it could ever get. If one of those is full, the launch can wait for that.
     pub fn is_too_soon(&self) -> bool {
         !self.is_hopeless() && self.claims().all(|refused| !matches!(refused.reason, Reason::Full(_)))
     }
@@ -111,8 +109,8 @@ impl<'c> Refusal<'c> {
         self.claims().filter(|refused| matches!(refused.reason, Reason::TooSoon { .. }))
     }
 
-    /// What there is to tell: where nothing but time stands in the way, what comes too soon, and not what can
-    /// never be had instead of it.
+    /// What to report: if only time blocks the launch, what comes too soon, and not what it can never get
+    /// instead.
     pub fn told(&self) -> impl Iterator<Item = &Refused<'c>> {
         let is_too_soon = self.is_too_soon();
         let is_told =
@@ -127,7 +125,7 @@ impl<'c> Refusal<'c> {
         self.unmet.iter().any(|unmet| unmet.alternatives.iter().all(is_hopeless))
     }
 
-    /// Finds out where nobody but ancestors of this process stand in the way, for whoever is told of it.
+    /// Finds out where only ancestors of this process block the launch, for the message.
     pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
         self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
     }
@@ -142,7 +140,7 @@ impl<'c> Refusal<'c> {
 }
 
 impl<'c> Unmet<'c> {
-    /// Every claim that stands in the way.
+    /// Every claim that blocks the launch.
     pub fn claims(&self) -> impl Iterator<Item = &Refused<'c>> {
         self.alternatives.iter().flat_map(|alternative| &alternative.refused)
     }
@@ -162,7 +160,7 @@ impl<'c> Unmet<'c> {
         self.alternatives.iter().all(Alternative::is_unwaited)
     }
 
-    /// Finds out where nobody but ancestors of this process stand in the way. The tables need not be locked.
+    /// Finds out where only ancestors of this process block the launch. The tables need not be locked.
     pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
         for refused in self.claims_mut() {
             if let Reason::Full(full) = &mut refused.reason {
@@ -216,7 +214,7 @@ pub struct Full {
     known: OnceCell<Known>,
     /// Whether there may be room, and older launches wait for it.
     pub is_behind: bool,
-    /// Whether nobody but this process and its ancestors stands in the way: it would wait forever.
+    /// Whether only this process and its ancestors block the launch: it would wait forever.
     pub only_ancestors: bool,
     /// Holders that are overdue and could not be ended.
     pub overdue: Vec<(Overdue, EvictionOutcome)>,
@@ -240,8 +238,8 @@ impl Full {
         &self.table
     }
 
-    /// Whether nobody but ancestors of this process hold slots. One stranger among those that the decision
-    /// saw settles it.
+    /// Whether only ancestors of this process hold slots. One other holder among those that the decision saw
+    /// settles it.
     fn is_held_by_ancestors(&self, keepers: &Keepers<'_>) -> Result<bool, KeeperError> {
         let is_by_ancestors = |occupancy: &Occupancy| self.table.is_held_by_ancestors(occupancy, keepers);
         let seen = self.look.as_ref().map(Look::occupancy).filter(|seen| !seen.spans().is_empty());
@@ -262,7 +260,7 @@ impl Full {
         Ok(self.counted.get_or_init(|| Counted { occupancy, is_whole }))
     }
 
-    /// Who holds them, by slot; nobody where that cannot be found out any more.
+    /// The holders, by slot; empty if they cannot be found out any more.
     pub fn holders(&self) -> &[Holder] {
         self.holders.get_or_init(|| {
             let holders = self.occupancy().and_then(|occupancy| self.table.holders(occupancy));
@@ -270,7 +268,7 @@ impl Full {
         })
     }
 
-    /// Whom a message can tell of: whoever wrote down when they came, and some of the others.
+    /// The holders that a message can name: those that wrote down when they started, and some of the others.
     pub fn known_holders(&self) -> &Known {
         self.known.get_or_init(|| {
             let known = |occupancy| self.table.known_holders(occupancy, MOST_ASKED);

@@ -24,7 +24,7 @@ use crate::{
 
 /// Holders of a claim's table that are to be ended, and how.
 pub struct Eviction<'c> {
-    /// What they stand in the way of.
+    /// What they block.
     pub claim: &'c Claim<'c>,
     /// By which terms they are overdue.
     pub expiry: Expiry,
@@ -36,7 +36,7 @@ pub struct Eviction<'c> {
 
 /// What is known of those who are being ended already.
 pub struct Known<'k> {
-    /// Who was tried: nobody is sent signals again and again.
+    /// Holders that were tried: none gets signals again and again.
     pub was_tried: &'k dyn Fn(&Overdue) -> bool,
     /// How many slots of a table their end will free.
     pub coming: &'k dyn Fn(TableId) -> u64,
@@ -140,7 +140,7 @@ impl Known<'_> {
 #[derive(Default)]
 pub struct Endings<'c> {
     running: Vec<Running<'c>>,
-    /// Nobody is sent signals again and again.
+    /// No holder gets signals again and again.
     tried: Vec<i32>,
     fates: Vec<(&'c Claim<'c>, Overdue, EvictionOutcome)>,
 }
@@ -227,8 +227,8 @@ impl<'c> Endings<'c> {
         Ok(())
     }
 
-    /// Sees who has let go, and leaves the others alone: they are not in the way any more, or it is somebody
-    /// else's turn to end them.
+    /// Sees which holders have let go, and leaves the others alone: they no longer block the launch, or
+    /// another launch ends them.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
             if let Some(fate) = running.table.has_let_go(&running.ending)? {
@@ -238,7 +238,7 @@ impl<'c> Endings<'c> {
         Ok(())
     }
 
-    /// Whether there is somebody whose end is still to come.
+    /// Whether a holder is still to be ended.
     pub fn are_going_on(&self) -> bool {
         !self.running.is_empty()
     }
@@ -261,7 +261,7 @@ impl<'c> Endings<'c> {
             .map_err(|errno| KeeperError::Wait(Failure { call: "poll", errno }))
     }
 
-    /// Adds what became of them to what is told of a refusal.
+    /// Adds what became of them to the refusal.
     pub fn tell(&mut self, blocked: &mut Blocked<'c>) {
         for (claim, overdue, fate) in self.fates.drain(..) {
             let mut refused = blocked.unmet.iter_mut().flat_map(Unmet::claims_mut);

@@ -16,18 +16,18 @@ use crate::keeper::{Waiter, error::KeeperError, table::TableId};
 #[derive(Clone, Copy)]
 pub(super) struct WaitCheck<'a> {
     pub(super) standpoint: QueuePosition<'a>,
-    /// Whether it stands in no line yet, although it may have a number: who has stood in one joins every
-    /// other.
+    /// Whether it waits in no queue yet, although it may have a number: a launch that has waited in one joins
+    /// every other.
     pub(super) is_new: bool,
     pub(super) uid: u32,
     pub(super) clocks: &'a Clocks,
-    /// Lines that it found at their end when it came: it does not slip in because it stands in another one.
+    /// Queues that it found full when it came: it does not slip in because it waits in another one.
     pub(super) shut: &'a [TableId],
 }
 
 impl WaitCheck<'_> {
-    /// Marks what is not waited for, and leaves the launch the lines of the rest. Where nobody can join a
-    /// line meanwhile, because the tables are locked, no line ever gets longer than it may.
+    /// Marks what is not waited for, and leaves the launch the queues of the rest. While the tables are
+    /// locked no launch can join a queue, so no queue exceeds its length.
     pub(super) fn mark(&self, wants: &Wants<'_>, blocked: &mut Blocked<'_>) -> Result<(), KeeperError> {
         for refused in blocked.unmet.iter_mut().flat_map(Unmet::claims_mut) {
             refused.unwaited = self.unwaited(wants, refused)?;
@@ -76,7 +76,7 @@ impl WaitCheck<'_> {
         Ok(None)
     }
 
-    /// Whom the launch would have to let go first.
+    /// The launches that this one would have to let go first.
     fn ahead<'w>(
         &self,
         wants: &Wants<'_>,
@@ -91,7 +91,7 @@ impl WaitCheck<'_> {
         standpoint.all_ahead(wants.table(line.table), line.reach, waiters)
     }
 
-    /// Looks at those who make a line end, and says whether so many of them are alive that it does.
+    /// Looks at those who make a queue full, and says whether enough of them are alive.
     pub(super) fn are_alive(&self, wants: &Wants<'_>, refused: &Refused<'_>) -> Result<bool, KeeperError> {
         let (Some(looks), Some(Unwaited::Queue { most, .. })) = (self.standpoint.looks, refused.unwaited)
         else {

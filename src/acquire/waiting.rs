@@ -40,16 +40,16 @@ use crate::{
     keeper::{Class, LONGEST_PATIENCE, Number, Waiter, Woken, error::KeeperError, table::Table},
 };
 
-/// What is known of a wait, for whoever watches.
+/// What is known of a wait, for its observer.
 pub struct Waiting<'w, 'c> {
-    /// Every demand that stands in the way.
+    /// Every demand that blocks the launch.
     pub unmet: &'w [Unmet<'c>],
-    /// The first claim in whose line the launch stands.
+    /// The first claim in whose queue the launch waits.
     pub claim: &'c Claim<'c>,
     line: LineSeen<'w>,
 }
 
-/// What is known of the line in which a launch stands.
+/// What is known of the queue in which a launch waits.
 enum LineSeen<'w> {
     Here {
         table: &'w Table,
@@ -63,7 +63,7 @@ enum LineSeen<'w> {
 }
 
 impl<'w, 'c> Waiting<'w, 'c> {
-    /// Of a launch that stands in a line of another process.
+    /// For a launch that waits in a queue of another process.
     pub(super) fn elsewhere(unmet: &'w [Unmet<'c>], claim: &'c Claim<'c>, ahead: usize) -> Self {
         Self { unmet, claim, line: LineSeen::Elsewhere { ahead } }
     }
@@ -80,7 +80,7 @@ impl<'w, 'c> Waiting<'w, 'c> {
     }
 }
 
-/// Says whether to go on waiting; to stop is to have the launch decided anew.
+/// Says whether to continue to wait; otherwise the launch is judged again.
 pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
 
 /// Takes what all demands ask for, when it is this launch's turn. Each claim is waited for as long as it
@@ -180,8 +180,8 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
-/// All that is wanted, as if nothing of it could be had: for whoever cannot look. Of claims that it was not
-/// known to wait for, it is not known either that they are in the way.
+/// All that is wanted, as if nothing of it were free, for a caller that cannot look. For claims that it was
+/// not known to wait for, it is not known either that they block it.
 fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     let mut blocked = Blocked { unmet: Vec::new(), lines: Vec::new() };
     let refused = |choice: &ClaimOnTable<'c>| Refused {
@@ -200,8 +200,8 @@ fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     blocked
 }
 
-/// Whether a launch that sleeps behind another has come to be the first in some line, of which nothing has
-/// woken it, or sleeps behind one that is silent.
+/// Whether a launch that sleeps behind another is now the first in some queue without having been woken, or
+/// sleeps behind one that is silent.
 fn may_go_on(
     acquisition: &Acquisition<'_, '_>,
     place: &PlaceInLine,
@@ -235,7 +235,7 @@ struct Rest<'c> {
 }
 
 impl<'c> Rest<'c> {
-    /// Sleeps until another attempt makes sense, or the launch has to be decided anew.
+    /// Sleeps until another attempt makes sense, or the launch must be judged again.
     fn wait(
         &mut self,
         acquisition: &Acquisition<'c, '_>,
@@ -325,7 +325,7 @@ pub(super) fn shown<'b, 'c>(unmet: &'b [Unmet<'c>]) -> Option<&'b Refused<'c>> {
     in_line.min_by_key(is_closed)
 }
 
-/// Lets whoever watches see where the launch stands.
+/// Reports the position of the launch to its observer.
 fn tell_watcher(
     place: &PlaceInLine,
     wants: &Wants<'_>,

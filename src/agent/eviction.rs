@@ -146,7 +146,7 @@ impl RunningEviction {
         None
     }
 
-    /// Whom signals are meant for; none as long as there is no descriptor to spare.
+    /// The processes that get signals; none as long as there is no free descriptor.
     fn target(&self, holding: &Holding) -> Option<Target> {
         let process = holding.process.as_ref().map(PidFd::try_clone).transpose().ok()?;
         let keeps_more = holding.saved.hold > Hold::Process;
@@ -193,7 +193,7 @@ impl RunningEviction {
     }
 }
 
-/// Signals that follow each other at once would leave nobody the time to end.
+/// Signals in quick succession would leave no time to end.
 const SHORTEST_GRACE: Duration = Duration::from_millis(10);
 
 /// How many holders are looked for in one pass over the processes.
@@ -208,7 +208,7 @@ pub(super) struct Evictor {
     jobs: Sender<Job>,
 }
 
-/// A holder, and whom of its job a signal is meant for.
+/// A holder, and which process of its job gets a signal.
 #[derive(Debug)]
 pub(super) struct Target {
     /// The process that asked for the slots; none where it has ended.
@@ -227,7 +227,7 @@ pub(super) struct Target {
 pub(super) enum Sent {
     /// It was sent to these.
     To(Reach),
-    /// There is nobody to send it to: neither the process nor anybody who keeps the slots for it.
+    /// There is nothing to send it to: neither the process nor another that keeps the slots for it.
     Nobody,
     /// It may not be sent.
     Denied,
@@ -303,7 +303,7 @@ impl Evictor {
         Ok(Self { jobs })
     }
 
-    /// Sends signals to whom they are meant for; with none, looks whether anybody is there.
+    /// Sends signals to the right processes; without a signal, looks whether any exists.
     pub(super) fn signal(&self, target: Target, signals: Vec<Signal>) -> Attempt {
         let (answer, answered) = channel();
         let claim = Arc::new(Claim::default());
@@ -360,7 +360,7 @@ fn is_within(process: &PidFd, user: u32) -> bool {
     user != 0 && user_namespace::owner_of_foreign(process.pid()) == Ok(Some(user))
 }
 
-/// Why nobody may be ended for what a process holds.
+/// Why nothing may be ended for what a process holds.
 fn doubt(process: &PidFd) -> Option<UnverifiedTarget> {
     let is_privileged = process::is_privileged_by_exec(process.pid());
     match is_privileged {

@@ -45,7 +45,7 @@ use crate::{
 /// Where lock files of the caller's would be.
 const RUNTIME: &str = "/run/rungate-agent";
 
-/// A question of so many bytes is judged in no time.
+/// A question of up to this many bytes is judged immediately.
 const SMALL: usize = 8 * 1024;
 
 /// How many patterns a judge compares with the arguments of one launch, each with 32 bytes: less than a
@@ -76,7 +76,7 @@ pub(super) enum Question {
 #[derive(Debug)]
 pub(super) enum Answered {
     Launch(Judgement),
-    /// None where nobody is ever overdue, or nobody can tell.
+    /// None if no holder is ever overdue, or that is unknown.
     Expiry(u64, String, Option<Expiry>),
 }
 
@@ -113,8 +113,8 @@ pub(super) struct Judges {
 }
 
 impl Judges {
-    /// Starts them: questions go in, answers come out, and the bell rings for each. One judge more is for
-    /// whoever must not wait.
+    /// Starts them: questions go in, answers come out, and the bell rings for each. One more judge serves
+    /// callers that must not wait.
     pub(super) fn start(names: &'static (dyn Names + Sync), bell: &Arc<Bell>) -> Result<Self, Failure> {
         let (cases, to_judge) = channel::<Question>();
         let (answers, answered) = channel();
@@ -138,7 +138,7 @@ impl Judges {
         Ok(Self { questions: Questions::default(), cases, answers: answered, judge: one_more })
     }
 
-    /// The one who is there for whoever must not wait.
+    /// The judge for callers that must not wait.
     pub(super) fn judge(&self) -> &Judge {
         &self.judge
     }
@@ -153,7 +153,7 @@ impl Judges {
         self.questions.turns.give_up(uid, session);
     }
 
-    /// Has a question answered. Where the judges are gone, nobody answers.
+    /// Has a question answered. If the judges are gone, there is no answer.
     pub(super) fn ask(&self, question: Question) {
         let _ = self.cases.send(question);
     }
@@ -296,8 +296,8 @@ impl Judge {
         })
     }
 
-    /// Judges for whoever must not wait for a disk or a name service; none where that takes either, or would
-    /// take long.
+    /// Judges for callers that must not wait for a disk or a name service; none if that takes either, or
+    /// would take long.
     fn judge_at_once(&self, case: &Case) -> Option<Outcome> {
         let groups = case.groups.as_ref().filter(|_| case.take.size() <= SMALL)?;
         let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
@@ -393,13 +393,13 @@ pub(super) fn shortened(name: &OsStr) -> String {
 /// The longest name of a file, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// The groups of a user by the database; none of whoever is not in it.
+/// The groups of a user by the database; none if the user is not in it.
 fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {
     accounts::account_of_uid(uid)?.map_or_else(|| Ok(Vec::new()), |account| accounts::groups_of(&account))
 }
 
-/// The databases of users and groups for whoever must not wait for them: nobody is looked up, and it is known
-/// whether somebody should have been.
+/// The databases of users and groups for callers that must not wait for them: nothing is looked up, and it is
+/// recorded whether something should have been.
 #[derive(Debug, Default)]
 struct Unasked {
     was_asked: Cell<bool>,

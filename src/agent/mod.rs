@@ -37,7 +37,7 @@ use crate::{
     text::{escape::visible, json::FORMAT},
 };
 
-/// What a number of the poller stands for: four of them for each session, holding or recovered waiter.
+/// The meaning of a number of the poller: four of them for each session, holding or recovered waiter.
 const SESSION: u64 = 0;
 const PROCESS: u64 = 1;
 const FIFO: u64 = 2;
@@ -51,10 +51,10 @@ const BELL: u64 = PROCESS;
 /// A waiting launch that has not beaten for so long does not answer.
 const AWAY: Duration = Duration::from_secs(3);
 
-/// While somebody waits, for slots or to be answered, the agent looks around as often as this.
+/// While a launch waits, for slots or an answer, the agent looks around this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What the agent is told.
+/// A request to the agent.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen, unless the service manager has opened a socket.

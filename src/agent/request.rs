@@ -156,7 +156,7 @@ impl AcquireRequest {
         Some(self)
     }
 
-    /// Whether somebody may have to be ended for it.
+    /// Whether a holder may have to be ended for it.
     pub(super) fn may_end_others(&self) -> bool {
         self.may_end && self.wanted().any(|wanted| wanted.pace.expiry.is_some())
     }
@@ -244,7 +244,7 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
     }
 }
 
-/// Whoever asks, of these tables.
+/// The callers of these tables.
 pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> AcquireContext<'a> {
     AcquireContext {
         launch: request.launch(),

@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// A launch, or whoever else asks.
+/// A launch, or another caller.
 #[derive(Default)]
 pub(super) struct Session {
     pub(super) peer: Caller,
@@ -42,19 +42,19 @@ pub(super) struct Session {
     question: u64,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
-    /// The FIFOs of other launches that its process has open, once somebody has looked.
+    /// The FIFOs of other launches that its process has open, after a look.
     pub(super) fifos: Option<Vec<FileId>>,
     /// What it got for a question before this one, and has not used.
     unused: Vec<u64>,
     /// Overdue holders that are being ended for it.
     pub(super) evictions: Vec<RunningEviction>,
-    /// Nobody is sent signals again and again.
+    /// No holder gets signals again and again.
     pub(super) tried: Vec<i32>,
-    /// Overdue holders on other hosts, of which notice was given for it.
+    /// Overdue holders on other hosts, of which it gave notice.
     pub(super) notices: Vec<GivenNotice>,
-    /// The same with those of whom everything was told: notice is given of nobody again and again.
+    /// The same with those that have been reported: notice of one holder is not given again and again.
     pub(super) noticed: Vec<Overdue>,
-    /// When it is to be looked at though nothing is said.
+    /// When to look at it although nothing is said.
     due: Option<Instant>,
     effects: VecDeque<Effect>,
     /// Whether it was changed since its effects were carried out.
@@ -71,14 +71,14 @@ enum Stage {
     Judging,
     /// It is being looked whether it can have what it needs.
     Deciding,
-    /// It stands in line for this.
+    /// It waits in the queue for this.
     Queued(AcquireRequest),
-    /// It stands in line while the policy has faults, and is judged again when it says something, or when its
-    /// turn has come.
+    /// It waits while the policy has faults, and is judged again when it says something, or when its turn has
+    /// come.
     Shut,
     /// The site has to prove what it got, or it is looked again soon.
     Proving,
-    /// It does not stand in line for this: others are ended for it.
+    /// It does not wait in a queue for this: holders are ended for it.
     Ending(AcquireRequest),
     /// Holders are ended at its request; whether all of them have gone so far.
     Evicting(bool),
@@ -108,9 +108,10 @@ pub(super) enum Event {
     Freed,
     /// It is looked again whether it can have this; whether it waits for the answer.
     Resumes(AcquireRequest, bool),
-    /// A look came to this; whether it waits for the answer, and stands in line for all hosts to see.
+    /// The result of a look; whether the launch waits for the answer, and whether all hosts see it in the
+    /// queue.
     Blocked(AcquireRequest, Blocked, bool, bool),
-    /// It waits on for this while nobody knows how the site stands.
+    /// It keeps waiting for this while the state of the site is unknown.
     WaitsOn(AcquireRequest, Waits),
     /// The site is asked, or waited for.
     Proves,
@@ -134,13 +135,13 @@ pub(super) enum Event {
 
 /// What is to be done.
 pub(super) enum Effect {
-    /// It is told this; with a descriptor beside.
+    /// It gets this answer; with a descriptor beside.
     Answer(Answer, Option<OwnedFd>),
     /// Its question is judged.
     Judge,
     /// It is looked whether it can have this; whether it waits for the answer.
     Decide(AcquireRequest, bool),
-    /// Where it stands in line is written down.
+    /// Its place in the queue is written down.
     WritePlace,
     /// It has left the queues of these tables.
     Left(Vec<memory::Table>),
@@ -150,10 +151,10 @@ pub(super) enum Effect {
     ReleaseUnused(u64),
 }
 
-/// How a launch stands that got nothing.
+/// The state of a launch that got nothing.
 pub(super) struct Blocked {
     pub(super) refused: Refused,
-    /// Whether it stands in line.
+    /// Whether it waits in a queue.
     pub(super) waits: bool,
     /// How many come first there.
     pub(super) ahead: u32,
@@ -184,20 +185,20 @@ pub(super) struct Waiting {
     pub(super) written: Option<(u64, SavedPlace)>,
 }
 
-/// A launch that begins to wait: where lines end, it has to be proved that nobody came into them since it
-/// looked, and until then it is told nothing.
+/// A launch that begins to wait. In a bounded queue it must be proved that no other launch joined since it
+/// looked, and until then it gets no answer.
 #[derive(Default)]
 pub(super) struct Begins {
     /// The lines that end, by the names of their tables at the site.
     pub(super) lines: Vec<String>,
     /// At which revision it looked, of which etcd.
     pub(super) looked: (u64, i64),
-    /// What it is to be told.
+    /// The answer for it.
     pub(super) answer: Option<Waits>,
 }
 
 impl Session {
-    /// Of somebody who has called.
+    /// From a client.
     pub(super) fn new(peer: Caller) -> Self {
         Self { peer, ..Self::default() }
     }
@@ -358,7 +359,7 @@ impl Session {
         Stage::Deciding
     }
 
-    /// It gets nothing, and others go on who stood behind it.
+    /// It gets nothing, and those behind it may look.
     fn refused(&mut self, answer: Answer) -> Stage {
         self.answer(answer, None);
         self.evictions.clear();
@@ -367,7 +368,7 @@ impl Session {
         Stage::Idle
     }
 
-    /// A launch that wants nothing now stands in no line: it would keep those behind it from what it does not
+    /// A launch that wants nothing now waits in no queue: it would keep those behind it from what it does not
     /// take.
     fn leave_line(&mut self) {
         let left = self.place.line.tables();
@@ -419,7 +420,7 @@ impl Session {
         }
     }
 
-    /// It stands in line, for all to see.
+    /// It waits in the queue, for all hosts to see.
     pub(super) fn begins_to_wait(&mut self) {
         self.place.has_waited = true;
         self.place.resting = None;
@@ -428,7 +429,7 @@ impl Session {
         }
     }
 
-    /// It is told something; with a descriptor beside, where there is one.
+    /// It gets an answer; with a descriptor beside, if there is one.
     pub(super) fn answer(&mut self, answer: Answer, beside: Option<OwnedFd>) {
         // From now on it has as long as ever to say something.
         self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));
@@ -436,7 +437,7 @@ impl Session {
         self.effects.push_back(Effect::Answer(answer, beside));
     }
 
-    /// Tells what has become of somebody who was to be ended.
+    /// Reports what has become of a holder that was to be ended.
     pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: EvictionOutcome) {
         if let Stage::Evicting(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
@@ -465,12 +466,12 @@ impl Session {
         self.unused.iter().any(|of| holdings.contains(of))
     }
 
-    /// Nobody loses their place over a policy that is being edited.
+    /// No launch loses its place because a policy is being edited.
     fn keeps_its_place(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Faulty((_, true))) && self.place.line.places() > 0
     }
 
-    /// Whether it stands in line, and waits for nothing but its turn.
+    /// Whether it waits in a queue, and only for its turn.
     pub(super) fn is_queued(&self) -> bool {
         matches!(self.stage, Stage::Queued(_) | Stage::Shut)
     }
@@ -480,7 +481,7 @@ impl Session {
         matches!(self.stage, Stage::Proving)
     }
 
-    /// Whether others are ended for it, and it stands in no line.
+    /// Whether holders are ended for it, and it waits in no queue.
     pub(super) fn is_ending(&self) -> bool {
         matches!(self.stage, Stage::Ending(_) | Stage::Evicting(_))
     }
@@ -496,7 +497,7 @@ impl Session {
         self.evictions.iter().any(|eviction| eviction.due().is_none())
     }
 
-    /// Whether somebody is being ended for it.
+    /// Whether a holder is being ended for it.
     fn has_evictions(&self) -> bool {
         let is_empty = self.evictions.is_empty() && self.notices.is_empty();
         !is_empty || matches!(self.stage, Stage::Ending(_) | Stage::Evicting(_))
@@ -531,7 +532,7 @@ impl Session {
         typed.and_then(Path::file_name).map_or_else(String::new, shortened)
     }
 
-    /// Where it stands in line now.
+    /// Its queues now.
     pub(super) fn saved_place(&self) -> Option<SavedPlace> {
         let (number, now) = (self.place.line.number()?, process::since_boot()?);
         let lines: Vec<SavedLine> =
@@ -543,14 +544,14 @@ impl Session {
     }
 
     /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is
-    /// still to be heard. An agent that is slow takes nobody for dead, and who waits for an answer says
+    /// still to be heard. A slow agent declares no launch dead, and a launch that waits for an answer says
     /// nothing meanwhile.
     pub(super) fn is_away(&self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_silent = self.place.has_waited && !self.place.is_owed;
         is_silent && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY) && !is_unheard()
     }
 
-    /// Sees whether its launch answers now, and says so in the lines in which it stands.
+    /// Checks whether its launch answers now, and says so in its queues.
     pub(super) fn see_whether_away(&mut self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_away = self.is_away(is_unheard)
             || Process::find(self.peer.pid).is_none_or(|process| process.is_stopped());
@@ -560,20 +561,20 @@ impl Session {
     }
 }
 
-/// All sessions. Whoever changes one need not know what follows from that: the loop of the agent asks here
-/// which were changed.
+/// All sessions. Code that changes one need not know what follows: the loop of the agent asks here which were
+/// changed.
 #[derive(Default)]
 pub(super) struct Sessions {
     all: BTreeMap<u64, Session>,
     changed: VecDeque<u64>,
-    /// Those for whom somebody is being ended.
+    /// Those for whom a holder is being ended.
     evicting: BTreeSet<u64>,
-    /// When sessions are to be looked at though nothing is said in them.
+    /// When to look at sessions although nothing is said in them.
     timers: BTreeSet<(Instant, u64)>,
 }
 
 impl Sessions {
-    /// Somebody has called.
+    /// A client has connected.
     pub(super) fn insert(&mut self, number: u64, session: Session) {
         self.all.insert(number, session);
     }
@@ -597,7 +598,7 @@ impl Sessions {
         self.all.iter()
     }
 
-    /// Those for whom somebody is being ended.
+    /// Those for whom a holder is being ended.
     pub(super) fn evicting(&self) -> Vec<u64> {
         self.evicting.iter().copied().collect()
     }
@@ -607,12 +608,13 @@ impl Sessions {
         self.timers.first().copied()
     }
 
-    /// Somebody has gone.
+    /// A client has gone.
     pub(super) fn remove(&mut self, number: u64) {
         self.all.remove(&number);
     }
 
-    /// Nobody could be heard for a while: whoever answered before has as much time as ever to do so again.
+    /// No client could be heard for a while: those that answered before have as much time as ever to do so
+    /// again.
     pub(super) fn on_stall(&mut self) {
         for session in self.all.values_mut().filter(|session| !session.place.was_away) {
             session.place.beaten = session.place.beaten.map(|_| Instant::now());

@@ -99,8 +99,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         Ok(())
     }
 
-    /// The claims of a rule on tables that do not depend on what is started, and the repositories of which
-    /// that decides.
+    /// The claims of a rule on tables that do not depend on what is started, and the repositories that do.
     pub(super) fn for_person(
         &mut self,
         rule: &'p Rule,
@@ -176,7 +175,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         }
     }
 
-    /// Alternatives of which there is only one are none.
+    /// A single alternative is an ordinary claim.
     fn add_any(&mut self, mut alternatives: Vec<Vec<Draft<'p>>>) {
         match alternatives.pop() {
             Some(only) if alternatives.is_empty() => {
@@ -191,7 +190,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         }
     }
 
-    /// What a list of claims stands for: several alternatives where any of several groups can be charged.
+    /// The alternatives of a list of claims: several if any of several groups can be charged.
     fn alternatives<'t>(
         &self,
         rule: &'p Rule,
@@ -217,7 +216,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         self.policy.repositories()[terms.repository].settings.charge.unwrap_or_default()
     }
 
-    /// The claims that one entry of `acquire` stands for: several where several groups are charged.
+    /// The claims of one entry of `acquire`: several if several groups are charged.
     fn claims(
         &self,
         rule: &'p Rule,
@@ -333,8 +332,8 @@ impl<'p, 'm> Demands<'p, 'm> {
     }
 }
 
-/// Whether a claim refuses: anybody who is being tried out makes it a trial, and else whoever says something
-/// decides.
+/// Whether a claim refuses: one origin that is tried out makes it a trial; otherwise the first that says
+/// something decides.
 fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
     match (rule.enforce, repository.settings.enforce) {
         (Some(false), _) | (_, Some(false)) => false,
@@ -356,7 +355,7 @@ pub(super) struct Draft<'p> {
     pub(super) enforce: bool,
     /// The shortest wait that a claim, a rule or a repository names.
     pub(super) wait: Option<Wait>,
-    /// The shortest default of the layers of which none of these names a wait.
+    /// The shortest default of the layers, if none of these names a wait.
     pub(super) default_wait: Option<Wait>,
 }
 
@@ -407,8 +406,8 @@ fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
 
 // The number of slots that the command line names (`slots_from`).
 
-/// The number on the command line; where there is none, what the policy says otherwise. Where it is given
-/// more than once the largest counts, because it is unknown which of them the program takes.
+/// The number on the command line; if there is none, what the policy says instead. If it is given more than
+/// once the largest counts, because it is unknown which of them the program uses.
 pub(super) fn slots(from: &SlotsFrom, arguments: &[OsString], otherwise: Slots) -> Slots {
     let after = from.after.as_str();
     let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());

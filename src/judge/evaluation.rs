@@ -155,8 +155,8 @@ impl<'p> Judged<'p> {
         }
     }
 
-    /// The layers that refuse what none of their rules matches. A rule that was added by somebody who may
-    /// only tighten does not speak for the system.
+    /// The layers that refuse what none of their rules matches. A rule of an author who may only tighten does
+    /// not speak for the system.
     fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
         let layers = self.policy.layers();
         let matched: Vec<usize> = (0..self.outcomes.len())
@@ -232,8 +232,8 @@ pub(super) enum Judgement {
     Unknown(LookupError),
 }
 
-/// The first selector that does not match, of those that need no look-up; the commands of the delegation that
-/// a rule stands under are as good as its own.
+/// The first selector that does not match, of those that need no look-up. The commands of the rule's
+/// delegation count like its own.
 pub(super) fn mismatch(
     rule: &Rule,
     delegation: Option<&Delegation>,

@@ -16,7 +16,7 @@ pub struct Listed<'p> {
     pub limit_of: Option<Provenance<'p>>,
     /// The names of its slots, from the first on.
     pub names: &'p [String],
-    /// The names of the slots that are given to nobody.
+    /// The names of the slots that no launch gets.
     pub out_of_order: Vec<&'p String>,
     /// The slots that only some may use, each stretch with those for whom it is kept.
     pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
@@ -28,8 +28,8 @@ pub fn limit_of_most(policy: &Policy, repository: &Repository, request: &Request
     u64::from(repository.limit_of_most(&facts).resolve(request.cpus))
 }
 
-/// What holds for the file that launches like this one use; `gid` is the group that is charged, `value` the
-/// value of a placeholder that is nobody's name.
+/// What the policy says of the file that launches like this one use; `gid` is the charged group, `value` the
+/// value of a placeholder without a name.
 pub fn listed<'p>(
     policy: &Policy,
     repository: &'p Repository,

@@ -11,7 +11,7 @@ use super::terms::{
 };
 use crate::policy::{Captured, EvalContext, Layer, Placeholder, Repository, Request};
 
-/// A lock file, and how it comes to be.
+/// A lock file, and how it is created.
 pub(super) fn file_location(
     path: PathBuf,
     owner: Option<u32>,

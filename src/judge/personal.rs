@@ -10,7 +10,7 @@ use crate::policy::{Action, Delegation, EvalContext, Policy, Repository, Request
 pub struct Personal<'p> {
     /// The claims, in the order of the rules: several rules may claim one table, with other ceilings.
     pub claims: Vec<Claim<'p>>,
-    /// Repositories of which a command, an argument or a directory decides which table counts.
+    /// Repositories whose table depends on a command, an argument or a directory.
     pub open: Vec<&'p Repository>,
     /// The rule that exempts the person from everything.
     pub exempt: Option<&'p Rule>,

@@ -41,7 +41,7 @@ pub enum Verdict<'p> {
     },
     /// No rule matches, and the policy refuses what it does not name.
     Unmatched,
-    /// A look-up failed, so nobody knows what applies.
+    /// A look-up failed, so it is unknown what applies.
     LookupFailed {
         /// The rule that needed it.
         rule: &'p Rule,
@@ -65,7 +65,7 @@ pub struct Start<'p> {
     pub unclear: Vec<Unclear>,
 }
 
-/// An argument that should stand before a number of slots (`slots_from`), and does not.
+/// An argument that should be before a number of slots (`slots_from`), and is missing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unclear {
     /// The argument.
@@ -109,7 +109,7 @@ pub enum Unenforced<'p> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
     Counts,
-    /// It counts as the first of so many that share its `first_of`.
+    /// It counts as the first of the rules that share its `first_of`.
     CountsFirstOf(usize),
     /// `enabled = false`
     Disabled,
@@ -125,7 +125,7 @@ pub enum Outcome {
     Exempted(usize),
     /// It would refuse, were it enforced.
     WouldRefuse,
-    /// Nobody knows: a look-up failed.
+    /// Unknown: a look-up failed.
     Unknown,
 }
 

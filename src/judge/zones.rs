@@ -20,7 +20,7 @@ pub(super) struct Zones<'p> {
     pub(super) reserved: Reserved,
 }
 
-/// The zones without these slots, which are in ascending order and given to nobody.
+/// The zones without these slots, which are in ascending order and given to no launch.
 pub(super) fn without(zones: Vec<RangeInclusive<u64>>, slots: &[u32]) -> Vec<RangeInclusive<u64>> {
     if slots.is_empty() {
         return zones;
@@ -39,7 +39,7 @@ pub(super) fn without(zones: Vec<RangeInclusive<u64>>, slots: &[u32]) -> Vec<Ran
 /// The slots of one reservation.
 struct Stretch<'p> {
     reservation: &'p Reservation,
-    /// Those that nobody else may borrow, and those that others may.
+    /// Those that no other user may borrow, and those that others may.
     only_members: RangeInclusive<u64>,
     lendable: RangeInclusive<u64>,
 }
@@ -62,8 +62,7 @@ fn stretches(limit: u32, reservations: &[Reservation]) -> impl Iterator<Item = S
     })
 }
 
-/// The zones of a repository with this limit, for a launch of which `standing` says what each reservation is
-/// for it.
+/// The zones of a repository with this limit, for a launch; `standing` says what each reservation is for it.
 pub(super) fn zones<'p, E>(
     limit: u32,
     out_of_order: &[u32],

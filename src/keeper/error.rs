@@ -11,7 +11,7 @@ pub enum KeeperError {
     /// A lock file.
     File(RepositoryError),
     Agent(AgentError),
-    /// Nobody can be waited for.
+    /// Waiting is impossible.
     Wait(Failure),
 }
 
@@ -21,12 +21,13 @@ impl KeeperError {
         matches!(self, Self::Agent(AgentError::Faulty(..)))
     }
 
-    /// Whether a launch that stands in line loses its place by it.
+    /// Whether a launch in the queue loses its place by it.
     pub fn costs_the_place(&self) -> bool {
         !matches!(self, Self::Agent(AgentError::Faulty(_, true)))
     }
 
-    /// Whether somebody has the table locked, or more on it than can be looked at, and nothing else is wrong.
+    /// Whether another program has the table locked, or more locks on it than can be looked at, and nothing
+    /// else is wrong.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::File(RepositoryError::MutexBusy { .. })) || self.is_flood()
     }
@@ -36,7 +37,7 @@ impl KeeperError {
         matches!(self, Self::File(RepositoryError::MutexBusy { was_handed_on: true, .. }))
     }
 
-    /// Whether somebody has more locks on the table than can be looked at: nothing was waited for.
+    /// Whether another program has more locks on the table than can be looked at: nothing was waited for.
     pub fn is_flood(&self) -> bool {
         matches!(self, Self::File(RepositoryError::TooManyLocks { .. }))
     }

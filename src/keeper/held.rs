@@ -74,9 +74,9 @@ impl Held {
         }
     }
 
-    /// Gives the slots back because the program has ended, and writes down when: first, so that nobody who
-    /// takes them misses it, and without the mutex, for which there may be a wait without end. They are free
-    /// even where it could not be written.
+    /// Releases the slots because the program has ended, and writes down when: first, so that the next holder
+    /// sees it, and without the mutex, for which the wait might not end. They are free even if it could not
+    /// be written.
     pub fn finish(&mut self, now: SystemTime) -> Result<(), KeeperError> {
         match self {
             Self::File(held) => {
@@ -92,8 +92,8 @@ impl Held {
         }
     }
 
-    /// Takes back the stamp of the start that was written at `started`, because no program was
-    /// started; `before` is what stood there. A later start's stamp stays.
+    /// Takes back the stamp of the start that was written at `started`, because no program was started;
+    /// `before` is the earlier stamp. A later start's stamp stays.
     pub fn withdraw(&self, started: SystemTime, before: Option<SystemTime>) -> Result<(), KeeperError> {
         match self {
             Self::File(held) => {

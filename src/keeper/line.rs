@@ -23,7 +23,7 @@ impl Number {
     }
 }
 
-/// As whom a launch stands in line.
+/// The class in which a launch waits.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Class {
     /// Which policy gave the limit: 12 bits that differ where policies do.
@@ -43,12 +43,12 @@ impl Class {
     }
 }
 
-/// Somebody who stands in line.
+/// A waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Waiter {
     /// Its place in time.
     pub number: Number,
-    /// As whom.
+    /// Its class.
     pub class: Class,
     /// How many slots it wants, where that was looked at.
     pub wants: Option<u64>,

@@ -36,7 +36,7 @@ pub enum Vacancy {
     Full,
 }
 
-/// Held slots of a table: every one, where nothing else is said.
+/// Held slots of a table: all of them, unless the caller says less.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Occupancy {
     /// In ascending order, without overlap.

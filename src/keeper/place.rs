@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Stands in line in these classes, and in no other. The table must be locked, save to leave.
+    /// Waits in these classes, and in no other. The table must be locked, except to leave.
     pub fn stand(&mut self, classes: &[Class]) -> Result<(), KeeperError> {
         match self {
             Self::File(place) => Ok(place.stand(classes)?),
@@ -71,7 +71,7 @@ impl Place {
         }
     }
 
-    /// The classes in which it stands in line.
+    /// The classes in which it waits.
     pub fn classes(&self) -> &[Class] {
         match self {
             Self::File(place) => place.classes(),

@@ -72,7 +72,7 @@ impl Whom<'_> {
         reach(&answers, is_whole)
     }
 
-    /// Sends a signal to these, and to nobody else.
+    /// Sends a signal to these, and to no other process.
     pub fn signal_each(&self, processes: &[PidFd], signal: Signal) -> Result<Reach, Errno> {
         let answers: Vec<_> = processes.iter().map(|process| self.signal_one(process, signal)).collect();
         reach(&answers, true)

@@ -73,7 +73,7 @@ impl<'a> Keepers<'a> {
         })
     }
 
-    /// Opens it to look at it alone. A lock file that is not there is a table that nobody has used.
+    /// Opens it only to look. A lock file that does not exist is an unused table.
     pub fn look(&self, claim: &Claim<'_>) -> Result<Table, KeeperError> {
         Ok(match &claim.location {
             Location::File(file) => match LockFile::open_to_read(&LockPath::of(file))? {
@@ -106,12 +106,12 @@ pub enum Table {
     Memory(memory::Table),
 }
 
-/// A table that nobody else can change until this is dropped.
+/// A table that no other code can change until this is dropped.
 #[must_use = "the table is unlocked when this is dropped"]
 pub enum TableGuard {
     /// The mutex of a lock file.
     File(MutexGuard),
-    /// Nobody else runs.
+    /// No other one runs.
     Memory,
 }
 
@@ -140,7 +140,7 @@ impl Table {
         }
     }
 
-    /// Keeps everybody else from changing it; waits for whoever does so now, at most this long.
+    /// Keeps all others from changing it; waits for one that does so now, at most this long.
     pub fn lock(&self, longest: Duration) -> Result<TableGuard, KeeperError> {
         Ok(match self {
             Self::File(file) => TableGuard::File(MutexGuard::lock(file, longest)?),
@@ -165,8 +165,8 @@ impl Table {
         })
     }
 
-    /// Holds slots that were proved to be free; none when somebody has taken one of them all the same. Where
-    /// their holder can become overdue, or a supervisor keeps them, it is to be proved from now on that this
+    /// Holds slots that were proved to be free; none if another program has taken one of them all the same.
+    /// If their holder can become overdue, or a supervisor keeps them, it is proved from now on that this
     /// process is the one.
     pub fn take(
         &self,
@@ -249,8 +249,8 @@ impl Table {
         })
     }
 
-    /// Whether this process and its ancestors hold all slots of an occupancy, and there are any. Slots that
-    /// go with a description are held by whoever has a descriptor of it, this process included.
+    /// Whether this process and its ancestors hold all slots of an occupancy, and there are any. Slots of a
+    /// description are held by every process that has a descriptor of it, this one included.
     pub fn is_held_by_ancestors(
         &self,
         occupancy: &Occupancy,
@@ -279,7 +279,7 @@ impl Table {
         Ok(true)
     }
 
-    /// The user of the launch whose start was written down at `start`, where that can still be told.
+    /// The user of the launch whose start was written down at `start`, if that is still known.
     pub fn who_started(&self, start: SystemTime) -> Result<Option<u32>, KeeperError> {
         Ok(match self {
             Self::File(file) => holder::who_started(file, &Header::read(file)?, start)?,
@@ -361,7 +361,7 @@ impl Table {
         })
     }
 
-    /// The same for whoever must not overlook anybody.
+    /// The same for callers that must not overlook any.
     pub fn all_waiters(&self) -> Result<Vec<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::all_waiters(file)?,
@@ -369,7 +369,7 @@ impl Table {
         })
     }
 
-    /// The youngest of those who stand in line before `number`, or at all.
+    /// The youngest waiter before `number`, or of all.
     pub fn youngest(&self, before: Option<Number>) -> Result<Option<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::youngest(file, before)?,
@@ -377,7 +377,7 @@ impl Table {
         })
     }
 
-    /// The oldest of those who stand in line from `from` on and before `before`.
+    /// The oldest waiter from `from` on and before `before`.
     pub fn oldest(&self, from: Number, before: Option<Number>) -> Result<Option<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::oldest(file, from, before)?,
@@ -417,7 +417,7 @@ impl Table {
         })
     }
 
-    /// Takes a place; none where somebody has that number. The table must be locked.
+    /// Takes a place; none if another launch has that number. The table must be locked.
     pub fn take_place(&self, number: Number) -> Result<Option<Place>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::Place::take(file, number)?.map(Place::File),
@@ -434,7 +434,7 @@ impl Table {
         }
     }
 
-    /// Sleeps until `ahead` leaves the line, at most this long. In memory nobody leaves while this process
+    /// Sleeps until `ahead` leaves the queue, at most this long. In memory none leaves while this process
     /// sleeps.
     pub fn sleep_behind(&self, ahead: &Waiter, longest: Duration) -> Result<Woken, KeeperError> {
         Ok(match self {

@@ -42,7 +42,7 @@ impl View<'_> {
         }
     }
 
-    /// Whether it is certain that nobody waits, without looking at the line.
+    /// Whether it is certain that no launch waits, without a look at the queue.
     pub fn is_quiet(&mut self, terms: &Terms) -> Result<bool, KeeperError> {
         Ok(match self {
             Self::File(view) => view.is_quiet_above(terms.limit)?,
@@ -109,7 +109,7 @@ impl Entry {
         Self { record: Some(Record::of(launch)), now: SystemTime::UNIX_EPOCH }
     }
 
-    /// Of a launch that is only imagined: nobody will ask who it was.
+    /// Of a simulated launch, whose identity nothing asks for.
     pub fn imagined() -> Self {
         Self { record: None, now: SystemTime::UNIX_EPOCH }
     }

@@ -21,8 +21,7 @@ pub const SLOT: &str = "RUNGATE_SLOT_";
 pub const NAME: &str = "RUNGATE_NAME_";
 
 /// The longest value: the kernel takes 128 KiB in one variable, and starts nothing with a longer one.
-/// Thousands of slots that nothing but others' slots lie between may come to that; then the program is not
-/// told of them.
+/// Thousands of slots with gaps may exceed it; then the program does not get them.
 const LONGEST: usize = 100_000;
 
 /// How many repositories of ancestors are read. No launch that we start writes more of them than it can use,

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// One line for whoever wanted the slot; one more with what can be done by hand, where nothing was done.
+/// One line for the launch that wanted the slot; one more with what can be done by hand, if nothing was done.
 pub(crate) fn describe(
     repository: &str,
     path: Option<&Path>,

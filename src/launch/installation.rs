@@ -23,7 +23,8 @@ use crate::{
 /// The second program.
 pub const TOOLS: &str = "rungate-tools";
 
-/// Where it is, seen from the directory of the launcher: beside it, or where packages put what nobody types.
+/// Where it is, seen from the directory of the launcher: beside it, or where packages put programs that no
+/// user types.
 const PLACES: [&[&str]; 2] = [&[TOOLS], &["..", "lib", "rungate", TOOLS]];
 
 /// Where the launcher is, seen from there.

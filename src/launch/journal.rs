@@ -119,7 +119,7 @@ impl<'a> Journal<'a> {
         self.write(event);
     }
 
-    /// The command stood in line, and got its turn.
+    /// The command waited, and got its turn.
     pub(crate) fn waited(&self, grant: &Grant<'_>, waited: Duration, arrived: Option<SystemTime>) {
         let mut event = self.event(Kind::Waited);
         event.seconds = Some(waited.as_secs_f64());

@@ -331,7 +331,7 @@ impl Search {
         })
     }
 
-    /// What lies behind a shim. All of it, where no entry leads to the shim: somebody called it by its path.
+    /// What lies behind a shim. All of PATH, if no entry leads to the shim: it was called by its path.
     pub fn behind(&self, shim: &Path) -> &[PathBuf] {
         match self.position(directory_of(shim)) {
             Some(position) => &self.entries[position + 1..],

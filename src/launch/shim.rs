@@ -18,7 +18,7 @@ use crate::{
 const REFUSED: [&str; 12] =
     ["ash", "bash", "busybox", "csh", "dash", "env", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"];
 
-/// A link to rungate, and the command that it stands for.
+/// A link to rungate, and its command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Shim {
     /// The command.
@@ -114,7 +114,7 @@ pub struct ShimDirectory {
     path: PathBuf,
 }
 
-/// What stands under a name.
+/// What has this name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
     /// Nothing.
@@ -183,7 +183,7 @@ impl ShimDirectory {
         Ok(names)
     }
 
-    /// What stands under a name.
+    /// What has this name.
     pub fn standing(&self, name: &OsStr) -> Standing {
         let path = self.link(name);
         match fs::symlink_metadata(&path) {

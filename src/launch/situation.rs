@@ -33,7 +33,7 @@ pub(crate) struct Situation {
     pub(crate) credentials: Credentials,
     pub(crate) host: OsString,
     pub(crate) directory: PathBuf,
-    /// What `{runtime}` stands for.
+    /// The directory that `{runtime}` means.
     pub(crate) runtime: PathBuf,
     /// The policy that `--policy` names.
     policy: Option<PathBuf>,
@@ -87,8 +87,8 @@ impl Situation {
         self.policy.as_deref()
     }
 
-    /// The policy in force for the caller: the system's, the one that is named, and their own. Who reads it
-    /// is told which delegated files are not in it because they have faults.
+    /// The policy in force for the caller: the system's, the named one, and their own. The caller learns
+    /// which delegated files are missing because they have faults.
     pub(crate) fn load_policy(&self) -> Result<Policy, Error> {
         let policy = self.load_silently()?;
         for (delegation, faults) in policy.withheld() {
@@ -123,7 +123,7 @@ impl Situation {
         Policy::check_files(files, self.credentials.uid, &SystemNames)
     }
 
-    /// What is said when nothing can be done because the policy has faults, one that was named among it.
+    /// The message if nothing can be done because the policy has faults, including a named one.
     pub(crate) fn faulty(&self, faults: &Faults) -> Error {
         let words =
             self.policy.as_ref().map_or_else(String::new, |path| format!(" --policy {}", visible(path)));
@@ -156,8 +156,8 @@ impl Situation {
     }
 }
 
-/// The caller's own policy, where the environment leads to a directory of theirs: after `su` or `sudo` it may
-/// lead to somebody else's, whose policy is not the caller's.
+/// The caller's own policy, if the environment leads to a directory of theirs: after `su` or `sudo` it may
+/// lead to another user's, whose policy is not the caller's.
 fn own_policy(uid: u32) -> Option<PathBuf> {
     let belongs =
         |directory: &PathBuf| regular_file::status_of_target(directory).is_ok_and(|status| status.uid == uid);

@@ -16,16 +16,16 @@ use super::{
     warning::Warning,
 };
 
-/// The aliases of all files, who must be told of entries that mean nothing, and what entries capture.
+/// The aliases of all files, with a report of entries that mean nothing, and what entries capture.
 pub(super) struct Aliases<'w> {
     pub(super) findings: &'w Findings,
-    /// Whom to ask who exists, where the policy is checked and not only used.
+    /// The databases to ask for names, if the policy is checked and not only used.
     pub(super) checking: Option<&'w dyn Names>,
-    /// What the selectors that were read last capture, until somebody takes it.
+    /// What the last selectors capture, until it is taken.
     pub(super) captures: RefCell<Vec<Written<String>>>,
     names: Definitions<'w>,
     lists: Vec<&'w WrittenList<'w>>,
-    /// Of each loop that was told, the alias that stands first.
+    /// Of each reported loop, the first alias.
     loops: RefCell<BTreeSet<usize>>,
 }
 
@@ -56,7 +56,7 @@ impl<'w> Aliases<'w> {
         self.names.keep_private(is_private);
     }
 
-    /// Notes that the aliases of a list are used, by somebody who has looked at them elsewhere.
+    /// Notes that the aliases of a list are used, for code that has looked at them elsewhere.
     pub(super) fn mark_used(&self, list: &[WrittenEntry<'_>]) {
         for entry in list {
             let name = entry.value.strip_prefix('@');
@@ -68,7 +68,7 @@ impl<'w> Aliases<'w> {
         }
     }
 
-    /// The entries of a list with its aliases replaced by what they stand for.
+    /// The entries of a list with its aliases replaced.
     pub(super) fn entries(&self, list: &'w [WrittenEntry<'w>]) -> Vec<&'w WrittenEntry<'w>> {
         let mut entries = Vec::with_capacity(list.len());
         self.add_entries(list, &mut Vec::new(), &mut entries);
@@ -135,7 +135,7 @@ pub(super) struct WrittenList<'a> {
 }
 
 impl<'a> WrittenList<'a> {
-    /// Reads a list of strings, in which numbers may stand too.
+    /// Reads a list of strings, which may include numbers.
     pub(super) fn read(value: Value<'a>) -> Option<Self> {
         Some(WrittenList { entries: read_all(value, "a list of strings", entry)? })
     }

@@ -8,11 +8,11 @@ use super::{fault::Fault, pattern::Subject, template::Placeholder};
 pub struct Captured {
     /// The name that it has in the policy.
     pub name: String,
-    /// What stood there, never empty.
+    /// What was there, never empty.
     pub value: Vec<u8>,
 }
 
-/// A name in braces and where it stands in the text around it.
+/// A name in braces and its position in the text around it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Capture<'t> {
     pub(super) name: &'t str,

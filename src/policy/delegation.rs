@@ -74,17 +74,17 @@ impl Delegation {
         self.commands.iter().any(|command| command.is_of(facts))
     }
 
-    /// Whether it is for whoever starts it.
+    /// Whether it is for the user who starts it.
     pub(crate) fn is_for_user(&self, facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         Principal::any(&self.users, facts)
     }
 
-    /// Whether it can be for a launch. Where nobody can tell it may be: its rules ask again.
+    /// Whether it can be for a launch. If that is unknown it may be: its rules ask again.
     pub(crate) fn may_be_for(&self, facts: &EvalContext<'_>) -> bool {
         self.is_for_command(facts) && self.is_for_user(facts).unwrap_or(true)
     }
 
-    /// What stands under its header.
+    /// The lines below its header.
     pub(super) fn printed(&self) -> impl Iterator<Item = (&'static str, String)> {
         let commands = list(self.commands.iter().map(|command| string(&command.text())));
         let users = list(self.users().iter().map(|user| string(user)));

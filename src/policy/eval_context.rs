@@ -235,7 +235,7 @@ pub struct Request<'a> {
     pub now: Timestamp,
     /// How many processors are online.
     pub cpus: &'a dyn Fn() -> u32,
-    /// What `{runtime}` stands for.
+    /// The directory that `{runtime}` means.
     pub runtime: &'a Path,
     /// Look-ups of users and groups.
     pub names: &'a dyn Names,

@@ -59,8 +59,8 @@ impl Name {
         is_hash.then_some(members)
     }
 
-    /// The values as far as they can be told apart, and what is left of the name; none where a text of the
-    /// name itself is missing.
+    /// The values as far as they can be separated, and the rest of the name; none if a text of the name
+    /// itself is missing.
     fn read_values<'a>(&self, name: &'a str) -> (Vec<Member>, Option<&'a str>) {
         let is_pair = self.placeholders().count() == 2;
         let mut members = Vec::new();

@@ -70,9 +70,8 @@ impl Findings {
     }
 }
 
-/// After a line that is no TOML the rest of the file is read as well as can be. What is found on that very
-/// line, what misses something that may have stood there, and a second fault of one name at one place are
-/// echoes of the first.
+/// After a line that is not TOML the rest of the file is read as well as possible. Faults on that very line,
+/// of something that may have been there, and second faults of one name at one place are echoes of the first.
 fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let line = |at: &At| files.get(at.file).map_or(0, |file| file.line_column(at.start).0);
     let syntax = faults.iter().filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }));
@@ -120,8 +119,7 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     });
 }
 
-/// What stands under a header that is misspelt is defined all the same, as far as whoever wrote it is
-/// concerned.
+/// A table with a misspelt header is defined all the same, as far as its author is concerned.
 fn drop_undefined(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let misspelt = faults.iter().filter_map(|(at, fault)| match fault {
         Fault::UnknownKey { nearest: Some(nearest), .. }

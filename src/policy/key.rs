@@ -72,7 +72,7 @@ impl Keys {
         self.groups.iter().copied().flatten()
     }
 
-    /// Where a key goes that stands one table too high: `defaults.enforce`.
+    /// The right place of a key that is one table too high: `defaults.enforce`.
     pub(super) fn below(&self, name: &str) -> Option<String> {
         self.iter().find_map(|table| match table.shape {
             Shape::Table(keys) => {

@@ -323,7 +323,7 @@ pub(super) static LOG: Keys = Keys {
 
 pub(super) static TEST: Keys = Keys { what: "a test", groups: &[TEST_KEYS, PERSON_KEYS], together: &[] };
 
-/// Somebody who holds slots when the launch of a test comes.
+/// A holder of slots when the launch of a test comes.
 pub(super) static HOLDER: Keys = Keys {
     what: "a holder",
     groups: &[

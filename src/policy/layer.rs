@@ -17,7 +17,7 @@ use crate::judge::terms::keyword::Keeper;
 /// The system's policy.
 pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
 
-/// Where the system's repositories are unless it says otherwise.
+/// Default directory of the system's repositories.
 pub(crate) const SYSTEM_DIRECTORY: &str = "/run/rungate";
 
 /// Whose files a layer is made of.
@@ -51,7 +51,7 @@ pub struct Layer {
     pub(crate) zone: Option<TimeZone>,
     pub(super) zone_name: Option<String>,
     pub(super) log: Option<Log>,
-    /// Whom it is for, where it is delegated.
+    /// Whom it is for, if it is delegated.
     pub(crate) delegation: Option<Arc<Delegation>>,
 }
 
@@ -76,7 +76,7 @@ impl Layer {
         matches!(self.kind, LayerKind::System | LayerKind::Delegated)
     }
 
-    /// Whom it is for, where it is delegated.
+    /// Whom it is for, if it is delegated.
     pub fn delegation(&self) -> Option<&Delegation> {
         self.delegation.as_deref()
     }

@@ -140,7 +140,7 @@ impl<'s> LazyPolicy<'s> {
         }
     }
 
-    /// The faults of the whole, for whoever knows nothing to ask it for.
+    /// The faults of the whole, for a caller without a request.
     pub fn faults(self) -> Result<(), Faults> {
         match self.state {
             State::Whole(_) => Ok(()),
@@ -167,8 +167,8 @@ fn may_be_for<D: Borrow<Delegation>>(delegations: &[D], facts: &EvalContext<'_>)
     delegations.iter().any(|delegation| delegation.borrow().may_be_for(facts))
 }
 
-/// The outlines of all files, and the programs behind commands, of which the last counts. `None` where the
-/// whole has to be read.
+/// The outlines of all files, and the programs behind commands, the last of which counts. `None` if the whole
+/// must be read.
 fn outlines(found: &Found) -> Option<(Vec<Outline>, HashMap<String, PathBuf>)> {
     if !found.faults.is_empty() {
         return None;
@@ -187,7 +187,7 @@ fn outlines(found: &Found) -> Option<(Vec<Outline>, HashMap<String, PathBuf>)> {
 // From files that were found to a policy: each is parsed and written down, and then all are validated
 // together. A launch says for which command, and then no more is parsed than can matter to it.
 
-/// A command, and the outlines of all files, for whoever wants to read no more of them than it needs.
+/// A command, and the outlines of all files, for a caller that reads no more of them than it needs.
 pub(super) struct Skim<'a> {
     pub(super) outlines: &'a [Outline],
     pub(super) command: &'a Invocation<'a>,
@@ -285,7 +285,7 @@ impl Policy {
     }
 }
 
-/// Reports what cannot be used. What stands for a file that has no text is appended, so that the indices of
+/// Reports what cannot be used. A placeholder is appended for a file that has no text, so that the indices of
 /// the others stay.
 fn report(
     faults: Vec<(PathBuf, Fault)>,
@@ -346,8 +346,8 @@ impl Skim<'_> {
     }
 }
 
-/// Whether it has nothing but comments: a file that was cut short, mostly, for the version stands in every
-/// policy.
+/// Whether it has nothing but comments: usually a file that was cut short, because every policy has the
+/// version.
 fn says_nothing(text: &str) -> bool {
     text.lines().all(|line| matches!(line.trim_start().bytes().next(), None | Some(b'#')))
 }
@@ -355,7 +355,7 @@ fn says_nothing(text: &str) -> bool {
 // Policies that are not in force: what somebody named instead, or would put in its place.
 
 impl Policy {
-    /// Reads and checks every file as it would be if these texts stood at their paths.
+    /// Reads and checks every file as if these texts were at their paths.
     pub fn propose(
         sources: &Sources,
         proposals: &[Proposal],

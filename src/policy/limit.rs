@@ -19,9 +19,9 @@ pub(super) const SLOT_COUNT_OR_NONE: Shape = Shape::Number { least: 0, most: HIG
 /// A limit as the policy says it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Limit {
-    /// So many slots; 0 drains the repository.
+    /// This many slots; 0 drains the repository.
     Fixed(u32),
-    /// So many slots for each processor that is online: `"2/cpu"`.
+    /// This many slots for each online processor: `"2/cpu"`.
     PerCpu(u32),
 }
 
@@ -31,7 +31,7 @@ impl Limit {
         (1..=HIGHEST_LIMIT).contains(&each).then_some(Limit::PerCpu(each))
     }
 
-    /// The number of slots on a machine with so many processors.
+    /// The number of slots on a machine with this many processors.
     pub fn resolve(self, cpus: impl FnOnce() -> u32) -> u32 {
         match self {
             Limit::Fixed(limit) => limit,
@@ -67,12 +67,12 @@ impl fmt::Display for Limit {
 
 // A number of slots, or a share of a limit: `"60%"`. What a share comes to is known when the limit is.
 
-/// So many, or so much of a limit.
+/// A number, or a share of a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Share {
-    /// So many slots.
+    /// A number of slots.
     Slots(u32),
-    /// So many of a hundred; from 1 to 100.
+    /// A percentage, from 1 to 100.
     Percent(u32),
 }
 
@@ -121,7 +121,7 @@ impl Share {
         }
     }
 
-    /// Whether so many slots may be part of it; of a share nobody knows yet.
+    /// Whether this many slots may be part of it; unknown for a share.
     pub(super) fn holds(self, slots: u32) -> bool {
         matches!(self, Share::Percent(_)) || self.down(0) >= slots
     }

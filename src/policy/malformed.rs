@@ -18,7 +18,7 @@ const OPEN_LIST: &str = "the closing bracket of a list is missing";
 
 const UNMERGED: &str = "a merge stopped here at a conflict; keep one of its sides, and delete the marks";
 
-/// What is said of a line when something is not closed in the one before.
+/// The message for a line when something is not closed in the one before.
 pub(super) const ECHOES: [&str; 3] = [MISSING_COMMA, OPEN_LIST, OPEN_TABLE];
 
 /// What is wrong with bytes that are not UTF-8, with the place of the first of them.
@@ -41,7 +41,7 @@ pub(super) fn all_of(text: &str) -> Option<(usize, &'static str)> {
     json.or_else(|| Some((text.find('\0')?, nul)))
 }
 
-/// Where something is wrong, for whoever reads it: what is not closed is shown where it begins.
+/// Where something is wrong, for the reader: what is not closed is shown where it begins.
 pub(super) fn place(message: &str, text: &str, span: Range<usize>) -> Range<usize> {
     let start = line_start(text, span.start);
     if text.get(start..).is_some_and(|rest| is_mark_of_merge(rest.lines().next().unwrap_or_default())) {
@@ -71,7 +71,7 @@ pub(super) fn reason(message: &str, text: &str, span: &Range<usize>) -> String {
     known(message, before, found).map_or_else(plain, str::to_owned)
 }
 
-/// The same, of what stands before it in its line, and from there on.
+/// The same, with what precedes it in its line, and what follows.
 fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
     if message.starts_with("carriage return must be followed") {
         return Some("a carriage return is here alone; lines end in a line feed");
@@ -144,7 +144,7 @@ fn is_mark_of_merge(line: &str) -> bool {
     })
 }
 
-/// What stands for a value, and is none.
+/// In the place of a value, and no value.
 fn no_string(found: &str) -> &'static str {
     if found.is_empty() || found.starts_with(['\n', '\r', '#']) {
         "a value is missing"

@@ -129,7 +129,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whom to contact about what no rule says.
+    /// The contact for what no rule says.
     pub fn contact(&self) -> Option<&str> {
         self.layers.iter().find_map(|layer| layer.contact.as_deref())
     }
@@ -139,7 +139,7 @@ impl Policy {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, None, None)
     }
 
-    /// The same, save delegated files that have faults: those are withheld, and harm nobody else.
+    /// The same, except delegated files that have faults: those are withheld, and affect no other user.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
         let seen = match Self::load(sources) {
             Ok(policy) => return Ok(policy),
@@ -211,7 +211,7 @@ impl Policy {
         &self.delegations
     }
 
-    /// Delegated files of which nothing is here because they have faults, and these.
+    /// Delegated files that are left out because they have faults, and these faults.
     pub fn withheld(&self) -> &[(Arc<Delegation>, Faults)] {
         &self.withheld
     }

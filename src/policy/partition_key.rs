@@ -2,7 +2,7 @@
 
 use crate::judge::terms::keyword::Keyword;
 
-/// For whom or what a repository has a file each.
+/// For whom or what a repository has one file each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Per {
     User,

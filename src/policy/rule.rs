@@ -57,14 +57,14 @@ pub struct Rule {
     pub(crate) captures: bool,
     /// Any of these takes the rule out, whatever its own selectors say.
     pub(crate) except: Vec<Selectors>,
-    /// The family of which the first that matches counts; the number is unique among all layers.
+    /// The family whose first matching rule counts; the number is unique among all layers.
     pub(crate) family: Option<usize>,
     pub(super) first_of: Option<String>,
     pub(super) order: i64,
     pub(crate) enabled: bool,
     pub(super) action: Action,
     pub(super) message: Option<String>,
-    /// Whom to contact, where it says.
+    /// The contact, if it names one.
     pub(super) contact: Option<String>,
     /// The same of its layer.
     pub(super) default_contact: Option<Arc<str>>,
@@ -95,7 +95,7 @@ impl Rule {
         rule_title(&self.shown_name)
     }
 
-    /// Where it stands.
+    /// Where it is.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -120,12 +120,12 @@ impl Rule {
         self.action
     }
 
-    /// What its author wants to say to whoever it refuses.
+    /// The author's message for the users that it refuses.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
 
-    /// Whom to contact about its refusals: what it says itself, else what the defaults say.
+    /// The contact for its refusals: its own, else that of the defaults.
     pub fn contact(&self) -> Option<&str> {
         self.contact.as_deref().or(self.default_contact.as_deref())
     }
@@ -145,8 +145,7 @@ impl Rule {
         self.admit == Admission::Always
     }
 
-    /// The names of commands it is written for that are neither paths nor patterns: those that a shim can
-    /// stand for.
+    /// The names of commands that are neither paths nor patterns: those that can have a shim.
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
     }
@@ -211,7 +210,7 @@ impl ClaimTerms {
     }
 }
 
-/// Where on the command line the number of slots stands.
+/// Where the command line has the number of slots.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SlotsFrom {
     /// The argument before the number.

@@ -16,7 +16,7 @@ use super::{
 pub struct Scenario {
     /// What it is called.
     pub name: String,
-    /// Where it stands.
+    /// Where it is.
     pub place: Place,
     pub(crate) person: Person,
     pub(crate) command: OsString,
@@ -39,7 +39,7 @@ pub struct Scenario {
     pub(crate) hold: Option<Hold>,
 }
 
-/// Somebody who starts the command.
+/// The user who starts the command.
 #[derive(Debug)]
 pub(crate) struct Person {
     pub(crate) user: String,
@@ -60,13 +60,13 @@ pub(crate) struct Held {
 /// Who holds them.
 #[derive(Debug)]
 pub(crate) enum Holders {
-    /// Others like the one who comes hold so many.
+    /// This many slots are held by others like the caller.
     Alike(u32),
     /// These, who took them in this order.
     These(Vec<Holder>),
 }
 
-/// Somebody who has started the same command before.
+/// A user who has started the same command before.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(crate) person: Person,

@@ -70,7 +70,7 @@ fn table(keys: &Keys) -> Value {
     table
 }
 
-/// Wherever a list can stand, one without entries cannot.
+/// A list without entries is allowed nowhere.
 fn fill(shape: &mut Value) {
     if shape["type"] == "array" {
         shape["minItems"] = 1.into();

@@ -58,7 +58,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// No shorter time can be told from a slow network.
+/// A shorter time could not be distinguished from a slow network.
 const LEAST_TTL: Duration = Duration::from_secs(2);
 
 /// What the table says.
@@ -73,7 +73,7 @@ pub struct SiteSettings {
     /// What this host shows.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// As whom it asks.
+    /// The user as whom it asks.
     pub user: Option<String>,
     /// Where the password is.
     pub password_file: Option<PathBuf>,

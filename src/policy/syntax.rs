@@ -12,7 +12,7 @@ use super::{
     place::At,
 };
 
-/// A file with more of them is no TOML at all, and nobody reads on.
+/// A file with more of them is not TOML, and the reader stops.
 const MOST: usize = 100;
 
 pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {

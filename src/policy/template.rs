@@ -91,8 +91,8 @@ pub(crate) struct Name {
     /// The characters of the text between its values, where a value that holds one could be taken for
     /// another.
     reserved: Vec<u8>,
-    /// Whether each value but the last is followed by a mark of its end: values stand side by side, or the
-    /// text between them could be part of one.
+    /// Whether each value but the last is followed by a separator: otherwise values are next to each other,
+    /// or the text between them could be part of one.
     pub(super) is_ended: bool,
 }
 
@@ -150,7 +150,7 @@ impl Name {
         Ok(if name.len() < LONGEST_NAME { name } else { self.shortened(&name, &hash()) })
     }
 
-    /// What stands at the end of a name even where it is shortened.
+    /// The end of a name even if it is shortened.
     pub(super) fn kept_ending(&self) -> &str {
         match self.pieces.last() {
             Some(Piece::Literal(text)) if text.len() <= LONGEST_NAME / 4 => text.as_str(),
@@ -278,15 +278,15 @@ pub(super) const LONGEST_NAME: usize = 200;
 /// A value that is empty. No digit of a byte follows the `%`.
 const EMPTY: &str = "%_";
 
-/// What stands behind a value where nothing else tells where it ends.
+/// The separator behind a value if nothing else shows where it ends.
 pub(super) const END_OF_VALUE: &str = "%.";
 
-/// Whether a byte may stand in a file name as it is.
+/// Whether a byte may be in a file name as it is.
 pub(super) fn is_safe(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
-/// The value as it stands in a file name, `reserved` being the characters that must not occur because they
+/// The value as it is written in a file name; `reserved` are the characters that must not occur because they
 /// separate it from its neighbour.
 pub(super) fn encoded(value: &[u8], reserved: &[u8]) -> String {
     if value.is_empty() {
@@ -305,7 +305,7 @@ pub(super) fn encoded(value: &[u8], reserved: &[u8]) -> String {
     name
 }
 
-/// The value of which a part of a name was made; none where it was not made by [`encoded`].
+/// The value of a part of a name; none if it was not made by [`encoded`].
 pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
     if text == EMPTY {
         return Some(Vec::new());
@@ -324,7 +324,7 @@ pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// Where `end` first stands in a text and not within what stands for one byte of a value.
+/// The first place of `end` in a text that is not within the encoding of a byte.
 pub(super) fn find(text: &str, end: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -347,8 +347,8 @@ fn first_length(text: &str) -> usize {
     if text.starts_with('%') { 3 } else { text.chars().next().map_or(1, char::len_utf8) }
 }
 
-/// What takes the place of what a name is too long for: a hash of the values, each told apart. By FNV-1a with
-/// 64 bits, and not by the standard library's hasher, whose result may change from one version to the next:
+/// The replacement for what a name is too long for: a hash of the values, each separated. By FNV-1a with 64
+/// bits, and not by the standard library's hasher, whose result may change from one version to the next:
 /// these names must outlive an update.
 pub(super) fn hash_suffix<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

@@ -120,7 +120,7 @@ impl Hours {
         Self { zone, quarter: u64::MAX, hour: 0, weekday: 0 }
     }
 
-    /// The hour, from 0 to 23, so many microseconds after the start of 1970.
+    /// The hour, from 0 to 23, this many microseconds after the start of 1970.
     pub fn at(&mut self, micros: u64) -> usize {
         self.look(micros);
         self.hour

@@ -92,7 +92,7 @@ pub(super) fn entries(value: &str) -> Option<Vec<(&str, &str)>> {
     parts(value.strip_prefix('{')?.strip_suffix('}')?, ',').into_iter().map(entry).collect()
 }
 
-/// What stands between separators that are in no string, no list and no table.
+/// The parts between separators that are in no string, no list and no table.
 fn parts(text: &str, separator: char) -> Vec<&str> {
     let (mut depth, mut quoted, mut escaped) = (0, false, false);
     let is_between = |character: char| {

@@ -107,8 +107,8 @@ pub(crate) fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
     }
 }
 
-/// Whether a group is that of one user alone: they log in with it, it has their name, and nobody else is
-/// listed in it.
+/// Whether a group is that of one user alone: their login group with their name, and no other user is listed
+/// in it.
 pub(crate) fn is_private_group(uid: u32, gid: u32) -> bool {
     let (Ok(Some(user)), Ok(Some(group))) =
         (User::from_uid(Uid::from_raw(uid)), Group::from_gid(Gid::from_raw(gid)))

@@ -69,7 +69,7 @@ impl TrustedDirectory {
     }
 }
 
-/// Hidden, and without the ending by which drop-ins are told.
+/// Hidden, and without the ending of drop-ins.
 fn beside(name: &OsStr) -> OsString {
     let mut beside = OsString::from(".");
     beside.push(name);

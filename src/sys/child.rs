@@ -103,9 +103,8 @@ pub fn adopt_orphans() -> Result<(), Errno> {
     nix::sys::prctl::set_child_subreaper(true)
 }
 
-/// Ends this process by the signal that ended its child, so that whoever waits for it sees the same. Comes
-/// back only for a signal that cannot end it. The child has left its core already; this process has nothing
-/// to add.
+/// Ends this process by the signal that ended its child, so that its parent sees the same. Returns only for a
+/// signal that cannot end it. The child has left its core already; this process has nothing to add.
 pub fn die_of(signal: i32) -> u8 {
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     unsafe_calls::die_of(signal);

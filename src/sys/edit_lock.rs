@@ -41,7 +41,7 @@ pub(crate) struct EditLock {
 /// Why there is no lock.
 #[derive(Debug)]
 pub(crate) enum NoLock {
-    /// Somebody else has it: this process, where the kernel tells.
+    /// Another process has it: this one, if the kernel says.
     Taken(Option<i32>),
     /// A call failed.
     Failed(Failure),

@@ -24,7 +24,7 @@ use super::{stamp::FileId, unsafe_calls};
 /// The link that the kernel keeps to the file of this process.
 const OWN: &str = "/proc/self/exe";
 
-/// The launcher, in a process that stands for it.
+/// The launcher, in a process that represents it.
 static LAUNCHER: OnceLock<PathBuf> = OnceLock::new();
 
 /// From now on, what is asked of the file of this process is answered of this one.
@@ -43,7 +43,7 @@ pub fn check(path: &Path) -> Result<FileId, Errno> {
     }
 }
 
-/// Whether nobody can tell from here if there is such a file.
+/// Whether it cannot be determined from here if there is such a file.
 pub fn is_out_of_sight(path: &Path) -> bool {
     stat(path) == Err(Errno::EACCES)
 }
@@ -93,8 +93,7 @@ pub fn execute(program: &Path, arguments: &[CString], environment: &[Entry]) -> 
     errno
 }
 
-/// The same for a command that somebody typed: a file without a `#!` line is given to the shell, as
-/// `execvp(3)` does.
+/// The same for a typed command: a file without a `#!` line is given to the shell, as `execvp(3)` does.
 pub fn replace_process(program: &Path, arguments: &[CString], environment: &[Entry]) -> Errno {
     let errno = execute(program, arguments, environment);
     if errno != Errno::ENOEXEC {

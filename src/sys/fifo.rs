@@ -26,7 +26,7 @@ use super::{
 /// How the names of all of them end.
 const ENDING: &[u8] = b".fifo";
 
-/// Of so many descriptors of a process, the lowest, it is looked which are FIFOs: what it inherits is there.
+/// The lowest descriptors of a process, which are checked for FIFOs: what it inherits is there.
 const MOST: usize = 1024;
 
 /// The FIFOs of this kind that a process has open. Only what has the name of one is looked at, and as the
@@ -70,7 +70,7 @@ impl Fifo {
         open(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
     }
 
-    /// Whether somebody has its write end. What is written into it is nobody's business, and thrown away.
+    /// Whether any process has its write end. What is written into it is ignored.
     pub fn is_held(&self) -> bool {
         let mut bytes = [0; 4096];
         loop {

@@ -24,8 +24,8 @@ use super::{
     stamp::FileId,
 };
 
-/// A longer listing, of some 150,000 locks, is not read: that is no host at work, but somebody who wants to
-/// be in the way.
+/// A longer listing, of some 150,000 locks, is not read: that is no host at work, but a program that wants to
+/// disturb.
 const LONGEST: u64 = 8 << 20;
 
 /// The locks on `file`, whose bytes `known` this process has locked (POSIX). The line of that lock proves
@@ -75,10 +75,10 @@ fn locks_beside(listing: &[u8], me: i32, name: &[u8], known: &Bytes) -> Option<V
     )
 }
 
-/// The locks that the entry of a descriptor in `/proc/PID/fdinfo` shows. One of a description is shown with
-/// every descriptor of that description, wherever it came from; one of a process with the descriptor that
-/// took it, and only to the process whose own table of descriptors has the lock: nobody can make one for
-/// somebody else.
+/// The locks that the entry of a descriptor in `/proc/PID/fdinfo` shows. A lock of a description is shown
+/// with every descriptor of that description, however it was passed on; one of a process with the descriptor
+/// that took it, and only for the process whose own table of descriptors has the lock: no process can make
+/// one for another.
 pub(super) fn locks_of_descriptor(info: &str) -> Vec<(Ownership, Bytes)> {
     info.lines()
         .filter_map(|line| Line::parse(line.strip_prefix("lock:")?.as_bytes()))
@@ -156,7 +156,7 @@ pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>,
         .collect())
 }
 
-/// Nobody's locks fill more, unless they want to keep whoever reads them busy.
+/// The locks of others do not fill more, unless they want to keep readers busy.
 const MOST_TEXT: u64 = 1 << 20;
 
 /// The lines of a file, as far as they fit; half a line would be another lock.

@@ -38,8 +38,8 @@ use super::{
     unsafe_calls, user_namespace,
 };
 
-/// How many callers stand before the listener. There are always more of those who call again and again: who
-/// waits to stand there comes in the order in which they called.
+/// How many callers may queue at the listener. Callers that connect again and again are always more: those
+/// that wait to queue come in the order in which they called.
 const CALLERS: i32 = 128;
 
 /// The first descriptor that `systemd` hands over (`sd_listen_fds(3)`).
@@ -79,7 +79,7 @@ impl Listener {
         Ok(Self(listener))
     }
 
-    /// The next connection; none while nobody calls.
+    /// The next connection; none while no client calls.
     pub fn accept(&self) -> Result<Option<Connection>, Errno> {
         match self.0.accept() {
             Ok((stream, _)) => {
@@ -106,8 +106,8 @@ impl AsFd for Listener {
 pub struct Connection(UnixStream);
 
 impl Connection {
-    /// Connects, within this time: also where the listener's queue is full, because nobody accepts or too
-    /// many call. Who then only tried again would come after all who wait for room.
+    /// Connects, within this time, also if the listener's queue is full. A client that only tried again would
+    /// come after all that wait for room.
     pub fn to(path: &Path, longest: Duration) -> Result<Self, Errno> {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -144,7 +144,7 @@ impl Connection {
         Peer::process_of(self.as_fd())
     }
 
-    /// The user of whoever opened the listener.
+    /// The user who opened the listener.
     pub fn listener_uid(&self) -> Result<u32, Errno> {
         Peer::uid_of(self.as_fd())
     }
@@ -258,21 +258,21 @@ pub struct Peer {
     pub process: Option<PidFd>,
     /// When it started: with the number it names one process of one boot.
     pub started: u64,
-    /// On whose behalf: its effective user when it connected; from within another user namespace the one to
-    /// whom that belongs, because there one user may be many.
+    /// Its effective user when it connected; from within another user namespace the owner of that namespace,
+    /// because one user may be many there.
     pub uid: u32,
     /// Its effective user in any case.
     pub own_uid: u32,
     /// Its effective group and its supplementary groups, each once; none from within another user namespace,
     /// where they are no groups of its user's.
     pub groups: Option<Vec<u32>>,
-    /// A number that the process has to send itself, where the kernel could not give it: who connected may
-    /// have ended since, and its number be somebody else's, while a child of its still has the socket.
+    /// A number that the process must send itself, if the kernel could not give it: the process that
+    /// connected may have ended since, and its number be another's, while its child still has the socket.
     pub challenge: Option<u128>,
 }
 
 impl Peer {
-    /// Of a connection. `ESRCH` when it has ended: its number may be somebody else's.
+    /// Of a connection. `ESRCH` if it has ended: its number may belong to another process.
     pub(super) fn of(socket: BorrowedFd<'_>) -> Result<Self, Errno> {
         let (pid, uid, gid) = credentials(socket)?;
         let (process, challenge) = match opened(socket, pid) {

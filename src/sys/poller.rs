@@ -46,7 +46,7 @@ impl Poller {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// Adds a descriptor. It goes when it is closed, if nobody has a copy of it.
+    /// Adds a descriptor. It is removed when it is closed, if no process has a copy of it.
     pub fn add(&self, descriptor: impl AsFd, number: u64, interest: Interest) -> Result<(), Errno> {
         self.0.add(descriptor, EpollEvent::new(interest.flags(), number))
     }
@@ -86,7 +86,7 @@ impl Bell {
         EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Self)
     }
 
-    /// Wakes whoever waits. That it rang before and nobody has come yet is no failure.
+    /// Wakes the waiting thread. It is no failure if it was woken before and has not come yet.
     pub fn ring(&self) {
         let _ = self.0.write(1);
     }

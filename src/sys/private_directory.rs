@@ -29,7 +29,7 @@ pub(crate) fn create(beginning: &str, caller: u32) -> Result<PathBuf, Errno> {
     Err(failure)
 }
 
-/// Whether nobody else can put another directory in the place of one that is made there.
+/// Whether no other user can replace a directory that is made there.
 fn is_trusted(place: &Path, caller: u32) -> bool {
     matches!(TrustedDirectory::open(place, &JudgedDirectories::for_caller(caller)), Ok(Some(_)))
 }

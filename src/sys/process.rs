@@ -57,7 +57,7 @@ impl Process {
         Self::find(own_pid())
     }
 
-    /// The name stands in parentheses and may hold any character, parentheses and blanks included.
+    /// The name is in parentheses and may hold any character, parentheses and blanks included.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let (head, tail) = stat.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
@@ -254,8 +254,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
     read_within::<4096>(path)
 }
 
-/// What fits into so many bytes, for a file that is known to be short: what is read into has to be cleared
-/// first.
+/// The content up to this many bytes, of a file that is known to be short: the buffer must be cleared first.
 pub(crate) fn read_within<const BYTES: usize>(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = [0; BYTES];
     let length = File::open(path).ok()?.read(&mut bytes).ok()?;
@@ -305,8 +304,8 @@ impl PidFd {
         info.is_some_and(|info| info.lines().any(|line| line == format!("Pid:\t{}", self.pid)))
     }
 
-    /// Whether it leads its process group. The kernel gives number 1 and everybody the same answer to a
-    /// signal, and 0 is the group of whoever sends it.
+    /// Whether it leads its process group. For number 1 and for all processes the kernel gives the same
+    /// answer to a signal, and 0 is the group of the sender.
     pub fn leads_its_group(&self) -> bool {
         self.pid > 1 && Process::find(self.pid).is_some_and(|process| process.group == self.pid)
     }

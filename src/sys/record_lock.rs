@@ -38,7 +38,7 @@ pub enum Mode {
     Write,
 }
 
-/// A lock that somebody else holds.
+/// A lock that another process holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Conflict {
     /// What it covers.
@@ -64,7 +64,7 @@ pub fn conflict_with_process(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Resul
     Ok(answer(&flock))
 }
 
-/// Takes a lock if nobody is in the way. Says whether it was taken.
+/// Takes a lock if it is free. Says whether it was taken.
 pub fn try_lock(
     descriptor: BorrowedFd<'_>,
     bytes: &Bytes,
@@ -83,8 +83,7 @@ pub fn try_lock(
     }
 }
 
-/// Takes a lock of the process, and sleeps until nobody is in the way. `EINTR` and `EDEADLK` come back as
-/// they are.
+/// Takes a lock of the process, and sleeps until it is free. `EINTR` and `EDEADLK` are returned as they are.
 pub fn lock(descriptor: BorrowedFd<'_>, bytes: &Bytes, mode: Mode) -> Result<(), Errno> {
     let flock = request(kind(mode), bytes);
     fcntl(descriptor, FcntlArg::F_SETLKW(&flock)).map(drop)

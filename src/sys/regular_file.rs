@@ -168,7 +168,7 @@ pub(super) fn create_directory_at(
     }
 }
 
-/// The permission bits that a new file gets when nobody says more: read and write for all, less the umask.
+/// The default permission bits of a new file: read and write for all, less the umask.
 pub fn mode_for_new_files() -> u32 {
     let mask = umask(Mode::empty());
     umask(mask);
@@ -183,7 +183,7 @@ fn with_exact_mode<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Whether a directory belongs to the caller and nobody else may write to it.
+/// Whether a directory belongs to the caller and no other user may write to it.
 pub fn is_private_directory(status: &Status) -> bool {
     status.kind == Kind::Directory && status.uid == Uid::current().as_raw() && status.mode & 0o022 == 0
 }
@@ -206,7 +206,7 @@ pub(crate) fn read_at(descriptor: BorrowedFd<'_>, buffer: &mut [u8], offset: u64
     Ok(filled)
 }
 
-/// Reads so many bytes from `offset` on, as far as the file goes, into memory that is not cleared before.
+/// Reads this many bytes from `offset` on, as far as the file goes, into memory that is not cleared before.
 pub(crate) fn read(descriptor: BorrowedFd<'_>, length: usize, offset: u64) -> Result<Vec<u8>, Errno> {
     let mut bytes = Vec::with_capacity(length);
     loop {

@@ -99,8 +99,8 @@ pub(crate) fn forward(signal: Signal, child: i32) {
     let _ = kill(Pid::from_raw(child), signal);
 }
 
-/// Stops this process by the signal that stopped its child, so that whoever waits for it sees the same, until
-/// somebody continues it.
+/// Stops this process by the signal that stopped its child, so that its parent sees the same, until it is
+/// continued.
 pub(crate) fn stop_too(signal: i32) {
     match Signal::try_from(signal) {
         Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
@@ -173,7 +173,7 @@ pub(crate) struct TakenSignals {
 }
 
 impl TakenSignals {
-    /// Blocks the signals and hands them over until nobody wants them.
+    /// Blocks the signals and returns them until they are no longer wanted.
     pub(crate) fn begin(mut hand_over: impl FnMut(Signal) -> bool + Send + 'static) -> io::Result<Self> {
         let taken = SigSet::from_iter(TAKEN);
         let mut mask = SigSet::empty();

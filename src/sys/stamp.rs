@@ -11,8 +11,8 @@ use rustix::{
     io::Errno,
 };
 
-/// File systems that have in memory what they say of a file that is open, and nobody but this host to change
-/// it. Elsewhere a server or a daemon may be asked, or should be.
+/// File systems that have the state of an open file in memory, and that only this host changes. Elsewhere a
+/// server or a daemon may be asked, or should be.
 const LOCAL: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
 /// What tells one state of a file from the next, as cheaply as one `stat`.
@@ -26,14 +26,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The state of whatever stands at a path now; `None` when nothing can be seen there.
+    /// The state of the file at a path now; `None` if nothing can be seen there.
     pub fn of(path: &Path) -> Option<Stamp> {
         stat(path).ok().as_ref().map(Stamp::from)
     }
 
-    /// Whether the state of whatever stands at a path is known to be this one still, or that nothing stands
-    /// there: by what the kernel has in memory, so that no disk is waited for. The file system was seen to
-    /// [be local](Self::is_local).
+    /// Whether the file at a path surely still has this state, or is surely absent: by what the kernel has in
+    /// memory, without waiting for a disk. The file system was seen to [be local](Self::is_local).
     pub fn is_surely_still(path: &Path, stamp: Option<Stamp>) -> bool {
         let opened = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::CACHED);
         match (opened, stamp) {
@@ -49,8 +48,8 @@ impl Stamp {
         }
     }
 
-    /// Whether what stands at a path is on a file system of which [`Self::is_surely_still`] can be asked. May
-    /// have to wait for the disk, or the server.
+    /// Whether the file at a path is on a file system for which [`Self::is_surely_still`] works. May have to
+    /// wait for the disk, or the server.
     pub fn is_local(path: &Path) -> bool {
         statfs(path).is_ok_and(|found| LOCAL.contains(&found.filesystem_type()))
     }

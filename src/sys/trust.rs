@@ -7,12 +7,12 @@ use nix::{errno::Errno, libc, sys::stat::FileStat};
 use super::{accounts, failure::Failure, user_namespace};
 use crate::text::escape::Show;
 
-/// Whom a walk trusts with the directories and links on its way, besides root.
+/// The users whom a walk trusts with the directories and links on its way, besides root.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trust {
     pub(super) owners: Vec<u32>,
-    /// Whether a directory may be anybody's that everybody can write to and that is sticky: whoever came
-    /// first made it for all.
+    /// Whether a directory may belong to any user if all can write to it and it is sticky: its first user
+    /// made it for all.
     pub(super) common: bool,
 }
 
@@ -47,7 +47,7 @@ impl Trust {
         if mode & libc::S_ISVTX == 0 { judge_writers(status) } else { Ok(()) }
     }
 
-    /// Whether nobody else can put a name into a directory.
+    /// Whether no other user can put a name into a directory.
     pub(super) fn is_closed_to_others(&self, status: &FileStat) -> bool {
         self.judge_owner(status).is_ok() && judge_writers(status).is_ok()
     }
@@ -96,7 +96,7 @@ pub enum Reason {
     NotRoots(u32),
     /// It belongs to the first of these uids, and is delegated to the second.
     NotTheDelegates(u32, u32),
-    /// It belongs to somebody whom this user namespace does not know.
+    /// It belongs to a user whom this user namespace does not know.
     HiddenOwner,
     /// Its group may write to it.
     GroupWritable(u32),
@@ -104,7 +104,7 @@ pub enum Reason {
     WorldWritable(u32),
     /// It may have secrets, and others can read or write it.
     ForOthers(u32),
-    /// It stands where a directory is needed.
+    /// It is where a directory is needed.
     NotADirectory,
     /// It is a directory, a device, a FIFO: this kind of inode.
     NotAFile(libc::mode_t),
@@ -152,7 +152,7 @@ impl InsecurePath {
         InsecurePath { reason, ..self }
     }
 
-    /// The command that mends it, with the file still to be named, where its owner is all that is wrong.
+    /// The command that corrects it, without the file, if its owner is all that is wrong.
     pub fn chown(&self) -> Option<String> {
         match self.reason {
             Reason::Owner(_) | Reason::NotRoots(_) => Some("chown root".to_owned()),
@@ -167,8 +167,8 @@ impl InsecurePath {
         }
     }
 
-    /// Whether a directory on the way is closed to the caller, so that nobody can say what is in it, or is
-    /// none, as the `/dev/null` that services have for a home.
+    /// Whether a directory on the way is closed to the caller, so that its content is unknown, or is none, as
+    /// the `/dev/null` that services have for a home.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
     }

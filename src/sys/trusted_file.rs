@@ -77,7 +77,7 @@ impl TrustedFile {
         Ok(TrustedFile { file: descriptor.into(), path, status })
     }
 
-    /// The same, if nobody but its owner can read it.
+    /// The same, if only its owner can read it.
     pub fn of_its_owner_alone(self) -> Result<TrustedFile, InsecurePath> {
         let mode = self.status.st_mode & 0o7777;
         match mode & 0o077 {
@@ -180,9 +180,8 @@ impl TrustedDirectory {
         Ok(Some(TrustedDirectory { descriptor, path, status, names, caller: judged.caller }))
     }
 
-    /// Opens a directory of the system: root's, or that of whoever owns the directory above it and so could
-    /// put another in its place. Nobody else may have added even a name, and the files in it must belong to
-    /// one of the two.
+    /// Opens a directory of the system: root's, or that of the owner of the directory above it, who could
+    /// replace it. No other user may have added a name, and the files in it must belong to one of the two.
     pub fn open_systems(
         path: &Path,
         judged: &JudgedDirectories,
@@ -302,7 +301,7 @@ impl<'j> Walk<'j> {
         Self::from_root_trusting(path, judged.trust(), Some(judged))
     }
 
-    /// The same for whom this trusts; what was judged must have been so for the same.
+    /// The same for those whom this trusts; the file must have been judged for the same.
     pub(super) fn from_root_trusting(
         path: &Path,
         trust: Trust,
@@ -478,7 +477,7 @@ impl JudgedDirectories {
         Self { caller, known: RefCell::default(), has_few: Cell::new(false) }
     }
 
-    /// For whom they are judged.
+    /// The user for whom they are judged.
     pub fn caller(&self) -> u32 {
         self.caller
     }

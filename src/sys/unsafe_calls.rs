@@ -72,7 +72,7 @@ pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     unsafe { sigaction(signal, &action) }
 }
 
-/// Whether a signal was swallowed that somebody else meant for this process, since this was last asked.
+/// Whether a signal for this process was swallowed since the last question.
 pub(super) fn has_swallowed() -> bool {
     FROM_ELSEWHERE.swap(false, Ordering::Relaxed)
 }
@@ -204,7 +204,7 @@ pub(super) fn socket_option(
 }
 
 /// Reads what one sender has written to a local socket that asks for senders (`SO_PASSCRED`), with its
-/// process and user; none where the kernel says nobody. Descriptors beside it do not come in.
+/// process and user; none if the kernel names none. Descriptors beside it do not come in.
 pub(super) fn receive_with_sender(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -253,7 +253,7 @@ pub(super) fn owner_of_namespace(namespace: BorrowedFd<'_>) -> Result<u32, Errno
 const NS_GET_PARENT: libc::Ioctl = 0xb702;
 const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 
-/// A number that nobody can guess.
+/// An unguessable number.
 pub(super) fn random() -> Result<u128, Errno> {
     let mut bytes = [0; size_of::<u128>()];
     // SAFETY: the kernel writes at most as many bytes as there are.

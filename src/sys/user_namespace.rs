@@ -18,10 +18,10 @@ use super::{
     unsafe_calls,
 };
 
-/// The user that stands for those who are not mapped, unless `/proc/sys/kernel/overflowuid` says otherwise.
+/// The user that unmapped users appear as, unless `/proc/sys/kernel/overflowuid` names another.
 const OVERFLOW_UID: u32 = 65534;
 
-/// Whether a file that seems to be this user's may be anybody's. Without `/proc` nobody knows.
+/// Whether a file that seems to be this user's may belong to any. Without `/proc` that is unknown.
 pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
     if uid != OVERFLOW_UID {
         return Ok(false);
@@ -35,9 +35,9 @@ pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
     Ok(!maps_everybody(&map))
 }
 
-/// The user to whom the user namespace of a process belongs, as they are called here; none where it is that
-/// of this process. A namespace that was made within another one belongs to whoever made the outermost: what
-/// they let in is theirs. `EPERM` where it was not made within that of this process.
+/// The user to whom the user namespace of a process belongs, as called here; none if it is that of this
+/// process. A namespace within another one belongs to the maker of the outermost, who let it in. `EPERM` if
+/// it was not made within that of this process.
 pub(crate) fn owner_of_foreign(pid: i32) -> Result<Option<u32>, Errno> {
     let open = |of: &str| File::open(format!("/proc/{of}/ns/user")).map_err(|error| errno_of(&error));
     let id = |namespace: BorrowedFd<'_>| fstat(namespace).map(|status| FileId::from(&status));
@@ -56,8 +56,8 @@ pub(crate) fn owner_of_foreign(pid: i32) -> Result<Option<u32>, Errno> {
     }
 }
 
-/// Lines of first user inside, first user outside, and how many. No user can be mapped whom the namespace
-/// above does not map.
+/// Lines of first user inside, first user outside, and how many. Only users that the namespace above maps can
+/// be mapped.
 fn maps_everybody(map: &str) -> bool {
     let counts = map.lines().map(|line| line.split_ascii_whitespace().nth(2)?.parse::<u32>().ok());
     counts.sum::<Option<u32>>() == Some(u32::MAX)

@@ -36,7 +36,7 @@ pub(crate) struct WalkedDirectory {
 }
 
 impl WalkedDirectory {
-    /// Opens a directory that whoever named it vouches for, and with it for its owner: links are followed.
+    /// Opens a directory for which the caller vouches, and for its owner: links are followed.
     pub(crate) fn named(path: &Path) -> Result<Self, Failure> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let descriptor = open(path, flags, Mode::empty()).map_err(Failure::of("open"))?;
@@ -72,7 +72,7 @@ impl WalkedDirectory {
         Status::from(self.status)
     }
 
-    /// Whether somebody who is not trusted could have put a file here.
+    /// Whether an untrusted user could have put a file here.
     pub(crate) fn is_open_to_others(&self) -> bool {
         !self.trust.is_closed_to_others(&self.status)
     }

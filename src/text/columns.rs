@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::style;
 use crate::sys::terminal;
 
-/// The marks after which a word may go on in the next line.
+/// The marks after which a word may continue in the next line.
 const BREAKABLE: [char; 8] = ['-', '.', '_', '/', ':', ',', '=', '@'];
 
 /// How many columns a text takes.

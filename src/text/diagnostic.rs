@@ -19,11 +19,11 @@ pub struct SourceText {
     path: PathBuf,
     text: String,
     changed: Option<Change>,
-    /// Where lines begin, counted when somebody asks for the first time.
+    /// Where lines begin, counted on first use.
     lines: OnceLock<Vec<usize>>,
 }
 
-/// When a file was last written, and whose it is: whom to tell about a fault in it.
+/// When a file was last written, and its owner: the user to inform about a fault in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Change {
     /// The time of the last write.
@@ -33,7 +33,7 @@ pub struct Change {
 }
 
 impl SourceText {
-    /// A text that stands for a file, wherever it came from.
+    /// A text in the place of a file, from any source.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         SourceText { path: path.into(), text: text.into(), changed: None, lines: OnceLock::new() }
     }
@@ -54,7 +54,7 @@ impl SourceText {
         &self.text
     }
 
-    /// When it was changed and whose it is, where it was read from a file.
+    /// When it was changed and by whom it is owned, if it was read from a file.
     pub fn change(&self) -> Option<Change> {
         self.changed
     }
@@ -68,7 +68,7 @@ impl SourceText {
         (line, self.text[lines[line - 1]..offset].chars().count() + 1)
     }
 
-    /// The part of a span that stands on its first line: a label is never longer than what it is drawn under.
+    /// The part of a span on its first line: a label is never longer than what it underlines.
     fn first_line(&self, span: &Range<usize>) -> Range<usize> {
         let part = self.text.get(span.clone()).unwrap_or_default();
         let length = part.find(['\n', '\r']).unwrap_or(part.len());
@@ -91,7 +91,7 @@ pub struct Label {
     pub(crate) source: Arc<SourceText>,
     /// The part, in bytes.
     pub(crate) span: Range<usize>,
-    /// What is said beside it; may be empty.
+    /// The text beside it; may be empty.
     pub(crate) note: &'static str,
 }
 
@@ -116,7 +116,7 @@ impl Diagnostic {
         self.label.as_ref().map(|label| label.source.line_column(label.span.start))
     }
 
-    /// When the file was changed, and whose it is.
+    /// When the file was changed, and its owner.
     pub(crate) fn change(&self) -> Option<Change> {
         self.label.as_ref().and_then(|label| label.source.change())
     }
@@ -162,7 +162,7 @@ impl Diagnostic {
     }
 }
 
-/// The lines that labels of one file stand on, and what is between them: a file can be long, and a fault is
+/// The lines that the labels of one file are on, and the lines between: a file can be long, and a fault is
 /// not.
 struct Excerpt {
     text: String,
@@ -215,8 +215,8 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The renderer shows the control characters of ASCII as pictures but lets most others through. A stand-in is
-/// as long as what it replaces, so that spans stay right.
+/// The renderer shows the control characters of ASCII as pictures but lets most others through. A replacement
+/// is as long as what it replaces, so that spans stay right.
 fn with_stand_ins(text: &str) -> String {
     let stand_in = |c: char| match c.len_utf8() {
         2 => "\u{b7}",

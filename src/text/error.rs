@@ -9,7 +9,7 @@ use super::{escape::Show, exit_status::ExitStatus};
 #[derive(Debug)]
 pub(crate) struct Error {
     status: ExitStatus,
-    /// The first line says what and where; further lines, indented by whoever wrote them, say more.
+    /// The first line says what and where; further lines, indented by their author, say more.
     text: String,
     /// What the reader may do next: a sentence of its own.
     advice: Option<String>,
@@ -34,7 +34,7 @@ impl Error {
         self
     }
 
-    /// The same, with whom to contact, as the policy says.
+    /// The same, with the contact, as the policy says.
     #[must_use]
     pub(crate) fn contact(mut self, contact: Option<&str>) -> Self {
         if let Some(contact) = contact {

@@ -19,7 +19,7 @@ pub(crate) enum ExitStatus {
     System = 71,
     /// A repository cannot be opened, created, locked or trusted (`EX_IOERR`).
     Repository = 74,
-    /// A cap is reached and there was no wait; somebody else edits the policy (`EX_TEMPFAIL`).
+    /// A limit is reached and there was no wait; another user edits the policy (`EX_TEMPFAIL`).
     Full = 75,
     /// A `deny` rule, or `unmatched = "refuse"` (`EX_NOPERM`).
     Denied = 77,

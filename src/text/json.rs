@@ -79,8 +79,8 @@ pub(crate) fn line(value: &impl Serialize) -> serde_json::Result<String> {
     })
 }
 
-/// Only strings can hold such characters, newlines of the layout aside, and in a string an escape may stand
-/// for them.
+/// Only strings can hold such characters, apart from newlines of the layout, and in a string an escape may
+/// replace them.
 fn escaped(json: &str) -> Cow<'_, str> {
     // Mostly there is none, which is seen quickly where all of it is ASCII.
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {

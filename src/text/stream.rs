@@ -36,8 +36,8 @@ fn write(bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Writes a message, and its newline, to standard error; on a terminal, lines that are too long for it are
-/// broken between words. There is nobody to tell when that fails.
+/// Writes a message, and its newline, to standard error; on a terminal, long lines are broken between words.
+/// A failure cannot be reported.
 pub(crate) fn complain(message: &str) {
     debug_assert!(is_safe(message), "not escaped where it was made: {message:?}");
     let message = format!("{}\n", fitted(message));
@@ -68,7 +68,7 @@ impl Default for LivingLine {
 const WIPE: &str = "\r\x1b[K";
 
 impl LivingLine {
-    /// Whether somebody sees what is shown after the first time.
+    /// Whether what is shown after the first time is visible.
     pub(crate) fn is_living(&self) -> bool {
         self.is_terminal
     }

@@ -28,7 +28,7 @@ const END: char = '\u{e007f}';
 impl Style {
     const ALL: [Self; 5] = [Self::Good, Self::Warning, Self::Fault, Self::Dim, Self::Name];
 
-    /// Stands for the style in a text. It has no width, and text of others never holds it, because
+    /// Marks the style in a text. It has no width, and text of others never has it, because
     /// [`is_unsafe`](crate::text::escape::is_unsafe) is true for it. So tables and wrapped lines need not
     /// know of styles.
     fn mark(self) -> char {

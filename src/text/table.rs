@@ -149,7 +149,7 @@ impl Table {
     }
 }
 
-/// A cell whose words all have room in so many columns.
+/// A cell whose words all fit into this many columns.
 fn fitting(cell: &str, columns: usize) -> String {
     let words = cell.split(' ').map(|word| {
         let (plain, in_style) = style::split(word);

@@ -59,7 +59,8 @@ fn messages(source: &str) -> String {
 
 /// All texts, each with where it is.
 fn texts() -> Vec<(String, String)> {
-    let mut pages = vec![package().join("README.md"), package().join("CHANGELOG.md")];
+    let mut pages =
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|page| package().join(page)).to_vec();
     files("docs", &[".md"], &mut pages);
     files("man", &[".1", ".5", ".7", ".8"], &mut pages);
     files("policies", &[".toml"], &mut pages);

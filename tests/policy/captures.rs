@@ -237,3 +237,35 @@ fn each_entry_of_all_and_each_pattern_of_exactly_captures() {
         )
         .status(0);
 }
+
+/// A rule that does not count captures nothing, though its pattern matches.
+#[test]
+fn only_rules_that_count_capture() {
+    let site = Site::new();
+    site.write(
+        "policy.toml",
+        r#"
+        version = 1
+        repository.project = { per = "{project}", limit = 1 }
+        [[rule]]
+        name      = "mine"
+        commands  = ["true"]
+        arguments = ["-p={project}"]
+        acquire   = ["project"]
+        [[rule]]
+        name      = "of another host"
+        commands  = ["true"]
+        arguments = ["-p={project}"]
+        hosts     = ["elsewhere"]
+        acquire   = ["project"]
+        "#,
+    );
+    let explain = ["explain", "--json", "--policy", "$DIR/policy.toml", "--", "true", "-p=apollo"];
+    let rules = json(&site.test().args(explain))["rules"].clone();
+    assert_eq!(rules[0]["captured"], json!({ "project": "apollo" }), "{rules}");
+    assert_eq!(
+        (&rules[1]["rule"], &rules[1]["captured"]),
+        (&json!("of another host"), &json!({})),
+        "{rules}"
+    );
+}

@@ -34,7 +34,7 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) before: Vec<Option<SystemTime>>,
     /// The tables whose last use is to be remembered.
     pub(in crate::agent) paced: Vec<String>,
-    /// The tables of which it needed nothing, because their limits are only tried out: to be told once.
+    /// The tables of which it needed nothing, because their limits are only tried out: to be reported once.
     pub(in crate::agent) without: Vec<String>,
     /// The same as `paced` of the site's tables.
     pub(in crate::agent) paced_at_site: Vec<String>,

@@ -51,7 +51,7 @@ pub(in crate::agent) enum Looked {
 }
 
 impl Ledger {
-    /// One look, and everything is taken or the launch stands in line. `is_shared` where other hosts keep the
+    /// One look, and everything is taken or the launch is in the queue. `is_shared` if other hosts keep the
     /// tables of the site too; `process` opens the process that asks.
     pub(in crate::agent) fn look(
         &self,
@@ -134,7 +134,7 @@ fn blocked(
     Ok(Blocked { refused, waits: *waits, ahead, next: *next, evictions })
 }
 
-/// Who is to be ended, besides those who are already. Nobody ends the job that started them.
+/// Which holders to end, besides those that are being ended. The job that started the caller is never one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
     let lineage = process::lineage(session.peer.pid);
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();

@@ -44,18 +44,18 @@ pub(super) struct Ledger {
     store: Store,
     state: State,
     holdings: BTreeMap<u64, Holding>,
-    /// Who stood in line when the agent died, and has not called again.
+    /// The launches that waited when the agent died, and have not called again.
     recovered: BTreeMap<u64, RecoveredWaiter>,
-    /// The ends of programs of each user, oldest first, so that one whose programs end all the time pushes
-    /// out nobody else's. The launch has become the program and cannot write them into the log; whoever looks
-    /// regularly does, and asks here when they were.
+    /// The ends of programs of each user, oldest first, so that a user whose programs end all the time does
+    /// not push out those of others. The launcher executed the program and cannot write the end into the log;
+    /// the regular look does, and asks here for the moment.
     ends: BTreeMap<u32, VecDeque<End>>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
 }
 
 impl Ledger {
-    /// Takes up what was written down before the agent died. Says which number is the first that nobody had.
+    /// Takes up what was written down before the agent died. Returns the first unused number.
     pub(super) fn open(poller: Rc<Poller>, directory: &Path) -> Result<(Self, u64), Fatal> {
         let mut ledger = Self {
             poller,
@@ -93,7 +93,7 @@ impl Ledger {
         Ok((ledger, last + 1))
     }
 
-    /// A program has ended while nobody looked: as far as pauses are concerned, now.
+    /// A program has ended unseen: for pauses, now.
     fn ended_unseen(&self, number: u64, saved: &SavedHolding) {
         for name in &saved.paced {
             if let Some(table) = self.store.known(name) {
@@ -109,7 +109,7 @@ impl Ledger {
         &self.store
     }
 
-    /// The tables, for somebody on whose account new ones are made.
+    /// The tables, for a user on whose account new ones are made.
     fn store_of(&self, uid: Option<u32>) -> Store {
         self.store.for_asker(VerifiedAncestry { uid, ..VerifiedAncestry::default() })
     }
@@ -119,7 +119,7 @@ impl Ledger {
         &self.state
     }
 
-    /// Whoever has slots.
+    /// The holder of slots.
     pub(super) fn holdings(&self) -> &BTreeMap<u64, Holding> {
         &self.holdings
     }
@@ -184,14 +184,14 @@ impl Ledger {
         Ok(())
     }
 
-    /// Looks away from somebody whose slots are free. To close the descriptors would not do: the connection
-    /// with the process may have a copy.
+    /// Stops watching a holder whose slots are free. To close the descriptors would not suffice: the
+    /// connection with the process may have a copy.
     fn unwatch(&self, holding: &Holding) {
         let _ = holding.process.as_ref().map(|process| self.poller.remove(process.as_fd()));
         let _ = holding.fifo.as_ref().map(|fifo| self.poller.remove(fifo.as_fd()));
     }
 
-    /// The process of somebody with slots has ended, or its FIFO. Says whether nothing keeps the slots now.
+    /// The process of a holder has ended, or its FIFO. Says whether nothing keeps the slots now.
     pub(super) fn on_end(&mut self, number: u64, is_fifo: bool) -> bool {
         let Some(holding) = self.holdings.get(&number) else { return false };
         if !holding.is_kept() {
@@ -206,7 +206,7 @@ impl Ledger {
         false
     }
 
-    /// The program of somebody with slots is about to start.
+    /// The program of a holder is about to start.
     pub(super) fn on_start(&mut self, number: u64) {
         if let Some(holding) = self.holdings.get_mut(&number) {
             holding.saved.is_started = true;
@@ -230,8 +230,8 @@ impl Ledger {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
     }
 
-    /// Forgets somebody who has slots; `has_run` where a program had them until now. The slots are free when
-    /// the answer is dropped.
+    /// Forgets a holder; `has_run` if a program had the slots until now. They are free when the answer is
+    /// dropped.
     pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
         let holding = self.holdings.remove(&number)?;
         self.unwatch(&holding);
@@ -299,8 +299,8 @@ impl Ledger {
         is_changed
     }
 
-    /// Forgets the tables on a user's account that nobody would miss. When a table was last used is
-    /// remembered until the room is needed: `list` shows it.
+    /// Forgets the unneeded tables on a user's account. When a table was last used is remembered until the
+    /// room is needed: `list` shows it.
     pub(super) fn forget_idle(&self, uid: u32) {
         let is_own = |table: &str| name_on_site(table).is_none();
         for table in self.store.forget_idle(uid, SystemTime::now(), is_own) {

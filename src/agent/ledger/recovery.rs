@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A launch that stood in line when the agent died, and has not called again.
+/// A launch that waited when the agent died, and has not called again.
 pub(in crate::agent) struct RecoveredWaiter {
     pub(in crate::agent) saved: SavedPlace,
     pub(in crate::agent) line: PlaceInLine,
@@ -29,8 +29,8 @@ pub(in crate::agent) struct RecoveredWaiter {
 }
 
 impl Ledger {
-    /// Writes down where a launch stands, if that is not what was written. What cannot be written is lost
-    /// with the agent, and with nothing else.
+    /// Writes down the launch's place in its queues, if it has changed. What cannot be written is lost only
+    /// if the agent dies.
     pub(in crate::agent) fn write_place(
         &self,
         number: u64,
@@ -74,7 +74,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Who stood in line when the agent died, and has not called again.
+    /// The launches that waited when the agent died, and have not called again.
     pub(in crate::agent) fn recovered(&self) -> &std::collections::BTreeMap<u64, RecoveredWaiter> {
         &self.recovered
     }
@@ -110,7 +110,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets where one of them stood.
+    /// Forgets the places of one of them.
     pub(in crate::agent) fn forget_place(&self, number: u64) {
         self.state.forget_place(number);
     }

@@ -149,8 +149,8 @@ impl State {
         Ok(found)
     }
 
-    /// Everything that has a number for its name; of two the one that has started. What else is there was
-    /// left half done, and nobody was ever told of it.
+    /// Everything with a number for its name; of two the one that has started. Anything else was left half
+    /// done, and no launch ever heard of it.
     fn numbered(&self, directory: &str) -> Result<BTreeMap<u64, PathBuf>, Fatal> {
         let mut found = BTreeMap::new();
         let mut rest = Vec::new();
@@ -202,7 +202,7 @@ impl State {
         }
     }
 
-    /// Writes down where a launch stands.
+    /// Writes down the launch's place in its queues.
     pub(in crate::agent) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
         put(&self.place(number), place)
     }
@@ -318,8 +318,8 @@ pub(in crate::agent) struct SavedHolding {
     /// file says it.
     #[serde(skip)]
     pub(in crate::agent) is_started: bool,
-    /// The number under which it stood in line, if it did: until its launch was told of its slots, others
-    /// must not come before it.
+    /// The number under which it waited, if it did: until its launch hears of its slots, others must not come
+    /// before it.
     #[serde(default)]
     pub(in crate::agent) served_as: Option<SavedNumber>,
     /// The tables whose last use is to be remembered.
@@ -381,7 +381,7 @@ impl SavedNumber {
     }
 }
 
-/// A launch that stands in line.
+/// A launch in a queue.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::agent) struct SavedPlace {
     pub(in crate::agent) pid: i32,
@@ -403,7 +403,7 @@ pub(in crate::agent) struct SavedLine {
     pub(in crate::agent) table: String,
     /// Generation and reach of each.
     pub(in crate::agent) classes: Vec<(u16, u64)>,
-    /// Since when it stands there: milliseconds since boot.
+    /// Since when it waits: milliseconds since boot.
     pub(in crate::agent) begun: u64,
     /// How many slots it wants there.
     #[serde(default)]

@@ -31,12 +31,12 @@ use crate::{
     },
 };
 
-/// For whoever is in a user namespace of root's making: none of those in there has a share of their own, and
-/// root has no end of it.
+/// For callers in a user namespace that root made: none of its users has a quota of its own, and root has no
+/// bound.
 const OF_ROOT: &str =
     "from within a user namespace that root has made it cannot be told on whose behalf a launch is";
 
-/// For whoever cannot be seen: without its process nothing tells when its slots are free.
+/// For a process that cannot be seen: without it nothing shows when its slots are free.
 const OUT_OF_SIGHT: &str =
     "it does not see the process that asks: the agent has to run in the PID namespace of the host";
 
@@ -52,7 +52,7 @@ pub(super) struct Connections {
     pauses: BTreeSet<(Instant, u64)>,
     /// Connections with something to send, or that may be heard again.
     changed: BTreeSet<u64>,
-    /// Since when nobody is answered, for want of descriptors.
+    /// Since when no client is accepted, for want of descriptors.
     full: Option<Instant>,
 }
 
@@ -67,13 +67,13 @@ pub(super) struct Caller {
     pub(super) groups: Option<Vec<u32>>,
 }
 
-/// Somebody may have called.
+/// A client may have connected.
 pub(super) enum Accepted {
     /// This caller did.
     Caller(Caller),
-    /// Somebody did who cannot be served, and was told so.
+    /// A client did that cannot be served, and it was told so.
     Refused,
-    /// Nobody did.
+    /// No client did.
     Nobody,
 }
 
@@ -84,7 +84,7 @@ pub(super) enum Over {
     HungUp,
     /// What it says is no message.
     Garbage(Garbage),
-    /// Whoever is at the other end is not who has connected.
+    /// The process at the other end is not the one that connected.
     Stranger,
 }
 
@@ -149,8 +149,8 @@ impl Connections {
         Some(caller)
     }
 
-    /// Answers again, if that was not possible: once somebody has gone, and else after a while. It may be the
-    /// whole machine that had no descriptors.
+    /// Accepts clients again, if that was not possible: once one has gone, and else after a while. The whole
+    /// machine may have had no descriptors.
     pub(super) fn accept_again(&mut self, has_gone: bool) {
         if let Some(full) = self.full
             && (has_gone || full.elapsed() >= LONGEST_WAIT)
@@ -160,12 +160,12 @@ impl Connections {
         }
     }
 
-    /// Whether it has to look soon though nobody says anything: somebody waits for slots, or to be answered.
+    /// Whether it must look soon although nothing is said: a launch waits for slots, or for an answer.
     pub(super) fn somebody_waits(&self) -> bool {
         self.full.is_some() || self.quotas.somebody_waits()
     }
 
-    /// Somebody has said something, or was not heard to the end.
+    /// A client has said something, or was not heard to the end.
     pub(super) fn has_to_be_heard(&mut self, number: u64) {
         if let Some(connection) = self.all.get_mut(&number)
             && !mem::replace(&mut connection.has_to_be_heard, true)
@@ -193,7 +193,7 @@ impl Connections {
         self.speakers.next()
     }
 
-    /// Reads what somebody says.
+    /// Reads what a client says.
     pub(super) fn on_readable(&mut self, number: u64) -> Result<(), Over> {
         let connection = self.all.get_mut(&number).ok_or(Over::HungUp)?;
         connection.has_to_be_heard = false;
@@ -214,7 +214,7 @@ impl Connections {
         over
     }
 
-    /// What somebody asks, once everything that was asked before has its answer.
+    /// What a client asks, once everything that it asked before has its answer.
     pub(super) fn request(&mut self, number: u64) -> Result<Option<Request>, Over> {
         let connection = self.all.get_mut(&number).ok_or(Over::HungUp)?;
         if self.quotas.pause(connection.uid(), connection.rate).is_some() {
@@ -228,7 +228,7 @@ impl Connections {
         Ok(request)
     }
 
-    /// Says what was wrong with somebody who is not heard any more.
+    /// Says what was wrong with a client that is not heard any more.
     pub(super) fn say_why(&mut self, number: u64, over: &Over) {
         let why = match over {
             Over::HungUp => return,
@@ -307,7 +307,7 @@ impl Connections {
         over
     }
 
-    /// Whether somebody has said something that is still to be heard.
+    /// Whether a client has said something that is still to be heard.
     pub(super) fn is_unheard(&self, number: u64) -> bool {
         self.all.get(&number).is_some_and(|connection| {
             connection.has_message() || connection.socket.wait(false, Duration::ZERO) == Ok(true)
@@ -320,7 +320,7 @@ impl Connections {
         self.all.get(&number).ok_or(gone)?.process()
     }
 
-    /// Somebody has hung up.
+    /// A client has hung up.
     pub(super) fn disconnect(&mut self, number: u64) {
         let Some(connection) = self.all.remove(&number) else { return };
         let _ = self.poller.remove(connection.socket.as_fd());
@@ -403,7 +403,7 @@ impl Connection {
         self.peer.uid
     }
 
-    /// Asks whoever is at the other end to prove who it is, where that is not certain.
+    /// Asks the process at the other end to prove its identity, if that is not certain.
     fn challenge(&mut self) -> Result<(), Errno> {
         if let Some(number) = self.peer.challenge {
             self.socket.ask_for_senders()?;
@@ -448,7 +448,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// What may be answered, when this was said, in so many bytes.
+    /// How much may be answered after a message of this many bytes.
     fn identified(&mut self, request: Request, size: usize) -> Result<Option<Request>, Over> {
         let Some(challenge) = self.peer.challenge else { return Ok(Some(request)) };
         if let Request::Response(number) = request {

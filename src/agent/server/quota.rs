@@ -60,7 +60,7 @@ pub(in crate::agent) struct Share {
 }
 
 impl Share {
-    /// Of whoever has slots: a process, and a FIFO where it has one.
+    /// Of a holder of slots: a process, and a FIFO if it has one.
     pub(in crate::agent) fn of(holding: &Holding) -> Self {
         let own = holding.saved.tables.iter().filter(|table| !table.is_shared);
         Self {
@@ -114,15 +114,15 @@ const UNTIL_READ: Duration = Duration::from_millis(50);
 /// Bytes that may be kept for the conversations of all users.
 const MEMORY: usize = 48 * 1024 * 1024;
 
-/// Of what all users share nobody has more than this part of what is left, so that something is left for
-/// everybody else: after one user has as much as they may have, four fifths of it.
+/// Of what all users share, one user has at most this part of what is left, so that something is left for the
+/// others: after one user has as much as they may have, four fifths of it.
 const PART: usize = 4;
 
 /// Descriptors that are not given to conversations and holders: for files, judges and the site.
 const OWN_DESCRIPTORS: usize = 64;
 
 impl Quotas {
-    /// For a process that may have so many descriptors.
+    /// For a process that may have this many descriptors.
     pub(in crate::agent) fn new(limits: AgentLimits, descriptors: usize) -> Self {
         // Where there are very few, it keeps fewer for itself.
         let own = OWN_DESCRIPTORS.min(descriptors / 2);
@@ -165,7 +165,7 @@ impl Quotas {
         if is_over { Err(quota) } else { Ok(()) }
     }
 
-    /// A user has this now, instead of what was counted before; of whoever has nothing nothing is remembered.
+    /// A user has this now, instead of what was counted before; a user who has nothing is forgotten.
     pub(in crate::agent) fn change(&mut self, uid: u32, before: Share, now: Share) {
         if before == now {
             return;
@@ -196,18 +196,18 @@ impl Quotas {
         self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
     }
 
-    /// Whether a user who has so many tables may have so many more.
+    /// Whether a user who has `has` tables may have `more` of them.
     pub(in crate::agent) fn may_have_tables(&self, uid: u32, has: usize, more: usize) -> Result<(), Quota> {
         let is_over = uid != 0 && self.are_too_many_tables(has, more);
         if is_over { Err(Quota::Members) } else { Ok(()) }
     }
 
-    /// Whether so many more tables are more than a user should have, whoever it is.
+    /// Whether this many more tables are too many for any user.
     pub(in crate::agent) fn are_too_many_tables(&self, has: usize, more: usize) -> bool {
         more > 0 && has.saturating_add(more) > count(self.limits.members)
     }
 
-    /// Whether anybody stands in a line.
+    /// Whether any launch waits in a queue.
     pub(in crate::agent) fn somebody_waits(&self) -> bool {
         self.all.places > 0
     }
@@ -217,8 +217,8 @@ impl Quotas {
         self.check(uid, |share| share.places, 0, self.limits.places, Quota::Places)
     }
 
-    /// Until when nothing more is heard in a conversation of a user that went so fast, or of one who has not
-    /// read what was answered before; none where it may go on.
+    /// Until when nothing more is heard in a conversation of a user that was too fast, or that has not read
+    /// earlier answers; none if it may continue.
     pub(in crate::agent) fn pause(&self, uid: u32, rate: Rate) -> Option<Instant> {
         let owed = self.users.get(&uid).map_or(0, |share| share.owed);
         match uid {
@@ -245,13 +245,13 @@ pub(in crate::agent) fn count(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// So many messages may come at once after a silence.
+/// How many messages may come at once after a silence.
 const BURST: u32 = 50;
 
 /// What one conversation has said of late.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::agent) struct Rate {
-    /// When all of it would have been said by somebody who says as much as they may, and no faster.
+    /// When all of it would have been said by a client that says as much as it may, and no faster.
     said: Instant,
 }
 
@@ -266,7 +266,7 @@ impl Rate {
         self.said = self.said.max(Instant::now()) + each(a_second);
     }
 
-    /// Until when no more is heard; none where it may go on.
+    /// Until when no more is heard; none if it may continue.
     pub(in crate::agent) fn pause(&self, a_second: u32) -> Option<Instant> {
         let until = self.said.checked_sub(each(a_second) * BURST)?;
         (until > Instant::now()).then_some(until)

@@ -40,7 +40,7 @@ impl Service {
         }
     }
 
-    /// Ends holders of a table at somebody's request: any for root, their own for all other users.
+    /// Ends holders of a table at a user's request: any for root, their own for other users.
     pub(super) fn evict_for(&mut self, number: u64, evict: &Evict) {
         let Some(session) = self.local.sessions.get_mut(&number) else { return };
         let Evict { table: name, which, grace, kill } = evict;
@@ -125,7 +125,7 @@ impl Local {
         }
     }
 
-    /// The time of a claim may be over, or somebody who was to be ended goes on.
+    /// The wait of a claim may have timed out, or a holder that was to be ended continues.
     pub(super) fn on_timer(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.on(Event::Timer);
@@ -134,7 +134,7 @@ impl Local {
         }
     }
 
-    /// The slots of a holding are free: whoever has ended it hears of that.
+    /// The slots of a holding are free: the caller that ended it hears of that.
     pub(super) fn has_let_go(&mut self, holding: u64) {
         for number in self.sessions.evicting() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };

@@ -52,7 +52,7 @@ impl Local {
         self.sessions.get_mut(&number)
     }
 
-    /// The sessions for which somebody is being ended.
+    /// The sessions for which a holder is being ended.
     pub(in crate::agent) fn evicting(&self) -> Vec<u64> {
         self.sessions.evicting()
     }
@@ -100,7 +100,7 @@ impl Local {
         self.on(number, Event::Refused(Answer::Failed(why)));
     }
 
-    /// Something has happened to these tables: whoever waits for them looks soon, in the order of the queue.
+    /// Something has happened to these tables: their waiters look soon, in the order of the queue.
     pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
         self.work.are_dirty(tables);
     }
@@ -110,7 +110,7 @@ impl Local {
         self.work.look_again(sessions);
     }
 
-    /// Whether whoever asks may have one more launch with slots, and the tables that it needs.
+    /// Whether the caller may have one more launch with slots, and the tables that it needs.
     pub(super) fn has_quota_for(&self, request: &AcquireRequest) -> Result<(), Quota> {
         let (quotas, store, uid) = (self.connections.quotas(), self.ledger.store(), request.uid);
         quotas.may_launch(uid)?;
@@ -121,7 +121,7 @@ impl Local {
         quotas.may_have_tables(uid, store.count_of(uid), new)
     }
 
-    /// One look; another where the launch finds a queue at its end, and somebody in that does not answer.
+    /// One look; another if the launch finds a queue full, and a waiter in it does not answer.
     pub(super) fn look_once_or_twice(
         &mut self,
         number: u64,
@@ -143,7 +143,7 @@ impl Local {
         self.ledger.look(number, session, request, has_site, process)
     }
 
-    /// Whether somebody in a queue that is at its end does not answer who did when that was last looked at.
+    /// Whether a waiter of a full queue does not answer that did at the last look.
     fn finds_absent(&mut self, refused: &Refused) -> bool {
         let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
         let ended = refused.obstacles.iter().filter(ends);
@@ -162,7 +162,7 @@ impl Local {
         session.see_whether_away(|| self.connections.is_unheard(number))
     }
 
-    /// Writes down where a launch stands, if that is not written down.
+    /// Writes down the launch's place in its queues, if it has changed.
     pub(in crate::agent) fn write_place(&mut self, number: u64) {
         if let Some(session) = self.sessions.get_mut(&number) {
             let wanted = session.saved_place();
@@ -170,8 +170,8 @@ impl Local {
         }
     }
 
-    /// Writes down that a launch has slots, and then tells it. One that gets nothing is told why; what it was
-    /// to get is given back.
+    /// Writes down that a launch has slots, and then tells it. A launch that gets nothing learns why, and
+    /// what it was to get is released.
     pub(in crate::agent) fn grant(&mut self, session: u64, mut holding: Holding) -> Result<(), Box<Holding>> {
         if let Err(quota) = self.connections.quotas().may_have(&holding) {
             holding.withdraw_stamps();
@@ -198,8 +198,7 @@ impl Local {
         }
     }
 
-    /// One of those who stood in line when the agent died is gone, or will not call. Says whether it was
-    /// there.
+    /// A launch that waited when the agent died is gone, or will not call. Says whether it was there.
     pub(in crate::agent) fn forget_recovered(&mut self, number: u64) -> bool {
         let Some(waiter) = self.ledger.take_recovered(number) else { return false };
         self.ledger.forget_place(number);

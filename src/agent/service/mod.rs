@@ -157,14 +157,14 @@ impl Service {
         next.into_iter().chain(around).min()
     }
 
-    /// It did not run for a while, or the whole machine: nobody could be heard, and so nobody who was not
-    /// heard is taken for away.
+    /// The agent, or the whole machine, did not run for a while: no client could be heard, so none counts as
+    /// away.
     fn on_stall(&mut self) {
         self.local.sessions.on_stall();
         self.local.ledger.wait_for_recovered(Instant::now() + AWAY);
     }
 
-    /// Answers those who call; who calls again and again holds up nobody who has called before.
+    /// Answers new clients; one that connects again and again delays no earlier one.
     fn on_accept(&mut self) {
         for _ in 0..CALLERS_AT_ONCE {
             let number = self.local.number();
@@ -211,7 +211,7 @@ impl Service {
         }
     }
 
-    /// Hears what somebody says, as far as it goes now.
+    /// Hears what a client says, as far as it goes now.
     fn on_readable(&mut self, number: u64) {
         let mut over = self.local.connections.on_readable(number);
         while over.is_ok() {
@@ -279,8 +279,8 @@ impl Service {
         Ok(())
     }
 
-    /// A launch asks for slots. What it got before and has not used goes back, but to nobody else before it
-    /// was judged.
+    /// A launch asks for slots. What it got before and has not used is released, but to no other launch
+    /// before this one was judged.
     fn on_take(&mut self, number: u64, take: Take) {
         let (unused, served_as) = self.take_up_unused(number, &take);
         self.local.on(number, Event::Asks(take, unused));
@@ -364,8 +364,8 @@ impl Service {
         }
     }
 
-    /// Looks whether a launch can have what it needs. `is_asked` where it waits for the answer: one that
-    /// stands in line hears only of its turn otherwise.
+    /// Looks whether a launch can have what it needs. `is_asked` if it waits for the answer: a launch in the
+    /// queue otherwise hears only of its turn.
     fn decide(&mut self, number: u64, request: AcquireRequest, is_asked: bool) {
         if request.is_empty() {
             let (slots, without) = (Vec::new(), request.without.clone());
@@ -442,14 +442,14 @@ impl Service {
         }
     }
 
-    /// Has the tickets of a launch written as it stands in line now.
+    /// Has the tickets of a launch written as it waits now.
     fn write_tickets(&mut self, number: u64) {
         if let Some(site) = &mut self.site {
             site.write_tickets(&mut self.local, number);
         }
     }
 
-    /// A launch asks: if it stood in line before the agent died, it has its place again.
+    /// A launch asks: if it waited before the agent died, it gets its place again.
     fn come_back(&mut self, number: u64) {
         let Some(session) = self.local.sessions.get(&number) else { return };
         // Nobody has two places.
@@ -475,7 +475,7 @@ impl Service {
         }
     }
 
-    /// One of those who stood in line when the agent died is gone, or will not call.
+    /// A launch that waited when the agent died is gone, or will not call.
     fn is_gone(&mut self, number: u64) {
         if self.local.forget_recovered(number) {
             self.write_tickets(number);
@@ -511,9 +511,9 @@ impl Service {
         }
     }
 
-    /// Lets the launches look that wait for a table, from the head of its queue on. Whoever gets nothing
-    /// holds up those behind it whose class may not pass its own; as soon as nobody is left who may, the rest
-    /// need not look: at most those look who start, and one of each class.
+    /// Lets the launches look that wait for a table, from the head of its queue on. A launch that gets
+    /// nothing blocks those behind it whose class may not pass its own. As soon as none is left that may, the
+    /// rest need not look: so at most the launches that start look, and one of each class.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
         let Some(table) = self.local.ledger.store().known(name) else { return };
         // Who was stopped may go on by now. Of many, the others are back with their next beat.
@@ -545,7 +545,7 @@ impl Service {
         self.local.ledger.store().forget_if_unused(name);
     }
 
-    /// The other end has hung up: whoever stood in line does no longer. Who has slots keeps them.
+    /// The other end has hung up: a waiting launch leaves the queue, and a holder keeps its slots.
     fn hang_up(&mut self, number: u64) {
         self.local.on(number, Event::Gone);
         self.run_effects();
@@ -560,12 +560,12 @@ impl Service {
     }
 }
 
-/// By which the agent sees that it stood still: while somebody waits it looks around often, and then it was
+/// By this the agent sees that it was suspended: while a launch waits it looks around often, and then it was
 /// longer.
 struct StallDetector(Instant);
 
 impl StallDetector {
-    /// Looks whether it stood still, after it wanted to wait so long at most.
+    /// Checks whether it was suspended, after it wanted to wait at most this long.
     fn has_stalled(&mut self, longest: Option<Duration>) -> bool {
         let now = Instant::now();
         let passed = now.saturating_duration_since(mem::replace(&mut self.0, now));

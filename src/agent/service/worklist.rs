@@ -48,7 +48,7 @@ impl Worklist {
         over.or_else(dirty).or_else(|| self.looks.pop_first().map(Next::Look))
     }
 
-    /// A conversation cannot go on.
+    /// A conversation cannot continue.
     pub(super) fn is_over(&mut self, session: u64) {
         self.over.insert(session);
     }
@@ -59,7 +59,7 @@ impl Worklist {
 pub(super) enum Next {
     /// A conversation is over.
     HangUp(u64),
-    /// Whoever waits for a table looks, in the order of its queue.
+    /// The waiters of a table look, in the order of its queue.
     Serve(String),
     /// A conversation looks again, because a holder was ended for it.
     Look(u64),

@@ -34,7 +34,7 @@ pub struct Claim<'p> {
     pub reserved: Reserved,
     /// The names of the slots, from the first on, where they have any.
     pub names: &'p [String],
-    /// How many slots are given to nobody.
+    /// How many slots no launch gets.
     pub out_of_order: usize,
     /// When.
     pub pace: Pace,
@@ -46,7 +46,7 @@ pub struct Claim<'p> {
     pub queue: Queue,
 }
 
-/// Slots that are reserved for others than whoever claims.
+/// Slots that are reserved for others than the claimant.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reserved {
     /// Those that they keep.
@@ -210,8 +210,8 @@ impl Terms {
     }
 
     /// The slots to look at, in order, each once. A limit that is lower than the repository's says how many
-    /// slots may be held and not which of them, so zones go on above it. `cursor` is where to begin when any
-    /// will do.
+    /// slots may be held, not which of them, so zones continue above it. `cursor` is where to begin if any
+    /// slot will do.
     pub fn search_order(&self, cursor: u64) -> Vec<RangeInclusive<u64>> {
         let mut order: Vec<RangeInclusive<u64>> = match &self.zones {
             None => {

@@ -116,7 +116,7 @@ impl Keyword for Keeper {
 /// A key of repositories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Nested {
-    /// It uses the ancestor's slot, if that was taken for the same command and nobody else uses it.
+    /// It uses the ancestor's slot, if that was taken for the same command and no other launch uses it.
     #[default]
     Join,
     /// It takes a slot of its own.
@@ -133,7 +133,7 @@ impl Keyword for Nested {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLost {
-    /// They go on, and their slots are taken anew when the site is back.
+    /// They continue, and their slots are taken again when the site is back.
     #[default]
     Keep,
     /// They are ended before others can get their slots.
@@ -146,12 +146,12 @@ impl Keyword for OnLost {
 
 // A line that ends: how many launches may stand in it.
 
-/// Where the line of one table ends; nowhere where nothing is said.
+/// The maximum length of the queue of one table; none if nothing is said.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Queue {
-    /// Behind so many others nobody else begins to wait.
+    /// The longest queue that a newcomer joins.
     pub most: Option<u32>,
-    /// So many launches of one user may wait.
+    /// How many launches of one user may wait.
     pub per_user: Option<u32>,
 }
 
@@ -168,7 +168,7 @@ impl Queue {
         self.most.map_or_else(|| waiting.to_string(), |most| format!("{waiting} of {most}"))
     }
 
-    /// Whether it goes on for ever.
+    /// Whether it lasts for ever.
     pub fn is_endless(self) -> bool {
         self == Self::default()
     }

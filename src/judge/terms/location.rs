@@ -59,26 +59,26 @@ pub fn name_on_site(table: &str) -> Option<&str> {
     table.strip_prefix(OF_SITE)
 }
 
-/// A lock file, and how it comes to be where it is missing.
+/// A lock file, and how it is created if it is missing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileLocation {
     /// Absolute.
     pub path: PathBuf,
-    /// The user whom the file must belong to where others may create files beside it.
+    /// The user to whom the file must belong if others may create files beside it.
     pub owner: Option<u32>,
     /// How it is created.
     pub creation: Creation,
 }
 
 impl FileLocation {
-    /// A file that somebody names by its path. Directories are not made for it.
+    /// A file that the caller names by its path. No directories are made for it.
     pub fn named(path: PathBuf, file_mode: u32) -> Self {
         let creation = Creation::by_hand(&path, file_mode);
         Self { path, owner: None, creation }
     }
 }
 
-/// How a lock file that is not there yet comes to be.
+/// How a missing lock file is created.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Creation {
     /// The directory below which missing directories are created.
@@ -98,7 +98,7 @@ pub struct Creation {
 }
 
 impl Creation {
-    /// For a file that somebody named, in a directory that is there.
+    /// For a file that the caller named, in an existing directory.
     pub fn by_hand(path: &Path, file_mode: u32) -> Self {
         let base = path.parent().unwrap_or(path).to_owned();
         Self { base, file_mode, by_hand: true, ..Self::default() }

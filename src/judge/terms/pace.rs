@@ -62,7 +62,7 @@ pub struct Pause {
 
 impl Pause {
     /// Whether it is still on at `now`, if it began at `last`. A moment in the future counts as long ago: a
-    /// clock that was set back must lock nobody out.
+    /// clock that was set back must lock no launch out.
     pub fn is_on(&self, last: SystemTime, now: SystemTime) -> bool {
         now.duration_since(last).is_ok_and(|ago| ago < self.length)
     }

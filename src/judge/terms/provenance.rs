@@ -7,16 +7,16 @@ use crate::text::{
     escape::{Show, visible},
 };
 
-/// A rule that asks for a claim, or something that stands in for one, such as `--limit`.
+/// A rule that asks for a claim, or a substitute for one, such as `--limit`.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'p> {
     /// The rule's name, as it is shown.
     pub rule: &'p str,
-    /// Where the rule stands; none for what is no rule.
+    /// Where the rule is; none for what is no rule.
     pub place: Option<&'p Place>,
-    /// What its author wants to say to whoever it refuses.
+    /// The author's message for the users that it refuses.
     pub message: Option<&'p str>,
-    /// Whom to contact about its refusals.
+    /// The contact for its refusals.
     pub contact: Option<&'p str>,
 }
 
@@ -42,7 +42,7 @@ pub fn is_number(name: &str) -> bool {
 // Why a claim gives what it gives: the entry of the policy that is behind its limit, and those for whom
 // slots are kept.
 
-/// Whom an entry of the policy is for, and until when.
+/// The users that an entry of the policy is for, and until when.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Provenance<'p> {
     /// As the policy writes it: `%power`; empty where it is for everybody.

@@ -15,7 +15,7 @@ impl Runs {
         Self::joined(slots.iter().map(|slot| *slot..=*slot).collect())
     }
 
-    /// Of runs in any order, no two of which share a slot.
+    /// From runs in any order, no two of which share a slot.
     pub fn joined(mut runs: Vec<RangeInclusive<u64>>) -> Self {
         runs.sort_unstable_by_key(|run| *run.start());
         let mut joined: Vec<RangeInclusive<u64>> = Vec::new();

@@ -21,7 +21,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// So many slots of so many, none of them reserved.
+    /// This many slots of this many, none of them reserved.
     pub fn plain(slots: Slots, limit: u64) -> Self {
         let zones = if limit == 0 { Vec::new() } else { vec![1..=limit] };
         Self { limit, ceiling: None, slots, zones, admit: Admit::WithinLimit }

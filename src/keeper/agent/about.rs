@@ -8,7 +8,7 @@ use crate::text::escape::{Show, word};
 wire! {
     struct About {
         version: String,
-        /// How it stands with others; none where it shares nothing.
+        /// Its state beside others; none if it shares nothing.
         site: Option<AboutSite>,
     }
 }
@@ -38,9 +38,9 @@ wire! {
         trouble: Option<AboutTrouble>,
         /// How etcd itself is, if it was ever looked at.
         store: Option<AboutStore>,
-        /// Every host of which anything is known.
+        /// Every known host.
         hosts: Vec<AboutHost>,
-        /// The first of the slots whose values nobody can read: no host frees them.
+        /// The first of the slots with unreadable values: no host frees them.
         unreadable: Vec<UnreadableSlot>,
     }
 }
@@ -62,7 +62,7 @@ wire! {
     struct AboutStore {
         /// How large the largest database of a member is, in bytes.
         size: u64,
-        /// How large that may be, where it is told.
+        /// How large that may be, if it is known.
         quota: Option<u64>,
         /// Whether it takes nothing that is new.
         is_full: bool,

@@ -19,7 +19,7 @@ use crate::{
     sys::{failure::Errno, local_socket::Connection},
 };
 
-/// How long the agent may take for an answer, unless whoever asks is more patient.
+/// How long the agent may take for an answer, unless the caller is more patient.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many signals an overdue holder gets at most.
@@ -36,7 +36,7 @@ pub struct Client {
     inbox: Inbox,
     /// The descriptor that came last.
     descriptor: Option<OwnedFd>,
-    /// How long it may take to hear what is said.
+    /// How long it may take to hear a request.
     patience: Duration,
 }
 
@@ -83,7 +83,8 @@ impl Client {
         Ok(())
     }
 
-    /// The next answer, if it comes before then. An agent that has to be certain first who asks is told.
+    /// The next answer, if it comes before then. An agent that must first be certain of its caller gets the
+    /// proof.
     pub fn answer_until(&mut self, until: Instant) -> Result<Option<Answer>, AgentError> {
         loop {
             match self.inbox.answer().map_err(AgentError::Garbage)? {

@@ -9,12 +9,12 @@ use crate::{sys::failure::Errno, text::escape::visible_lines};
 /// Why the agent gave no slots, and refused none.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum AgentError {
-    /// Nobody listens, or may be called.
+    /// There is no listener, or it may not be called.
     NotReached(Errno),
     /// It has not answered for so long.
     Silent(Duration),
     HungUp,
-    /// Whoever listens is not root.
+    /// The listener is not root.
     NotRoot(u32),
     /// What it says cannot be read.
     Garbage(Garbage),
@@ -24,12 +24,12 @@ pub enum AgentError {
     Differs(String),
     /// It refuses, and says why.
     Failed(String),
-    /// The policy that it reads has faults; whether a launch that stands in line keeps its place meanwhile.
+    /// The policy that it reads has faults; whether a launch in the queue keeps its place meanwhile.
     Faulty(String, bool),
 }
 
 impl AgentError {
-    /// Whether nobody answers, and nothing else is wrong.
+    /// Whether the agent does not answer, and nothing else is wrong.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::NotReached(_) | Self::Silent(_) | Self::HungUp => true,

@@ -15,7 +15,7 @@ impl Expired {
         Some(Self { table, holder, slots: *slots, by: *by, is_elsewhere, fate: sent(fate) })
     }
 
-    /// The same as if this process had ended it; none where what is said makes no sense.
+    /// The same as if this process had ended it; none if the text makes no sense.
     pub fn told(&self) -> Option<(Overdue, keeper::EvictionOutcome)> {
         let fate = told(&self.fate)?;
         let job = match fate {

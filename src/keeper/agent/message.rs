@@ -81,7 +81,7 @@ wire! {
         Granted(Granted) = 1,
         /// Nothing was taken.
         Refused(Refused) = 2,
-        /// Nothing yet: the launch stands in line.
+        /// Nothing yet: the launch waits in the queue.
         Waits(Waits) = 3,
         /// The agent's judgement is another: a rule refuses, say.
         Differs(String) = 4,
@@ -90,9 +90,9 @@ wire! {
         Tables(Vec<Table>) = 6,
         /// It cannot be done, for this reason.
         Failed(String) = 7,
-        /// Nothing yet: holders that are overdue are being ended. The launch does not stand in line.
+        /// Nothing yet: overdue holders are being ended. The launch is not in the queue.
         Ends(Refused) = 8,
-        /// One of them has ended, or goes on.
+        /// One of them has ended, or continues.
         Expired(Expired) = 9,
         /// What it says of itself.
         About(About) = 10,
@@ -103,7 +103,7 @@ wire! {
         Anew = 12,
         /// The ends that it has seen last, oldest first.
         Ended(Vec<End>) = 13,
-        /// The policy has these faults; whether a launch that stands in line keeps its place meanwhile.
+        /// The policy has these faults; whether a launch in the queue keeps its place meanwhile.
         Faulty((String, bool)) = 14,
     }
 }
@@ -151,7 +151,7 @@ wire! {
         Privileged = 5,
         /// It cannot be looked into.
         OutOfSight = 6,
-        /// It goes on all the same.
+        /// It starts all the same.
         Survived = 7,
         /// Another host was given notice of it.
         Noticed = 8,
@@ -200,7 +200,7 @@ wire! {
 }
 
 wire! {
-    /// A holder as a listing showed it: nobody else is meant who has the same slot or number by now.
+    /// A holder as a listing showed it: no other one that has the same slot or number by now.
     struct Chosen {
         slot: u64,
         /// The process.
@@ -220,7 +220,7 @@ wire! {
         /// What keeps the slots. More than the process itself keeps them by a descriptor, which comes with
         /// this answer.
         hold: Hold,
-        /// Whether the launch stood in line before.
+        /// Whether the launch waited before.
         has_waited: bool,
     }
 }
@@ -228,17 +228,17 @@ wire! {
 wire! {
     /// Why a launch got nothing.
     struct Refused {
-        /// Each table that stands in the way.
+        /// Each table that blocks the launch.
         obstacles: Vec<Obstacle>,
-        /// How they look: whoever held slots for longest is described.
+        /// How they look: the oldest holders are described.
         tables: Vec<Table>,
-        /// Whether the launch stood in line until its time ran out.
+        /// Whether the launch waited until its wait timed out.
         has_waited: bool,
     }
 }
 
 wire! {
-    /// The same for one that stands in line.
+    /// The same for a launch in the queue.
     struct Waits {
         /// What it waits for.
         refused: Refused,
@@ -248,7 +248,7 @@ wire! {
 }
 
 wire! {
-    /// A table that stands in the way.
+    /// A table that blocks the launch.
     struct Obstacle {
         /// Its name.
         table: String,
@@ -266,9 +266,9 @@ wire! {
         Never = 1,
         /// It was waited for as long as it may be.
         Over(Duration) = 2,
-        /// So many wait, and so many may.
+        /// How many wait, and how many may.
         Queue((u32, u32)) = 3,
-        /// So many launches of this user wait, and so many may.
+        /// How many launches of this user wait, and how many may.
         OwnQueue((u32, u32)) = 4,
     }
 }
@@ -280,7 +280,7 @@ wire! {
         Full = 1,
         /// Older launches wait for what there is.
         Behind = 2,
-        /// Nobody but ancestors of the launch hold it.
+        /// Only ancestors of the launch hold it.
         Ancestors = 3,
         /// More is wanted than there can ever be.
         Never = 4,
@@ -294,7 +294,7 @@ wire! {
         name: String,
         /// First and last of the slots that are held.
         held: Vec<(u64, u64)>,
-        /// Who holds them, as far as that is told here.
+        /// Its holders, as far as they are named here.
         holders: Vec<Holder>,
         /// Who waits, oldest first.
         waiting: Vec<Waiter>,
@@ -302,7 +302,7 @@ wire! {
         last_start: Option<SystemTime>,
         /// When one last ended.
         last_end: Option<SystemTime>,
-        /// How many more wait, of all users and of the one that is told; absent from an agent that names all.
+        /// How many more wait, of all users and of the caller; absent from an agent that names all.
         unlisted: Option<(u64, u64)>,
     }
 }
@@ -344,14 +344,14 @@ impl Take {
         self.launch() == other.launch()
     }
 
-    /// A number that another launch has only by chance, whoever makes it up: nobody else knows the salt.
+    /// A number that another launch can only have by chance: the salt is secret.
     pub fn fingerprint(&self, salt: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (salt, self.launch()).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// What it asks for, whatever was asked before and whoever asks.
+    /// What it asks for, for every request and caller.
     fn launch(&self) -> impl Eq + Hash {
         let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
         (typed, path, canonical, directory, arguments, environment, held)

@@ -63,5 +63,5 @@ pub fn survey(name: &str) -> Result<TableSnapshot, AgentError> {
     Ok(TableSnapshot { used, holders, waiting: table.waiters(), last_start, last_end })
 }
 
-/// Where the agent listens. The directory is root's and nobody else's, so that nobody else can listen there.
+/// Where the agent listens. The directory belongs to root only, so that no other user can listen there.
 pub const SOCKET: &str = "/run/rungate-agent/socket";

@@ -28,7 +28,7 @@ pub(super) trait Wire: Sized {
     fn take(left: &mut &[u8]) -> Option<Self>;
 }
 
-/// Takes so many bytes.
+/// Takes this many bytes.
 pub(super) fn split<'b>(left: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
     let (first, rest) = left.split_at_checked(count)?;
     *left = rest;

@@ -42,26 +42,26 @@ pub enum RepositoryError {
         /// The missing directory.
         path: PathBuf,
     },
-    /// A directory that has to be the caller's own is somebody else's, or open to others.
+    /// A directory that must be the caller's own belongs to another user, or is open to others.
     NotPrivate {
         /// The directory.
         path: PathBuf,
     },
-    /// On the way to the file there is a directory or a link of somebody who is not trusted.
+    /// The way to the file has a directory or a link of an untrusted user.
     Distrusted {
         path: PathBuf,
         /// What is wrong, and where.
         source: InsecurePath,
     },
-    /// Something that is not a regular file stands at the path.
+    /// The path leads to something that is not a regular file.
     NotRegular {
         path: PathBuf,
-        /// What stands there.
+        /// What is there.
         kind: Kind,
     },
-    /// A file that somebody named holds something that is no repository.
+    /// A file that the caller named holds something that is no repository.
     NoRepository { path: PathBuf },
-    /// The file has other names: through one of them it may be somebody's data.
+    /// The file has other names: through one of them it may be another user's data.
     SeveralLinks {
         path: PathBuf,
         /// How many names it has.
@@ -76,7 +76,7 @@ pub enum RepositoryError {
     },
     /// The file was replaced between opening and locking, again and again.
     ReplacedTooOften { path: PathBuf },
-    /// Somebody keeps the file's mutex.
+    /// Another process keeps the file's mutex.
     MutexBusy {
         path: PathBuf,
         /// How long it was waited for.
@@ -86,13 +86,12 @@ pub enum RepositoryError {
         /// Whether it was another one at the beginning: there are many, and none of them is stuck.
         was_handed_on: bool,
     },
-    /// There are so many locks on the file that nobody can tell, with a bounded amount of work, whether there
-    /// is room.
+    /// The file has too many locks to tell, with a bounded amount of work, whether there is room.
     TooManyLocks { path: PathBuf },
-    /// Nobody can stand in line: somebody has locked the bytes where the places are.
+    /// No launch can join the queue: another program has locked the bytes of the places.
     LineLocked { path: PathBuf },
-    /// A lock that was proved to be free could not be taken, again and again: somebody locks slots without
-    /// the mutex.
+    /// A lock that was proved to be free could not be taken, again and again: another program locks slots
+    /// without the mutex.
     LockedMeanwhile { path: PathBuf },
 }
 

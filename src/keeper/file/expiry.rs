@@ -78,8 +78,8 @@ impl Overdue {
     }
 }
 
-/// So many processes at most are asked whether they hold a slot: others may have locked bytes to point to
-/// themselves.
+/// How many processes at most are asked whether they hold a slot: other programs may have locked bytes to
+/// point to themselves.
 const MOST_CANDIDATES: usize = 8;
 
 /// The overdue among `holders`, each process once: first those that can be ended, the longest overdue first.
@@ -98,7 +98,7 @@ pub fn chosen(file: &LockFile, holders: &[Holder]) -> Result<Vec<Overdue>, Repos
     to_end(file, holders, None)
 }
 
-/// The holders that are to be ended: the overdue ones where it is said when they are, otherwise all.
+/// The holders to be ended: the overdue ones if the caller says when they are, otherwise all.
 fn to_end(
     file: &LockFile,
     holders: &[Holder],
@@ -193,8 +193,7 @@ fn time_overdue(job: &Job, expiry: &Expiry) -> Option<Duration> {
     job.guardian()?.age()?.min(lived).checked_sub(expiry.after)
 }
 
-/// A holder as people are told of it: what a record says is told only where it goes with the process that was
-/// proved.
+/// A holder as messages name it: what a record says is used only if it fits the process that was proved.
 fn shown(holder: &Holder, pid: i32) -> Holder {
     let goes_with =
         |other: i32| other == pid || Process::find(other).is_none_or(|process| process.parent == pid);
@@ -205,8 +204,8 @@ fn shown(holder: &Holder, pid: i32) -> Holder {
     Holder { pid: Some(pid), keeper: Some(pid), uid: process::owner(pid), command, ..holder.clone() }
 }
 
-/// One that is not proved to hold its slot; if overdue holders are meant, one that is overdue by what it
-/// wrote down. Of those without a record nobody knows since when they hold it.
+/// One that is not proved to hold its slot; if overdue holders are meant, one that is overdue by its own
+/// record. For those without a record the start is unknown.
 fn unproved(
     holder: &Holder,
     doubt: UnverifiedTarget,
@@ -226,8 +225,8 @@ fn unproved(
     Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled })
 }
 
-/// Ends holders carefully, all at the same time; `told` hears what became of each. Never to be called under
-/// the mutex: it takes up to three times the grace.
+/// Ends holders carefully, all at the same time; `told` hears what became of each. Never call it under the
+/// mutex: it takes up to three times the grace.
 pub fn end_all(
     file: &LockFile,
     all: Vec<Overdue>,
@@ -255,7 +254,7 @@ pub fn end_all(
     Ok(())
 }
 
-/// The end of a holder, signal by signal: for whoever has other things to wait for meanwhile.
+/// The end of a holder, signal by signal, for a caller that waits for other things meanwhile.
 pub struct Ending {
     job: Job,
     slot: u64,
@@ -345,7 +344,7 @@ impl Ending {
         }
     }
 
-    /// Whoever sees their program end on their terminal sees why.
+    /// A user who sees their program end on their terminal sees why.
     fn tell_user(&self, file: &LockFile) {
         let pid = self.job.process().pid();
         let name = Process::find(pid).map_or_else(String::new, |process| process.name);

@@ -87,8 +87,8 @@ impl LockFile {
         Ok(Some(Self { path, id, descriptor, reader: OnceCell::new(), is_to_look_at: true }))
     }
 
-    /// Opens the file to take slots, and creates it where it is missing. Always anew: a description that came
-    /// along may have locks of its own, which cannot be seen through it.
+    /// Opens the file to take slots, and creates it if it is missing. Always again: an inherited description
+    /// may have locks of its own, which cannot be seen through it.
     pub fn open_to_lock(
         place: &LockPath<'_>,
         creation: &Creation,
@@ -105,7 +105,7 @@ impl LockFile {
         Err(RepositoryError::ReplacedTooOften { path: place.path.to_owned() })
     }
 
-    /// None when somebody else created or deleted it meanwhile.
+    /// None if another process created or deleted it meanwhile.
     fn open_in(
         directory: &WalkedDirectory,
         place: &LockPath<'_>,
@@ -241,14 +241,14 @@ impl LockFile {
             .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))
     }
 
-    /// Takes a write lock of the process on `bytes`. Says whether nobody was in the way.
+    /// Takes a write lock of the process on `bytes`. Says whether it was free.
     pub fn try_lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         record_lock::try_lock(self.as_fd(), bytes, Mode::Write, Ownership::Process)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
     }
 
     /// Takes a read lock of the process on `bytes`, which a file that can only be read allows too. Says
-    /// whether nobody was in the way.
+    /// whether it was free.
     pub(super) fn try_read_lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         record_lock::try_lock(self.as_fd(), bytes, Mode::Read, Ownership::Process)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))

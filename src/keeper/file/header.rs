@@ -15,13 +15,13 @@ use crate::keeper::file::{
 /// The layout of the whole file, records included. In the next one, fields that are here stay where they are.
 const VERSION: u64 = 1;
 
-/// Where the last field stands.
+/// Where the last field is.
 const LAST_END_AT: u64 = HEADER_AT + 32;
 
 /// The hint and the header, as they were read.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Header {
-    /// Whether rungate has written a header before; else what stands there means nothing.
+    /// Whether rungate has written a header before; else the bytes mean nothing.
     pub is_there: bool,
     /// The highest slot that may be locked, as the file says; none where the file is too short to say it or
     /// says what cannot be.
@@ -64,8 +64,8 @@ impl Header {
         milliseconds(self.last_start) == milliseconds(Some(moment))
     }
 
-    /// Writes rungate's own part, save the last end, which is written without the mutex: nobody overwrites it
-    /// with an older one.
+    /// Writes rungate's own part, except the last end, which is written without the mutex: no process
+    /// overwrites it with an older one.
     pub fn write(&self, file: &LockFile) -> Result<(), RepositoryError> {
         let mut bytes = [0; 32];
         let fields = [u64::from_le_bytes(MAGIC), VERSION, self.cursor, milliseconds(self.last_start)];

@@ -36,8 +36,8 @@ impl Held {
         Self { file: Rc::clone(file), hold, slots: Vec::new(), guardians: Vec::new(), shared: false }
     }
 
-    /// Locks slots that were proved to be free. Says no when somebody locked one of them all the same; what
-    /// was locked until then is given back when the value is dropped.
+    /// Locks slots that were proved to be free. Says no if another program locked one of them all the same;
+    /// what was locked until then is released when the value is dropped.
     pub fn take(&mut self, slots: &[u64]) -> Result<bool, RepositoryError> {
         for run in Runs::of(slots).iter() {
             if !self.lock(&slot_bytes(*run.start(), *run.end()))? {
@@ -49,7 +49,7 @@ impl Held {
     }
 
     /// Proves from now on that this process is the job that holds these slots, so that it can be ended when
-    /// it is overdue. Where somebody is in the way there is no proof, and nobody will be ended.
+    /// it is overdue. If another lock is in the way there is no proof, and nothing will be ended.
     pub fn guard(&mut self) -> Result<(), RepositoryError> {
         let runs = Runs::of(&self.slots);
         for guardian in runs.iter().filter_map(|run| Guardian::begin(*run.start(), self.hold)) {
@@ -60,7 +60,7 @@ impl Held {
         Ok(())
     }
 
-    /// Uses an ancestor's slots, if nobody else does.
+    /// Uses an ancestor's slots, if no other launch does.
     pub fn share(&mut self, slots: &Runs) -> Result<bool, RepositoryError> {
         self.shared = true;
         for run in slots.iter() {

@@ -55,7 +55,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Somebody of whom nothing is known.
+    /// A holder of which nothing is known.
     pub fn unknown(slots: RangeInclusive<u64>) -> Self {
         let (pid, keeper, uid, host) = (None, None, None, None);
         let (since, taken, hold, command, rule) = (None, None, None, None, None);
@@ -129,7 +129,7 @@ pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, Re
     known_holders(file, occupancy, usize::MAX).map(|known| known.holders)
 }
 
-/// What there is to be told of holders.
+/// What to report of holders.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// By slot.
@@ -138,7 +138,7 @@ pub struct Known {
     pub others: u64,
 }
 
-/// The same, where `/proc` is asked about so many processes at most.
+/// The same, asking `/proc` about this many processes at most.
 pub fn known_holders(
     file: &LockFile,
     occupancy: &Occupancy,
@@ -218,8 +218,8 @@ impl Asked {
     }
 }
 
-/// The user of the launch that wrote `start` into the header: the record of its slot is still there, whoever
-/// came after it.
+/// The user of the launch that wrote `start` into the header: the record of its slot is still there, even if
+/// another launch came later.
 pub fn who_started(
     file: &LockFile,
     header: &Header,
@@ -279,7 +279,7 @@ fn lives(pid: i32, started: impl Fn(u64) -> bool) -> bool {
     Process::find(pid).is_some_and(|process| started(process.started) && !process.is_zombie())
 }
 
-/// Reads records through a window, because thousands of them stand next to each other.
+/// Reads records through a window, because thousands of them are next to each other.
 struct Records<'file> {
     file: &'file LockFile,
     first: u64,

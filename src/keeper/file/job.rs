@@ -34,8 +34,8 @@ pub struct Job {
 pub enum Proof {
     /// Its guardian, which also says since when.
     Guardian(Guardian),
-    /// The slot itself is a lock of the process, which nobody can take for another one. It does not say since
-    /// when.
+    /// The slot itself is a lock of the process, which no process can take for another one. It does not say
+    /// since when.
     Slot,
 }
 
@@ -54,7 +54,7 @@ impl Proof {
 pub enum UnverifiedTarget {
     /// It has ended, or does not hold the slot.
     Gone,
-    /// It has no guardian: nobody launched it under `expire_after` or with a supervisor, it closed a
+    /// It has no guardian: it was not launched under `expire_after` or with a supervisor, it closed a
     /// descriptor of the file, or the job left it behind.
     NoGuardian,
     /// It runs a set-id program, which others may rely on.
@@ -181,7 +181,7 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// That of slots which are taken now; none where nobody can say when that is.
+    /// That of slots that are taken now; none if the moment is unknown.
     pub(super) fn begin(slot: u64, hold: Hold) -> Option<Self> {
         let since = process::since_boot_of_host()?;
         let part = u64::from(since.subsec_nanos()).saturating_mul(MOMENTS) / 1_000_000_000;
@@ -195,22 +195,22 @@ impl Guardian {
         byte..=byte
     }
 
-    /// The guardian that a lock is. One of several bytes is somebody's lock of the whole file, say.
+    /// The guardian that a lock is. A lock of several bytes is not one: it may be a lock of the whole file.
     pub(super) fn of(bytes: &Bytes) -> Option<Self> {
         let (slot, moment, kind) = guardian_at(*bytes.start())?;
         let hold = *KINDS.get(usize::try_from(kind).ok()?)?;
         (bytes.start() == bytes.end()).then_some(Self { slot, hold, moment })
     }
 
-    /// How long ago it was taken, to a sixteenth of a second. None for a moment in the future, which nobody
-    /// honest writes.
+    /// How long ago it was taken, to a sixteenth of a second. None for a moment in the future, which no
+    /// honest program writes.
     pub fn age(self) -> Option<Duration> {
         let taken = Duration::from_millis(self.moment.saturating_mul(1000) / MOMENTS);
         process::since_boot_of_host()?.checked_sub(taken)
     }
 }
 
-/// By the number that stands in the byte.
+/// By the number in the byte.
 const KINDS: [Hold; 4] = [Hold::Process, Hold::Descriptor, Hold::Supervisor, Hold::Tree];
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const BEFORE_SLOTS: u64 = 7;
 /// Locks at and above this are rungate's own and not slots.
 const OWN_LOCKS: u64 = 1 << 41;
 
-/// Where rungate's header stands in the content.
+/// Where rungate's header is in the content.
 pub const HEADER_AT: u64 = 4096;
 
 /// Where the records begin in the content.
@@ -42,8 +42,8 @@ pub fn slot_bytes_above(offset: u64) -> Bytes {
     offset.saturating_add(1)..=OWN_LOCKS - 1
 }
 
-/// Every byte above that of a slot: other slots, what nested launches share, and everybody who stands in
-/// line. Places are not among them: whoever is blocked by nothing of this file has one all the same.
+/// Every byte above that of a slot: other slots, what nested launches share, and all waiters. Places are not
+/// among them: a launch that this file does not block has one all the same.
 pub fn everything_above(slot: u64) -> Bytes {
     slot_byte(slot).saturating_add(1)..=PLACES - 1
 }
@@ -58,24 +58,23 @@ pub fn shared_bytes(first: u64, last: u64) -> Bytes {
     OWN_LOCKS.saturating_add(first)..=OWN_LOCKS.saturating_add(last)
 }
 
-/// Whoever reads `/proc/locks` has a read lock here meanwhile, by which they find the lines of the file. It
-/// excludes nobody.
+/// A reader of `/proc/locks` has a read lock here meanwhile, by which it finds the lines of the file. It
+/// excludes nothing.
 pub const PROBE: Bytes = 1 << 42..=1 << 42;
 
-/// The locks by which waiters stand in line begin here: by number, then by the policy that gave the limit,
-/// then by limit.
+/// The locks of waiters begin here: by number, then by the policy that gave the limit, then by limit.
 const STANDING: u64 = 1 << 61;
 
-/// So many bytes for each number.
+/// Bytes for each number.
 const STANDING_STRETCH: u64 = 1 << 32;
 
-/// So many bytes for each policy, one for each limit.
+/// Bytes for each policy, one for each limit.
 const GENERATION_STRETCH: u64 = 1 << 20;
 
 /// The places of waiters begin here, by number.
 const PLACES: u64 = 1 << 62;
 
-/// So many bytes for each place: the first is the place, the others are beats.
+/// Bytes for each place: the first is the place, the others are beats.
 const PLACE_STRETCH: u64 = 1 << 20;
 
 /// The highest number that a waiter can have.
@@ -102,8 +101,7 @@ pub fn standing_bytes(first: u64, last: u64) -> Bytes {
     standing_at(first)..=standing_at(last).saturating_add(STANDING_STRETCH - 1)
 }
 
-/// Number, generation and limit of a waiter whose lock covers these bytes; none where nobody stands in line
-/// with such a lock.
+/// Number, generation and limit of a waiter whose lock covers these bytes; none if no waiter has such a lock.
 pub fn standing_of(bytes: &Bytes) -> Option<(u64, u16, u64)> {
     let stretch = |byte: &u64| byte / GENERATION_STRETCH;
     if stretch(bytes.start()) != stretch(bytes.end()) {
@@ -114,7 +112,7 @@ pub fn standing_of(bytes: &Bytes) -> Option<(u64, u16, u64)> {
     Some((within / STANDING_STRETCH, generation, within % GENERATION_STRETCH))
 }
 
-/// The byte of a place after so many beats.
+/// The byte of a place after this many beats.
 pub fn place_byte(number: u64, beats: u64) -> u64 {
     PLACES
         .saturating_add(number.min(LAST_NUMBER).saturating_mul(PLACE_STRETCH))
@@ -161,7 +159,7 @@ const GUARDIANS: u64 = (1 << 62) + (1 << 60);
 /// The bytes for the guardians of one slot: a moment and a kind each.
 const GUARDIAN_TIMES: u64 = 1 << 36;
 
-/// What is said beside the moment has two bits.
+/// What is stored beside the moment has two bits.
 const GUARDIAN_KINDS: u64 = 4;
 
 /// The byte of the guardian of `slot` that was taken at `moment` and is of this kind (0 to 3).
@@ -182,7 +180,7 @@ pub fn guardians() -> Bytes {
     guardian_byte(1, 0, 0)..=guardian_byte(LAST_SLOT, u64::MAX, 0)
 }
 
-/// Where the record of `slot` stands in the content.
+/// Where the record of `slot` is in the content.
 pub const fn record_at(slot: u64) -> u64 {
     RECORDS_AT.saturating_add((RECORD_SIZE as u64).saturating_mul(slot.saturating_sub(1)))
 }
@@ -204,7 +202,7 @@ mod tests {
         assert_eq!(guardian_at(LAST_BYTE), None);
     }
 
-    /// "Nobody beyond, nobody waits" is one query, and a guardian must not answer it.
+    /// "No lock beyond, no waiter" is one query, and a guardian must not answer it.
     #[test]
     fn guardians_lie_beyond_everything_that_admits() {
         assert!(*everything_above(0).end() < *guardians().start());

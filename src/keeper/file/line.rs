@@ -41,7 +41,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes a place; none where somebody has that number. To be called under the mutex.
+    /// Takes a place; none if another launch has that number. To be called under the mutex.
     pub fn take(file: &Rc<LockFile>, number: Number) -> Result<Option<Self>, RepositoryError> {
         let byte = place_byte(number.0, 0);
         let place = Self { file: Rc::clone(file), number, beats: 0, classes: Vec::new(), wants: None };
@@ -66,7 +66,7 @@ impl Place {
         self.file.unlock(&(place_byte(self.number.0, 1)..=place_byte(self.number.0, MOST_BEATS)))
     }
 
-    /// Stands in line in these classes, and in no other. To be called under the mutex, save to leave.
+    /// Waits in these classes, and in no other. To be called under the mutex, except to leave.
     pub fn stand(&mut self, classes: &[Class]) -> Result<(), RepositoryError> {
         for class in classes {
             // Whoever slept on this byte may have it for a moment, and is taken for its waiter as long as it
@@ -96,7 +96,7 @@ impl Place {
         Ok(())
     }
 
-    /// The classes in which it stands in line.
+    /// The classes in which it waits.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
@@ -123,8 +123,8 @@ pub fn highest_place(file: &LockFile) -> Result<Option<Number>, RepositoryError>
     Ok(last(place, |number| *number)?.map(Number))
 }
 
-/// The highest, where `from` finds any from a number on. They stand close together, so the search goes on in
-/// growing steps and then narrows down.
+/// The highest, where `from` finds any from a number on. They are close together, so the search grows its
+/// steps and then narrows down.
 fn last<T>(
     from: impl Fn(u64) -> Result<Option<T>, RepositoryError>,
     number: impl Fn(&T) -> u64,
@@ -146,7 +146,7 @@ fn last<T>(
     Ok(Some(found))
 }
 
-/// What a place shows; none where there is none. Only its first byte is asked about: nobody else can have
+/// What a place shows; none if there is none. Only its first byte is queried: no other process can have
 /// locked that.
 pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, RepositoryError> {
     let byte = place_byte(number.0, 0);
@@ -155,7 +155,7 @@ pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, Repos
         .map(|lock| Heartbeat { pid: lock.pid, beats: lock.bytes.end().saturating_sub(*lock.bytes.start()) }))
 }
 
-/// Everybody who stands in line, oldest first, as far as a bounded amount of work shows them.
+/// All waiters, oldest first, as far as a bounded amount of work shows them.
 pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
     look.go_on(file, u64::MAX, Means::All)?;
@@ -168,7 +168,7 @@ pub fn wants(file: &LockFile, waiter: &Waiter) -> Result<Option<u64>, Repository
     Ok(lock.filter(|lock| lock.pid == waiter.process.pid).and_then(|lock| wants_of(&lock.bytes)))
 }
 
-/// The same for whoever must not overlook anybody.
+/// The same for callers that must not overlook any.
 pub fn all_waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
     match look.go_on(file, u64::MAX, Means::All)? {
@@ -187,7 +187,7 @@ fn too_many(file: &LockFile) -> RepositoryError {
     RepositoryError::TooManyLocks { path: file.path().to_owned() }
 }
 
-/// The youngest of those who stand in line before `number`, or at all.
+/// The youngest waiter before `number`, or of all.
 pub fn youngest(file: &LockFile, before: Option<Number>) -> Result<Option<Waiter>, RepositoryError> {
     let standing = |first, last| within(file, standing_bytes(first, last), standing_of);
     let Some(before) = before else {
@@ -223,7 +223,7 @@ pub fn youngest(file: &LockFile, before: Option<Number>) -> Result<Option<Waiter
     Ok(waiter(&found))
 }
 
-/// The oldest of those who stand in line from `from` on and before `before`.
+/// The oldest waiter from `from` on and before `before`.
 pub fn oldest(
     file: &LockFile,
     from: Number,
@@ -266,8 +266,8 @@ fn waiter(lock: &Conflict) -> Option<Waiter> {
 /// once.
 const MEANINGLESS: usize = 16;
 
-/// Some lock among these bytes that means something. Whatever covers more is somebody's lock of the whole
-/// file, say, and nobody's place in a line; what a waiter has locked, nobody else can have locked too.
+/// A lock among these bytes that means something. One that covers more is, say, a lock of the whole file, and
+/// no place in a queue; no two processes can have locked what a waiter has.
 fn within<T>(
     file: &LockFile,
     bytes: Bytes,
@@ -292,8 +292,8 @@ fn within<T>(
     Ok(None)
 }
 
-/// Sleeps until `ahead` leaves the line, at most this long. It is the kernel that wakes, and only whoever
-/// sleeps right behind the one that left.
+/// Sleeps until `ahead` leaves the queue, at most this long. The kernel wakes it, and only the waiter right
+/// behind the one that left.
 pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Result<Woken, RepositoryError> {
     let byte = byte_of(ahead.number, ahead.class);
     let interval = longest.max(Duration::from_millis(1));

@@ -25,12 +25,12 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct LockPath<'a> {
     pub path: &'a Path,
-    /// The directory that whoever named the repository vouches for.
+    /// The directory that the author of the repository vouches for.
     pub base: &'a Path,
     /// A directory at or above `base` that must belong to the caller alone: others could have made it, in
     /// `/tmp`.
     pub private: Option<&'a Path>,
-    /// The user whom the file counts for, and must belong to where others could have put it there.
+    /// The user for whom the file counts, and to whom it must belong if others could have put it there.
     pub owner: Option<u32>,
     /// Whether the caller named it, and so is trusted below `base`.
     pub is_own: bool,
@@ -47,7 +47,7 @@ impl<'a> LockPath<'a> {
         Self { path, base: &creation.base, private: creation.private.as_deref(), owner: *owner, is_own }
     }
 
-    /// That of a file which somebody named on the command line, directory and all.
+    /// That of a file that the caller named on the command line, with its directory.
     pub fn named(path: &'a Path) -> Self {
         let base = path.parent().unwrap_or(path);
         Self { path, base, private: None, owner: None, is_own: true }
@@ -142,8 +142,8 @@ impl<'a> LockPath<'a> {
         }
     }
 
-    /// A directory in one that is there, created with these permission bits where it is missing: of root, of
-    /// whoever owns the other one, or of the caller, who may have made it a moment ago.
+    /// A directory in an existing one, created with these permission bits if it is missing: of root, of the
+    /// owner of the other one, or of the caller, who may have made it a moment ago.
     fn child(
         &self,
         path: &Path,
@@ -176,7 +176,7 @@ impl<'a> LockPath<'a> {
 // be dropped when they are open: who opens one again, because it was replaced, has to see what the path
 // leads to then.
 
-/// Directories that whoever named the repositories vouches for.
+/// Directories that the authors of the repositories vouch for.
 #[derive(Debug, Default)]
 pub struct BaseDirectories(RefCell<Vec<WalkedDirectory>>);
 

@@ -29,9 +29,8 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// no reason to give up.
 pub const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the wait is interrupted once its time is over; not before, because whoever is interrupted has
-/// lost their place among those who wait, and a thousand launches at once need all their patience in the
-/// order in which they came.
+/// How often the wait is interrupted once its time is over. Not before, because an interrupted waiter loses
+/// its turn, and a thousand simultaneous launches need all their patience in the order in which they came.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The mutex of a file, held until dropped.
@@ -101,9 +100,9 @@ fn keeps_open(file: &LockFile) -> Option<i32> {
     locks.into_iter().find(|(_, bytes)| is_mutex(bytes)).map(|(pid, _)| pid)
 }
 
-/// Whether others had the mutex meanwhile, as far as two looks tell. Where one of them found it free, on its
-/// way from hand to hand, nobody has kept it all the time; a holder in another PID namespace has no number to
-/// tell it by.
+/// Whether others had the mutex meanwhile, as far as two looks show. If one of them found it free, between
+/// two holders, no process has kept it all the time; a holder in another PID namespace has no number to know
+/// it by.
 fn was_handed_on(first: Option<&Conflict>, last: Option<&Conflict>) -> bool {
     match (first, last) {
         (Some(first), Some(last)) => first.pid != last.pid,

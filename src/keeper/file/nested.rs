@@ -24,8 +24,8 @@ use crate::{
     sys::{descriptor::Inherited, process::own_pid, record_lock::Bytes},
 };
 
-/// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None when there are no
-/// such slots, when they are too few, or when somebody uses them already.
+/// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None if there are no
+/// such slots, too few, or another launch uses them already.
 pub fn join(
     file: &Rc<LockFile>,
     claims: &[&Claim<'_>],

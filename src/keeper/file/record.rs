@@ -33,7 +33,7 @@ pub struct Record {
     pub uid: u32,
     /// When the slot was taken, in milliseconds since 1970.
     pub since: u64,
-    /// The same in milliseconds since boot: nobody sets that clock.
+    /// The same in milliseconds since boot: that clock is never set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<u64>,
     /// How many neighbouring slots were taken together, of which this is the last.
@@ -220,8 +220,8 @@ mod tests {
         assert_eq!(Record::decode(&bytes).expect("it reads back").command, "\u{9b}31m\u{202e}");
     }
 
-    /// A name of a hundred thousand characters was cut one character at a time, with everything written anew
-    /// each time: five minutes, under the mutex.
+    /// A name of a hundred thousand characters was cut one character at a time, and everything was written
+    /// again each time: five minutes, under the mutex.
     #[test]
     fn a_long_text_is_cut_at_once() {
         let cut = fits("seats", &"\u{1b}ü".repeat(1 << 20));

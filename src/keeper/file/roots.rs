@@ -32,8 +32,8 @@ pub fn look(place: &LockPath<'_>, mode: u32) -> Result<Before, RepositoryError> 
     Ok(place.look()?.map_or(Before::Missing, |status| judge(&status, mode)))
 }
 
-/// Makes it where it is missing, and root's where it is somebody else's. Who holds slots keeps them: it stays
-/// the same file.
+/// Creates it if it is missing, and makes it root's if it is another user's. Holders keep their slots: it
+/// stays the same file.
 pub fn make_roots(place: &LockPath<'_>, creation: &Creation) -> Result<Before, RepositoryError> {
     let before = look(place, creation.file_mode)?;
     if before == Before::Same {

@@ -28,11 +28,11 @@ use crate::{
 /// As many answers cost as much as the listing of all locks of the host.
 const MANY: usize = 1024;
 
-/// As many queries at most to get them: each answer leaves two ranges, of which one may be free.
+/// The most queries to get them: each answer leaves two ranges, one of which may be free.
 const QUERIES: usize = 2 * MANY;
 
-/// So many steps through the kernel's list of locks may be made to look between those that `/proc/locks`
-/// shows, where it does not show those of other PID namespaces: a fraction of a second.
+/// How many steps through the kernel's list of locks a look may take between those that `/proc/locks` shows,
+/// which omits other PID namespaces: a fraction of a second.
 const STEPS: usize = 32_000_000;
 
 /// Looks at every slot. The mutex must be held by this process where the answer is to stay true.
@@ -71,7 +71,8 @@ pub(super) fn highest(file: &LockFile) -> Result<Option<u64>, RepositoryError> {
     Ok(found)
 }
 
-/// The locks that `/proc/locks` shows on a file; none where its lines cannot be told from those of others.
+/// The locks that `/proc/locks` shows on a file; none if its lines cannot be distinguished from those of
+/// others.
 fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
     // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds
     // it.
@@ -113,7 +114,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// At these bytes, of which nothing is known yet.
+    /// At these bytes, which are not known yet.
     pub fn at(all: Bytes) -> Self {
         Self { all, seen: Vec::new(), extent: None }
     }
@@ -131,7 +132,7 @@ impl Look {
         }
     }
 
-    /// Looks until so many bytes are seen to be locked.
+    /// Looks until this many bytes are seen to be locked.
     pub fn go_on(&mut self, file: &LockFile, enough: u64, means: Means) -> Result<Extent, RepositoryError> {
         self.straighten();
         let extent = match self.extent {
@@ -164,7 +165,7 @@ impl Look {
         self.ask(file, enough, most, most)
     }
 
-    /// Asks about what is not known, until enough is seen, or so many answers or queries were made.
+    /// Asks about what is not known, until enough is seen, or the bound of answers or queries is reached.
     fn ask(
         &mut self,
         file: &LockFile,

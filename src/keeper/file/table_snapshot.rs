@@ -49,12 +49,12 @@ impl TableSnapshot {
             .map_or(Ok(Self::default()), |file| Self::of_file(&file, holders_with_search))
     }
 
-    /// The same, for whoever looks again and again: a holder that no record accounts for is not searched for.
+    /// The same, for callers that look repeatedly: it does not search for a holder without a record.
     pub fn at_a_glance(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
         LockFile::open_to_read(place)?.map_or(Ok(Self::default()), |file| Self::of_file(&file, holders))
     }
 
-    /// Looks at a lock file that somebody named, so that it should be there.
+    /// Looks at a lock file that the caller named, which should exist.
     pub fn of_existing(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
         match LockFile::open_to_read(place)? {
             Some(file) => Self::of_file(&file, holders_with_search),

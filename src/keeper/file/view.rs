@@ -93,8 +93,8 @@ impl<'file> View<'file> {
         })
     }
 
-    /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then nobody sits
-    /// beyond, and nobody waits. One question answers both, and mostly the answer is yes.
+    /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then no slot
+    /// beyond is held, and no launch waits. One query answers both, and mostly the answer is yes.
     pub fn is_quiet_above(&mut self, limit: u64) -> Result<bool, RepositoryError> {
         if let Some((asked, is_quiet)) = self.quiet
             && asked == limit
@@ -208,7 +208,8 @@ impl<'file> View<'file> {
         Ok(())
     }
 
-    /// Mends a hint by which an exectimes peer would overlook a holder. Nothing is looked at for this alone.
+    /// Corrects a hint by which an exectimes peer would overlook a holder. It looks at nothing for this
+    /// alone.
     pub fn mend_hint(&mut self) -> Result<(), RepositoryError> {
         if !self.file.is_to_look_at()
             && self.extent.is_some()
@@ -220,8 +221,8 @@ impl<'file> View<'file> {
         Ok(())
     }
 
-    /// The hint to be written once `taken` are taken too: none where the one in the file holds. It is lowered
-    /// only by a look at everything, and made anew where it was found short, impossible or too low.
+    /// The hint to write once `taken` are taken too: none if the one in the file is right. Only a look at
+    /// everything lowers it, or replaces one that was short, impossible or too low.
     fn new_hint(&self, taken: &[u64]) -> Result<Option<u64>, RepositoryError> {
         let highest_taken = taken.iter().copied().max().unwrap_or(0);
         let hint = match self.header.hint {

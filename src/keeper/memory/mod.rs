@@ -19,7 +19,7 @@ pub use self::{
     table::{Table, chosen, overdue},
 };
 
-/// All tables, by name. Whoever has a clone sees the same tables.
+/// All tables, by name. Clones share the same tables.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     tables: Rc<RefCell<BTreeMap<String, Table>>>,
@@ -30,7 +30,7 @@ pub struct Store {
     accounts: Rc<RefCell<BTreeMap<u32, usize>>>,
 }
 
-/// What was proved of whoever asks: which slots it has from an ancestor, and who its ancestors are.
+/// What was proved of the caller: which slots it has from an ancestor, and who its ancestors are.
 #[derive(Debug, Default)]
 pub struct VerifiedAncestry {
     /// The slots, each with the number of its table.
@@ -78,7 +78,7 @@ impl Store {
         self.tables.borrow().iter().map(|(name, table)| (name.clone(), table.clone())).collect()
     }
 
-    /// Forgets a table of which there is nothing to know.
+    /// Forgets a table that has nothing worth keeping.
     pub fn forget_if_unused(&self, name: &str) {
         let mut tables = self.tables.borrow_mut();
         if tables.get(name).is_some_and(Table::is_unused)
@@ -88,8 +88,8 @@ impl Store {
         }
     }
 
-    /// Forgets the tables on account of this user's launches that nobody would miss, of those that may be
-    /// forgotten; says which.
+    /// Forgets the unneeded tables on account of this user's launches, of those that may be forgotten; says
+    /// which.
     pub fn forget_idle(&self, uid: u32, now: SystemTime, may_be: impl Fn(&str) -> bool) -> Vec<String> {
         let mut tables = self.tables.borrow_mut();
         let mut forgotten = Vec::new();
@@ -121,18 +121,18 @@ impl Store {
         self.accounts.borrow().get(&uid).copied().unwrap_or(0)
     }
 
-    /// A table that nobody has ever used, and nobody else sees.
+    /// A table that was never used, and that no other code sees.
     pub fn unused(&self) -> Table {
         self.new_table(None)
     }
 
-    /// The same tables, for somebody of whom this was proved.
+    /// The same tables, for a caller with this proof.
     #[must_use]
     pub fn for_asker(&self, kin: VerifiedAncestry) -> Self {
         Self { kin: Rc::new(kin), ..self.clone() }
     }
 
-    /// What was proved of whoever asks.
+    /// What was proved of the caller.
     pub fn kin(&self) -> &VerifiedAncestry {
         &self.kin
     }

@@ -12,7 +12,7 @@ pub struct Place {
     /// How many slots are wanted, and by whom.
     wants: Option<u64>,
     process: WaitingProcess,
-    /// Whether its launch is known not to answer now, so that nobody has to look any longer.
+    /// Whether its launch is known not to answer now, so that no further look is needed.
     is_away: bool,
 }
 
@@ -26,7 +26,7 @@ impl Place {
         &self.table
     }
 
-    /// Stands in line in these classes, and in no other.
+    /// Waits in these classes, and in no other.
     pub fn stand(&mut self, classes: &[Class]) {
         let mut state = self.table.state().borrow_mut();
         for class in &self.classes {
@@ -88,7 +88,7 @@ impl Place {
         }
     }
 
-    /// The classes in which it stands in line.
+    /// The classes in which it waits.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }

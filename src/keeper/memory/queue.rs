@@ -44,8 +44,8 @@ impl Table {
         Some(found).filter(|found| before.is_none_or(|before| found.number < before)).cloned()
     }
 
-    /// The first in line, behind whom this one leaves off, whom none of the blocked classes holds up and who
-    /// answers; none as soon as those classes hold up everybody.
+    /// The first in the queue behind this one that no blocked class holds up and that answers; none as soon
+    /// as those classes hold up all.
     pub fn next_to_look(&self, after: Option<Number>, blocked: &[Class]) -> Option<Number> {
         let state = self.state().borrow();
         let may_pass = |class: &Class| blocked.iter().all(|ahead| class.passes(*ahead));
@@ -122,8 +122,8 @@ mod tests {
     }
 
     proptest! {
-        /// From the head of a queue exactly those are looked at who answer and whom nobody holds up that was
-        /// looked at before: whoever comes first is never left out, and one of each class looks in vain.
+        /// From the head of a queue it looks at exactly those that answer and that no earlier one holds up:
+        /// the first is never left out, and one of each class looks in vain.
         #[test]
         fn those_look_whom_nobody_holds_up(
             queue in proptest::collection::vec((class(), any::<bool>(), any::<bool>()), 0..20),

@@ -24,7 +24,7 @@ use crate::{
     sys::process,
 };
 
-/// One table. Whoever has a clone sees the same slots.
+/// One table. Clones share the same slots.
 #[derive(Clone, Debug)]
 pub struct Table {
     number: usize,
@@ -33,7 +33,7 @@ pub struct Table {
     state: Rc<RefCell<State>>,
 }
 
-/// As what somebody stands in line.
+/// The class in which a launch waits.
 pub(super) type Standing = (Number, Class);
 
 #[derive(Debug, Default)]
@@ -47,14 +47,14 @@ pub(super) struct State {
     pub(super) cursor: u64,
     pub(super) last_start: Option<SystemTime>,
     pub(super) last_end: Option<SystemTime>,
-    /// How long after its last use somebody may have to keep off it; zero where nobody ever had to.
+    /// How long after its last use a launch may have to wait; zero if none ever had to.
     pub(super) longest_pause: Duration,
     /// Whose launch started last.
     pub(super) started_by: Option<u32>,
-    /// The highest number that anybody has had: who gives back what was got under a number comes again under
-    /// the same, and nobody who came later may have a lower one.
+    /// The highest number that was ever used: a launch that releases what it got under a number comes again
+    /// under the same, and no later launch may have a lower one.
     highest: Option<Number>,
-    /// All places, and what is seen of whoever has them.
+    /// All places, and what is seen of their owners.
     pub(super) places: BTreeMap<Number, Life>,
     /// Oldest first.
     pub(super) line: BTreeMap<Standing, Waiter>,
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-/// Signs of life. No time passes in memory: whoever waits beats whenever somebody looks.
+/// Signs of life. No time passes in memory: a waiter beats at every look.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     beats: u64,
@@ -194,8 +194,8 @@ impl Table {
         }
     }
 
-    /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and nobody else
-    /// uses them too.
+    /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and no other
+    /// launch uses them too.
     pub fn join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &VerifiedAncestry) -> Option<Held> {
         let slots = self.slots_to_join(claims, launch, kin)?;
         let mut state = self.state.borrow_mut();
@@ -229,7 +229,7 @@ impl Table {
         slots.iter().all(is_theirs).then_some(slots)
     }
 
-    /// Whether nobody but the ancestors of whoever asks hold these slots, and there are any.
+    /// Whether only ancestors of the caller hold these slots, and there are any.
     pub fn is_held_by_kin(&self, occupancy: &Occupancy, kin: &VerifiedAncestry) -> bool {
         let is_kin = |span: &Span| {
             let is_joinable = |slot: u64| kin.slots.contains(&(self.number, slot));
@@ -243,7 +243,7 @@ impl Table {
         self.state.borrow_mut().cursor = slot;
     }
 
-    /// Somebody has had this number.
+    /// This number was used.
     pub fn has_had(&self, number: Number) {
         let mut state = self.state.borrow_mut();
         state.highest = state.highest.max(Some(number));
@@ -258,7 +258,7 @@ impl Table {
         self.state.borrow().highest
     }
 
-    /// Takes a place until the answer is dropped; none where somebody has that number.
+    /// Takes a place until the answer is dropped; none if another launch has that number.
     pub fn take_place(&self, number: Number) -> Option<Place> {
         let mut state = self.state.borrow_mut();
         if state.places.contains_key(&number) {
@@ -344,7 +344,7 @@ impl Table {
         state.held.is_empty() && state.places.is_empty() && stamps == (None, None)
     }
 
-    /// Whether nobody would miss it: it is used by nobody, and no pause since its last use is on.
+    /// Whether it is unneeded: it is not in use, and no pause since its last use is on.
     pub fn is_idle(&self, now: SystemTime) -> bool {
         let state = self.state().borrow();
         let last = state.last_start.max(state.last_end);

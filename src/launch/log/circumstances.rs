@@ -21,7 +21,7 @@ pub struct Circumstances {
     /// The working directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
-    /// The arguments that a rule names; the others are there, and not told.
+    /// The arguments that a rule names; the others are counted, and not logged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<Option<String>>,
     /// The variables that a rule asks about, where they are set; each with its value, where a rule names
@@ -41,7 +41,7 @@ pub struct TableSeen {
     /// Whose table it was, where each member has one: `uid 1000`, `gid 100`, or a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// How many slots were held, with those of this launch; none where nobody counted.
+    /// How many slots were held, with those of this launch; none if that was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
     /// Which slots these were, a moment after the decision: `1-3,5`.

@@ -25,7 +25,7 @@ pub enum Kind {
     Refused,
     /// It was started although it would have been refused: something is not enforced.
     WouldRefuse,
-    /// It stood in line, and got its turn.
+    /// It waited, and got its turn.
     Waited,
     /// It ended, as its supervisor saw.
     Ended,
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// Whether somebody did not get what they wanted, or would not have.
+    /// Whether a launch did not get what it wanted, or would not have.
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::Refused | Self::WouldRefuse | Self::TooSoon | Self::Expired)
     }
@@ -92,17 +92,17 @@ pub struct Event {
     /// The other process: the holder that was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<i32>,
-    /// The real user id of that one, where somebody asked for its end.
+    /// The real user id of the user who asked for its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_uid: Option<u32>,
     /// When it was decided, in microseconds since 1970: while the tables were locked, so that no two
     /// decisions on one table have the same. Like all that follows, only in a log that is to be replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<u64>,
-    /// When it came to stand in line, likewise.
+    /// When it began to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<u64>,
-    /// Between which moments it ended, likewise, where nobody saw when.
+    /// Between which moments it ended, if no process saw when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<(u64, u64)>,
     /// What the decision looked at.
@@ -287,7 +287,7 @@ fn quoted(value: &str) -> String {
     if is_plain { value.to_owned() } else { format!("\"{}\"", quoted().shown()) }
 }
 
-/// As many whole characters as fit into so many bytes.
+/// As many whole characters as fit into this many bytes.
 fn beginning(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or(text)

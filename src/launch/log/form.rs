@@ -28,7 +28,7 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// What it is, where it could be read; else its format says whose it is.
+    /// What it is, if it could be read; else its format says where it comes from.
     fn of(event: Option<Event>, format: impl FnOnce() -> Option<u8>) -> Self {
         match event {
             Some(event) => Self::Event(event),
@@ -67,12 +67,12 @@ struct Entry {
     /// In microseconds since 1970.
     #[serde(rename = "__REALTIME_TIMESTAMP")]
     moment: String,
-    /// Who sent it, as the kernel told the journal.
+    /// The sender, from the kernel by the journal.
     #[serde(rename = "_UID")]
     sender: Option<String>,
 }
 
-/// Nobody but root can write of others.
+/// Only root can write about others.
 fn of_journal(line: &str) -> Option<Line> {
     let entry: Entry = serde_json::from_str(line).ok()?;
     let line = of_message(&entry.message, entry.moment.parse::<u64>().ok()? / 1000);
@@ -189,7 +189,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What stood in quotes, of which the first is gone already, and what comes after them.
+/// The text in quotes, whose first one is gone already, and what comes after them.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = text.chars();

@@ -42,14 +42,14 @@ impl fmt::Display for Target {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Sink {
     pub(crate) target: Target,
-    /// Whether events are written in which nobody was refused.
+    /// Whether events without a refusal are written.
     pub(crate) everything: bool,
     /// Whether they are to be replayed.
     pub(crate) replay: bool,
 }
 
 impl Sink {
-    /// Writes an event. A launch goes on whatever comes back.
+    /// Writes an event. A launch continues whatever the result.
     pub(crate) fn write(&self, event: &Event) -> io::Result<()> {
         if !self.everything && !event.event.is_refusal() {
             return Ok(());
@@ -68,7 +68,7 @@ impl Sink {
 // A file with one JSON object on each line. Each line is appended by a single write, so that simultaneous
 // launches do not mix their lines.
 
-/// Against a link or a FIFO that somebody put where the log should be: `O_NOFOLLOW` and `O_NONBLOCK`.
+/// Against a link or a FIFO in the place of the log: `O_NOFOLLOW` and `O_NONBLOCK`.
 const GUARDS: i32 = crate::sys::regular_file::LOG_GUARDS;
 
 pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {

@@ -130,7 +130,7 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
     }
 }
 
-/// What nobody need wait for.
+/// Needs no wait.
 fn never(claim: &Claim<'_>) -> String {
     let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
     match claim.amount.reach() {

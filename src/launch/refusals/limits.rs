@@ -75,7 +75,7 @@ pub(crate) fn describe(
     message.lines.join("\n")
 }
 
-/// Whom the rules that refuse name, each once.
+/// The contacts of the rules that refuse, each once.
 pub(crate) fn contacts<'c>(refusal: &Refusal<'c>) -> Vec<&'c str> {
     let mut contacts = Vec::new();
     for contact in refusal.claims().flat_map(|refused| &refused.claim.origins).filter_map(|o| o.contact) {
@@ -102,7 +102,7 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
     }
 }
 
-/// Whether there is room, and only the line of those who came before stands in the way.
+/// Whether there is room, and only earlier waiters block the launch.
 fn is_behind_others(refused: &Refused<'_>) -> bool {
     let amount = &refused.claim.amount;
     let has_room = |full: &Full| full.used() + amount.wanted() <= amount.reach();
@@ -508,8 +508,7 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
 
 // What to do where a launch would wait for itself.
 
-/// What there is to do where only programs above this one stand in the way. An administrator hears of what is
-/// not yet so.
+/// What to do if only programs above this one block the launch. An administrator learns what is not yet so.
 pub(super) fn among_ancestors(full: &[(&Claim<'_>, &Full)]) -> String {
     let (mut takes, mut is_weak) = (false, false);
     for (claim, full) in full.iter().filter(|(_, full)| full.only_ancestors) {

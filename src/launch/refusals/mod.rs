@@ -113,8 +113,8 @@ pub(crate) fn nothing_to_show() -> Error {
     )
 }
 
-/// The policy has faults: where, since when, and who can mend it. Whoever can mend nothing of it learns of
-/// the first. `words` name to `policy check` what is not in force without being named.
+/// The policy has faults: where, since when, and who can correct it. A user who can correct nothing of it
+/// learns the first. `words` name to `policy check` the files that are not in force without being named.
 pub(crate) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
     let check = format!("rungate policy check{words}");
     let count = match faults.count() {
@@ -167,7 +167,7 @@ pub(crate) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
     Error::new(ExitStatus::Policy, text).advise(advice)
 }
 
-/// What is said where a `deny` rule refuses.
+/// The message if a `deny` rule refuses.
 pub(crate) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
     let text = format!(
         "{}: refused: {}\n  ({}) matches {}",
@@ -185,7 +185,7 @@ pub(crate) fn denied(command: &OsStr, rule: &Rule, matches: &str) -> Error {
         .contact(rule.contact())
 }
 
-/// What is said where `unmatched = "refuse"` does.
+/// The message if `unmatched = "refuse"` does.
 pub(crate) fn unmatched(command: &OsStr, policy: &Policy, hints: &Hints) -> Error {
     let command = visible(command);
     let text = format!("{command}: refused: no rule of the policy allows it (unmatched = \"refuse\")");

@@ -17,7 +17,7 @@ use crate::{
     text::escape::visible,
 };
 
-/// Why a claim that is full is not waited for, behind its numbers. What nobody asked for is no news.
+/// Why a full claim is not waited for, behind its numbers. A wait that was not asked for needs no reason.
 pub(crate) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
     Some(match refused.unwaited? {
         Unwaited::Never if refused.claim.wait.is_forbidden() => ", never waited for".to_owned(),

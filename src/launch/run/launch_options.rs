@@ -41,7 +41,7 @@ pub(crate) struct Cap {
     pub(crate) repository: Option<PathBuf>,
 }
 
-/// How much is said.
+/// How much is printed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Voice {
     /// Nothing when the command is refused.

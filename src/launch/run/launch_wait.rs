@@ -42,15 +42,14 @@ use crate::{
 /// How often a policy that has faults is looked at again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// After so long whoever stands in line has seen that the policy has changed.
+/// After this time a waiting launch has seen that the policy changed.
 const UNTIL_ALL_HAVE_DECIDED: Duration = Duration::from_secs(3);
 
 /// What a wait is watched by, and shown with.
 pub(super) struct Watch<'a> {
-    /// When it changes, the launch is decided anew.
+    /// When it changes, the launch is judged again.
     pub(super) policy: &'a Policy,
-    /// When that was. Once the policy says of an hour that it is over, or that it has come, the launch is
-    /// decided anew too.
+    /// When that was. When a time window of the policy ends or begins, the launch is judged again too.
     pub(super) decided: Timestamp,
     pub(super) command: &'a OsStr,
     pub(super) is_quiet: bool,
@@ -66,7 +65,7 @@ pub(super) struct LaunchWait {
     has_waited: bool,
     /// When the time of the whole launch is over, with every keeper.
     over: Option<Instant>,
-    /// The shortened waits that the caller was told of.
+    /// The shortened waits that were reported to the caller.
     told_cuts: Vec<String>,
 }
 
@@ -83,12 +82,12 @@ impl LaunchWait {
         }
     }
 
-    /// How long it stood in line, where it had to.
+    /// How long it waited, if it had to.
     pub(super) fn waited(&self) -> Option<Duration> {
         self.has_waited.then(|| self.begun.elapsed())
     }
 
-    /// When it first stood in line.
+    /// When it first waited.
     pub(super) fn since(&self) -> Option<SystemTime> {
         self.place.since()
     }
@@ -104,9 +103,8 @@ impl LaunchWait {
         self.place.time_is_over_at().or(self.over)
     }
 
-    /// For a launch that stands in line while the policy has faults: nothing may start, but nobody has to
-    /// lose their place over a file that is being edited. Sleeps a little, and says whether there is time
-    /// left.
+    /// For a launch that waits while the policy has faults: nothing may start, but no launch loses its place
+    /// because a file is being edited. Sleeps a little, and says whether there is time left.
     pub(super) fn pause(&mut self) -> bool {
         let left = self
             .time_is_over_at()
@@ -264,7 +262,7 @@ impl Asked {
         value
     }
 
-    /// What was asked about and is set, each with whether its value may be told.
+    /// What was asked about and is set, each with whether its value may be logged.
     pub(super) fn told(&self, policy: &Policy) -> BTreeMap<String, Option<String>> {
         let of = |(name, value): &(String, Option<OsString>)| {
             let value = value.as_ref()?;

@@ -75,7 +75,7 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
 enum Attempt {
     /// For good, with this status.
     Ended(u8),
-    /// The policy, or the time that it asks for, changed while the launch stood in line.
+    /// The policy, or the time that it asks for, changed while the launch waited.
     Again,
 }
 
@@ -214,8 +214,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A policy that is being edited costs nobody their place in line: nothing starts until it has no fault
-    /// again. Where only a delegated file has faults others go on, and nobody may stand in their way
+    /// A policy that is being edited costs no launch its place in the queue: nothing starts until it has no
+    /// fault again. If only a delegated file has faults other launches continue, and none may block them
     /// meanwhile.
     fn unless_edited<T>(&self, read: Result<T, Faults>, turn: &mut LaunchWait) -> Result<Option<T>, Error> {
         match read {

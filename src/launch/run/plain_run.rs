@@ -123,7 +123,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Nothing is said twice.
+/// Nothing is printed twice.
 fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }

@@ -70,7 +70,7 @@ pub(super) enum Judged<'p> {
     Refused(Error),
 }
 
-/// Judges a launch; one that is denied is written into the journal. `told` is what a log may tell of it.
+/// Judges a launch; a denied one is written into the journal. `told` is what a log may have of it.
 pub(super) fn judge<'p>(
     command: &OsStr,
     policy: &'p Policy,

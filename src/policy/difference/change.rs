@@ -60,9 +60,9 @@ pub struct Change {
     pub former_name: Option<String>,
     /// Where it is.
     pub layer: LayerName,
-    /// Where it stood, where that is one place.
+    /// Where it was, if that is one place.
     pub old_place: Option<Place>,
-    /// Where it stands.
+    /// Where it is.
     pub new_place: Option<Place>,
     /// The keys that say something else.
     pub keys: Vec<KeyChange>,

@@ -23,7 +23,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What `new` says otherwise than `old`.
+    /// What `new` says that `old` does not.
     pub fn between(old: &Policy, new: &Policy) -> Difference {
         let mut names: Vec<LayerName> = new.layers().iter().map(name).collect();
         names.extend(old.layers().iter().map(name));

@@ -234,7 +234,7 @@ fn print_repository(repository: &Repository) -> Table {
 /// What a table is about, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PartKind {
-    /// What holds where nothing else is said.
+    /// The default.
     Defaults,
     /// The word that a drop-in is a department's.
     Delegation,
@@ -244,7 +244,7 @@ pub enum PartKind {
     Command,
     Repository,
     Rule,
-    /// The order of rules of which the first that matches counts.
+    /// The order of rules of a family.
     Family,
     Test,
 }
@@ -303,7 +303,7 @@ impl fmt::Display for Part<'_> {
 
 // What repositories are called in what is printed.
 
-/// The names of repositories, unique within a layer: those that two files share are told apart by a number.
+/// The names of repositories, unique within a layer: a number distinguishes those that two files share.
 pub(super) struct RepositoryNames(Vec<String>);
 
 impl RepositoryNames {

@@ -67,7 +67,7 @@ impl WrittenKeeping {
         }
     }
 
-    /// `path` is where that key stands, if it does.
+    /// `path` is where that key is, if it is there.
     pub(in crate::policy) fn validate(
         &self,
         layer: &Layer,

@@ -43,9 +43,9 @@ pub(crate) struct OtherLimit {
     /// When it holds; always where there is nothing.
     pub(in crate::policy) when: Vec<Window>,
     pub(in crate::policy) limit: Limit,
-    /// Whom it is for, as it was written; nothing where it is a name, which whoever it is for has anyway.
+    /// Whom it is for, as written; empty if it is a name, which the user has anyway.
     pub(in crate::policy) shown: String,
-    /// Its key, where it stood in a table.
+    /// Its key, if it was in a table.
     pub(in crate::policy) key: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub(in crate::policy) enum Whom {
     Groups(Vec<GroupEntry>),
 }
 
-/// One file of a repository with a file for each of something: whose it is, and at what time.
+/// One file of a repository with a file for each of something: its owner, and the time.
 pub(crate) struct FileOf<'a> {
     /// Of a launch by this member, or as good as.
     pub(crate) facts: &'a EvalContext<'a>,
@@ -172,7 +172,7 @@ impl Repository {
         Ok((self.limit, None))
     }
 
-    /// The limit of whoever is not named, at this time.
+    /// The limit of users who are not named, at this time.
     pub(crate) fn limit_of_most(&self, facts: &EvalContext<'_>) -> Limit {
         let is_on = |other: &&OtherLimit| {
             other.whom.is_empty() && any(&other.when, |window| window.matches(facts, self.layer)) == Ok(true)

@@ -120,7 +120,7 @@ impl Repository {
         &self.shown_name
     }
 
-    /// Where it stands.
+    /// Where it is.
     pub fn place(&self) -> &Place {
         &self.place
     }

@@ -42,7 +42,7 @@ pub(in crate::policy) static RESERVE: Keys = Keys {
 /// Slots that are kept for some.
 #[derive(Debug)]
 pub struct Reservation {
-    /// For anybody where nobody is named, as long as hosts are.
+    /// For all users if none is named, as long as hosts are.
     principals: Vec<Principal>,
     /// On any host where none is named.
     hosts: Vec<HostEntry>,
@@ -61,7 +61,7 @@ pub(crate) enum Standing {
     Own,
     /// It is kept for others.
     Others,
-    /// It is nobody's at this time.
+    /// It is for none at this time.
     Nobodys,
 }
 
@@ -162,7 +162,7 @@ impl Reservation {
         self.lend.min(self.slots(limit))
     }
 
-    /// What it is for a launch. When it is nobody's, nobody is looked up.
+    /// What it is for a launch. If it is for none, no name is looked up.
     pub(crate) fn standing(&self, facts: &EvalContext<'_>, layer: usize) -> Result<Standing, LookupError> {
         if !self.is_on(facts, layer) {
             return Ok(Standing::Nobodys);

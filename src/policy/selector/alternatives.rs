@@ -46,7 +46,7 @@ pub(in crate::policy) trait Entry: Sized {
         false
     }
 
-    /// What it names that does not exist, and so matches nobody, which is rarely meant.
+    /// What it names that does not exist, and so matches nothing, which is rarely meant.
     fn unknown(&self, _names: &dyn Names) -> Result<Option<Warning>, LookupError> {
         Ok(None)
     }
@@ -90,8 +90,8 @@ impl<E: Entry> Kind for Vec<E> {
     }
 }
 
-/// The entries of a list, aliases replaced. Each that can mean nothing is reported where it stands, be that
-/// in a rule or in an alias.
+/// The entries of a list, aliases replaced. Each that can mean nothing is reported at its place, in a rule or
+/// in an alias.
 pub(in crate::policy) fn entries_of<'w, E: Entry>(
     written: &'w [WrittenEntry<'w>],
     aliases: &Aliases<'w>,
@@ -123,7 +123,7 @@ pub(in crate::policy) fn entry_of<E: Entry>(written: &WrittenEntry<'_>, aliases:
     Some(entry)
 }
 
-/// Warns of a name that nobody has, where the policy is checked.
+/// Warns of a name that does not exist, if the policy is checked.
 pub(in crate::policy) fn warn_of_unknown(entry: &impl Entry, at: At, aliases: &Aliases<'_>) {
     let Some(names) = aliases.checking else { return };
     let failed = |failure: LookupError| Some(Warning::LookupFailed { failure: failure.to_string() });
@@ -156,8 +156,8 @@ pub(super) trait Kind: Sized {
     fn validate<'w>(written: &'w Self::Written<'w>, aliases: &Aliases<'w>) -> Self;
     /// Whether it matches a request, for a rule of this layer.
     fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError>;
-    /// Whether this certainly matches everything that the other does. It may miss some, for nobody proves
-    /// that two globs mean the same.
+    /// Whether this certainly matches everything that the other does. It may miss some, because globs are not
+    /// compared by meaning.
     fn covers(&self, narrow: &Self) -> bool;
     /// Its entries as the policy writes them, aliases replaced.
     fn shown(&self) -> Vec<String>;

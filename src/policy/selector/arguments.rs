@@ -23,7 +23,7 @@ use crate::policy::{
 /// What the arguments are compared with.
 #[derive(Debug)]
 pub(crate) enum Arguments {
-    /// One of these stands somewhere, each a list of patterns for consecutive arguments, mostly one.
+    /// One of these is among the arguments, each a list of patterns for consecutive arguments, mostly one.
     Any(Vec<Vec<TextEntry>>),
     /// Each of these does.
     All(Vec<Vec<TextEntry>>),
@@ -142,7 +142,7 @@ impl Kind for Arguments {
         })
     }
 
-    /// Of several alternatives the first that stands there counts, where it first does.
+    /// Of several alternatives the first that is there counts, at its first place.
     fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
         let arguments = facts.request.arguments;
         let taken = |(entry, argument): (&TextEntry, &OsString)| entry.captured(argument.as_bytes());
@@ -274,8 +274,7 @@ impl Arguments {
         }
     }
 
-    /// What is captured: of alternatives each must capture the same, of what all must stand there each its
-    /// own.
+    /// The captures: alternatives must each capture the same, required entries each their own.
     fn note_captures(&self, aliases: &Aliases<'_>) {
         fn of<'e>(entries: impl Iterator<Item = &'e TextEntry>) -> Vec<Written<&'e str>> {
             entries.filter_map(TextEntry::captures).collect()
@@ -303,7 +302,7 @@ impl Arguments {
     }
 }
 
-/// The consecutive arguments that entries match, where they first stand.
+/// The consecutive arguments that entries match, at their first place.
 fn place_of<'a>(entries: &[TextEntry], arguments: &'a [OsString]) -> Option<&'a [OsString]> {
     let mut windows = arguments.windows(entries.len().max(1));
     windows.find(|consecutive| {
@@ -315,8 +314,8 @@ fn matches(entry: &TextEntry, argument: &OsString) -> bool {
     entry.matches(argument.as_bytes())
 }
 
-/// Each entry with its argument, where each argument has one. Of several places for any number of arguments
-/// only the last has to be tried again: what stands before it was found as early as can be.
+/// Each entry with its argument, if each argument has one. Of several places for any number of arguments only
+/// the last must be tried again: what precedes it was found as early as possible.
 fn exact_places<'e, 'a>(
     entries: &'e [Option<TextEntry>],
     arguments: &'a [OsString],

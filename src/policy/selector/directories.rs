@@ -52,7 +52,7 @@ impl Capturing {
     }
 }
 
-/// What stands between the slashes, of which there is one at the start.
+/// The parts between the slashes; one slash is at the start.
 fn parts_of(directory: &[u8]) -> impl Iterator<Item = &[u8]> {
     directory.split(|byte| *byte == b'/').skip(1)
 }

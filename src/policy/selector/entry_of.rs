@@ -32,7 +32,7 @@ impl Selector {
         }
     }
 
-    /// Reports what is wrong with an entry, or with what an alias stands for where one is meant.
+    /// Reports what is wrong with an entry, or with the alias that it names.
     pub(in crate::policy) fn check<'w>(self, entry: &'w WrittenEntry<'w>, aliases: &Aliases<'w>) {
         fn check<'w, E: Entry>(entry: &'w WrittenEntry<'w>, aliases: &Aliases<'w>) {
             drop(entries_of::<E>(std::slice::from_ref(entry), aliases));

@@ -17,7 +17,7 @@ enum Form {
     Pattern(Pattern),
     Capture {
         text: String,
-        /// How many bytes stand before the capture, all literal.
+        /// How many bytes precede the capture, all literal.
         before: usize,
         name: Written<String>,
     },

@@ -356,11 +356,11 @@ fn minute_of_week(time: DateTime) -> i32 {
 
 // When something is over that holds at some times: for whoever is told that they have to wait for it.
 
-/// So many windows may follow each other without a gap: whatever holds for longer is as good as always.
+/// How many windows may follow each other without a gap: whatever holds longer counts as always.
 const MOST_IN_A_ROW: usize = 400;
 
-/// The local time of the layer at which none of these windows, one of which it is now, holds any more. None
-/// where that never comes, or where there is no window.
+/// The local time of the layer at which none of these windows, one of which is open now, is open any more.
+/// None if that never comes, or if there is no window.
 pub(in crate::policy) fn until(windows: &[Window], facts: &EvalContext<'_>, layer: usize) -> Option<String> {
     let now = facts.local_time(layer).filter(|_| !windows.is_empty())?;
     let end = end_of(windows, now)?;

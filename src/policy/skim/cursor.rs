@@ -8,7 +8,7 @@
 pub(super) struct Piece {
     start: u32,
     end: u32,
-    /// The kinds of its bytes that somebody may want to know of without looking again.
+    /// The kinds of its bytes that a caller may want to know without another look.
     has: u8,
 }
 
@@ -27,7 +27,7 @@ impl Piece {
         self.has & SLASH != 0
     }
 
-    /// The same as the name of a repository of which less is to be had.
+    /// The same as the name of a repository that leaves less room.
     pub(super) fn lowering(self) -> Self {
         Self { has: self.has | LOWERS, ..self }
     }
@@ -64,7 +64,7 @@ impl<'t> Cursor<'t> {
         self.rest().starts_with(word.as_bytes())
     }
 
-    /// Whether it stands at a header with so many brackets whose name begins so.
+    /// Whether it is at a header with this many brackets whose name begins so.
     pub(super) fn is_header_of(&self, brackets: usize, name: &str) -> bool {
         let rest = self.rest();
         rest.iter().take(brackets).all(|byte| *byte == b'[')
@@ -172,7 +172,7 @@ impl<'t> Cursor<'t> {
         Some(())
     }
 
-    /// A string on one line, as it stands.
+    /// A string on one line, as written.
     pub(super) fn string(&mut self) -> Option<Piece> {
         let quote = self.peek().filter(|byte| matches!(byte, b'"' | b'\''))?;
         self.at += 1;
@@ -253,8 +253,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes a table, at whose header it stands, up to the next line that can open one. `None` where that
-    /// cannot be told.
+    /// Passes a table, from its header up to the next line that can open one. `None` if that cannot be
+    /// determined.
     pub(super) fn section(&mut self) -> Option<()> {
         self.expect(b'[')?;
         self.pass_until(1, |byte, is_line_start| byte == b'[' && is_line_start)
@@ -265,8 +265,7 @@ impl<'t> Cursor<'t> {
         self.pass_until(0, |byte, _| byte == b'\n')
     }
 
-    /// Passes all up to a byte outside of strings and of so many brackets at which it ends, or up to the end
-    /// of the text.
+    /// Passes everything up to a closing byte outside of strings and brackets, or up to the end of the text.
     fn pass_until(&mut self, brackets: usize, ends: impl Fn(u8, bool) -> bool) -> Option<()> {
         let (mut depth, mut is_line_start) = (brackets, false);
         while let Some(byte) = self.peek() {

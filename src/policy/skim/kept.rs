@@ -65,7 +65,7 @@ impl Hasher for NameHasher {
 /// The times of a rule that was left out.
 #[derive(Debug)]
 pub(in crate::policy) struct Idle {
-    /// How many of the rules that are there stand before it.
+    /// How many of the rules precede it.
     pub(in crate::policy) after: usize,
     pub(in crate::policy) layer: usize,
     pub(in crate::policy) times: Vec<Window>,
@@ -118,7 +118,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Whether an entry of `commands` can match: all that it matches begins with what stands before its first
+/// Whether an entry of `commands` can match: all that it matches begins with the part before its first
 /// special character.
 fn can_match(entry: &str, is_path: bool, command: &Invocation<'_>) -> bool {
     let special = |byte: u8| matches!(byte, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\');
@@ -169,7 +169,7 @@ impl<'o> KeptRules<'o> {
         claims.iter().map(|piece| (piece.of(self.text), piece.lowers()))
     }
 
-    /// The aliases of all rules that could be left out, each with the selector in which it stands.
+    /// The aliases of all rules that could be left out, each with its selector.
     pub(in crate::policy) fn aliases(&self) -> impl Iterator<Item = (Selector, &'o str)> {
         self.outline.mentions.aliases.iter().map(|(selector, piece)| (*selector, piece.of(self.text)))
     }
@@ -207,8 +207,7 @@ impl<'o> KeptRules<'o> {
         !self.outline.mentions.times.is_empty()
     }
 
-    /// The times of those that were left out, where this file's rules stand after so many others of a
-    /// layer's.
+    /// The times of those that were left out; `before` is how many rules of the layer precede this file's.
     pub(in crate::policy) fn idle(&self, others: usize, layer: usize) -> Vec<Idle> {
         let asking = self.omitted().filter(|(_, rule)| !rule.times().is_empty());
         let idle = asking.map(|(number, rule)| {

@@ -33,12 +33,12 @@ pub(super) enum Kind {
     /// A rule; where it is plain, what it says.
     Rule(Option<PlainRule>),
     PlainTest,
-    /// What stands before the first header, a test that is not plain, or any other table.
+    /// The text before the first header, a test that is not plain, or any other table.
     Other,
 }
 
 impl Outline {
-    /// The outline of a text; `None` where it cannot be told what its sections are.
+    /// The outline of a text; `None` if its sections cannot be determined.
     pub(in crate::policy) fn of(text: &str) -> Option<Self> {
         let mut cursor = Cursor::new(text)?;
         let mut outline = Outline::default();
@@ -55,7 +55,7 @@ impl Outline {
         self.programs.iter().map(|(name, program)| (name.of(text), program.of(text)))
     }
 
-    /// Reads the section at whose header the cursor stands.
+    /// Reads the section at the cursor.
     fn section(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         let start = cursor.at;
         let (kind, below) = if cursor.is_before(RULE) {
@@ -139,8 +139,7 @@ fn pass_tables_below(cursor: &mut Cursor<'_>, name: &str) -> Option<bool> {
     Some(any)
 }
 
-/// Passes what stands before the first header: keys, dotted or not, that have nothing to do with rules, tests
-/// and programs.
+/// Passes the text before the first header: keys, dotted or not, that concern no rules, tests or programs.
 fn head(cursor: &mut Cursor<'_>) -> Option<()> {
     loop {
         cursor.empty_lines()?;
@@ -174,7 +173,7 @@ const KEYS: [&str; 16] = [
     "by",
 ];
 
-/// Reads what stands under `[[test]]`, up to the next header; `None` where it is not plain.
+/// Reads the lines below `[[test]]`, up to the next header; `None` if they are not plain.
 pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     let mut seen: Vec<&str> = Vec::new();
     let mut expects_start = false;

@@ -10,7 +10,7 @@ pub(in crate::policy) struct References {
     pub(super) commands: Vec<Piece>,
     /// The repositories that rules acquire.
     pub(super) claims: Vec<Piece>,
-    /// Aliases, each with its `@`, and the selector in which it stands.
+    /// Aliases, each with its `@` and its selector.
     pub(super) aliases: Vec<(Selector, Piece)>,
     /// Entries of `when`.
     pub(super) times: Vec<Piece>,

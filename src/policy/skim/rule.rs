@@ -15,7 +15,7 @@ use crate::policy::{
     selector::Selector,
 };
 
-/// A rule, and where among the mentions of its file its own stand.
+/// A rule, and where its own mentions are among those of its file.
 #[derive(Debug)]
 pub(in crate::policy) struct PlainRule {
     pub(super) name: Option<Piece>,
@@ -37,7 +37,7 @@ impl PlainRule {
         self.first.times as usize..self.next.times as usize
     }
 
-    /// Reads what stands under `[[rule]]`, up to the next header; `None` where it is not plain.
+    /// Reads the lines below `[[rule]]`, up to the next header; `None` if they are not plain.
     pub(super) fn read(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<Self> {
         let first = mentions.mark();
         let mut reading = Reading {
@@ -98,7 +98,7 @@ struct Reading<'m> {
     has_groups: bool,
     is_denial: bool,
     acquires: bool,
-    /// Whether a key stands there that means something only to a rule that acquires.
+    /// Whether a key is there that only a rule with claims can have.
     limits: bool,
     mentions: &'m mut References,
 }
@@ -162,7 +162,7 @@ impl Reading<'_> {
     }
 }
 
-/// A repository by its name, or one that is to have at most so many slots in use.
+/// A repository by its name, or one that must have at most this many slots in use.
 fn claim(cursor: &mut Cursor<'_>, mentions: &mut References) -> Option<()> {
     if cursor.peek() != Some(b'{') {
         mentions.claims.push(cursor.string()?);

@@ -31,7 +31,7 @@ pub struct Sources {
     pub system: PathBuf,
     /// What `--policy` or `RUNGATE_POLICY` names; it must exist.
     pub given: Option<PathBuf>,
-    /// Who names it, and may own it too: somebody may ask what another user would meet.
+    /// The user who names it, and may own it too: a caller may ask for another user.
     pub given_by: u32,
     /// The caller's own file, `$XDG_CONFIG_HOME/rungate/policy.toml`.
     pub own: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Sources {
     pub caller: u32,
 }
 
-/// A text that may come to stand at a path.
+/// A text that may be put at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Proposal {
     /// Where.
@@ -75,7 +75,7 @@ impl Sources {
         self.read_by(Reading::for_caller(self.caller), is_wanted)
     }
 
-    /// Reads every file as it would be if these texts stood at their paths.
+    /// Reads every file as if these texts were at their paths.
     pub(super) fn read_with(&self, proposals: &[Proposal]) -> Found {
         self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
     }

@@ -26,10 +26,10 @@ use crate::{
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Need {
     Must,
-    /// It may be missing, but a link that leads to nothing says that somebody meant to have one.
+    /// It may be missing, but a dangling link shows that one was meant to exist.
     May,
-    /// It may be missing, and its directory may be closed: whoever changes the user and keeps `HOME` has
-    /// somebody else's, and no policy of their own.
+    /// It may be missing, and its directory may be closed: a caller who changes the user and keeps `HOME` has
+    /// another user's, and no policy of their own.
     WhereReached,
 }
 
@@ -64,7 +64,7 @@ impl<'p> Reading<'p> {
         self.opened(path, need, opened)
     }
 
-    /// A file that somebody names, who may own it too.
+    /// A file that the caller names, and may own too.
     pub(super) fn given(&mut self, path: &Path, by: u32) -> Vec<SourceText> {
         if by == self.judged.caller() {
             return self.file(path, Need::Must);
@@ -101,7 +101,7 @@ impl<'p> Reading<'p> {
         }
     }
 
-    /// The drop-ins in a directory that is nobody's in particular; `None` where there is no such directory.
+    /// The drop-ins in a directory that belongs to no delegation; `None` if there is no such directory.
     pub(super) fn drop_ins_in(&mut self, directory: &Path) -> Option<Vec<PathBuf>> {
         let found = TrustedDirectory::open(directory, &self.judged).and_then(|opened| {
             let Some(opened) = opened else { return Ok(None) };
@@ -186,7 +186,7 @@ impl<'p> Reading<'p> {
         Cow::Owned(proposed)
     }
 
-    /// A file that may belong to whom it is delegated.
+    /// A file that may belong to the owner of its delegation.
     pub(super) fn delegated(
         &mut self,
         path: &Path,

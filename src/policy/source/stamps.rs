@@ -32,8 +32,8 @@ impl Stamps {
         self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
     }
 
-    /// What stays the same for everybody, whatever is delegated to whom, as long as the system's policy does,
-    /// which is in this directory; without one, for everybody who reads these files.
+    /// The inputs that are the same for all users, whatever is delegated, as long as the system's policy is,
+    /// which is in this directory; without one, for all users of these files.
     pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
         let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
         let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
@@ -60,7 +60,7 @@ impl Stamps {
         Self { files: files.collect(), ..Self::default() }
     }
 
-    /// Adds files that are delegated, and of which nothing was read.
+    /// Adds delegated files that were not read.
     pub(in crate::policy) fn add_delegated(&mut self, Stamps { files, .. }: Stamps) {
         self.delegated.extend(files);
     }

@@ -63,7 +63,7 @@ impl<'w> Reading<'_, 'w> {
         })
     }
 
-    /// One transaction has room for so many slots.
+    /// One transaction has room for this many slots.
     fn check_site(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
         let most = match slots {
             Slots::Number(number) => Some(number),
@@ -86,7 +86,7 @@ impl<'w> Reading<'_, 'w> {
         ClaimTerms { repository, ceiling, slots, slots_from: None, wait: None, lowers: true }
     }
 
-    /// Whoever can choose the file is not limited by it, in a rule that is about who they are.
+    /// A caller who can choose the file is not limited by it, in a rule about users.
     fn check_choice(&self, claim: &WrittenClaim<'_>, repository: &Repository, selected: &Selectors) {
         let chosen = repository.path.placeholders().find(|placeholder| placeholder.is_chosen());
         // Whoever lists the members of a capture and lets the others in as well, holds nobody to what is
@@ -126,7 +126,7 @@ impl<'w> Reading<'_, 'w> {
         }
     }
 
-    /// An alternative is one file: it cannot stand for several groups at once.
+    /// An alternative is one file: it cannot charge several groups at once.
     pub(super) fn check_alternative(
         &self,
         claim: &WrittenClaim<'_>,

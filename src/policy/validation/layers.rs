@@ -44,8 +44,7 @@ pub(super) fn validate(
     layers
 }
 
-/// The layer of a delegated file has the defaults of the system, and may loosen nothing, whoever the caller
-/// is.
+/// The layer of a delegated file has the defaults of the system, and may loosen nothing, for every caller.
 fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delegation>]) -> Layer {
     let is_of_file =
         |delegation: &&Arc<Delegation>| files.iter().all(|file| delegation.is_of(file.source.path()));
@@ -141,7 +140,7 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
 }
 
 /// A layer that says nothing about a log has the one of its kind: the system's refusals belong into the
-/// journal, what a caller adds for themselves is nobody else's business.
+/// journal, and what a caller adds for themselves does not.
 fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
     let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
     let events: Option<LogEvents> = value(once.of("events", logs.iter().map(|log| log.events)));

@@ -46,7 +46,7 @@ pub(super) struct LayerFile<'a> {
     /// The index of its layer.
     pub(super) layer: usize,
     pub(super) written: WrittenFile<'a>,
-    /// What is known of rules that were left out, and where those that were kept stood.
+    /// What is known of rules that were left out, and where the kept ones were.
     pub(super) kept: Option<&'a KeptRules<'a>>,
     pub(super) head: Option<&'a Extract>,
 }
@@ -326,7 +326,7 @@ struct Weak<'r> {
     ending: &'static str,
 }
 
-/// All that the same key would mend, as one.
+/// All that the same key would correct, as one.
 fn of_weak_holds<'w>(
     rules: &[Rule],
     places: &[At],

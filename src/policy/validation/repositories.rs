@@ -283,8 +283,8 @@ fn whom_of<'a>(of: By, written: &'a [WrittenEntry<'a>], aliases: &Aliases<'a>) -
     }
 }
 
-/// Names and numbers count before whatever may match several; those that an alias stands for after those that
-/// were written.
+/// Names and numbers are tried before entries that may match several; those of an alias after the written
+/// ones.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 enum Rank {
     Name,
@@ -324,7 +324,7 @@ fn by_member<'a>(
     limits.into_iter().map(|(_, other)| other).collect()
 }
 
-/// What would select something in a rule, and is no name here: it would match nobody.
+/// An unknown name that would select something in a rule: it would match nothing.
 fn misplaced(by: By, text: &str) -> Option<Fault> {
     let entry = || text.to_owned();
     let selector = |selects| Some(Fault::LimitsSelector { entry: entry(), selects, by: by.word() });

@@ -106,7 +106,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// What says how a launch goes on, beside an expectation by which it does not.
+    /// Keys about how a launch continues, beside an expectation by which it does not.
     fn check_wait_and_hold(&self) {
         let Some(expect) = self.written.expect.map(|expect| expect.value) else { return };
         if let Some(wait) = self.written.wait.filter(|_| expect != Expectation::Wait) {

@@ -56,7 +56,7 @@ impl<'w> SymbolTable<'w> {
         self.files.iter().flat_map(|file| &file.written.repositories).nth(index)
     }
 
-    /// The same, for whoever speaks of a repository without using it.
+    /// The same, for code that names a repository without using it.
     pub(super) fn mentioned(&self, name: Written<&str>) -> Option<usize> {
         self.definition(name).map(|definition| definition.index)
     }

@@ -74,13 +74,13 @@ impl<'a> WrittenDelegation<'a> {
         self.file.at
     }
 
-    /// Its lists, in which aliases can stand.
+    /// Its lists, which may have aliases.
     pub(in crate::policy) fn lists(&self) -> impl Iterator<Item = &WrittenList<'a>> {
         self.users.iter().chain(&self.commands)
     }
 }
 
-/// An empty list would be a delegation to nobody, and none must be missing.
+/// An empty list would be a delegation to no user, and none must be missing.
 fn list_of(value: Value<'_>) -> Option<WrittenList<'_>> {
     if value.is_list() && !value.has_elements() {
         value.fault(Fault::EmptyList { key: value.key.to_owned(), instead: "for all of them write \"*\"" });

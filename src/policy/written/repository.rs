@@ -174,7 +174,7 @@ impl<'a> WrittenLimit<'a> {
     }
 }
 
-/// A limit, as it stands under `limit` and in `limits`.
+/// A limit, as written in `limit` and in `limits`.
 pub(in crate::policy) fn limit(value: Value<'_>) -> Option<Written<Limit>> {
     if value.is_number() {
         let count = value.count(0, HIGHEST_LIMIT)?;

@@ -95,7 +95,7 @@ pub(in crate::policy) struct WrittenClaim<'a> {
     pub(in crate::policy) wait: Option<Written<Wait>>,
 }
 
-/// Where on the command line the number of slots stands.
+/// Where the command line has the number of slots.
 pub(in crate::policy) struct WrittenSlotsFrom<'a> {
     pub(in crate::policy) after: &'a str,
     pub(in crate::policy) most: Option<u32>,

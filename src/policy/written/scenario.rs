@@ -34,7 +34,7 @@ pub(in crate::policy) struct WrittenScenario<'a> {
     pub(in crate::policy) hold: Option<Written<Hold>>,
 }
 
-/// Somebody who starts a command.
+/// A user who starts a command.
 pub(in crate::policy) struct WrittenPerson<'a> {
     pub(in crate::policy) user: Option<Written<&'a str>>,
     pub(in crate::policy) uid: Option<Written<u32>>,

@@ -48,7 +48,7 @@ use crate::{
     },
 };
 
-/// Ends whom the arguments mean.
+/// Ends the holders that the arguments name.
 pub(crate) fn run(arguments: &EndArguments, situation: &Situation) -> Result<u8, Error> {
     let policy = situation.load_policy()?;
     let mut end = End { policy: &policy, situation, arguments, status: ExitStatus::Success };
@@ -330,7 +330,7 @@ impl End<'_> {
         }
     }
 
-    /// Ends them, or says whom it would end.
+    /// Ends them, or says which it would end.
     fn carry_out(&mut self, ToEnd { file, open, holders }: ToEnd<'_>) -> Result<(), KeeperError> {
         if self.arguments.dry_run {
             for holder in &holders {
@@ -358,7 +358,7 @@ impl End<'_> {
         Ok(())
     }
 
-    /// Has the agent end holders. Gives the process and the start of each that it has told of.
+    /// Has the agent end holders. Returns the process and the start of each that it reported.
     fn evict(
         &mut self,
         file: &ListedFile,
@@ -403,7 +403,7 @@ impl End<'_> {
     }
 }
 
-/// Whom a word of the command line means.
+/// The holders that a word of the command line names.
 enum Target {
     Pid(i32),
     /// By its number or its name.

@@ -70,7 +70,7 @@ fn unwritable_state() -> Option<Finding> {
     Some(Finding::fault("agent-state", text).mend(how_to_mend(errno, &path)))
 }
 
-/// An agent that was not started again after an upgrade goes on as it was.
+/// An agent that was not restarted after an upgrade continues with the old program.
 fn version(of_agent: Option<&str>) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
     let text = match of_agent {

@@ -10,7 +10,7 @@ use crate::{cli::Topic, text::style::Style};
 pub(super) enum Health {
     /// As it should be.
     Fine,
-    /// Worth knowing; there may be nothing to mend.
+    /// Worth knowing; there may be nothing to fix.
     Note,
     /// Some limit does not hold for some launch, or will not after some event.
     Warning,
@@ -75,7 +75,7 @@ impl Finding {
         self
     }
 
-    /// Whether there is something to mend.
+    /// Whether there is something to fix.
     pub(super) fn is_wrong(&self) -> bool {
         self.health >= Health::Warning
     }
@@ -95,7 +95,7 @@ pub(super) struct Section {
     pub(super) findings: Vec<Finding>,
     /// What `-v` shows besides, and the same for scripts.
     pub(super) details: Option<(String, Value)>,
-    /// Whether nobody could look.
+    /// Whether no look was possible.
     is_unknown: bool,
 }
 

@@ -95,7 +95,7 @@ fn other_in_path(other: &Path) -> Finding {
     Finding::warning("second-rungate", text).mend("Keep one of them: the package's, or that of /usr/local.")
 }
 
-/// Whose holders nobody sees, cannot be named in a refusal.
+/// With unseen holders, which a refusal cannot name.
 fn hidden_processes(is_root: bool) -> Option<Finding> {
     let proc = Mount::of(Path::new("/proc/."))?;
     (!is_root && proc.options.iter().any(|option| hides(option))).then(|| {

@@ -35,12 +35,12 @@ const SYSLOG: &str = "/dev/log";
 struct Wanted {
     target: Target,
     is_of_system: bool,
-    /// Whether the policy says nothing, and the journal is there for whoever has one.
+    /// Whether the policy says nothing, and the journal exists for those who have one.
     is_default: bool,
 }
 
 impl Wanted {
-    /// Whether nobody asked for a log, and there is no journal either.
+    /// Whether no log is configured, and there is no journal either.
     fn is_missing(&self) -> bool {
         self.is_default && !Path::new(JOURNAL).exists()
     }

@@ -50,8 +50,7 @@ pub(super) fn run(arguments: &DoctorArguments, situation: Situation) -> Result<u
     Ok(if worst == Health::Fault { ExitStatus::Failure } else { ExitStatus::Success } as u8)
 }
 
-/// What is wrong on this host, or will not hold on it, with what the policy says: for whoever checks the
-/// policy.
+/// What is wrong on this host with what the policy says, or will not hold: for `policy check`.
 pub(super) fn concerning_policy(examination: &Context) -> Vec<Finding> {
     let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
     let found = unreadable.into_iter().chain(repositories::missing(examination));

@@ -15,7 +15,7 @@ use crate::{cli::Topic, sys::accounts, text::escape::Show};
 
 const NSSWITCH: &str = "/etc/nsswitch.conf";
 
-/// Nobody has this name, so that every database has to be asked.
+/// No user has this name, so every database must be asked.
 const NOBODY: &str = "rungate-doctor-asks-for-nobody";
 
 /// A look-up that takes longer is felt with each launch.

@@ -14,7 +14,7 @@ const SUMMARY: usize = 23;
 /// Where the text of a finding begins.
 const TEXT: usize = 11;
 
-/// The page, with lines of so many columns; commands stay in one piece, to be copied.
+/// The page, with lines of this many columns; commands stay in one piece, to be copied.
 pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, columns: usize) -> String {
     if !is_verbose && sections.iter().all(Section::is_well) {
         return all_is_well(sections);

@@ -48,7 +48,7 @@ fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Co
     }
 }
 
-/// Programs that `[command.NAME] exec` names and nobody, or no user, can start.
+/// Programs that `[command.NAME] exec` names and that no user, or none but root, can start.
 pub(super) fn all_missing(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     policy.command_names().into_iter().filter_map(|name| missing(name, policy, examination)).collect()
@@ -107,8 +107,8 @@ impl Programs {
     }
 }
 
-/// A command of which only a neighbour exists. Whatever has no neighbour may be a name for `--as`, or on
-/// other hosts.
+/// A command of which only a neighbour exists. One without a neighbour may be a name for `--as`, or on other
+/// hosts.
 fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
     let slips = match name.chars().count() {
         ..4 => return None,

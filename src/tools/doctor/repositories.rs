@@ -35,7 +35,7 @@ use crate::{
 /// What makes directories and lock files as the policy wants them.
 pub(super) const INIT: &str = "rungate init --repositories";
 
-/// The bits of a directory in which everybody can create files, and nobody remove another's.
+/// The bits of a directory in which all users can create files, and none can remove another's.
 const COMMON: u32 = 0o1777;
 
 pub(super) fn look(examination: &Context) -> Section {
@@ -284,7 +284,7 @@ const CLUSTER: [&str; 6] = ["gpfs", "lustre", "ceph", "gfs2", "ocfs2", "beegfs"]
 /// What tells that this is a container: files that its makers leave.
 const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/host/container-manager"];
 
-/// How long whoever keeps the locks of other hosts may take to answer.
+/// How long the keeper of the locks of other hosts may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What to know of the file system of a directory; nothing where it is not there.
@@ -336,8 +336,8 @@ fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
     Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"))
 }
 
-/// Whether a question about a lock of some file in it is answered. Whoever asks a server that does not answer
-/// hangs, so this is asked by a thread that may be left behind.
+/// Whether a question about a lock of some file in it is answered. A question to a server that does not
+/// answer hangs, so a thread asks that may be left behind.
 fn are_locks_answered(directory: &Path) -> bool {
     let files = directory.read_dir().into_iter().flatten().flatten();
     let file = files

@@ -104,7 +104,7 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
     }
 }
 
-/// Removes a link and makes it anew.
+/// Removes a link and creates it again.
 fn anew(shim: &Shim) -> String {
     let directory = word(shim.path.parent().unwrap_or(Path::new("/")));
     let name = word(&shim.name);
@@ -115,8 +115,8 @@ fn leads_to_tools(link: &Path) -> bool {
     link.canonicalize().is_ok_and(|target| target.file_name().is_some_and(|name| name == TOOLS))
 }
 
-/// Where some commands of the policy have a shim, those that have none are told. It matters for those that
-/// are limited and are on this host: their names start them past the policy.
+/// If some commands of the policy have a shim, those without one are reported. It matters for limited
+/// commands on this host: their names start them past the policy.
 fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
     let (Some(policy), Some(first)) = (examination.policy(), shims.first()) else { return Vec::new() };
     let directory = first.path.parent().unwrap_or(Path::new(SYSTEM));

@@ -28,7 +28,7 @@ use crate::{
     tools::shared::differences::Difference,
 };
 
-/// Whom to ask what happens to the members.
+/// Where to ask what happens to the members.
 const HEALTH: &str = "etcdctl endpoint status --cluster --write-out table";
 
 pub(super) fn look(examination: &Context) -> Section {
@@ -111,10 +111,10 @@ fn connection(site: &AboutSite) -> Finding {
     )
 }
 
-/// What etcd may have where nobody says otherwise.
+/// The default size of an etcd.
 const USUAL_QUOTA: u64 = 2 * 1024 * 1024 * 1024;
 
-/// An etcd that has kept so many changes, and all of them, does not forget by itself.
+/// An etcd that has kept this many changes, and all of them, does not compact by itself.
 const MANY_CHANGES: u64 = 1000;
 
 /// etcd is filled by what has changed, and then takes nothing more.
@@ -165,7 +165,7 @@ fn leases(site: &AboutSite) -> Option<Finding> {
     })
 }
 
-/// Agents of several versions work together; all the same somebody may have forgotten one.
+/// Agents of several versions work together, but one may have been forgotten.
 fn versions(site: &AboutSite) -> Option<Finding> {
     let there = || site.hosts.iter().filter(|host| host.lease.is_some());
     let versions: BTreeSet<&str> = there().filter_map(|host| host.version.as_deref()).collect();
@@ -193,7 +193,7 @@ fn slots_of(count: u64) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), "slot")
 }
 
-/// An advice as it stands in the middle of a message.
+/// An advice as it is in the middle of a message.
 fn sentence(advice: &str) -> String {
     let mut letters = advice.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))

@@ -17,7 +17,7 @@ use crate::{
     tools::shared::ways_in::{Reach, Way, WayIn, ways_in},
 };
 
-/// A way that misses a shim, or of which nobody can tell.
+/// A way that misses a shim, or for which that is unknown.
 struct Missed<'a> {
     way: &'a WayIn,
     shim: &'a Shim,
@@ -53,8 +53,8 @@ fn missed<'a>(way: &'a WayIn, shims: &'a [Shim]) -> Option<Missed<'a>> {
     })
 }
 
-/// Ways that one command mends are one finding, as grave as the gravest of them, even where they lead
-/// elsewhere: nobody is to type a line into a file twice.
+/// Ways with one fix are one finding, as grave as the gravest of them, even if they lead elsewhere: nobody
+/// should type a line into a file twice.
 fn by_remedy(missed: &[Missed<'_>]) -> Vec<Finding> {
     let mut remedies: Vec<(String, Vec<&Missed<'_>>)> = Vec::new();
     for missed in missed {
@@ -116,7 +116,7 @@ impl Missed<'_> {
     }
 }
 
-/// The session of whoever asks: the search path of this very process.
+/// The session of the caller: the search path of this process.
 fn of_session(shims: &[Shim]) -> Finding {
     let search = Search::of_environment();
     let found = |shim: &Shim| {

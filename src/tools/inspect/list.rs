@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
     Ok(listing::status(shown.is_faulty, failed, unknown))
 }
 
-/// Whether there is something to see that nobody asked for by name: use, a queue, or that it is not known.
+/// Whether there is something to see without being named: use, a queue, or an error.
 fn is_busy(file: &ListedFile, survey: Option<&TableSnapshot>, user: Option<u32>) -> bool {
     let Some(survey) = survey else { return true };
     let holders = survey.holders.iter().any(|holder| is_of(user, holder.uid));

@@ -23,7 +23,7 @@ use crate::launch::log::{
 };
 use crate::text::clock::Clock;
 
-/// More threads do not help: whoever sees the events would not keep up.
+/// More threads do not help: the reader of the events would not keep up.
 const MOST_THREADS: usize = 8;
 
 /// Threads that parse.
@@ -50,7 +50,7 @@ struct Parsed {
 }
 
 impl Parsers {
-    /// As many as there are processors, for so many logs.
+    /// As many as there are processors, for this many logs.
     pub(crate) fn start(logs: usize) -> Self {
         let (jobs, to_do) = channel::<Job>();
         let to_do = Arc::new(Mutex::new(to_do));
@@ -158,7 +158,7 @@ impl<R: Read> Log<R> {
         Ok(self.events.as_slice().first().map(|event| event.time))
     }
 
-    /// The event whose time was told.
+    /// The event with this time.
     pub(crate) fn take(&mut self) -> Option<Event> {
         self.events.next()
     }
@@ -188,7 +188,7 @@ impl<R: Read> Log<R> {
 // Cuts a log into pieces of whole lines, so that several threads can parse it at once. A line that is longer
 // than any event is left out without being kept in memory.
 
-/// So many bytes are read at once.
+/// How many bytes are read at once.
 const PIECE: u64 = 1 << 17;
 
 /// A log that is being cut.

@@ -8,7 +8,7 @@ use crate::{
     text::{columns::width, escape::visible},
 };
 
-/// What stands before the lines about keys.
+/// The part before the lines about keys.
 const INDENT: &str = "    ";
 
 /// All of it, each line with its newline.

@@ -157,7 +157,7 @@ fn to_json(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) 
     }))
 }
 
-/// What is wrong on this host, with what mends it.
+/// What is wrong on this host, with the fixes.
 fn of_host(finding: &Finding) -> String {
     let mend: String = finding.mend.iter().map(|how| format!("\n  {how}")).collect();
     format!("{} [{}]{mend}", finding.text, finding.code)
@@ -244,7 +244,7 @@ impl FromLog {
         })
     }
 
-    /// Whether nobody is refused who was not.
+    /// Whether no launch is refused that was not before.
     pub(super) fn has_passed(&self) -> bool {
         self.refused.is_empty()
     }

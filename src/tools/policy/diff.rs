@@ -14,7 +14,7 @@ use crate::{
     text::{error::Error, exit_status::ExitStatus, print::print},
 };
 
-/// What stands for standard input.
+/// The name of standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// Prints what differs; the status says whether anything does, as that of diff(1).

@@ -230,7 +230,7 @@ fn canonical(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// That somebody else can have written it.
+/// That another user can have written it.
 pub(super) fn distrusted(path: &Path, distrust: &InsecurePath) -> Error {
     let text =
         if distrust.path == path { distrust.to_string() } else { format!("{}: {distrust}", visible(path)) };

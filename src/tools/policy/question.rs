@@ -9,7 +9,7 @@ pub(super) const NOT_BY_YES: &str =
 /// An answer that can be given: the letter, and what it does.
 pub(crate) type Answer<T> = (char, T);
 
-/// Whether there is somebody to be asked.
+/// Whether there is a person to ask.
 pub(crate) fn is_there_anybody() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

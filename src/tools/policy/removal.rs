@@ -54,7 +54,7 @@ impl Removal {
         Proposal { path: self.location.path.clone(), text: None }
     }
 
-    /// Whether somebody put something else there since.
+    /// Whether another file was put there since.
     pub(super) fn has_changed(&self) -> bool {
         state(&self.location.path) != self.before
     }

@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// Whether somebody changed the file since it was looked at.
+    /// Whether the file was changed since it was looked at.
     fn has_changed(&self) -> Result<bool, Error> {
         match self {
             Self::Put(target, _) => target.has_changed(),

@@ -22,7 +22,7 @@ const NEW: Attributes = Attributes { before: None, mode: 0o644 };
 pub(super) struct Target {
     /// Where it is.
     pub(super) location: Location,
-    /// The text that stands there; nothing where there is no file.
+    /// The present text; empty if there is no file.
     pub(super) before: Option<String>,
     attributes: Attributes,
 }
@@ -49,7 +49,7 @@ impl Target {
         Proposal { path: self.path().to_owned(), text: Some(text) }
     }
 
-    /// Whether somebody changed it since it was read.
+    /// Whether it was changed since it was read.
     pub(super) fn has_changed(&self) -> Result<bool, Error> {
         let Location { directory, name, path, .. } = &self.location;
         Ok(read(directory, name, path)?.0 != self.before)
@@ -64,7 +64,7 @@ impl Target {
     }
 }
 
-/// The text under a name and whose it is; an owner to whom it is delegated is as good as any.
+/// The text under a name and its owner; an owner of the delegation counts as any.
 fn read(
     directory: &TrustedDirectory,
     name: &OsStr,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{keeper::agent::about::AboutHost, text::escape::visible};
 
-/// What is said of a repository, where that is not the same on all hosts.
+/// What is shown of a repository, if that is not the same on all hosts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) repository: String,

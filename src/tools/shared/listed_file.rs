@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct ListedFile {
     /// The repository's name.
     pub(crate) name: String,
-    /// Whose it is, where there is one for each, as its name tells.
+    /// Its member, if there is one for each, from its name.
     pub(crate) member: Option<String>,
     /// Where its line ends.
     pub(crate) queue: Queue,
@@ -131,7 +131,7 @@ impl ListedFile {
         }
     }
 
-    /// Slots whose holders are unknown because nobody can read what the site has of them.
+    /// Slots with unknown holders, because the site's value is unreadable.
     pub(crate) fn unreadable_slots(&self, survey: &TableSnapshot) -> Vec<UnreadableSlot> {
         self.table().map_or_else(Vec::new, |table| agent::unreadable_slots(table, &survey.holders))
     }
@@ -174,7 +174,7 @@ impl ListedFile {
         (!kept.is_empty()).then_some(zones)
     }
 
-    /// The same, without a search for whom no record accounts for.
+    /// The same, without a search for holders without a record.
     pub(crate) fn glance(&self) -> Result<TableSnapshot, KeeperError> {
         match self.place() {
             Some(place) => Ok(TableSnapshot::at_a_glance(&place)?),
@@ -218,12 +218,12 @@ impl ListedFile {
         (first..=last).filter_map(called).map(String::as_str).collect()
     }
 
-    /// The names of slots that are given to nobody.
+    /// The names of slots that no launch gets.
     pub(crate) fn out_of_order(&self) -> &[String] {
         self.terms.as_ref().map_or(&[], |terms| &terms.out_of_order)
     }
 
-    /// Why nobody knows the limit.
+    /// Why the limit is unknown.
     pub(crate) fn failure(&self) -> Option<&LookupError> {
         self.terms.as_ref().err()
     }

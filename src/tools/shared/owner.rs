@@ -23,13 +23,13 @@ pub(super) struct Terms {
     pub(super) limit_note: Option<String>,
     /// What its slots are called, from the first on.
     pub(super) names: Vec<String>,
-    /// Which of them are given to nobody.
+    /// Which of them no launch gets.
     pub(super) out_of_order: Vec<String>,
     /// The slots that only some may use, each stretch with those for whom it is kept.
     pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
 }
 
-/// Whoever owns files of a repository.
+/// The owner of files of a repository.
 pub(super) struct Owner<'a> {
     pub(super) policy: &'a Policy,
     pub(super) known: &'a Repository,
@@ -103,7 +103,7 @@ impl Owner<'_> {
         limit_of_most(self.policy, self.known, &self.nobody())
     }
 
-    /// A launch of nothing by nobody, now.
+    /// A launch of nothing by no user, now.
     fn nobody(&self) -> Request<'_> {
         Request {
             typed: OsStr::new(""),
@@ -123,8 +123,8 @@ impl Owner<'_> {
     }
 }
 
-/// The number of a user, and their name where the file has it. A name that could not stand in a path reads
-/// back as what it became.
+/// The number of a user, and their name if the file has it. A name that could not be in a path reads back as
+/// what it became.
 fn user(member: &Member) -> Result<(u32, Option<String>), LookupError> {
     match member {
         Member::User(uid) => Ok((*uid, None)),

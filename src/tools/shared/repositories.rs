@@ -75,8 +75,8 @@ pub(super) fn files_of(
     RepositoryFiles { limit: Some(of.limit_of_most()), name, of_members: true, files }
 }
 
-/// The tables of a repository that the agent keeps. Where it cannot be asked which there are, one stands for
-/// all, so that it is seen that nobody knows.
+/// The tables of a repository that the agent keeps. If it cannot be asked which exist, one represents all, so
+/// that this is visible.
 fn tables_of(
     known: &policy::Repository,
     name: String,
@@ -128,8 +128,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Every file below `directory` whose names are those of the repository, with whose it is. A directory
-    /// that cannot be read or may not be used, has none to show.
+    /// Every file below `directory` whose names are those of the repository, with its member. A directory
+    /// that cannot be read or may not be used has none.
     fn below(
         &self,
         directory: &Path,

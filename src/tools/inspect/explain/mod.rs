@@ -128,12 +128,12 @@ struct Explained<'d, 'p> {
     decision: &'d Decision<'p>,
     now: Timestamp,
     clock: Clock,
-    /// What is said of limits that the database's groups would change.
+    /// The message about limits that the database's groups would change.
     other_limits: String,
     outlook: DryRun<'d>,
 }
 
-/// Where a claim stands in what the rules demand, each counted from 0.
+/// Where a claim is in what the rules demand, each counted from 0.
 #[derive(Clone, Copy)]
 struct Standing {
     demand: usize,
@@ -143,7 +143,7 @@ struct Standing {
 }
 
 impl Explained<'_, '_> {
-    /// Every claim, and where it stands.
+    /// Every claim, and its position.
     fn prospects(&self) -> impl Iterator<Item = (Standing, &Prospect<'_>)> {
         let demands = match &self.decision.verdict {
             Verdict::Start(start) => start.demands.as_slice(),
@@ -157,7 +157,7 @@ impl Explained<'_, '_> {
         standings.zip(&self.outlook.prospects)
     }
 
-    /// Whom a refusal would name to contact.
+    /// The contacts that a refusal would name.
     fn contacts(&self) -> Vec<&str> {
         match &self.decision.verdict {
             Verdict::Denied { rule, .. } | Verdict::LookupFailed { rule, .. } => {

@@ -57,7 +57,7 @@ impl Screen {
         take().and_then(|()| blank()).map(|terminal| Self { terminal, colours }).inspect_err(|_| leave())
     }
 
-    /// Takes the terminal again after somebody else had it, who may have changed its modes.
+    /// Takes the terminal again after another program had it, which may have changed its modes.
     pub fn take_again(&mut self) -> io::Result<()> {
         disable_raw_mode()?;
         take()?;
@@ -69,7 +69,7 @@ impl Screen {
         leave();
     }
 
-    /// Forgets what is drawn, and asks for the size anew.
+    /// Forgets what is drawn, and asks for the size again.
     pub fn clear(&mut self) -> io::Result<()> {
         self.terminal = blank()?;
         Ok(())

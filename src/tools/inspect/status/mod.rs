@@ -148,7 +148,7 @@ fn summary(repository: &Surveyed) -> [String; 8] {
     [Style::Name.paint(&visible(&repository.name)), dash(), limit, dash(), dash(), dash(), dash(), note]
 }
 
-/// Whether somebody has a slot, or had one: who only waits has neither, and no more has who was refused.
+/// Whether the launch has a slot, or had one: a waiting launch has neither, and a refused one too.
 fn was_used(survey: &TableSnapshot) -> bool {
     survey.used > 0 || survey.last_start.is_some() || survey.last_end.is_some()
 }
@@ -193,7 +193,7 @@ fn note(file: &ListedFile, survey: &TableSnapshot, free: Option<Free>, clock: &C
     notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// Use is above the limit where that was lowered, or where somebody is always admitted.
+/// Use is above the limit if that was lowered, or if a rule always admits.
 fn note_of_use(file: &ListedFile, survey: &TableSnapshot, clock: &Clock) -> String {
     match file.limit() {
         Some(0) => Style::Warning.paint("closed: its limit is 0"),

@@ -43,7 +43,7 @@ use crate::{
 /// From one look to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shows the repositories that were asked for, until it is told to end.
+/// Shows the requested repositories, until it is told to end.
 pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<u8, Error> {
     if !Screen::is_possible() {
         let text = "status --watch needs a terminal on standard input and standard output";
@@ -341,7 +341,7 @@ impl<'s> Processes<'s> {
         rows(&self.holders) + rows(&self.waiting)
     }
 
-    /// A table in so many rows. The line gets half of them at most, if both need more; what is left out is
+    /// A table in this many rows. The queue gets half of them at most, if both need more; what is left out is
     /// counted.
     fn table(&self, width: u16, room: usize) -> Table<'static> {
         let for_waiting = rows(&self.waiting).min((room / 2).max(room.saturating_sub(rows(&self.holders))));
@@ -406,7 +406,7 @@ impl Column {
     }
 }
 
-/// How many rows so many processes take, with their header.
+/// How many rows this many processes take, with their header.
 fn rows(processes: &[&Process]) -> usize {
     if processes.is_empty() { 0 } else { processes.len() + 1 }
 }

@@ -25,7 +25,7 @@ pub(super) struct Entry {
     pub(super) limit_note: Option<String>,
     /// How many idle slots are kept for some, or for those who wait.
     pub(super) kept: u64,
-    /// The same, with for whom.
+    /// The same, with whom they are for.
     pub(super) kept_note: Option<String>,
     /// Why it could not be looked at.
     pub(super) error: Option<String>,

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::snapshot::{Entry, Process, Snapshot};
 use crate::tools::inspect::screen::{KeyCode, KeyEvent, KeyModifiers};
 
-/// In which order the repositories stand.
+/// The order of the repositories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum SortKey {
     #[default]
@@ -77,7 +77,7 @@ pub(super) struct View {
     /// How far the list of repositories, and the details, are scrolled.
     pub(super) top: usize,
     pub(super) details_top: usize,
-    /// The titles as they stood in the last drawing, and how many rows a step of a page is.
+    /// The titles of the last drawing, and how many rows a page has.
     titles: Vec<String>,
     pub(super) page_rows: usize,
 }
@@ -170,7 +170,7 @@ impl View {
         entry.title.to_lowercase().contains(&self.filter)
     }
 
-    /// The processes of a repository that are shown: all, unless the filter is about somebody.
+    /// The processes of a repository that are shown: all, unless the filter is about a user.
     pub(super) fn filtered<'p>(&self, entry: &'p Entry, processes: &'p [Process]) -> Vec<&'p Process> {
         processes.iter().filter(|process| self.names(entry) || process.is_about(&self.filter)).collect()
     }

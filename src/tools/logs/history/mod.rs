@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// So many bytes of JSON are written at once.
+/// How many bytes of JSON are written at once.
 const PIECE: usize = 1 << 16;
 
 /// Prints the events of logs.
@@ -117,7 +117,7 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
     Ok(ExitStatus::Success as u8)
 }
 
-/// A row whose columns stand below each other without knowing what comes.
+/// A row whose columns are aligned without knowing what comes.
 fn line(row: &[String; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 12, 8, 7, 12, 7, 0];
     let cell = |(number, (text, columns)): (usize, (&String, usize))| {
@@ -166,8 +166,8 @@ fn repositories(event: &Event, names: &NameCache) -> String {
     shown.join(" ")
 }
 
-/// Whose table it was that the event names so often before: where it has more of them than it names, and they
-/// are of several members, nobody can tell.
+/// Whose table the event names this often: if it has more of them than it names, and they are of several
+/// members, that is unknown.
 fn member_of<'a>(event: &'a Event, name: &str, before: usize) -> Option<&'a str> {
     let is_named = |table: &&TableSeen| table.repository == name;
     let is_own = |table: &&TableSeen| is_named(table) && !table.shared && table.room.is_none();
@@ -182,7 +182,7 @@ fn member_of<'a>(event: &'a Event, name: &str, before: usize) -> Option<&'a str>
     first.filter(|_| all.iter().all(|member| *member == first))
 }
 
-/// `uid 4711 /opt/lab` as `ann, /opt/lab`. Where one text ends and another begins, nobody can tell.
+/// `uid 4711 /opt/lab` as `ann, /opt/lab`. Where one text ends and another begins is unknown.
 fn named(member: &str, names: &NameCache) -> String {
     let mut words = member.split(' ').peekable();
     let mut shown = String::new();

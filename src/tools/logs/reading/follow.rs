@@ -15,7 +15,7 @@ use crate::{
     tools::logs::{records::Reader, tail::Tail},
 };
 
-/// Files are looked at so often: file systems of other hosts tell nobody of a change.
+/// How often files are looked at: file systems of other hosts report no change.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is done with the events that came together; says whether more are wanted.

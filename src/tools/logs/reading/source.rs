@@ -112,7 +112,7 @@ impl Source {
         matches!(self.kind, Kind::File).then_some(&*self.name)
     }
 
-    /// Has the journal go on for ever: from where the filter begins, or only with what is new.
+    /// Has the journal continue for ever: from where the filter begins, or only with new entries.
     pub(super) fn follow(&mut self, filter: &Filter) {
         if let Kind::Journal(command, _) = &mut self.kind {
             command.args(["--follow", if filter.since().is_some() { "--no-tail" } else { "--lines=0" }]);
@@ -181,7 +181,7 @@ fn rotated(log: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// In the order of time: those with a date, then those with a number, of which the highest is the oldest.
+/// In the order of time: those with a date, then those with a number, the highest of which is the oldest.
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Age {
     Date(String),

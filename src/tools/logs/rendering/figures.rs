@@ -531,7 +531,7 @@ fn unenforced(counts: &Counts) -> Figure {
     }
 }
 
-/// What may stand in a link.
+/// What a link may contain.
 fn of_letters(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
@@ -557,7 +557,7 @@ pub struct Figure {
 pub struct Column {
     /// Its heading.
     pub title: &'static str,
-    /// Whether it holds numbers, which stand below each other by their last digit.
+    /// Whether it has numbers, which are aligned by their last digit.
     pub is_number: bool,
 }
 
@@ -589,7 +589,7 @@ pub struct Use {
     pub seats: Option<u64>,
     /// Labels below it: at the beginning, between and at the end.
     pub labels: Vec<String>,
-    /// Whether it is of one member, each of whom has seats of their own.
+    /// Whether it is of one member, each of which has seats of its own.
     pub is_of_members: bool,
     /// Whether ends are missing, so that the points are what there was at most.
     pub has_bounds: bool,

@@ -86,8 +86,8 @@ pub fn programs<'c>(
     (all.into_iter().map(program).collect(), more)
 }
 
-/// Programs of which too many launches did not start at once, so that a simulation may say what would help:
-/// the worst first.
+/// Programs whose launches too often did not start at once, so that a simulation may say what would help: the
+/// worst first.
 pub fn in_trouble(counts: &Counts) -> Vec<(&str, u64)> {
     let (all, _) = programs(counts, &BTreeMap::new(), &BTreeMap::new());
     let is_in_trouble =

@@ -80,7 +80,7 @@ fn line(of: &Use, highest: u64, room: usize) -> String {
     of.points.chunks(each).map(step).collect()
 }
 
-/// A figure as text: its table; of a week what it says and, where somebody looks, a plot of characters.
+/// A figure as text: its table; of a week its sentence and, on a terminal, a plot of characters.
 pub fn figure(of: &Figure, is_plotted: bool) -> String {
     let title = Style::Name.paint(&visible(&of.title));
     let body = match &of.drawing {

@@ -42,7 +42,7 @@ use crate::{
     tools::shared::file_accounts::KnownAccounts,
 };
 
-/// Everybody whom it is mailed to can read it anyway.
+/// All who get it by mail can read it anyway.
 const MODE: u32 = 0o644;
 
 /// Prints or writes it.
@@ -139,7 +139,7 @@ fn limits(policy: &Policy) -> BTreeMap<String, u64> {
     policy.repositories().iter().filter_map(fixed).collect()
 }
 
-/// How much it is, and of which time.
+/// How much it is, and for which time.
 fn subtitle(counts: &Counts, policy: &Policy, covered: &Covered) -> String {
     let launches = match counts.all.launches {
         1 => "1 launch".to_owned(),

@@ -22,7 +22,7 @@ pub(super) struct Material<'m> {
     pub(super) policy: &'m Policy,
 }
 
-/// Whoever has launches in common, then and now.
+/// Those who have launches in common, then and now.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) then: Cell,
@@ -38,7 +38,7 @@ pub(super) enum By {
 }
 
 impl Material<'_> {
-    /// Each of them, those for whom most changes first.
+    /// Each of them, those with most changes first.
     pub(super) fn lines(&self, by: By, now: &Tally) -> Vec<Line> {
         let keys = |kind: usize| -> Vec<String> {
             let kind = &self.traffic.kinds[kind];

@@ -30,7 +30,7 @@ fn is_named_as_log(path: &Path) -> bool {
     !name.ends_with(".toml") && name.split('.').skip(1).any(|part| matches!(part, "jsonl" | "log"))
 }
 
-/// A log stands where the policy should.
+/// A log is where the policy should be.
 fn log_for_policy(path: &Path) -> Error {
     let text = format!("{} is called as a log is, and the policy to try comes first", path.shown());
     let advice = format!("rungate simulate /etc/rungate/policy.toml {}", path.shown());

@@ -17,7 +17,7 @@ use crate::{
     tools::logs::simulation::sweep::{Row, Trial, in_parallel, seats_for},
 };
 
-/// What share is to start at once, where nobody says.
+/// The share that must start at once, by default.
 const GOOD: f64 = 0.99;
 
 /// Which limits are tried.

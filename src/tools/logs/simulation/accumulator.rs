@@ -58,7 +58,7 @@ impl<'w, 's> Accumulator<'w, 's> {
         of.waits.add(wait);
     }
 
-    /// So many of its slots more, or fewer, are in use.
+    /// This many more, or fewer, of its slots are in use.
     pub(super) fn change(&mut self, repository: usize, now: u64, by: i64) {
         self.uses[repository].change(now, by);
     }

@@ -281,7 +281,7 @@ fn add_claim(text: &mut String, claim: &Claim<'_>) {
 
 /// The database of the accounts.
 pub trait Accounts: Names {
-    /// The groups of a user of whom the log says nothing.
+    /// The groups of a user about whom the log says nothing.
     fn groups_of(&self, uid: u32) -> Vec<u32>;
 }
 

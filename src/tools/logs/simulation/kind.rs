@@ -21,7 +21,7 @@ pub struct Kind {
     pub host: String,
     /// The rest, where the log tells it.
     pub told: Option<Box<Circumstances>>,
-    /// The repositories of which an ancestor's slots were enough.
+    /// The repositories for which an ancestor's slots were enough.
     pub shared: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl<'e> Seen<'e> {
     }
 }
 
-/// Circumstances of somebody else.
+/// Circumstances of another user.
 #[derive(Eq, Hash, PartialEq)]
 struct Told<'e> {
     groups: &'e [u32],

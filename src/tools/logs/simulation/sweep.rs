@@ -64,7 +64,7 @@ impl Trial<'_> {
         play(&mut judge, self.traffic, policy.hours(), draw, see)
     }
 
-    /// Launches that start or not, depending on when programs ended of which the log does not tell it.
+    /// Launches that start or not, depending on ends that the log does not have.
     pub fn undecided(&self, policy: &Policy) -> Vec<usize> {
         if self.traffic.vague.is_empty() {
             return Vec::new();
@@ -116,7 +116,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync)
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// What one limit of a repository comes to.
+/// The result of one limit of a repository.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub limit: u32,
@@ -262,7 +262,7 @@ impl<'p> World<'_, 'p, '_> {
         }
     }
 
-    /// Whoever waits is judged anew where it becomes another time for the policy.
+    /// Waiting launches are judged again when it becomes another time for the policy.
     fn pass_minutes(&mut self, until: u64) {
         const MINUTE: u64 = 60_000_000;
         let mut minute = (self.now / MINUTE + 1) * MINUTE;
@@ -305,7 +305,7 @@ impl<'p> World<'_, 'p, '_> {
         self.look(id, waiting);
     }
 
-    /// Looks whether a launch can have what it needs. Says whether it stands in line.
+    /// Looks whether a launch can have what it needs. Says whether it waits.
     fn look(&mut self, id: i32, mut waiting: Waiting<'p>) -> Option<()> {
         let plan = Rc::clone(&waiting.plan);
         let Plan::Needs(needs) = &*plan else {
@@ -406,8 +406,8 @@ impl<'p> World<'_, 'p, '_> {
         self.serve(tables);
     }
 
-    /// Something has happened to these tables: whoever waits for them looks, in the order of the line. Who
-    /// stands behind somebody that has looked and goes on waiting need not.
+    /// Something has happened to these tables: their waiters look, in the order of the queue. Those behind
+    /// one that has looked and keeps waiting need not.
     fn serve(&mut self, tables: Vec<memory::Table>) {
         let mut todo = tables;
         while let Some(table) = todo.pop() {

@@ -9,8 +9,7 @@ pub const LONG_WAIT: u64 = 300_000_000;
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OfRepository {
-    /// The launches that wanted some of it, and what came of them; refused are those that it stood in the way
-    /// of.
+    /// The launches that wanted some of it, and their results; refused are those that it blocked.
     pub cell: Cell,
     /// How long those waited that started, with those that did not wait at all.
     pub waits: Distribution,

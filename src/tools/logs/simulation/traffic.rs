@@ -38,7 +38,7 @@ const LATEST: u64 = u64::MAX >> ARRIVED;
 /// milliseconds.
 const MILLIS: u64 = 1 << 41;
 
-/// It did not run, so nobody knows how long.
+/// It did not run, so its duration is unknown.
 const UNKNOWN: u64 = (1 << 42) - 1;
 
 impl Launch {
@@ -157,7 +157,7 @@ const NARROW: u64 = 600_000_000;
 /// How a log is to be read.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// What the policy looks at: the rest need not be told apart.
+    /// What the policy looks at: the rest need not be distinguished.
     pub looks: RelevantInputs,
     /// What is known of the tables.
     pub tables: joiner::Reading,
@@ -190,7 +190,7 @@ struct Launches {
 }
 
 impl Recording {
-    /// Of a log of which nothing was seen yet. Hours are told as `hours` says.
+    /// For a log that was not read yet. Hours are counted as `hours` says.
     pub fn new(reading: Reading, hours: Hours) -> Self {
         let counts = Counts::new(hours.clone(), [].into_iter(), [].into_iter());
         Self::counted(reading, hours, counts)

@@ -29,7 +29,7 @@ pub type Reason = (&'static str, bool);
 
 #[derive(Debug, Default)]
 pub struct Repository {
-    /// The launches that it gave slots to, and those that it stood in the way of.
+    /// The launches that it gave slots to, and those that it blocked.
     pub cell: Cell,
     /// How long those waited that started, with those that did not wait at all.
     pub waits: Distribution,
@@ -97,7 +97,7 @@ pub struct Counts {
     pub commands: Bounded<String, Party>,
     /// Refusals by the day of the week, Monday first, and the hour.
     pub refused: [[u64; 24]; 7],
-    /// Waits likewise.
+    /// Waits, in the same way.
     pub waited: [[u64; 24]; 7],
     /// How long those waited that started.
     pub waits: Distribution,
@@ -113,9 +113,9 @@ pub struct Counts {
     pub too_soon: u64,
     /// Overdue holders that ended.
     pub expired: u64,
-    /// Launches of which the log tells no more than user and command.
+    /// Launches of which the log has only user and command.
     pub untold: u64,
-    /// What the log told of itself.
+    /// What the log said of itself.
     pub closing: Closing,
     would_be_refused: HashSet<(String, i32)>,
     first: Option<u64>,
@@ -123,8 +123,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of nothing yet. Hours are told as `hours` says; these repositories and rules are counted by name in
-    /// any case.
+    /// Empty. Hours are counted as `hours` says; these repositories and rules are counted by name in any
+    /// case.
     pub fn new<'n>(
         hours: Hours,
         repositories: impl Iterator<Item = &'n str>,
@@ -369,7 +369,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of a log of which nothing was seen yet.
+    /// For a log that was not read yet.
     pub fn new(reading: Reading, counts: Counts) -> Self {
         Self { joiner: Joiner::new(reading), counts }
     }

@@ -6,10 +6,10 @@
 pub enum Fate {
     /// It started at once.
     AtOnce,
-    /// It stood in line, and started.
+    /// It waited, and started.
     Waited,
     Refused,
-    /// It stood in line, and its time ran out.
+    /// It waited, and its wait timed out.
     TimedOut,
 }
 

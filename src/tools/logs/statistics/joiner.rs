@@ -41,7 +41,7 @@ const POSSIBLE: std::ops::Range<u64> = 946_684_800_000_000..7_258_118_400_000_00
 pub struct Reading {
     /// Whether each host has lock files of its own.
     pub is_by_host: bool,
-    /// Repositories of which there is one table, because each launch has the same lock file.
+    /// Repositories with one table, because each launch has the same lock file.
     pub single: HashSet<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Launched<'a> {
     pub arrived: u64,
     /// What became of it.
     pub fate: Fate,
-    /// The tables of which it has slots of its own.
+    /// The tables in which it has slots of its own.
     pub taken: &'a [Taken<'a>],
 }
 
@@ -207,7 +207,7 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Of a log of which nothing was seen yet.
+    /// For a log that was not read yet.
     pub fn new(reading: Reading) -> Self {
         Self {
             reading,
@@ -503,9 +503,9 @@ impl Joiner {
         }
     }
 
-    /// Explains the looks that were made before, now that the ends near them are known: whoever is known to
-    /// have ended next after such a look had ended by then. Who has no end in the log had ended as well,
-    /// where the look tells who.
+    /// Explains the looks that were made before, now that the ends near them are known: a run that is known
+    /// to have ended next after such a look had ended by then. A run without an end in the log had ended as
+    /// well, if the look shows it.
     fn explain_looks(&mut self, before: u64, sink: &mut dyn Sink) {
         while self.looks.front().is_some_and(|look| look.at < before) {
             let Some(look) = self.looks.pop_front() else { return };
@@ -618,8 +618,7 @@ fn micros_of(event: &Event) -> u64 {
 
 // Events in the order in which they were decided. Whoever decides first may be the last to write it down.
 
-/// Nobody writes an event down later than this after it was decided, in microseconds, as far as anybody waits
-/// for it.
+/// How late an event may be written after its decision, in microseconds, so that it is still waited for.
 pub(super) const LATE: u64 = 5_000_000;
 
 /// More events than these are never kept waiting.
@@ -640,7 +639,7 @@ impl InOrder {
         self.waiting.insert(before.map_or(0, |before| before + 1), (moment, event));
     }
 
-    /// The next one, where it lets nobody pass any more.
+    /// The next one, if it lets none pass any more.
     pub(super) fn due(&mut self) -> Option<Event> {
         let ((oldest, _), (newest, _)) = (self.waiting.front()?, self.waiting.back()?);
         let is_due = newest - oldest > LATE || self.waiting.len() > MOST;

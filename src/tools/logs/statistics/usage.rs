@@ -8,7 +8,7 @@ use super::{
 };
 use crate::launch::log::circumstances::TableSeen;
 
-/// A number of which only this is known.
+/// A number with only this known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds<T> {
     /// It is not less.
@@ -74,7 +74,7 @@ pub struct Usage {
     pub ends: Ends,
     /// Whether each member has a table of its own, as far as the log tells.
     pub has_members: bool,
-    /// The limit that the log told last, and the highest that it told.
+    /// The last limit in the log, and the highest.
     pub limit: Option<u64>,
     pub highest_limit: u64,
     slot_time: (u128, u128),
@@ -88,7 +88,7 @@ pub struct Usage {
     unbounded: u64,
     /// Whether several members may have been taken for one.
     unproved: bool,
-    /// Where starts did not see how many slots were held: when programs had how many slots of which table.
+    /// If starts did not see how many slots were held: when programs had how many slots of which table.
     intervals: Vec<Interval>,
     swept: Option<Bounds<u64>>,
     /// Whether there were too many.

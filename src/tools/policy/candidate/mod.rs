@@ -115,8 +115,8 @@ impl Candidate {
         self.tests().iter().filter_map(|test| test.failure.as_deref())
     }
 
-    /// Whether it may be put in place: it has neither a fault nor a failed test. Faults of other files that
-    /// are there already are no reason against it, for else two files with faults could never be mended one
+    /// Whether it may be put in place: it has neither a fault nor a failed test. Existing faults of other
+    /// files are no reason against it, because otherwise two files with faults could never be corrected one
     /// after the other.
     pub(super) fn is_sound(&self) -> bool {
         self.obstacle().is_none()
@@ -302,8 +302,7 @@ impl<'s> Present<'s> {
         Self { situation, running }
     }
 
-    /// Who of them would be refused by one policy and not by another, in lines for people; nothing where
-    /// nobody would.
+    /// Which of them one policy would refuse and another not, in lines for people; empty if none.
     fn refused_by(&self, new: &Policy, old: &Policy) -> String {
         let (by_new, by_old) = (self.judge(new), self.judge(old));
         let all = self.running.iter().zip(by_new).zip(by_old);
@@ -362,7 +361,7 @@ fn request<'a>(
 }
 
 impl Running {
-    /// A holder who is on this host, and of whom is known what it started.
+    /// A holder on this host whose command is known.
     fn of(holder: &Holder, policy: &Policy, situation: &Situation) -> Option<Self> {
         let (pid, uid) = (holder.pid?, holder.uid?);
         let command = OsString::from(holder.command.as_ref()?);

@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Shows what is wrong and what would be different, and lets whoever is there choose.
+    /// Shows what is wrong and what would change, and lets the person at the terminal choose.
     fn ask(&self, candidate: &Candidate) -> Result<Next, Error> {
         let review = candidate.review(&self.situation)?;
         if review.is_agreed(self.consent) {
@@ -171,7 +171,7 @@ struct EditedCopy {
 }
 
 impl EditedCopy {
-    /// A copy of what stands there now.
+    /// A copy of the present text.
     fn of(target: &Target, situation: &Situation) -> Result<Self, Error> {
         let failed = |what: &str, errno: Errno| {
             Error::new(
@@ -194,7 +194,7 @@ impl EditedCopy {
         &self.path
     }
 
-    /// What stands in it.
+    /// Its content.
     fn text(&self) -> Result<String, Error> {
         let bytes = fs::read(&self.path).map_err(|error| {
             let why = errno_of(&error).desc();
@@ -207,7 +207,7 @@ impl EditedCopy {
         })
     }
 
-    /// Whether this is what stood in it first.
+    /// Whether this was in it first.
     fn is_original(&self, text: &str) -> bool {
         self.original == text
     }
@@ -221,7 +221,7 @@ impl EditedCopy {
 // The editor: `$VISUAL`, `$EDITOR`, or the one that the system has. For root it must be a program that
 // nobody else can have written, for it does whatever root can.
 
-/// What is there where nobody names one.
+/// The default.
 const USUAL: [&str; 4] = ["/usr/bin/editor", "/usr/bin/vi", "/bin/vi", "/usr/bin/nano"];
 
 /// Those that take `+LINE` before the file.

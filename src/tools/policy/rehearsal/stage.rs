@@ -52,7 +52,7 @@ pub(super) struct Others {
 }
 
 impl<'p> Stage<'p> {
-    /// Judges the command of the test, started by somebody.
+    /// Judges the command of the test, started by this user.
     pub(super) fn decide(&self, cast: &FakeNames<'_>) -> Decision<'p> {
         let Self { scenario, .. } = self;
         let environment = |name: &str| -> Option<OsString> {
@@ -136,7 +136,7 @@ impl<'p> Stage<'p> {
         held.chain(waiting).filter(|entry| !is_asked_for(*entry)).filter_map(name).collect()
     }
 
-    /// What somebody else who starts the command wants of a table; none where it is another member's.
+    /// What another user who starts the command wants of a table; none if it is another member's.
     fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
         let cast = FakeNames::new(person);
         let demands = match self.decide(&cast).verdict {
@@ -168,8 +168,7 @@ impl<'p> Stage<'p> {
 }
 
 impl Others {
-    /// Takes free slots in the order in which whoever makes this claim would; of those that are not for them
-    /// last.
+    /// Takes free slots in the order in which a launch with this claim would; last those that are not for it.
     fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, store: &Store) {
         let table = store.table(table);
         let held: HashSet<u64> =
@@ -183,7 +182,7 @@ impl Others {
         self.holding.extend(table.take(&taken));
     }
 
-    /// Stands in line so many times, as whoever makes this claim.
+    /// Waits this many times, as launches with this claim.
     fn wait(&mut self, claim: &Claim<'_>, table: &str, launches: u32, store: &Store) {
         let table = store.table(table);
         let class = Class { generation: 0, reach: claim.amount.reach() };

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8
     print(&answer(&format!("{made}{next}")))
 }
 
-/// A package brings a policy that limits nothing, and whoever begins there has to know how to go on.
+/// A package brings a policy that limits nothing, and a newcomer has to know how to continue.
 fn not_there_yet(path: &Path) -> Result<(), Error> {
     if regular_file::status_of_path(path).is_err() {
         return Ok(());
@@ -145,10 +145,10 @@ const SYSTEM: &str = include_str!("../../../../packaging/policy.toml");
 /// A user's own.
 const OWN: &str = include_str!("own.toml");
 
-/// What stands in both of them, and is not true where a command was named.
+/// What both of them say, and what is not true if a command was named.
 const NOTHING_YET: &str = "Nothing is limited yet. ";
 
-/// Behind this line stands what is in force.
+/// What is in force follows this line.
 const VERSION: &str = "version = 1\n";
 
 /// A policy to begin with.
@@ -158,7 +158,7 @@ struct FirstPolicy {
 }
 
 impl FirstPolicy {
-    /// A policy that limits these commands, each to so many at once.
+    /// A policy that limits these commands, each to this many at once.
     fn new(commands: &[String], limit: u32) -> Result<Self, Error> {
         for (index, command) in commands.iter().enumerate() {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -34,7 +34,7 @@ use crate::{
 /// name.
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate-repositories.conf";
 
-/// The bits of a directory in which everybody can create files, and nobody remove another's.
+/// The bits of a directory in which all users can create files, and none can remove another's.
 const COMMON: u32 = 0o1777;
 
 /// What there is to make, and what was made of it.

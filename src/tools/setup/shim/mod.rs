@@ -96,7 +96,7 @@ fn remove(arguments: &RemoveArguments, situation: &Situation) -> Result<u8, Erro
     Ok(ExitStatus::Success as u8)
 }
 
-/// The commands that the policy names, but for those that must have no shim, which are told.
+/// The commands that the policy names, except those that must have no shim, which are reported.
 fn of_policy(situation: &Situation, directory: &Path) -> Result<Vec<OsString>, Error> {
     let policy = situation.load_policy()?;
     let (refused, names): (Vec<&str>, Vec<&str>) =

@@ -48,7 +48,7 @@ fn verdict(way: &WayIn, shims: &[&Shim], missed: &[&Shim]) -> String {
     }
 }
 
-/// Each way by its name, with whether it leads to the shim; null where that cannot be told.
+/// Each way by its name, with whether it leads to the shim; null if unknown.
 pub(super) fn to_json(shim: &Shim, ways: &[WayIn]) -> Value {
     let reaches = |way: &WayIn| match way.reach(shim) {
         Reach::Shim => Value::Bool(true),

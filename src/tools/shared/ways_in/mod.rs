@@ -25,10 +25,10 @@ use crate::{
     text::escape::Show,
 };
 
-/// How somebody comes to a command.
+/// How a user reaches a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
-    /// A shell that somebody logs in to.
+    /// A login shell.
     Login(Shell),
     /// `ssh HOST COMMAND`, which the shell of the user starts.
     Ssh(Shell),
@@ -49,7 +49,7 @@ pub(crate) enum Way {
 #[derive(Clone, Debug)]
 pub(crate) struct WayIn {
     pub(crate) way: Way,
-    /// None where only root, or nobody, can tell.
+    /// None if only root, or no user, can know.
     search: Option<Search>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Reach {
     Other(PathBuf),
     /// Nothing: neither the shim nor a program is looked for where it is.
     Nothing,
-    /// It cannot be told where this way looks.
+    /// Where this way searches is unknown.
     Unknown,
 }
 
@@ -179,7 +179,7 @@ fn of(way: Way, shims: &Path, is_root: bool) -> String {
     }
 }
 
-/// What each shell reads whenever it starts, or as sh and bash do, when somebody logs in.
+/// What each shell reads whenever it starts, or as sh and bash do, at login.
 fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
     let shims = shims.shown();
     let (line, system, own) = match shell {
@@ -268,7 +268,7 @@ impl Shell {
         places.iter().map(|place| Path::new(place).join(self.name())).find(|path| path.exists())
     }
 
-    /// What it has where somebody logs in.
+    /// What it has at login.
     fn path_after_login(self) -> Option<OsString> {
         let mut command = self.command(&login_path())?;
         // All of them know by the dash that somebody logs in; tcsh takes no other word beside -l.
@@ -338,7 +338,7 @@ fn path(way: Way) -> Option<OsString> {
     }
 }
 
-/// What a shell finds that somebody logs in to.
+/// What a login shell finds.
 fn login_path() -> OsString {
     let set = of_pam().or_else(|| in_file("/etc/login.defs", "ENV_PATH"));
     set.unwrap_or_else(|| LOGIN.into())
@@ -349,7 +349,7 @@ fn ssh_path() -> OsString {
     of_pam().unwrap_or_else(|| SSH.into())
 }
 
-/// What PAM gives to whoever comes in.
+/// What PAM gives to a user who logs in.
 fn of_pam() -> Option<OsString> {
     in_file("/etc/environment", "PATH")
 }
@@ -360,7 +360,7 @@ fn cron_path() -> OsString {
     own().or_else(system).unwrap_or_else(|| CRON.into())
 }
 
-/// sudo tells it to root alone; whoever else asks has to give a password, or is reported.
+/// sudo tells it to root only; other callers must give a password, or are reported.
 fn sudo_path() -> Option<OsString> {
     let is_root = credentials::is_root();
     is_root.then(|| said("sudo", &["-V"], b"Value to override user's $PATH with: "))?

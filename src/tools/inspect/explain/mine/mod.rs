@@ -190,7 +190,7 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
     }
 }
 
-/// Somebody's place in a queue.
+/// A place in a queue.
 struct Place<'a> {
     file: &'a ListedFile,
     waiter: &'a Waiter,
