@@ -49,15 +49,15 @@ enum Without {
     Free,
     /// Nor whether the host's key is as it was written (`admission.rs`).
     OwnKey,
-    /// What became of a transaction is read without writing the host's key anew (`registrar.rs`).
+    /// What became of a transaction is read without writing the host's key anew (`lease_keeper.rs`).
     Anew,
     /// Programs are not ended at the deadline (`loss.rs`).
     End,
-    /// The deadline rests on the renewal of the lease, and not on a read (`registrar.rs`).
+    /// The deadline rests on the renewal of the lease, and not on a read (`lease_keeper.rs`).
     Read,
     /// Whoever sees a host absent deletes at once (`absence.rs`).
     Patience,
-    /// An agent that is restarted does not read when its host was last confirmed (`deadline.rs`).
+    /// An agent that is restarted does not read when its host was last confirmed (`presence.rs`).
     Saved,
 }
 
