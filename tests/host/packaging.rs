@@ -1,6 +1,6 @@
 //! The files of `packaging/`: services and timers of systemd for `rungate end --overdue` and `rungate metrics`.
 
-use std::fs;
+use std::fs::{self, create_dir_all};
 use std::path::{Path, PathBuf};
 
 use crate::support::{Account, Ending, Site, needs_root, skip};
@@ -39,9 +39,64 @@ fn systemd_understands_the_units() {
     }
     let analyze = site.test().program("/usr/bin/systemd-analyze").args(["verify", "--man=no"]);
     analyze.clone().args(units.map(|name| format!("$DIR/work/{name}"))).status(0);
+    // The drop-in of a site is read beside the unit of the agent.
+    let drop_in = "work/rungate-agent.service.d/site.conf";
+    create_dir_all(site.path("work/rungate-agent.service.d")).expect("a directory");
+    site.write(drop_in, &packaged("rungate-agent-site.conf"));
+    let agent = analyze.clone().args(["$DIR/work/rungate-agent.socket", "$DIR/work/rungate-agent.service"]);
+    agent.clone().status(0);
+    site.write(drop_in, &packaged("rungate-agent-site.conf").replace("PrivateNetwork", "PrivateNetwurk"));
+    assert!(agent.outcome().stderr.contains("PrivateNetwurk"), "it reads the drop-in");
     site.write("work/wrong.service", &packaged(SERVICE).replace("ProtectHome", "ProtectHouse"));
     let outcome = analyze.args(["$DIR/work/wrong.service"]).outcome();
     assert!(outcome.stderr.contains("ProtectHouse"), "it would say so: {}", outcome.stderr);
+}
+
+/// A service that is taken over can do little: systemd's figure goes from 0 (nothing) to 10 (everything).
+#[test]
+fn the_services_are_confined() {
+    if !Path::new("/usr/bin/systemd-analyze").exists() {
+        return skip("systemd-analyze(1) is not installed");
+    }
+    for (name, most) in [("rungate-agent.service", "20"), (METRICS, "40"), (SERVICE, "40")] {
+        let site = Site::new();
+        site.write(Path::new("work").join(name), &packaged(name));
+        let threshold = format!("--threshold={most}");
+        let arguments = ["security", "--no-pager", "--offline=yes", &threshold];
+        let analyze = site.test().program("/usr/bin/systemd-analyze").args(arguments);
+        assert_eq!(
+            analyze.clone().args([format!("$DIR/work/{name}")]).outcome().ending,
+            Ending::Status(0),
+            "{name}"
+        );
+        site.write("work/open.service", "[Service]\nExecStart=/usr/bin/true\n");
+        assert_eq!(
+            analyze.args(["$DIR/work/open.service"]).outcome().ending,
+            Ending::Status(1),
+            "the figure counts"
+        );
+    }
+}
+
+/// The profile of the agent is one to `AppArmor`, and lets the agent write to its own directory alone.
+#[test]
+fn apparmor_understands_the_profile() {
+    if !Path::new("/sbin/apparmor_parser").exists() {
+        return skip("apparmor_parser(8) is not installed");
+    }
+    let site = Site::new();
+    let profile = packaged("apparmor/rungate-agent");
+    for (text, status) in [(profile.clone(), 0), (profile.replace("capability kill", "capability kil"), 1)] {
+        site.write("work/profile", &text);
+        let parser = site.test().program("/sbin/apparmor_parser");
+        assert_eq!(parser.args(["-Q", "-K", "$DIR/work/profile"]).outcome().ending, Ending::Status(status));
+    }
+    let writable: Vec<&str> = profile
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with('/') && line.contains(" r") && line.contains('w'))
+        .collect();
+    assert_eq!(writable, ["/run/rungate-agent/ rw,", "/run/rungate-agent/** rwk,"]);
 }
 
 /// The capabilities that a service keeps, as setpriv(1) writes them.
