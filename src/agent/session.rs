@@ -511,7 +511,20 @@ impl Session {
     /// When it is to be looked at.
     fn next_due(&self) -> Option<Instant> {
         let next = self.place.next.filter(|_| matches!(self.stage, Stage::Queued(_)));
-        self.evictions.iter().filter_map(RunningEviction::due).chain(next).min()
+        let silent = self.is_queued().then(|| self.silent_at()).flatten();
+        self.evictions.iter().filter_map(RunningEviction::due).chain(next).chain(silent).min()
+    }
+
+    /// When its launch counts as away unless it says something before; none where it counts so already, or
+    /// waits for an answer itself.
+    fn silent_at(&self) -> Option<Instant> {
+        let Waiting { has_waited, is_owed, was_away, beaten, .. } = self.place;
+        beaten.filter(|_| has_waited && !is_owed && !was_away)?.checked_add(AWAY)
+    }
+
+    /// Whether its launch has waited in silence for too long, since that was last looked at.
+    pub(super) fn falls_silent(&self) -> bool {
+        self.is_queued() && self.silent_at().is_some_and(|silent| silent <= Instant::now())
     }
 
     /// What it has of its user's share.
@@ -555,6 +568,10 @@ impl Session {
     pub(super) fn see_whether_away(&mut self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_away = self.is_away(is_unheard)
             || Process::find(self.peer.pid).is_none_or(|process| process.is_stopped());
+        if !is_away && self.falls_silent() {
+            // What is still to be heard counts as said now.
+            self.place.beaten = Some(Instant::now());
+        }
         self.place.was_away = is_away;
         self.place.line.set_away(is_away);
         is_away

@@ -177,6 +177,29 @@ fn nothing_is_kept_for_a_head_of_the_queue_that_is_stopped() {
     eventually("it is kept", || (seen() == is(1, 0, 1)).then_some(()));
 }
 
+/// A head that stops when nothing else happens is passed too: who comes, or waits already, has what is free.
+#[test]
+fn who_waits_behind_a_head_that_stops_has_what_is_free() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let rule = "[[rule]]\nname = \"two\"\ncommands = [\"other\"]\nacquire = [{ repository = \"seats\", slots = 2 }]\n";
+    site.system_policy(&format!("{}\n{rule}", policy.replace("\"matlab\", \"other\"", "\"matlab\"")));
+    site.program("other");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let head = site.test().args(["run", "-q", "--wait", "forever", "--", "other"]).background();
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    let mut second = waiter(&site, "games", 2);
+    head.signal(Signal::SIGSTOP);
+    assert_eq!(second.read_line(), "it runs\n");
+    second.signal(Signal::SIGKILL);
+    eventually("it is free again", || (held(&site).len() == 1).then_some(()));
+    eventually("a newcomer passes it", || {
+        let outcome = site.test().args(["run", "-n", "-q", "--", "matlab"]).outcome();
+        (outcome.ending == Ending::Status(0)).then_some(())
+    });
+}
+
 /// Nobody loses their place over a policy that is being edited, nor to a slot that becomes free meanwhile: who
 /// comes when it is in order again starts last.
 #[test]

@@ -125,12 +125,17 @@ impl Local {
         }
     }
 
-    /// The wait of a claim may have timed out, or a holder that was to be ended continues.
+    /// The wait of a claim may have timed out, a holder that was to be ended continues, or a launch in a
+    /// queue has been silent for too long. That one is passed: those behind it look.
     pub(super) fn on_timer(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.on(Event::Timer);
+        let (falls_silent, tables) = (session.falls_silent(), session.place.line.tables());
         if session.evictions.is_empty() {
             self.look_again(vec![number]);
+        }
+        if falls_silent && self.is_away(number) {
+            self.serve(&tables);
         }
     }
 
