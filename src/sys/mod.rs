@@ -21,6 +21,7 @@ pub mod process;
 pub mod record_lock;
 pub mod regular_file;
 pub(crate) mod replaced_file;
+pub(crate) mod service_manager;
 pub(crate) mod signals;
 pub mod stamp;
 pub(crate) mod terminal;

@@ -18,6 +18,7 @@ mod namespaces;
 pub(crate) mod numbers;
 mod older_kernel;
 mod remote;
+mod service_manager;
 mod settings;
 mod siege;
 mod standstill;

@@ -51,6 +51,7 @@ use crate::{
         failure::{Errno, Failure},
         local_socket::Listener,
         poller::{Bell, Interest, Poller},
+        service_manager::ServiceManager,
     },
 };
 
@@ -72,6 +73,8 @@ pub(super) struct Service {
     site: Option<Site>,
     /// Whether it was said that this host keeps alone what the site should keep.
     has_said_alone: bool,
+    /// Started the agent, and ends it if it stands still; none where nobody does.
+    manager: Option<ServiceManager>,
 }
 
 impl Service {
@@ -104,12 +107,16 @@ impl Service {
         if let Some(site) = &mut site {
             site.restore(&mut local);
         }
-        Ok(Self { poller, bell, local, site, has_said_alone: false })
+        let manager = ServiceManager::of_this_process();
+        Ok(Self { poller, bell, local, site, has_said_alone: false, manager })
     }
 
     /// Serves for ever.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let mut stalls = StallDetector(Instant::now());
+        if let Some(manager) = &self.manager {
+            manager.is_ready();
+        }
         loop {
             let longest = self.longest_wait();
             let happened = self.poller.wait(longest).map_err(Failure::of("epoll_wait"))?;
@@ -147,11 +154,12 @@ impl Service {
     /// How long it may wait for something to happen.
     fn longest_wait(&mut self) -> Option<Duration> {
         let pause = self.local.connections.hear_again();
+        let watched = self.manager.as_mut().and_then(ServiceManager::is_alive);
         if self.local.connections.speaking_users() > 0 || !self.local.work.is_empty() {
             return Some(Duration::ZERO);
         }
         let timers = self.local.sessions.next_timer().into_iter().chain(self.local.ledger.next_recovered());
-        let next = timers.map(|(due, _)| due).chain(pause).min();
+        let next = timers.map(|(due, _)| due).chain(pause).chain(watched).min();
         let next = next.map(|due| due.saturating_duration_since(Instant::now()));
         let around = self.local.connections.somebody_waits().then_some(LONGEST_WAIT);
         next.into_iter().chain(around).min()
