@@ -11,14 +11,14 @@ use std::{fs, panic::catch_unwind, path::Path};
 
 #[path = "../fuzz/src/contents.rs"]
 mod contents;
+#[path = "../fuzz/src/launches.rs"]
+pub(crate) mod launches;
 #[path = "../fuzz/src/messages.rs"]
 mod messages;
 #[path = "../fuzz/src/paths.rs"]
 mod paths;
 #[path = "../fuzz/src/policy.rs"]
 pub(crate) mod policy;
-#[path = "../fuzz/src/skimming.rs"]
-pub(crate) mod skimming;
 #[path = "../fuzz/src/small_site.rs"]
 mod small_site;
 #[path = "../fuzz/src/words.rs"]
@@ -41,10 +41,10 @@ fn policies() {
     replay("policy", policy::judge);
 }
 
-/// What a launch leaves unread cannot matter to it, and has no fault.
+/// What a launch does not keep cannot matter to it, and has no fault.
 #[test]
-fn skimmed_policies() {
-    replay("policy", skimming::judge);
+fn policies_of_launches() {
+    replay("policy", launches::judge);
 }
 
 /// Only kernel locks admit or refuse; records are for people: whatever the file says.

@@ -3,9 +3,9 @@
 //! them with what it makes up, and the ordinary tests of rungate with the corpora that came out of that.
 
 pub mod contents;
+pub mod launches;
 pub mod messages;
 pub mod paths;
 pub mod policy;
-pub mod skimming;
 pub mod small_site;
 pub mod words;

@@ -13,6 +13,7 @@ use super::{
     reader::Section,
     site_settings::{SITE, SiteSettings},
     syntax,
+    tape::Tape,
 };
 use crate::text::diagnostic::SourceText;
 
@@ -137,8 +138,9 @@ impl AgentFile {
         });
         let source = Arc::new(SourceText::new(path, text));
         let file = {
-            let tree = syntax::parse(0, source.text(), &findings);
-            Self::of(&Section::new(&tree, At::whole(0), &FILE, &findings))
+            let nodes = syntax::parse(0, source.text(), &findings);
+            let tape = Tape { text: source.text(), nodes: &nodes };
+            Self::of(&Section::new(tape.root(), At::whole(0), &FILE, &findings))
         };
         findings.close(&[source]).map(|_| file)
     }

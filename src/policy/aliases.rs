@@ -11,6 +11,7 @@ use super::{
     findings::Findings,
     names::Names,
     place::{At, Written},
+    quick_hash::QuickHash,
     reader::Value,
     spelling::nearest,
     warning::Warning,
@@ -152,7 +153,7 @@ pub(super) fn read_all<'a, T>(
     expected: &'static str,
     read: impl FnMut(Value<'a>) -> Option<T>,
 ) -> Option<Vec<T>> {
-    let list: Vec<T> = value.list(expected)?.value.into_iter().filter_map(read).collect();
+    let list: Vec<T> = value.elements(expected)?.filter_map(read).collect();
     // A list of which no entry could be read has had its fault.
     if list.is_empty() && value.has_elements() {
         return None;
@@ -175,7 +176,7 @@ pub(super) fn entry(value: Value<'_>) -> Option<WrittenEntry<'_>> {
 pub(super) struct Definitions<'w> {
     /// The layer of each file.
     layers: &'w [usize],
-    names: HashMap<&'w str, Vec<Definition>>,
+    names: HashMap<&'w str, Vec<Definition>, QuickHash>,
     count: usize,
 }
 
@@ -198,7 +199,7 @@ pub(super) enum Meaning<'d> {
 
 impl<'w> Definitions<'w> {
     pub(super) fn new(layers: &'w [usize]) -> Self {
-        Definitions { layers, names: HashMap::new(), count: 0 }
+        Definitions { layers, names: HashMap::default(), count: 0 }
     }
 
     pub(super) fn add(&mut self, name: Written<&'w str>) {

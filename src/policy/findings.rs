@@ -1,13 +1,7 @@
 //! Collects what reading and validation find. They do not stop at the first fault: they report it and
 //! continue with the rest, and the whole list decides in the end.
 
-use std::{
-    cell::{Cell, RefCell},
-    error::Error,
-    fmt,
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{cell::RefCell, error::Error, fmt, path::PathBuf, sync::Arc};
 
 use super::{
     fault::Fault,
@@ -22,7 +16,6 @@ use crate::text::diagnostic::{Diagnostic, Severity, SourceText};
 pub(super) struct Findings {
     faults: RefCell<Vec<(At, Fault)>>,
     warnings: RefCell<Vec<(At, Warning)>>,
-    is_doubtful: Cell<bool>,
 }
 
 impl Findings {
@@ -34,14 +27,8 @@ impl Findings {
         self.warnings.borrow_mut().push((at, warning));
     }
 
-    /// Notes that something may be wrong that was not looked at in full.
-    pub(super) fn doubt(&self) {
-        self.is_doubtful.set(true);
-    }
-
-    /// Whether there is neither a fault nor a doubt.
     pub(super) fn are_clean(&self) -> bool {
-        self.faults.borrow().is_empty() && !self.is_doubtful.get()
+        self.faults.borrow().is_empty()
     }
 
     /// The faults, or, when there is none, the warnings.

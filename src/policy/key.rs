@@ -1,9 +1,12 @@
 //! What is known of a key of the language: its name, the shape of its value, what it means, and who needs it.
 //! The tables of all keys are in [`keys`](super::keys).
 
+use super::tape::{Item, mark};
+
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
+    pub(super) mark: u8,
     pub(super) shape: Shape,
     pub(super) about: &'static str,
     /// Who needs it, and when: the reason why the language has it.
@@ -70,6 +73,20 @@ impl Keys {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &'static Key> {
         self.groups.iter().copied().flatten()
+    }
+
+    /// Whether the table can have a key.
+    pub(super) fn has(&self, item: Item<'_>) -> bool {
+        let mark = item.mark();
+        // Every key of every launch comes here: loops are cheaper than a chain.
+        for group in self.groups {
+            for key in *group {
+                if key.mark == mark && key.name == item.key() {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// The right place of a key that is one table too high: `defaults.enforce`.
@@ -158,7 +175,7 @@ pub(super) const fn key(
     about: &'static str,
     needed_by: &'static str,
 ) -> Key {
-    Key { name, shape, about, needed_by, is_required: false, is_filled: false }
+    Key { name, mark: mark(name), shape, about, needed_by, is_required: false, is_filled: false }
 }
 
 /// How the tables of a list are written.

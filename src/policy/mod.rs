@@ -6,7 +6,6 @@ mod agent_file;
 mod aliases;
 mod capture;
 mod coded;
-mod contact;
 mod delegation;
 mod difference;
 mod eval_context;
@@ -27,6 +26,7 @@ mod pattern;
 mod place;
 mod preview;
 mod printed;
+mod quick_hash;
 mod reader;
 mod relevant_inputs;
 mod repository;
@@ -37,10 +37,10 @@ mod schema;
 mod selector;
 mod shared_names;
 mod site_settings;
-mod skim;
 mod source;
 mod spelling;
 mod syntax;
+mod tape;
 mod template;
 mod times;
 mod toml_text;
@@ -98,8 +98,8 @@ use jiff::tz::TimeZone;
 
 use self::{
     fault::Fault,
-    skim::Idle,
     source::{Found, Stamps},
+    times::Idle,
     warning::Warning,
 };
 use crate::{
@@ -136,7 +136,7 @@ impl Policy {
 
     /// Reads and validates every file. Where there is none the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| true), sources.caller == 0, None, None)
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, None)
     }
 
     /// The same, except delegated files that have faults: those are withheld, and affect no other user.
@@ -154,7 +154,7 @@ impl Policy {
             delegation.is_of(&fault.path) && sources.is_drop_in(&fault.path)
         };
         let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
-        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, None, None)?;
+        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, None)?;
         for delegation in policy.delegations.iter().filter(|delegation| !is_sound(delegation)) {
             let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
             policy.withheld.push((Arc::clone(delegation), Faults::new(own)));
@@ -163,27 +163,14 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The same, save all that is delegated and not for this launch: that is not even opened.
-    pub(crate) fn load_for(
-        sources: &Sources,
-        is_wanted: &dyn Fn(&Delegation) -> bool,
-    ) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(is_wanted), sources.caller == 0, None, None)
-    }
-
-    /// The same, save all that is delegated.
-    pub(crate) fn load_undelegated(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| false), sources.caller == 0, None, None)
-    }
-
     /// The same, and looks for what is likely not meant; `names` says who exists.
     pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| true), sources.caller == 0, Some(names), None)
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, Some(names))
     }
 
     /// Validates text in memory.
     pub fn of_layers(layers: Vec<LayerText>, caller_is_root: bool) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None, None)
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None)
     }
 
     /// Validates text in memory, and looks for what is likely not meant.
@@ -192,7 +179,7 @@ impl Policy {
         caller_is_root: bool,
         names: &dyn Names,
     ) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names), None)
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names))
     }
 
     /// Validates one text as the system's policy.

@@ -39,10 +39,12 @@ enum Form {
 impl Pattern {
     /// Reads a pattern; what is wrong with it otherwise.
     pub(crate) fn new(text: &str, subject: Subject) -> Result<Pattern, String> {
-        let special = |c: char| {
-            matches!(c, '*' | '?' | '[' | ']' | '{' | '}') || (c == '\\' && subject == Subject::Path)
+        let special = |byte: u8| match SPECIAL[usize::from(byte)] {
+            Special::No => false,
+            Special::Always => true,
+            Special::InPaths => subject == Subject::Path,
         };
-        let form = match text.find(special) {
+        let form = match text.bytes().position(special) {
             None => Form::Literal,
             Some(star) if &text[star..] == "*" => Form::Prefix(star),
             Some(literal) => {
@@ -91,6 +93,14 @@ impl Pattern {
         }
     }
 
+    /// Whether it may match this value: no glob is compiled for that.
+    pub(super) fn may_match(&self, value: &[u8]) -> bool {
+        match &self.form {
+            Form::Literal | Form::Prefix(_) => self.matches(value),
+            Form::Glob(literal, _) => self.starts(*literal, value),
+        }
+    }
+
     /// Whether it certainly matches whatever another one does.
     pub(super) fn covers(&self, narrow: &Pattern) -> bool {
         self.is_everything()
@@ -106,6 +116,25 @@ impl Pattern {
         if self.subject == Subject::Host { left.eq_ignore_ascii_case(right) } else { left == right }
     }
 }
+
+/// Whether a byte is special in a pattern. Each byte of a policy's patterns is looked up here in every launch.
+#[derive(Clone, Copy)]
+enum Special {
+    No,
+    Always,
+    InPaths,
+}
+
+static SPECIAL: [Special; 256] = {
+    let mut special = [Special::No; 256];
+    let mut index = 0;
+    while index < b"*?[]{}".len() {
+        special[b"*?[]{}"[index] as usize] = Special::Always;
+        index += 1;
+    }
+    special[b'\\' as usize] = Special::InPaths;
+    special
+};
 
 /// Two that are written alike match alike.
 impl PartialEq for Pattern {

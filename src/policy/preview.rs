@@ -1,10 +1,15 @@
 //! A first look at the system's main file: what it delegates must be known before any drop-in is opened.
 
-use std::borrow::Cow;
-
 use super::{
-    delegation::Delegation, findings::Findings, keys::FILE, place::At, reader::Section, syntax, validation,
-    written::WrittenFile,
+    delegation::Delegation,
+    findings::Findings,
+    keys::FILE,
+    place::At,
+    reader::Section,
+    syntax,
+    tape::Tape,
+    validation,
+    written::{WrittenDelegation, aliases},
 };
 
 /// The delegations of the text of a main file. What is wrong with it is not said here: the file is read again
@@ -13,43 +18,13 @@ pub(super) fn delegations_of(text: &str) -> Vec<Delegation> {
     if !text.contains("delegate") {
         return Vec::new();
     }
-    let read = |text: &str| {
-        let findings = Findings::default();
-        let table = syntax::parse(0, text, &findings);
-        let written = WrittenFile::read(&Section::new(&table, At::whole(0), &FILE, &findings));
-        let delegations = validation::delegations_of(&written, &[0], &findings, None);
-        findings.are_clean().then_some(delegations)
-    };
-    let few = tables(text);
-    let is_all = matches!(few, Cow::Borrowed(_));
-    match read(&few) {
-        Some(delegations) => delegations,
-        None if is_all => Vec::new(),
-        None => read(text).unwrap_or_default(),
-    }
-}
-
-/// The delegations and aliases of a text, where it is certain that these are all; else the whole text. A main
-/// file can be long, and it is read once more in any case.
-fn tables(text: &str) -> Cow<'_, str> {
-    if text.contains("\"\"\"") || text.contains("'''") {
-        return Cow::Borrowed(text);
-    }
-    let mut few = String::new();
-    let mut is_wanted = false;
-    for line in text.split_inclusive('\n') {
-        let start = line.trim_start_matches([' ', '\t']);
-        if start.starts_with('[') {
-            is_wanted =
-                ["[delegate.", "[delegate]", "[alias]"].iter().any(|header| start.starts_with(header));
-        }
-        if is_wanted {
-            few.push_str(line);
-        } else if !start.starts_with('#') && (line.contains("delegate") || line.contains("alias")) {
-            return Cow::Borrowed(text);
-        }
-    }
-    Cow::Owned(few)
+    let (elsewhere, findings) = (Findings::default(), Findings::default());
+    let nodes = syntax::parse(0, text, &elsewhere);
+    let tape = Tape { text, nodes: &nodes };
+    let file = Section::new(tape.root(), At::whole(0), &FILE, &elsewhere).reporting_to(&findings);
+    let (aliases, written) = (aliases(&file), WrittenDelegation::all(&file));
+    let delegations = validation::delegations_of(&written, &aliases, &[0], &findings, None);
+    if findings.are_clean() { delegations } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -67,7 +42,6 @@ mod tests {
         let plain = format!(
             "# delegates\n[[rule]]\n[delegate.\"20-cad.toml\"]\n{CAD}[alias]\ntools = [\"a\"]\n[log]\n"
         );
-        assert!(matches!(tables(&plain), Cow::Owned(few) if !few.contains("rule") && !few.contains("log")));
         assert_eq!(files(&plain), ["20-cad.toml"]);
         let table = "owner = 5, users = [\"a\"], commands = [\"b\"]";
         for odd in [

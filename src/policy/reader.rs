@@ -1,12 +1,9 @@
-//! Reads values from the spanned tree of a TOML file. A getter returns `None` for an absent value and for a
+//! Reads values from the tape of a TOML file. A getter returns `None` for an absent value and for a
 //! wrong one, which it has then reported, so that the walk continues to the next fault.
 
 use std::time::Duration;
 
-use toml::de::{DeTable, DeValue};
-
 use super::{
-    contact::is_contact,
     fault::Fault,
     findings::Findings,
     key::{Keys, table_of, tables_of},
@@ -15,11 +12,14 @@ use super::{
     place::{At, Written},
     span_of_time::{Wait, parse_duration},
     spelling::nearest,
+    tape::{Item, Kind, mark},
 };
 
 /// A table whose keys are known.
 pub(super) struct Section<'a> {
-    table: &'a DeTable<'a>,
+    table: Item<'a>,
+    /// The marks of its keys: most of those that are asked for are not there.
+    marks: u64,
     pub(super) at: At,
     pub(super) keys: &'static Keys,
     findings: &'a Findings,
@@ -28,34 +28,40 @@ pub(super) struct Section<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Value<'a> {
     pub(super) key: &'a str,
-    tree: &'a DeValue<'a>,
+    item: Item<'a>,
     pub(super) at: At,
     findings: &'a Findings,
 }
 
 impl<'a> Section<'a> {
     /// Looks at a table, and reports the keys that it cannot have.
-    pub(super) fn new(table: &'a DeTable<'a>, at: At, keys: &'static Keys, findings: &'a Findings) -> Self {
-        for key in table.keys() {
-            let name: &str = key.get_ref();
-            if !keys.iter().any(|known| known.name == name) {
+    pub(super) fn new(table: Item<'a>, at: At, keys: &'static Keys, findings: &'a Findings) -> Self {
+        let mut marks = 0;
+        for item in table.items() {
+            marks |= 1u64 << item.mark();
+            if !keys.has(item) {
+                let name = item.key();
                 let near = || nearest(name, keys.iter().map(|known| known.name));
                 let nearest = keys.below(name).or_else(near);
                 let fault = Fault::UnknownKey { key: name.to_owned(), what: keys.what, nearest };
-                findings.fault(At::new(at.file, key.span()), fault);
+                findings.fault(At::new(at.file, item.key_span()), fault);
             }
         }
-        Section { table, at, keys, findings }
+        Section { table, marks, at, keys, findings }
+    }
+
+    /// The same table, the faults of whose values go elsewhere.
+    pub(super) fn reporting_to(self, findings: &'a Findings) -> Self {
+        Section { findings, ..self }
     }
 
     pub(super) fn get(&self, key: &'static str) -> Option<Value<'a>> {
         debug_assert!(self.keys.iter().any(|known| known.name == key), "{key} is not in the table of keys");
-        self.table.get(key).map(|value| Value {
-            key,
-            tree: value.get_ref(),
-            at: At::new(self.at.file, value.span()),
-            findings: self.findings,
-        })
+        if self.marks & (1 << mark(key)) == 0 {
+            return None;
+        }
+        let item = self.table.get(key)?;
+        Some(Value { key, item, at: At::new(self.at.file, item.span()), findings: self.findings })
     }
 
     /// A key that must be there.
@@ -123,8 +129,22 @@ impl<'a> Section<'a> {
 
     /// The tables of a list, as under `[[key]]`.
     pub(super) fn tables(&self, key: &'static str, keys: &'static Keys) -> Vec<Section<'a>> {
-        let list = self.get(key).and_then(|value| value.list(tables_of(key)));
-        list.map_or_else(Vec::new, |list| list.value.iter().filter_map(|value| value.section(keys)).collect())
+        self.each(key, keys).collect()
+    }
+
+    /// The same, one after the other.
+    pub(super) fn each(
+        &self,
+        key: &'static str,
+        keys: &'static Keys,
+    ) -> impl Iterator<Item = Section<'a>> + use<'a> {
+        let values = self.get(key).and_then(|value| value.elements(tables_of(key)));
+        values.into_iter().flatten().filter_map(move |value| value.section(keys))
+    }
+
+    /// What is in a list or a table, which may be of any kind; nothing is reported.
+    pub(super) fn items_of(&self, key: &'static str) -> impl Iterator<Item = Item<'a>> + use<'a> {
+        self.table.get(key).into_iter().flat_map(Item::items)
     }
 
     pub(super) fn section(&self, key: &'static str, keys: &'static Keys) -> Option<Section<'a>> {
@@ -140,19 +160,19 @@ impl<'a> Section<'a> {
     /// Reports those of these keys that are there.
     pub(super) fn forbid(&self, keys: &[&'static str], fault: impl Fn(&'static str) -> Fault) {
         for &name in keys {
-            if let Some((key, _)) = self.table.get_key_value(name) {
-                self.findings.fault(At::new(self.at.file, key.span()), fault(name));
+            if let Some(item) = self.table.get(name) {
+                self.findings.fault(At::new(self.at.file, item.key_span()), fault(name));
             }
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.table.is_empty()
+        self.table.items().next().is_none()
     }
 
     /// Whether any other key is there, known or not.
     pub(super) fn has_more_than(&self, key: &'static str) -> bool {
-        self.table.keys().any(|known| known.get_ref() != key)
+        self.table.items().any(|item| item.key() != key)
     }
 
     pub(super) fn fault(&self, at: At, fault: Fault) {
@@ -162,14 +182,14 @@ impl<'a> Section<'a> {
 
 impl<'a> Value<'a> {
     fn found(&self) -> &'static str {
-        match self.tree {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a number with a fraction",
-            DeValue::Boolean(_) => "true or false",
-            DeValue::Datetime(_) => "a date or time",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
+        match self.item.kind() {
+            Kind::Text | Kind::DecodedText => "a string",
+            Kind::Number | Kind::DecodedNumber => "a whole number",
+            Kind::Float => "a number with a fraction",
+            Kind::True | Kind::False => "true or false",
+            Kind::Moment => "a date or time",
+            Kind::List | Kind::Tables => "a list",
+            Kind::Inline | Kind::Section | Kind::Implied | Kind::Dotted => "a table",
         }
     }
 
@@ -187,28 +207,32 @@ impl<'a> Value<'a> {
 
     /// The string, where it is one; nothing is reported.
     pub(super) fn as_text(&self) -> Option<&'a str> {
-        self.tree.as_str()
+        self.item.text()
     }
 
     /// The flag, where it is one; nothing is reported.
     pub(super) fn as_flag(&self) -> Option<bool> {
-        self.tree.as_bool()
+        match self.item.kind() {
+            Kind::True => Some(true),
+            Kind::False => Some(false),
+            _ => None,
+        }
     }
 
     pub(super) fn is_table(&self) -> bool {
-        self.tree.is_table()
+        self.item.is_table()
     }
 
     pub(super) fn is_list(&self) -> bool {
-        self.tree.is_array()
+        self.item.is_list()
     }
 
     pub(super) fn has_elements(&self) -> bool {
-        self.tree.as_array().is_some_and(|array| !array.is_empty())
+        self.is_list() && self.item.items().next().is_some()
     }
 
     pub(super) fn is_number(&self) -> bool {
-        self.tree.is_integer()
+        self.item.is_number()
     }
 
     pub(super) fn text(&self) -> Option<Written<&'a str>> {
@@ -220,7 +244,7 @@ impl<'a> Value<'a> {
     }
 
     pub(super) fn flag(&self) -> Option<Written<bool>> {
-        let flag = self.tree.as_bool();
+        let flag = self.as_flag();
         if flag.is_none() {
             self.wrong("true or false");
         }
@@ -228,11 +252,11 @@ impl<'a> Value<'a> {
     }
 
     pub(super) fn number(&self, least: i64, most: i64) -> Option<Written<i64>> {
-        let Some(integer) = self.tree.as_integer() else {
+        if !self.is_number() {
             self.wrong("a whole number");
             return None;
-        };
-        let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        }
+        let number: Option<i64> = self.item.digits().parse().ok();
         let number = number.filter(|number| (least..=most).contains(number));
         if number.is_none() {
             self.fault(Fault::OutOfRange { key: self.key.to_owned(), least, most });
@@ -299,54 +323,65 @@ impl<'a> Value<'a> {
 
     /// A moment, as a string or as TOML writes it, still as text.
     pub(super) fn time(&self) -> Option<Written<String>> {
-        match self.tree {
-            DeValue::String(text) => Some(self.written(text.to_string())),
-            DeValue::Datetime(time) => Some(self.written(time.to_string())),
-            _ => {
-                self.wrong("a moment such as \"2026-11-20 14:02\"");
-                None
-            }
+        let moment = || (self.item.kind() == Kind::Moment).then(|| self.item.digits());
+        let text = self.as_text().or_else(moment);
+        if text.is_none() {
+            self.wrong("a moment such as \"2026-11-20 14:02\"");
         }
+        text.map(|text| self.written(text.to_owned()))
     }
 
     /// The values of a list; they bear its key.
     pub(super) fn list(&self, expected: &'static str) -> Option<Written<Vec<Value<'a>>>> {
-        let Some(array) = self.tree.as_array() else {
+        self.elements(expected).map(|values| self.written(values.collect()))
+    }
+
+    /// The same, one after the other.
+    pub(super) fn elements(
+        &self,
+        expected: &'static str,
+    ) -> Option<impl Iterator<Item = Value<'a>> + use<'a>> {
+        if !self.is_list() {
             self.wrong(expected);
             return None;
-        };
-        let values = array.iter().map(|value| Value {
-            key: self.key,
-            tree: value.get_ref(),
-            at: At::new(self.at.file, value.span()),
-            findings: self.findings,
-        });
-        Some(self.written(values.collect()))
+        }
+        let list = *self;
+        Some(list.item.items().map(move |item| Value {
+            item,
+            at: At::new(list.at.file, item.span()),
+            ..list
+        }))
     }
 
     pub(super) fn section(&self, keys: &'static Keys) -> Option<Section<'a>> {
-        let Some(table) = self.tree.as_table() else {
+        if !self.is_table() {
             self.wrong("a table");
             return None;
-        };
-        Some(Section::new(table, self.at, keys, self.findings))
+        }
+        Some(Section::new(self.item, self.at, keys, self.findings))
     }
 
     /// The names of a table with their values, in the order in which they were written.
     pub(super) fn by_name(&self) -> Option<Vec<(Written<&'a str>, Value<'a>)>> {
-        let Some(table) = self.tree.as_table() else {
+        if !self.is_table() {
             self.wrong(table_of(self.key));
             return None;
+        }
+        let entry = |item: Item<'a>| {
+            let name = Written { value: item.key(), at: At::new(self.at.file, item.key_span()) };
+            let at = At::new(self.at.file, item.span());
+            (name, Value { key: name.value, item, at, findings: self.findings })
         };
-        let mut named: Vec<_> = table
-            .iter()
-            .map(|(key, value)| {
-                let name = Written { value: &**key.get_ref(), at: At::new(self.at.file, key.span()) };
-                let at = At::new(self.at.file, value.span());
-                (name, Value { key: name.value, tree: value.get_ref(), at, findings: self.findings })
-            })
-            .collect();
+        let mut named: Vec<_> = self.item.items().map(entry).collect();
         named.sort_by_key(|(name, _)| name.at);
         Some(named)
     }
+}
+
+/// How many characters a contact has at most.
+const LONGEST_CONTACT: usize = 200;
+
+/// Whether a text can be a contact: one line that has room on a screen.
+fn is_contact(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(['\n', '\r']) && text.chars().count() <= LONGEST_CONTACT
 }

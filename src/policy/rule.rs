@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{
+    eval_context::Invocation,
     keyword::{Hold, Keyword},
     limit::Share,
     place::Place,
@@ -113,6 +114,12 @@ impl Rule {
     /// Whether it counts at all.
     pub fn is_enabled(&self) -> bool {
         self.enabled
+    }
+
+    /// Whether it may be for a command, as far as that is known without its globs.
+    pub(super) fn may_be_for(&self, command: &Invocation<'_>) -> bool {
+        let commands = self.selectors.commands.as_ref();
+        commands.is_none_or(|commands| commands.iter().any(|entry| entry.may_be(command)))
     }
 
     /// What it does.

@@ -16,7 +16,7 @@ impl Policy {
             Ok(policy) => return (policy, None),
             Err(faults) => faults,
         };
-        let (read, _) = Self::as_far_as_sound(sources.read(&|_| true), sources.caller == 0, None, None);
+        let (read, _) = Self::as_far_as_sound(sources.read(&|_| true), sources.caller == 0, None);
         let Policy { layers, mut repositories, files, .. } = read;
         let texts: Vec<(&Path, &str)> = files.iter().map(|file| (file.path(), file.text())).collect();
         repositories.retain(|known| !faults.iter().any(|fault| may_change(fault, known, &texts, sources)));

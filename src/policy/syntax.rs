@@ -1,5 +1,5 @@
-//! From text to a tree of TOML. What is not TOML is reported; the rest is kept, so that the next fault can be
-//! found too.
+//! From text to its nodes. What is not TOML is reported; the rest is kept, so that the next fault can be found
+//! too.
 
 use std::ops::Range;
 
@@ -10,12 +10,18 @@ use super::{
     findings::Findings,
     malformed::{self, is_header, line_start, next_header},
     place::At,
+    tape::Nodes,
 };
 
 /// A file with more of them is not TOML, and the reader stops.
 const MOST: usize = 100;
 
-pub(super) fn parse<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
+/// The nodes of a text.
+pub(super) fn parse(file: usize, text: &str, findings: &Findings) -> Nodes {
+    Nodes::walk(text).unwrap_or_else(|| Nodes::of_tree(&tree(file, text, findings), text))
+}
+
+fn tree<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
     let (table, mut errors) = DeTable::parse_recoverable(text);
     let table = table.into_inner();
     errors.sort_by_key(|error| span(error).start);

@@ -15,6 +15,15 @@ use super::{
     selector::Window,
 };
 
+/// When a rule holds that a launch left out because it is for other commands.
+#[derive(Debug)]
+pub(super) struct Idle {
+    /// How many of the rules that are there precede it.
+    pub(super) after: usize,
+    pub(super) layer: usize,
+    pub(super) times: Vec<Window>,
+}
+
 impl Policy {
     /// Of everything that asks for the time, rules, exceptions, limits and reservations, whether it is its
     /// time. As long as this stays the same, so does what comes out of a request.

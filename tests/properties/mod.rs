@@ -3,12 +3,12 @@
 mod admission;
 mod agreement;
 mod delegation;
+mod kept_rules;
 mod line;
 mod mutations;
 mod paths;
 mod printing;
 mod request;
-mod skimming;
 
 use proptest::prelude::ProptestConfig;
 

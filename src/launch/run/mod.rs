@@ -104,9 +104,7 @@ impl<'a> Session<'a> {
     fn attempt(&self, turn: &mut LaunchWait) -> Result<Attempt, Error> {
         let Self { options, situation, .. } = self;
         let sources = situation.sources();
-        let Some(opened) = self.unless_edited(LazyPolicy::open(&sources), turn)? else {
-            return Ok(Attempt::Again);
-        };
+        let opened = LazyPolicy::open(&sources);
         let located = match locate(options, &opened, situation, &self.depth) {
             Ok(located) => located,
             // A policy with faults is to blame before anything else is, also where it was not read to the
@@ -183,7 +181,7 @@ impl<'a> Session<'a> {
         let outcome = match turn.take(&wanted, &asker, &watch) {
             // The agent has seen faults that were not there when this process looked.
             Err(error) if error.is_fault_of_policy() => {
-                let faults = LazyPolicy::open(&sources).and_then(LazyPolicy::faults);
+                let faults = LazyPolicy::open(&sources).faults();
                 return match self.unless_edited(faults, turn)? {
                     Some(()) if !error.costs_the_place() && turn.pause() => Ok(Attempt::Again),
                     Some(()) => Err(refusals::cannot_take(typed, &error)),

@@ -96,8 +96,12 @@ pub(in crate::policy) fn entries_of<'w, E: Entry>(
     written: &'w [WrittenEntry<'w>],
     aliases: &Aliases<'w>,
 ) -> Vec<E> {
-    let entries: Vec<E> =
-        aliases.entries(written).into_iter().filter_map(|entry| entry_of(entry, aliases)).collect();
+    let read = |entry: &WrittenEntry<'_>| entry_of(entry, aliases);
+    let entries: Vec<E> = if written.iter().any(|entry| entry.value.starts_with('@')) {
+        aliases.entries(written).into_iter().filter_map(read).collect()
+    } else {
+        written.iter().filter_map(read).collect()
+    };
     if entries.iter().any(|entry| !entry.captures().is_empty()) {
         let places = aliases.entries(written);
         let captures = entries.iter().zip(&places).map(|(entry, written)| {

@@ -2,7 +2,7 @@
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::policy::{
-    eval_context::EvalContext,
+    eval_context::{EvalContext, Invocation},
     fault::Fault,
     key::{Key, Shape, key},
     names::LookupError,
@@ -20,6 +20,11 @@ impl CommandEntry {
     /// Whether it is the command of a launch.
     pub(in crate::policy) fn is_of(&self, facts: &EvalContext<'_>) -> bool {
         facts.command.any(self.is_path, |value| self.pattern.matches(value))
+    }
+
+    /// Whether it may be this one: all that it matches begins as it does.
+    pub(in crate::policy) fn may_be(&self, command: &Invocation<'_>) -> bool {
+        command.any(self.is_path, |value| self.pattern.may_match(value))
     }
 
     /// The one name it matches, where it is neither a path nor a pattern.

@@ -6,7 +6,6 @@ mod arguments;
 mod captured_names;
 mod commands;
 mod directories;
-mod entry_of;
 mod environment;
 mod hosts;
 mod principals;

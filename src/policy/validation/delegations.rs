@@ -11,7 +11,7 @@ use crate::policy::{
     layer::LayerKind,
     names::Names,
     selector::{Entry, Principal, entries_of, warn_of_unknown},
-    written::{WrittenDelegation, WrittenFile},
+    written::{WrittenAlias, WrittenDelegation},
 };
 
 pub(super) fn validate(
@@ -29,7 +29,8 @@ pub(super) fn validate(
             LayerKind::Delegated => {}
             LayerKind::System if !is_drop_in(file.source.path()) => {
                 if !delegates.is_empty() {
-                    delegations.extend(delegations_of(&file.written, layer_of_file, findings, checking));
+                    let aliases = &file.written.aliases;
+                    delegations.extend(delegations_of(delegates, aliases, layer_of_file, findings, checking));
                 }
             }
             _ => {
@@ -50,13 +51,14 @@ fn is_drop_in(path: &Path) -> bool {
 /// The delegations of a main file, with the aliases of that file alone: what is delegated must be known
 /// before any drop-in is read.
 pub(in crate::policy) fn delegations_of(
-    main: &WrittenFile<'_>,
+    written: &[WrittenDelegation<'_>],
+    aliases: &[WrittenAlias<'_>],
     layer_of_file: &[usize],
     findings: &Findings,
     checking: Option<&dyn Names>,
 ) -> Vec<Delegation> {
-    let aliases = Aliases::new(main.aliases.iter(), layer_of_file, findings, checking);
-    main.delegations.iter().filter_map(|written| of_written(written, &aliases)).collect()
+    let aliases = Aliases::new(aliases.iter(), layer_of_file, findings, checking);
+    written.iter().filter_map(|written| of_written(written, &aliases)).collect()
 }
 
 fn of_written<'w>(written: &'w WrittenDelegation<'w>, aliases: &Aliases<'w>) -> Option<Delegation> {

@@ -15,7 +15,6 @@ use crate::{
         path_syntax::Directory,
         place::Written,
         repository::keeping::check_defaults,
-        skim::KeptRules,
         times::{named_zone, system_zone},
         written::{WrittenDefaults, WrittenLog},
     },
@@ -71,8 +70,7 @@ fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delega
 }
 
 fn ask_for_the_time(files: &[&LayerFile<'_>]) -> bool {
-    let kept = |file: &LayerFile<'_>| file.kept.is_some_and(KeptRules::ask_for_the_time);
-    files.iter().any(|file| file.written.asks_for_the_time() || kept(file))
+    files.iter().any(|file| file.written.asks_for_the_time())
 }
 
 fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], findings: &Findings) -> Layer {

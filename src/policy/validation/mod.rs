@@ -12,31 +12,28 @@ mod scenarios;
 mod symbol_table;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 pub(super) use self::delegations::delegations_of;
-use self::symbol_table::SymbolTable;
+use self::{rules::Rules, symbol_table::SymbolTable};
 use super::{
     Policy,
-    aliases::WrittenEntry,
+    eval_context::Invocation,
     fault::Fault,
     findings::Findings,
     keyword::Hold,
     layer::{Layer, LayerKind},
     names::Names,
-    place::{At, Place, Written},
+    place::{At, Written},
+    reader::Section,
     repository::Repository,
     rule::{Acquisition, Action, Rule},
-    selector::Selector,
     shared_names::SharedNames,
-    skim::{Extract, KeptRules, Mention, PlainRule},
-    template::Placeholder,
-    times::parse_time,
     warning::Warning,
-    written::{WrittenFile, WrittenRule},
+    written::WrittenFile,
 };
 use crate::text::diagnostic::SourceText;
 
@@ -45,72 +42,61 @@ pub(super) struct LayerFile<'a> {
     pub(super) source: Arc<SourceText>,
     /// The index of its layer.
     pub(super) layer: usize,
+    /// The whole of it, from which its rules and tests are read.
+    pub(super) section: Section<'a>,
+    /// Everything else.
     pub(super) written: WrittenFile<'a>,
-    /// What is known of rules that were left out, and where the kept ones were.
-    pub(super) kept: Option<&'a KeptRules<'a>>,
-    pub(super) head: Option<&'a Extract>,
 }
 
-impl LayerFile<'_> {
-    /// The number in the file, counted from 0, of each rule that was read.
-    fn rule_numbers(&self) -> Vec<usize> {
-        self.kept.map_or_else(|| (0..self.written.rules.len()).collect(), |kept| kept.numbers().collect())
-    }
-
-    /// The place of a rule, for as long as the policy is there.
-    fn place_of_rule(&self, at: At) -> Place {
-        let offset = self.kept.map_or(at.start, |kept| kept.extract.in_whole(at.start));
-        Place::new(&self.source, offset)
-    }
-
-    /// The place of anything else.
-    fn place(&self, at: At) -> Place {
-        Place::new(&self.source, self.head.map_or(at.start, |head| head.in_whole(at.start)))
-    }
-
-    /// Whether a rule that was left out is called so.
-    fn omits(&self, name: &str) -> bool {
-        self.kept.is_some_and(|kept| kept.omits(name))
-    }
-}
-
-/// Validates the files of all layers, in the order in which they count.
+/// Validates the files of all layers, in the order in which they count. Everything in them is checked; of the
+/// rules only those are kept that may be for a command, where one is named.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
     checking: Option<&dyn Names>,
+    only_for: Option<&Invocation<'_>>,
 ) -> Policy {
     let layer_of_file: Vec<usize> = files.iter().map(|file| file.layer).collect();
     let delegations = delegations::validate(kinds, files, &layer_of_file, findings, checking);
     let layers = layers::validate(kinds, caller_is_root, files, findings, &delegations);
     let book = SymbolTable::new(&layers, files, &layer_of_file, findings, checking);
     let mut repositories = repositories::validate(&book);
-    let mut rules = rules::validate(&book, &repositories);
+    let mut all = rules::validate(&book, &repositories, only_for);
     let executables = executables(&book);
-    check(&book, &rules, &repositories);
     book.report_unused();
     // With one file there is no namesake, and nothing to look for.
-    let elsewhere =
-        |name: &str, path: &Path| files.iter().any(|file| file.source.path() != path && file.omits(name));
+    let elsewhere = |name: &str, path: &Path| {
+        let mut files = files.iter().enumerate();
+        files.any(|(index, file)| file.source.path() != path && all.omit(index, name))
+    };
     let shared = if files.len() < 2 {
         SharedNames::default()
     } else {
-        SharedNames::of(&rules, &repositories, elsewhere)
+        SharedNames::of(&all.kept, &repositories, elsewhere)
     };
     let paths: Vec<PathBuf> = files.iter().map(|file| file.source.path().to_owned()).collect();
-    shared.show(&mut rules, &mut repositories, &paths);
-    let sequence = sequence(&rules);
+    shared.show(&mut all.kept, &mut repositories, &paths);
+    let sequence = sequence(&all.kept);
     if checking.is_some() {
-        let places: Vec<At> =
-            files.iter().flat_map(|file| &file.written.rules).map(WrittenRule::place).collect();
-        for (at, warning) in advise(&layers, &rules, &places, &sequence, &repositories) {
+        for (at, warning) in advise(&layers, &all.kept, &all.places, &sequence, &repositories) {
             findings.warning(at, warning);
         }
     }
-    let scenarios = scenarios::validate(&book, &rules, &repositories);
-    Policy { layers, rules, repositories, executables, sequence, scenarios, delegations, ..Policy::default() }
+    let scenarios = scenarios::validate(&book, &all, &repositories);
+    let Rules { kept: rules, idle, .. } = all;
+    Policy {
+        layers,
+        rules,
+        repositories,
+        executables,
+        sequence,
+        scenarios,
+        idle,
+        delegations,
+        ..Policy::default()
+    }
 }
 
 /// The programs behind commands. One of a later layer replaces one of an earlier where it may loosen.
@@ -145,116 +131,6 @@ fn sequence(rules: &[Rule]) -> Vec<usize> {
         sequence.sort_by_key(|&index| rules[index].order);
     }
     sequence
-}
-
-// Rules and tests that were not parsed, held against what the files say otherwise: the same questions that
-// are asked of those that were. What is wrong is only noted, because then the whole is read, and that finds
-// it again.
-
-fn check(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) {
-    for (index, file) in book.files.iter().enumerate() {
-        if let Some(kept) = file.kept {
-            let reading = Reading { book, rules, repositories, file, kept, at: At::whole(index) };
-            reading.check();
-        }
-    }
-}
-
-struct Reading<'b, 'w> {
-    book: &'b SymbolTable<'w>,
-    rules: &'b [Rule],
-    repositories: &'b [Repository],
-    file: &'b LayerFile<'w>,
-    kept: &'w KeptRules<'w>,
-    at: At,
-}
-
-impl Reading<'_, '_> {
-    fn check(&self) {
-        self.check_names();
-        self.check_aliases();
-        let mut known = None;
-        for (_, rule) in self.kept.omitted() {
-            for claim in self.kept.claims(rule) {
-                // Many rules in a row take the same.
-                if known != Some((claim, rule.has_groups)) {
-                    self.check_claim(claim, rule);
-                    known = Some((claim, rule.has_groups));
-                }
-            }
-        }
-        for mention in self.kept.mentions_of_tests() {
-            self.check_mention(mention);
-        }
-    }
-
-    fn expect(&self, is_so: bool) {
-        if !is_so {
-            self.book.findings.doubt();
-        }
-    }
-
-    /// Each name once in a file.
-    fn check_names(&self) {
-        let Some(names) = self.kept.distinct_names() else { return self.expect(false) };
-        let kept = self.file.written.rules.iter().filter_map(|rule| rule.name);
-        self.expect(!kept.into_iter().any(|name| names.contains(name.value)));
-    }
-
-    fn check_aliases(&self) {
-        let mut known: BTreeSet<(Selector, &str)> = BTreeSet::new();
-        for (selector, alias) in self.kept.aliases() {
-            if known.insert((selector, alias)) {
-                let entry = WrittenEntry { value: alias.into(), at: self.at };
-                selector.check(&entry, &self.book.aliases);
-            }
-        }
-        // What an alias captures is a matter of the rule that names it.
-        self.expect(self.book.aliases.captures.take().is_empty());
-    }
-
-    fn check_claim(&self, (name, lowers): (&str, bool), rule: &PlainRule) {
-        let Some(index) = self.book.repository(Written { value: name, at: self.at }) else { return };
-        if self.book.is_of_others(self.file.layer, &self.repositories[index]) {
-            return self.expect(lowers);
-        }
-        // What a file is by can be more than a plain rule knows of.
-        let has = |placeholder: &Placeholder| match placeholder {
-            Placeholder::Group | Placeholder::Gid => rule.has_groups,
-            Placeholder::Captured(_) => false,
-            Placeholder::User
-            | Placeholder::Uid
-            | Placeholder::Command
-            | Placeholder::Host
-            | Placeholder::Directory
-            | Placeholder::Argument(_)
-            | Placeholder::Arguments
-            | Placeholder::Environment(_) => true,
-        };
-        self.expect(self.repositories[index].path.placeholders().all(has));
-    }
-
-    fn check_mention(&self, mention: Mention<&str>) {
-        match mention {
-            Mention::Repository(name) => {
-                let name = name
-                    .strip_suffix(']')
-                    .and_then(|name| name.split_once('['))
-                    .map_or(name, |(name, _)| name.trim_end());
-                self.book.mentioned(Written { value: name, at: self.at });
-            }
-            Mention::Rule(name) => {
-                let mut kept = self.rules.iter();
-                self.expect(
-                    kept.any(|rule| rule.name == name || rule.shown_name == name) || self.book.omits(name),
-                );
-            }
-            Mention::Time(text) => {
-                let zone = self.book.layers[self.file.layer].zone.as_ref();
-                self.expect(parse_time(text, zone.unwrap_or(&jiff::tz::TimeZone::UTC)).is_some());
-            }
-        }
-    }
 }
 
 // What rules do to each other: one that never counts because another always stands before it, or takes

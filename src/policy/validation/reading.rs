@@ -14,7 +14,7 @@ use crate::policy::{
 pub(super) struct Reading<'b, 'w> {
     pub(super) book: &'b SymbolTable<'w>,
     pub(super) repositories: &'b [Repository],
-    pub(super) written: &'w WrittenRule<'w>,
+    pub(super) written: &'b WrittenRule<'w>,
     pub(super) file: &'b LayerFile<'w>,
     pub(super) missing: &'b RefCell<Missing<'w>>,
 }

@@ -35,7 +35,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     for file in book.files {
         for written in &file.written.repositories {
             let reading = Reading { book, written };
-            let place = file.place(written.name.at);
+            let place = Place::new(&file.source, written.name.at.start);
             let repository = reading.repository(file.layer, place);
             // A table of the agent's and a lock file are never the same.
             match files.entry((file.layer, repository.keeper(), repository.path.whole())) {

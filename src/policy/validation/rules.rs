@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeSet, HashMap, hash_map::Entry},
 };
 
 use super::{
@@ -12,39 +12,119 @@ use super::{
 };
 use crate::judge::terms::keyword::Keeper;
 use crate::policy::{
+    eval_context::Invocation,
     fault::Fault,
-    place::{At, Written},
+    place::{At, Place, Written},
+    quick_hash::QuickHash,
     repository::Repository,
     rule::{Acquisition, Action, Admission, ClaimTerms, Rule},
     selector::Selectors,
+    times::Idle,
     warning::Warning,
-    written::{WrittenAcquisition, WrittenAlternative, WrittenClaim},
+    written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
 };
 
-pub(super) fn validate(book: &SymbolTable<'_>, repositories: &[Repository]) -> Vec<Rule> {
-    let mut rules = Vec::new();
+/// The rules of all files. Each is read and checked, and then, where they are for one command, kept only if it
+/// may be for that.
+#[derive(Default)]
+pub(super) struct Rules<'w> {
+    pub(super) kept: Vec<Rule>,
+    /// Where each of them is.
+    pub(super) places: Vec<At>,
+    /// When those hold that were left out.
+    pub(super) idle: Vec<Idle>,
+    /// Whether none may be left out.
+    pub(super) are_all: bool,
+    /// The names in each file.
+    names: Vec<RuleNames<'w>>,
+}
+
+/// What the rules of a file are called, and which of them were left out.
+#[derive(Default)]
+struct RuleNames<'w> {
+    names: HashMap<&'w str, (At, bool), QuickHash>,
+    /// The numbers of those that were left out and have no name.
+    unnamed: Vec<usize>,
+}
+
+impl RuleNames<'_> {
+    /// Whether one that was left out is called so, by its name or by its number.
+    fn omit(&self, name: &str) -> bool {
+        let number = || name.strip_prefix("rule ")?.parse::<usize>().ok()?.checked_sub(1);
+        self.names.get(name).is_some_and(|(_, is_kept)| !is_kept)
+            || !self.unnamed.is_empty()
+                && number().is_some_and(|number| self.unnamed.binary_search(&number).is_ok())
+    }
+}
+
+impl Rules<'_> {
+    /// Whether one that was left out of a file is called so.
+    pub(super) fn omit(&self, file: usize, name: &str) -> bool {
+        self.names[file].omit(name)
+    }
+
+    /// Whether one of all rules is called so.
+    pub(super) fn have(&self, name: &str) -> bool {
+        self.kept.iter().any(|rule| rule.name == name || rule.shown_name == name)
+            || self.names.iter().any(|names| names.omit(name))
+    }
+
+    /// The names of all rules, sorted.
+    pub(super) fn names(&self) -> Vec<String> {
+        let written = self.names.iter().flat_map(|names| names.names.keys().map(|name| (*name).to_owned()));
+        let numbers = self.names.iter().flat_map(|names| names.unnamed.iter().copied().map(by_number));
+        let kept = self.kept.iter().map(|rule| rule.name.clone());
+        let names: BTreeSet<String> = written.chain(numbers).chain(kept).collect();
+        names.into_iter().collect()
+    }
+}
+
+/// What a rule is called that has no name.
+fn by_number(number: usize) -> String {
+    format!("rule {}", number + 1)
+}
+
+pub(super) fn validate<'w>(
+    book: &SymbolTable<'w>,
+    repositories: &[Repository],
+    only_for: Option<&Invocation<'_>>,
+) -> Rules<'w> {
+    let mut all = Rules { are_all: only_for.is_none(), ..Rules::default() };
     let mut families: HashMap<(usize, &str), Vec<At>> = HashMap::new();
     let mut family_numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let missing = RefCell::new(Missing::default());
     for file in book.files {
-        let mut names: HashMap<&str, At> = HashMap::new();
-        for (number, written) in file.rule_numbers().into_iter().zip(&file.written.rules) {
-            if let Some(name) = written.name {
-                if let Some(first) = names.get(name.value) {
-                    let fault = Fault::DuplicateRule { name: name.value.to_owned(), first: *first };
-                    book.findings.fault(name.at, fault);
-                } else {
-                    names.insert(name.value, name.at);
-                }
-            }
+        let mut known = RuleNames::default();
+        for (number, written) in WrittenRule::each(&file.section).enumerate() {
             let family = written.first_of.map(|family| {
                 families.entry((file.layer, family.value)).or_default().push(family.at);
                 let next = family_numbers.len();
                 *family_numbers.entry((file.layer, family.value)).or_insert(next)
             });
-            let reading = Reading { book, repositories, written, file, missing: &missing };
-            rules.push(reading.rule(number, family));
+            let reading = Reading { book, repositories, written: &written, file, missing: &missing };
+            let rule = reading.rule(number, family);
+            let is_kept = only_for.is_none_or(|command| rule.may_be_for(command));
+            match written.name {
+                Some(name) => match known.names.entry(name.value) {
+                    Entry::Vacant(entry) => drop(entry.insert((name.at, is_kept))),
+                    Entry::Occupied(entry) => {
+                        let (name, at) = (name.value.to_owned(), name.at);
+                        book.findings.fault(at, Fault::DuplicateRule { name, first: entry.get().0 });
+                    }
+                },
+                None if is_kept => {}
+                None => known.unnamed.push(number),
+            }
+            if is_kept {
+                all.places.push(written.place());
+                all.kept.push(rule);
+            } else {
+                let (after, layer) = (all.kept.len(), file.layer);
+                let tables = std::iter::once(rule.selectors).chain(rule.except);
+                all.idle.extend(tables.filter_map(|table| Some(Idle { after, layer, times: table.when? })));
+            }
         }
+        all.names.push(known);
     }
     missing.into_inner().report(book);
     for ((_, family), places) in families {
@@ -52,7 +132,7 @@ pub(super) fn validate(book: &SymbolTable<'_>, repositories: &[Repository]) -> V
             book.warn(*only, || Warning::FamilyOfOne { family: family.to_owned() });
         }
     }
-    rules
+    all
 }
 
 impl<'w> Reading<'_, 'w> {
@@ -77,9 +157,9 @@ impl<'w> Reading<'_, 'w> {
             .flat_map(Acquisition::terms)
             .any(|terms| !terms.lowers && self.repositories[terms.repository].is_by_group());
         Rule {
-            name: written.name.map_or_else(|| format!("rule {}", number + 1), |name| name.value.to_owned()),
+            name: written.name.map_or_else(|| by_number(number), |name| name.value.to_owned()),
             shown_name: String::new(),
-            place: self.file.place_of_rule(written.at),
+            place: Place::new(&self.file.source, written.at.start),
             layer: self.file.layer,
             selectors: selected,
             captures: !captures.is_empty(),
@@ -176,11 +256,11 @@ impl<'w> Reading<'_, 'w> {
 
     fn acquire(&self, selected: &Selectors, captures: &Captures) -> Vec<Acquisition> {
         let entries = self.written.acquire.iter().flat_map(|acquire| &acquire.value);
-        let acquisition = |entry: &'w WrittenAcquisition<'w>| match entry {
+        let acquisition = |entry: &WrittenAcquisition<'w>| match entry {
             WrittenAcquisition::One(claim) => self.terms(claim, selected, captures).map(Acquisition::One),
             WrittenAcquisition::AnyOf(alternatives) => {
                 let first = Cell::new(None);
-                let terms = |claim: &'w WrittenClaim<'w>| {
+                let terms = |claim: &WrittenClaim<'w>| {
                     let terms = self.terms(claim, selected, captures)?;
                     if terms.lowers {
                         let other = "a repository of others";
@@ -197,7 +277,7 @@ impl<'w> Reading<'_, 'w> {
                     Some(terms)
                 };
                 let list =
-                    |written: &'w WrittenAlternative<'w>| written.claims.iter().filter_map(terms).collect();
+                    |written: &WrittenAlternative<'w>| written.claims.iter().filter_map(terms).collect();
                 let lists: Vec<Vec<ClaimTerms>> = alternatives.iter().map(list).collect();
                 self.warn_of_unreached(alternatives, &lists);
                 Some(Acquisition::AnyOf(lists))

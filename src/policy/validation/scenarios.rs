@@ -4,13 +4,12 @@ use std::{ffi::OsString, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::symbol_table::SymbolTable;
+use super::{rules::Rules, symbol_table::SymbolTable};
 use crate::policy::{
     fault::Fault,
     layer::Layer,
     place::{Place, Written},
     repository::Repository,
-    rule::Rule,
     scenario::{Expectation, ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     spelling::nearest,
     times::parse_time,
@@ -18,12 +17,19 @@ use crate::policy::{
     written::{WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario},
 };
 
-pub(super) fn validate(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
+/// Every test is checked, and kept where all rules are.
+pub(super) fn validate(
+    book: &SymbolTable<'_>,
+    rules: &Rules<'_>,
+    repositories: &[Repository],
+) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for file in book.files {
-        for written in &file.written.scenarios {
+        for written in WrittenScenario::each(&file.section) {
+            let written = &written;
             let reading = Reading { book, rules, repositories, written, layer: &book.layers[file.layer] };
-            scenarios.extend(reading.scenario(file.place(written.at)));
+            let scenario = reading.scenario(Place::new(&file.source, written.at.start));
+            scenarios.extend(scenario.filter(|_| rules.are_all));
         }
     }
     scenarios
@@ -31,9 +37,9 @@ pub(super) fn validate(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[R
 
 struct Reading<'b, 'w> {
     book: &'b SymbolTable<'w>,
-    rules: &'b [Rule],
+    rules: &'b Rules<'w>,
     repositories: &'b [Repository],
-    written: &'w WrittenScenario<'w>,
+    written: &'b WrittenScenario<'w>,
     layer: &'b Layer,
 }
 
@@ -96,9 +102,8 @@ impl Reading<'_, '_> {
 
     fn check_by(&self) {
         let Some(by) = self.written.by else { return };
-        let is_it = |rule: &Rule| rule.name == by.value || rule.shown_name == by.value;
-        if !self.rules.iter().any(is_it) && !self.book.omits(by.value) {
-            let nearest = nearest(by.value, self.rules.iter().map(|rule| rule.name.as_str()));
+        if !self.rules.have(by.value) {
+            let nearest = nearest(by.value, self.rules.names().iter().map(String::as_str));
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
         if let Some(Expectation::Start) = self.written.expect.map(|expect| expect.value) {

@@ -77,11 +77,6 @@ impl<'w> SymbolTable<'w> {
         self.layers[layer].kind == LayerKind::Delegated && repository.layer != layer
     }
 
-    /// Whether a rule that was left out is called so.
-    pub(super) fn omits(&self, name: &str) -> bool {
-        self.files.iter().any(|file| file.omits(name))
-    }
-
     /// Warns, where the policy is checked.
     pub(super) fn warn(&self, at: At, warning: impl FnOnce() -> Warning) {
         self.aliases.warn(at, warning);

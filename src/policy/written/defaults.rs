@@ -4,6 +4,7 @@ use crate::{
     judge::terms::keyword::Keeper,
     policy::{
         aliases::{WrittenEntry, WrittenList, entry},
+        delegation::DELEGATE,
         fault::Fault,
         keyword::Hold,
         layer::Unmatched,
@@ -61,7 +62,13 @@ pub(in crate::policy) struct WrittenDelegation<'a> {
 }
 
 impl<'a> WrittenDelegation<'a> {
-    pub(in crate::policy) fn read(file: Written<&'a str>, section: &Section<'a>) -> Self {
+    /// Those of a file.
+    pub(in crate::policy) fn all(file: &Section<'a>) -> Vec<Self> {
+        let tables = file.by_name("delegate").into_iter();
+        tables.filter_map(|(name, value)| Some(Self::read(name, &value.section(&DELEGATE)?))).collect()
+    }
+
+    fn read(file: Written<&'a str>, section: &Section<'a>) -> Self {
         WrittenDelegation {
             file,
             owner: section.require("owner").and_then(entry),

@@ -19,24 +19,31 @@ pub(super) use scenario::{
 
 use super::{
     aliases::WrittenList,
-    delegation::DELEGATE,
     fault::Fault,
-    keys::{COMMAND, DEFAULTS, LOG, TEST},
+    keys::{COMMAND, DEFAULTS, LOG},
     log::{LogEvents, LogTarget},
     place::Written,
     reader::{Section, Value},
     repository::REPOSITORY,
 };
 
+/// An alias with its entries.
+pub(super) type WrittenAlias<'a> = (Written<&'a str>, WrittenList<'a>);
+
+pub(super) fn aliases<'a>(file: &Section<'a>) -> Vec<WrittenAlias<'a>> {
+    let aliases = file.by_name("alias").into_iter();
+    aliases.filter_map(|(name, value)| Some((name, WrittenList::read(value)?))).collect()
+}
+
 pub(super) struct WrittenFile<'a> {
     pub(super) defaults: Option<WrittenDefaults<'a>>,
-    pub(super) aliases: Vec<(Written<&'a str>, WrittenList<'a>)>,
+    pub(super) aliases: Vec<WrittenAlias<'a>>,
     pub(super) repositories: Vec<WrittenRepository<'a>>,
-    pub(super) rules: Vec<WrittenRule<'a>>,
     pub(super) commands: Vec<WrittenCommand<'a>>,
     pub(super) delegations: Vec<WrittenDelegation<'a>>,
     pub(super) log: Option<WrittenLog>,
-    pub(super) scenarios: Vec<WrittenScenario<'a>>,
+    /// Whether a rule holds at some times only.
+    rules_ask_for_the_time: bool,
 }
 
 pub(super) struct WrittenCommand<'a> {
@@ -53,29 +60,24 @@ pub(super) struct WrittenLog {
 impl<'a> WrittenFile<'a> {
     /// Whether anything in it holds at some times only.
     pub(super) fn asks_for_the_time(&self) -> bool {
-        let of_rule = |rule: &WrittenRule<'_>| {
-            rule.selectors.when.is_some() || rule.except.iter().any(|selectors| selectors.when.is_some())
-        };
-        self.rules.iter().any(of_rule) || self.repositories.iter().any(WrittenRepository::asks_for_the_time)
+        self.rules_ask_for_the_time || self.repositories.iter().any(WrittenRepository::asks_for_the_time)
     }
 
+    /// Everything but the rules and the tests, which are read one by one when all else is known.
     pub(super) fn read(file: &Section<'a>) -> Self {
         if let Some(version) = file.number("version", i64::MIN, i64::MAX)
             && version.value != 1
         {
             file.fault(version.at, Fault::UnknownVersion);
         }
-        let aliases = file.by_name("alias").into_iter();
         let repositories = file.by_name("repository").into_iter();
         let commands = file.by_name("command").into_iter();
-        let delegations = file.by_name("delegate").into_iter();
         WrittenFile {
             defaults: file.section("defaults", &DEFAULTS).map(|section| WrittenDefaults::read(&section)),
-            aliases: aliases.filter_map(|(name, value)| Some((name, WrittenList::read(value)?))).collect(),
+            aliases: aliases(file),
             repositories: repositories
                 .filter_map(|(name, value)| Some(WrittenRepository::read(name, &value.section(&REPOSITORY)?)))
                 .collect(),
-            rules: WrittenRule::read_all(file),
             commands: commands
                 .filter_map(|(name, value)| {
                     let section = value.section(&COMMAND)?;
@@ -85,19 +87,10 @@ impl<'a> WrittenFile<'a> {
                     })
                 })
                 .collect(),
-            delegations: delegations
-                .filter_map(|(name, value)| Some(WrittenDelegation::read(name, &value.section(&DELEGATE)?)))
-                .collect(),
+            delegations: WrittenDelegation::all(file),
             log: file.section("log", &LOG).map(|section| WrittenLog::read(&section)),
-            scenarios: file.tables("test", &TEST).iter().map(WrittenScenario::read).collect(),
+            rules_ask_for_the_time: WrittenRule::ask_for_the_time(file),
         }
-    }
-}
-
-impl<'a> WrittenFile<'a> {
-    /// Takes the rules from another tree of the same file.
-    pub(super) fn read_rules(&mut self, file: &Section<'a>) {
-        self.rules = WrittenRule::read_all(file);
     }
 }
 

@@ -8,8 +8,9 @@ use crate::policy::{
     place::{At, Written},
     reader::{Section, Value},
     rule::{Action, Admission, Slots},
-    selector::WrittenSelectors,
+    selector::{Entry, Window, WrittenSelectors},
     span_of_time::Wait,
+    tape::Item,
 };
 
 pub(in crate::policy) struct WrittenRule<'a> {
@@ -41,9 +42,18 @@ impl<'a> WrittenRule<'a> {
         self.name.map_or(self.at, |name| name.at)
     }
 
-    /// The rules of a file.
-    pub(super) fn read_all(file: &Section<'a>) -> Vec<Self> {
-        file.tables("rule", &RULE).iter().map(Self::read).collect()
+    /// The rules of a file, one after the other.
+    pub(in crate::policy) fn each(file: &Section<'a>) -> impl Iterator<Item = Self> {
+        file.each("rule", &RULE).map(|section| Self::read(&section))
+    }
+
+    /// Whether a rule of a file, or an exception, holds at some times only.
+    pub(super) fn ask_for_the_time(file: &Section<'a>) -> bool {
+        let when = Window::KEY.name;
+        let except = |rule: Item<'a>| {
+            rule.get("except").is_some_and(|except| except.items().any(|table| table.get(when).is_some()))
+        };
+        file.items_of("rule").any(|rule| rule.get(when).is_some() || except(rule))
     }
 
     fn read(section: &Section<'a>) -> Self {
@@ -103,9 +113,8 @@ pub(in crate::policy) struct WrittenSlotsFrom<'a> {
 
 impl<'a> WrittenAcquisition<'a> {
     pub(super) fn read_all(value: Value<'a>) -> Option<Written<Vec<WrittenAcquisition<'a>>>> {
-        let list = value.list("a list of repositories")?;
-        let entries = list.value.into_iter().filter_map(Self::read).collect();
-        Some(Written { value: entries, at: list.at })
+        let entries = value.elements("a list of repositories")?.filter_map(Self::read).collect();
+        Some(Written { value: entries, at: value.at })
     }
 
     fn read(value: Value<'a>) -> Option<Self> {

@@ -3,7 +3,7 @@
 use super::rule::slots;
 use crate::policy::{
     aliases::{WrittenEntry, WrittenList},
-    keys::{EXPECTED_CLAIM, HOLDER},
+    keys::{EXPECTED_CLAIM, HOLDER, TEST},
     keyword::Hold,
     limit::{HIGHEST_LIMIT, LONGEST_QUEUE},
     place::{At, Written},
@@ -62,7 +62,12 @@ pub(in crate::policy) struct WrittenExpectedClaim<'a> {
 }
 
 impl<'a> WrittenScenario<'a> {
-    pub(super) fn read(section: &Section<'a>) -> Self {
+    /// The tests of a file, one after the other.
+    pub(in crate::policy) fn each(file: &Section<'a>) -> impl Iterator<Item = Self> {
+        file.each("test", &TEST).map(|section| Self::read(&section))
+    }
+
+    fn read(section: &Section<'a>) -> Self {
         let environment = section.by_name("environment").into_iter();
         let held = section.by_name("use").into_iter();
         let waiting = section.by_name("waiting").into_iter();

@@ -1,4 +1,4 @@
-//! Launches skim: what they leave unread of a policy cannot matter to them, and has no fault.
+//! Launches keep the rules that may be for their command: the others cannot matter to them, and have no fault.
 
 use std::{cell::RefCell, fmt::Write as _, fs};
 
@@ -12,13 +12,13 @@ use proptest::{
 use super::mutations::{Damage, EVERYTHING, damage, damages};
 use crate::{
     corpora::{
+        launches::{NEXT_FILE, Tally, compare},
         policy::words,
-        skimming::{NEXT_FILE, Tally, compare},
     },
     policy::examples::policies,
 };
 
-/// Every form that is skimmed, in a system's file with a drop-in, a given file and one of the caller's own.
+/// Every form of a rule, in a system's file with a drop-in, a given file and one of the caller's own.
 const PLAIN: &str = r#"version = 1 # of the language
 [defaults]
 directory = "/run/rungate"
@@ -186,17 +186,17 @@ fn texts() -> Vec<String> {
 
 /// For words that stand in them, be they commands or not: each fifth, and in each text from another on.
 #[test]
-fn every_policy_here_can_be_skimmed() {
+fn every_policy_here_is_the_same_for_a_launch() {
     for (place, text) in texts().into_iter().enumerate() {
         let mut tally = Tally::default();
         compare(&text, (place % 5..words(&text, usize::MAX).len()).step_by(5), &mut tally);
-        assert!(tally.skimmed > 0 && tally.plain == 0, "{tally:?}\n{text}");
+        assert!(tally.judged > 0 && tally.faulty == 0, "{tally:?}\n{text}");
     }
 }
 
 /// What is wrong with a rule for another command, or with a test, is a fault of the policy.
 #[test]
-fn no_fault_is_left_unread() {
+fn no_fault_is_left_out() {
     let faults = [
         "[[rule]]\nname = \"z\"\ncommands = [\"q\"]\nacquire = [\"a\"]\n[[rule]]\nname = \"z\"\ncommands = [\"q\"]\nacquire = [\"a\"]\n",
         "[[rule]]\ncommands = [\"q\"]\nusers = [\"@nobody\"]\nacquire = [\"a\"]\n",
@@ -223,13 +223,13 @@ fn no_fault_is_left_unread() {
     for fault in faults {
         let mut tally = Tally::default();
         compare(&PLAIN.replacen(NEXT_FILE, &format!("{fault}{NEXT_FILE}"), 1), 0..3, &mut tally);
-        assert!(tally.skimmed == 0 && tally.plain == 0, "{tally:?} {fault}");
+        assert!(tally.judged == 0 && tally.faulty > 0, "{tally:?} {fault}");
     }
 }
 
 /// Nor is what a department may not say.
 #[test]
-fn no_fault_of_a_department_is_left_unread() {
+fn no_fault_of_a_department_is_left_out() {
     let faults = [
         "[[rule]]\ncommands = [\"q\"]\nacquire = [\"a\"]\n",
         "[[rule]]\ncommands = [\"q\"]\nacquire = [\"own\", { repository = \"a\", slots = 1 }]\n",
@@ -248,7 +248,7 @@ fn no_fault_of_a_department_is_left_unread() {
         };
         let text = [main, &format!("{cad}{fault}"), given].join(NEXT_FILE);
         compare(&text, 0..3, &mut tally);
-        assert!(tally.skimmed == 0 && tally.plain == 0, "{tally:?} {fault}");
+        assert!(tally.judged == 0 && tally.faulty > 0, "{tally:?} {fault}");
     }
 }
 
@@ -291,7 +291,7 @@ fn slips() -> impl Strategy<Value = Damage> {
 
 /// More of them: `RUNGATE_STORM=200 cargo test --test tests damaged_texts -- --nocapture`.
 #[test]
-fn damaged_texts_are_skimmed_as_if_they_were_read() {
+fn damaged_texts_are_the_same_for_a_launch() {
     let tally = RefCell::new(Tally::default());
     let texts = (select(texts()), vec(prop_oneof![damages(), slips()], 0..4), 0..7usize);
     let ran = TestRunner::new(super::cases(300)).run(&texts, |(text, damages, first)| {
@@ -304,10 +304,10 @@ fn damaged_texts_are_skimmed_as_if_they_were_read() {
     }
     let tally = tally.borrow();
     crate::support::tell(&format!("{tally:?}"));
-    assert!(tally.skimmed > 20 && tally.omitted > 20 && tally.whole > 20, "{tally:?}");
+    assert!(tally.judged > 20 && tally.omitted > 20 && tally.faulty > 20, "{tally:?}");
 }
 
-/// So many rules as a large site has, in so many files, and how many of them a launch leaves unread.
+/// So many rules as a large site has, in so many files, and how many of them a launch leaves out.
 fn site(rules: usize, files: usize) -> Tally {
     let mut texts = vec![String::new(); files];
     texts[0].push_str(
@@ -327,10 +327,10 @@ fn site(rules: usize, files: usize) -> Tally {
 }
 
 #[test]
-fn of_a_thousand_rules_all_but_one_stay_unread() {
+fn of_a_thousand_rules_all_but_one_are_left_out() {
     for files in [1, 4] {
         let tally = site(1000, files);
         // As root and as somebody else.
-        assert_eq!((tally.skimmed, tally.omitted, tally.whole), (2, 2 * 999, 0), "{tally:?}");
+        assert_eq!((tally.judged, tally.omitted, tally.faulty), (2, 2 * 999, 0), "{tally:?}");
     }
 }

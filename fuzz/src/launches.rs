@@ -1,5 +1,5 @@
-//! Policies that are read only as far as they can matter to a command. The bytes are the texts of a few
-//! files; where a launch may skim them, nothing is wrong with the whole, and it says the same.
+//! Policies of which a launch keeps only the rules that may be for its command. The bytes are the texts of a
+//! few files: such a policy has the faults of the whole, and says the same.
 
 use std::{collections::BTreeSet, ffi::OsStr, fmt::Write as _};
 
@@ -17,20 +17,18 @@ pub const NEXT_FILE: &str = "# next file\n";
 /// Longer texts only take longer.
 const LONGEST: usize = 64 * 1024;
 
-/// How often rules were left out, and how often the whole had to be read.
+/// How often rules were left out.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Launches that were judged by a skimmed policy.
-    pub skimmed: usize,
-    /// Rules that those did not read.
+    /// Launches that were judged.
+    pub judged: usize,
+    /// Rules that those did not keep.
     pub omitted: usize,
-    /// Launches for which the whole has to be read, because of a fault or because it was not written plainly.
-    pub whole: usize,
-    /// Those among them whose policy has no fault.
-    pub plain: usize,
+    /// Launches under a policy with faults.
+    pub faulty: usize,
 }
 
-/// Judges some launches by the skimmed texts and by the whole ones.
+/// Judges some launches by the policy that is kept for each, and by the whole one.
 pub fn judge(data: &[u8]) {
     let Some(text) = data.get(..LONGEST.min(data.len())).and_then(|text| std::str::from_utf8(text).ok())
     else {
@@ -60,15 +58,19 @@ pub fn compare(text: &str, first: impl Iterator<Item = usize>, tally: &mut Tally
         let whole = Policy::of_layers(layers(text), caller_is_root);
         for_launches_of(&words, first.iter().copied(), |request| {
             let command = Invocation::new(request.typed, request.path, request.canonical);
-            let Some(skimmed) = Policy::skimmed(layers(text), caller_is_root, &command) else {
-                tally.whole += 1;
-                tally.plain += usize::from(whole.is_ok());
-                return;
+            let (whole, kept) = match (&whole, Policy::of_layers_for(layers(text), caller_is_root, &command))
+            {
+                (Ok(whole), Ok(kept)) => (whole, kept),
+                (Err(whole), Err(kept)) => {
+                    assert_eq!(whole.to_string(), kept.to_string(), "{:?} in\n{text}", request.typed);
+                    tally.faulty += 1;
+                    return;
+                }
+                (whole, kept) => panic!("{:?} and {:?} in\n{text}", whole.is_ok(), kept.is_ok()),
             };
-            let whole = whole.as_ref().unwrap_or_else(|faults| panic!("skimming misses\n{faults}\n{text}"));
-            assert_eq!(told(whole, request), told(&skimmed, request), "{:?} in\n{text}", request.typed);
-            tally.skimmed += 1;
-            tally.omitted += whole.rules().len() - skimmed.rules().len();
+            assert_eq!(told(whole, request), told(&kept, request), "{:?} in\n{text}", request.typed);
+            tally.judged += 1;
+            tally.omitted += whole.rules().len() - kept.rules().len();
         });
     }
 }

@@ -1,5 +1,5 @@
-//! A launch parses only the rules that can be for its command. Nobody notices: what the others say that is
-//! wrong refuses it, and so does what they share with the rules that it needs.
+//! A launch keeps only the rules that may be for its command. It makes no difference: what is wrong with the
+//! others refuses it, and so does what they share with the rules that it needs.
 
 use crate::support::{Site, Test, needs_root};
 
@@ -37,7 +37,7 @@ fn site(more: &str) -> Site {
 }
 
 #[test]
-fn what_is_parsed_is_named_by_its_number_and_its_line_in_the_file() {
+fn what_is_kept_is_named_by_its_number_and_its_line_in_the_file() {
     let site = site("");
     let _running = launch(&site, "matlab").spawn();
     launch(&site, "matlab").stderr(FULL).status(75);
