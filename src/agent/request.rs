@@ -236,6 +236,7 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
         nested: *nested,
         wait: *wait,
         queue: *queue,
+        unclear: None,
         limit_of: None,
         kept: Vec::new(),
         reserved: Reserved::default(),

@@ -1,23 +1,22 @@
 //! From rules that apply to demands: paths, limits, slots and zones, resolved for one request.
 
-use std::{borrow::Cow, ffi::OsString};
+use std::{borrow::Cow, ffi::OsString, os::unix::ffi::OsStrExt};
 
 use super::terms::{
     claim::{Claim, Demand, Setting, common},
     keyword::{Admit, Keeper},
     location::{AgentLocation, Location, table_of_site},
     names::{LookupError, Member},
-    slots_wanted::{Amount, Slots},
+    slots_wanted::{Amount, Slots, Unclear, WhyUnclear},
     span_of_time::Wait,
 };
 use super::{
     locations::{self, file_location, table_name},
-    verdict::Unclear,
     zones::zones,
 };
 use crate::policy::{
-    Acquisition, Captured, Charge, ClaimTerms, EvalContext, FileOf, GroupEntry, Placeholder, Policy,
-    Repository, Rule, SlotsFrom,
+    Acquisition, Captured, Charge, ClaimTerms, EvalContext, FileOf, GroupEntry, IfUnclear, Placeholder,
+    Policy, Repository, Rule, SlotsFrom,
 };
 
 /// The demands of the rules so far.
@@ -62,9 +61,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             gids = GroupEntry::gids_of_any(groups, self.facts)?;
         }
         for terms in rule.acquire.iter().flat_map(Acquisition::terms) {
-            let name = self.policy.repositories()[terms.repository].shown_name();
-            let of = |from| unclear(from, self.facts.request.arguments, name, terms.slots);
-            self.unclear.extend(terms.slots_from.as_ref().and_then(of));
+            self.unclear.extend(self.slots(terms).1);
         }
         for acquisition in &rule.acquire {
             let is_spared = |terms: &&ClaimTerms| exempt(terms.repository) || self.is_absent(terms);
@@ -276,6 +273,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         )?;
         let enforce = enforced(rule, repository, layer.enforce && of_rule.enforce);
         let default_wait = of_rule.wait.filter(|_| wait.is_none());
+        let (slots, unclear) = self.slots(terms);
         let location = match repository.keeper() {
             Keeper::File => Location::File(file_location(path, owner, repository, layer, request.runtime)),
             Keeper::Agent => Location::Agent(AgentLocation {
@@ -297,10 +295,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             amount: Amount {
                 limit: u64::from(limit),
                 ceiling: ceiling.map(u64::from),
-                slots: terms
-                    .slots_from
-                    .as_ref()
-                    .map_or(terms.slots, |from| slots(from, request.arguments, terms.slots)),
+                slots,
                 zones: zones.open,
                 // There is no name beyond the last.
                 admit: match (admit_always && repository.names.most().is_none(), enforce) {
@@ -318,17 +313,21 @@ impl<'p, 'm> Demands<'p, 'm> {
             nested: repository.nested(),
             wait: Setting { bound: repository.settings.max_wait, default: wait.or(default_wait) },
             queue: repository.queue(),
+            unclear: unclear.filter(Unclear::refuses),
         };
         Ok(Draft { claim, repository, layers: vec![rule.layer], enforce, wait, default_wait })
     }
 
     /// Whether nothing is wanted: no slot but what the command line says, and it says nothing.
     fn is_absent(&self, terms: &ClaimTerms) -> bool {
-        terms.slots == Slots::Number(0)
-            && terms
-                .slots_from
-                .as_ref()
-                .is_none_or(|from| slots(from, self.facts.request.arguments, terms.slots) == terms.slots)
+        terms.slots == Slots::Number(0) && self.slots(terms).0 == Slots::Number(0)
+    }
+
+    /// How many slots an entry of `acquire` takes, and what is unclear of that.
+    fn slots(&self, terms: &ClaimTerms) -> (Slots, Option<Unclear>) {
+        let Some(from) = &terms.slots_from else { return (terms.slots, None) };
+        let name = self.policy.repositories()[terms.repository].shown_name();
+        slots(from, self.facts.request.arguments, terms.slots, name)
     }
 }
 
@@ -385,6 +384,7 @@ impl<'p> Draft<'p> {
         one.limit = one.limit.min(other_amount.limit);
         one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
+        self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
         one.admit = one.admit.max(other_amount.admit);
         self.wait = shortest(self.wait, other.wait);
         self.default_wait = shortest(self.default_wait, other.default_wait);
@@ -406,41 +406,71 @@ fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
 
 // The number of slots that the command line names (`slots_from`).
 
-/// The number on the command line; if there is none, what the policy says instead. If it is given more than
-/// once the largest counts, because it is unknown which of them the program uses.
-pub(super) fn slots(from: &SlotsFrom, arguments: &[OsString], otherwise: Slots) -> Slots {
-    let after = from.after.as_str();
-    let separate = arguments.windows(2).filter(|pair| pair[0] == after).map(|pair| pair[1].to_str());
+/// Of a launch whose number of slots cannot be told: more than there can ever be.
+const UNKNOWN: Slots = Slots::Number(u32::MAX);
+
+/// How many slots a claim takes, and what is unclear of that. The numbers of all arguments add up; the first
+/// counts as `absent` where it is missing.
+fn slots(
+    from: &SlotsFrom,
+    arguments: &[OsString],
+    absent: Slots,
+    repository: &str,
+) -> (Slots, Option<Unclear>) {
+    let Slots::Number(absent) = absent else { return (absent, None) };
+    let unclear = |why, slots| Some(Unclear { why, repository: repository.to_owned(), slots });
+    let (mut sum, mut is_given, mut no_number) = (0u32, false, None);
+    for (index, after) in from.after.iter().enumerate() {
+        let is_first = index == 0;
+        // "gpus=0" says something, "cpus=0" does not.
+        let found = number_after(after, arguments, u32::from(is_first)).unwrap_or_else(|text| {
+            no_number.get_or_insert(WhyUnclear::NoNumber { after: after.clone(), text });
+            None
+        });
+        is_given |= found.is_some();
+        sum = sum.saturating_add(found.unwrap_or(if is_first { absent } else { 0 }));
+    }
+    if no_number.is_some() && from.unclear == IfUnclear::Refuse {
+        return (UNKNOWN, no_number.and_then(|why| unclear(why, None)));
+    }
+    let most = from.most.filter(|_| is_given).unwrap_or(u32::MAX);
+    match from.slots_for(sum.min(most)) {
+        Ok(slots) => (Slots::Number(slots), no_number.and_then(|why| unclear(why, Some(slots)))),
+        Err(greatest) => (UNKNOWN, unclear(WhyUnclear::AboveTable { number: sum, greatest }, None)),
+    }
+}
+
+/// The number behind an argument; none where the argument is missing. If it is given more than once the
+/// largest counts, because it is unknown which of them the program uses. An argument without a number is
+/// returned with what follows it.
+fn number_after(after: &str, arguments: &[OsString], least: u32) -> Result<Option<u32>, Option<OsString>> {
+    let number = |text: &str| number(text).filter(|number| *number >= least);
+    let separate = arguments.windows(2).filter(|pair| pair[0] == *after).filter_map(|pair| pair[1].to_str());
     // In `-np8` and `-np=8` alike; behind a digit a digit is a part of the option.
     let ends_in_digit = after.ends_with(|last: char| last.is_ascii_digit());
-    let joined = arguments.iter().map(|argument| {
+    let joined = arguments.iter().filter_map(|argument| {
         let value = argument.to_str()?.strip_prefix(after)?;
         value.strip_prefix('=').or(Some(value).filter(|_| !ends_in_digit))
     });
-    let largest = separate.chain(joined).filter_map(number).max();
-    largest.map_or(otherwise, |number| Slots::Number(number.min(from.most.unwrap_or(u32::MAX))))
+    if let Some(largest) = separate.chain(joined).filter_map(number).max() {
+        return Ok(Some(largest));
+    }
+    let joined = |argument: &OsString| argument.as_bytes().strip_prefix(after.as_bytes())?.first().copied();
+    if let Some(argument) = arguments.iter().find(|argument| joined(argument) == Some(b'=')) {
+        return Err(Some(argument.clone()));
+    }
+    let Some(at) = arguments.iter().position(|argument| *argument == *after) else { return Ok(None) };
+    Err(arguments.get(at + 1).map(|next| {
+        let mut text = OsString::from(after);
+        text.push(" ");
+        text.push(next);
+        text
+    }))
 }
 
-/// What follows the argument where a number of slots should, and is none.
-pub(super) fn unclear(
-    from: &SlotsFrom,
-    arguments: &[OsString],
-    repository: &str,
-    otherwise: Slots,
-) -> Option<Unclear> {
-    let at = arguments.iter().position(|argument| *argument == *from.after)?;
-    let is_named = slots(from, arguments, Slots::All) != Slots::All;
-    (!is_named).then(|| Unclear {
-        after: from.after.clone(),
-        text: arguments.get(at + 1).cloned(),
-        repository: repository.to_owned(),
-        slots: otherwise,
-    })
-}
-
-/// The number that a text is; none where it is none, or 0.
-fn number(text: Option<&str>) -> Option<u32> {
-    let text = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty())?;
+/// The number that a text is.
+fn number(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     // Digits that are too many for a number are a very large number.
-    Some(text.parse().unwrap_or(u32::MAX)).filter(|number| *number > 0)
+    is_number.then(|| text.parse().unwrap_or(u32::MAX))
 }

@@ -16,6 +16,6 @@ pub use self::verdict::{Outcome, TraceEntry};
 pub use evaluation::{decide, decide_within};
 pub use listed::{Listed, limit_of_most, listed};
 pub use personal::{Personal, personal};
-pub use verdict::{Decision, Start, Unclear, Unenforced, Verdict};
+pub use verdict::{Decision, Start, Unenforced, Verdict};
 
 pub use crate::policy::{Request, Selector};

@@ -1,17 +1,13 @@
 //! The outcome of a policy and a request. It is data with terms, never a boolean. The launcher obeys it
 //! without knowing a policy.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fmt,
-    os::unix::ffi::OsStrExt,
-};
+use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 
 use super::terms::{
     claim::{Demand, Setting},
     keyword::Hold,
     names::LookupError,
-    slots_wanted::Slots,
+    slots_wanted::Unclear,
 };
 use crate::{
     policy::{Captured, Delegation, Policy, Rule, Selector},
@@ -63,35 +59,6 @@ pub struct Start<'p> {
     pub would_refuse: Vec<Unenforced<'p>>,
     /// Where the command line should name a number of slots, and names none.
     pub unclear: Vec<Unclear>,
-}
-
-/// An argument that should be before a number of slots (`slots_from`), and is missing.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Unclear {
-    /// The argument.
-    pub after: String,
-    /// What follows it, if anything does.
-    pub text: Option<OsString>,
-    pub repository: String,
-    /// How many slots are wanted of it all the same.
-    pub slots: Slots,
-}
-
-impl fmt::Display for Unclear {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after, text, repository, slots } = self;
-        let after = after.shown();
-        match text {
-            Some(text) => write!(formatter, "\"{after} {}\" names no number of slots", text.shown())?,
-            None => write!(formatter, "no number of slots follows \"{after}\"")?,
-        }
-        let taken = match slots {
-            Slots::Number(1) => "1 slot".to_owned(),
-            Slots::Number(number) => format!("{number} slots"),
-            Slots::All => "all slots".to_owned(),
-        };
-        write!(formatter, ": it takes {taken} of {}", repository.shown())
-    }
 }
 
 /// A refusal that is not enforced.

@@ -29,6 +29,8 @@ coded! {
         TooLong { key: &'static str, most: Duration } = "too-long",
         BadEndpoint { text: String } = "bad-endpoint",
         TooManyForSite { most: u32 } = "too-many-for-site",
+        TableTooGreatForSite { most: u32 } = "table-too-great-for-site",
+        NotANumber { text: String } = "not-a-number",
         BadMode { text: String } = "bad-mode",
         BadContact { text: String } = "bad-contact",
         BadShare { key: String, text: String } = "bad-share",
@@ -198,6 +200,14 @@ impl fmt::Display for Fault {
                 "with keeper = \"site\" a launch can take at most {most} slots at once, because one transaction of \
                  etcd has room for no more"
             ),
+            Fault::TableTooGreatForSite { most } => write!(
+                f,
+                "with keeper = \"site\" a launch can take at most {most} slots at once: divide limit and table by \
+                 the same number"
+            ),
+            Fault::NotANumber { text } => {
+                write!(f, "{} is not a number from 1 on: a table has the slots for each number", quoted(text))
+            }
             Fault::BadDuration { key, text } => {
                 write!(
                     f,

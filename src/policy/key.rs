@@ -147,6 +147,10 @@ pub(super) enum Shape {
     Share {
         least: i64,
     },
+    /// A string, or a list of strings.
+    TextOrTexts,
+    /// Numbers with a number of slots for each.
+    SlotsByNumber,
     /// Names with numbers up to this.
     NumberByName {
         most: i64,

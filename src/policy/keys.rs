@@ -9,7 +9,7 @@ use super::{
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     log::LogEvents,
     repository::REPOSITORY,
-    rule::{Action, Admission},
+    rule::{Action, Admission, IfUnclear},
     scenario::Expectation,
     selector,
 };
@@ -279,12 +279,37 @@ const ANY_OF_KEYS: &[Key] = &[key(
 pub(super) static SLOTS_FROM: Keys = Keys {
     what: "slots_from",
     groups: &[&[
-        key("after", Shape::Text, "The argument before the number.", "Every slots_from.").required(),
+        key(
+            "after",
+            Shape::TextOrTexts,
+            "The argument before the number, or several whose numbers add up.",
+            "Every slots_from.",
+        )
+        .required()
+        .filled(),
         key(
             "most",
             SLOT_COUNT,
             "Upper bound of the number.",
             "Command lines that users write, so that a typing error does not wait for ever.",
+        ),
+        key(
+            "absent",
+            SLOT_COUNT_OR_NONE,
+            "The number of the first argument if it is missing; default: slots of the claim.",
+            "Programs that use one processor if the command line names none.",
+        ),
+        key(
+            "table",
+            Shape::SlotsByNumber,
+            "The slots for each number; a number between two takes the entry of the greater one.",
+            "Licences that count tokens, as Abaqus: 50, 59, 67, 76 for 1 to 4 processors.",
+        ),
+        key(
+            "unclear",
+            Shape::OneOf(IfUnclear::words),
+            "An argument without a number: \"refuse\", the default with a table, or \"absent\".",
+            "Licences of which too few would be counted.",
         ),
     ]],
     together: &[],

@@ -49,7 +49,7 @@ mod warning;
 mod written;
 
 pub(crate) use self::eval_context::EvalContext;
-pub(crate) use self::rule::{Acquisition, ClaimTerms, SlotsFrom};
+pub(crate) use self::rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom};
 pub(crate) use layer::SYSTEM_DIRECTORY;
 pub(crate) use repository::{FileOf, Standing};
 pub(crate) use scenario::{ExpectedClaim, Holders, Person};

@@ -12,7 +12,7 @@ impl Policy {
         selectors.for_each(|selector| selector.mark_named(arguments, &mut named));
         let terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
         for from in terms.filter_map(|terms| terms.slots_from.as_ref()) {
-            mark_number(from.after.as_str(), arguments, &mut named);
+            from.after.iter().for_each(|name| mark_number(name, arguments, &mut named));
         }
         for placeholder in self.placeholders() {
             match placeholder {

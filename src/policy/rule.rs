@@ -46,6 +46,19 @@ impl Keyword for Admission {
         &[("limited", Admission::Limited), ("always", Admission::Always)];
 }
 
+/// What becomes of a launch whose command line names no number where `slots_from` looks for one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum IfUnclear {
+    /// It counts as if the argument were missing.
+    Absent,
+    Refuse,
+}
+
+impl Keyword for IfUnclear {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("absent", IfUnclear::Absent), ("refuse", IfUnclear::Refuse)];
+}
+
 #[derive(Debug)]
 pub struct Rule {
     pub(super) name: String,
@@ -220,8 +233,25 @@ impl ClaimTerms {
 /// Where the command line has the number of slots.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SlotsFrom {
-    /// The argument before the number.
-    pub(crate) after: String,
+    /// The arguments before the numbers, which add up; never none.
+    pub(crate) after: Vec<String>,
     /// No more than this, whatever the number is.
     pub(crate) most: Option<u32>,
+    /// The slots for each number, in ascending order of the numbers; empty where a number is its slots.
+    pub(crate) table: Vec<(u32, u32)>,
+    pub(crate) unclear: IfUnclear,
+}
+
+impl SlotsFrom {
+    /// What an unclear command line means where the policy does not say: a table is there to count exactly.
+    pub(super) fn default_unclear(table: &[(u32, u32)]) -> IfUnclear {
+        if table.is_empty() { IfUnclear::Absent } else { IfUnclear::Refuse }
+    }
+
+    /// The slots for a number; the greatest number of the table where it ends before.
+    pub(crate) fn slots_for(&self, number: u32) -> Result<u32, u32> {
+        let Some((greatest, _)) = self.table.last().filter(|_| number > 0) else { return Ok(number) };
+        let entry = self.table.iter().find(|(entry, _)| *entry >= number);
+        entry.map(|(_, slots)| *slots).ok_or(*greatest)
+    }
 }

@@ -140,6 +140,12 @@ fn shape(shape: Shape) -> Value {
         Shape::Share { least } => {
             one_of(&[number(least, HIGHEST_LIMIT.into()), pattern("^([1-9][0-9]?|100)%$")])
         }
+        Shape::TextOrTexts => one_of(&[text(), texts()]),
+        Shape::SlotsByNumber => {
+            let mut slots = by_name(&number(1, HIGHEST_LIMIT.into()));
+            slots["propertyNames"] = json!({ "pattern": "^[1-9][0-9]*$" });
+            slots
+        }
         Shape::NumberByName { most } => by_name(&number(0, most)),
         Shape::HoldersByName(keys) => {
             by_name(&one_of(&[number(0, HIGHEST_LIMIT.into()), list(&table(keys))]))

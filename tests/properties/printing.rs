@@ -98,6 +98,8 @@ fn rule() -> impl Strategy<Value = String> {
         "{ repository = \"env\", slots = \"all\" }",
         "{ repository = \"a\", slots_from = { after = \"-np\", most = 4 } }",
         "{ repository = \"a\", slots = 0, slots_from = { after = \"-np\" } }",
+        "{ repository = \"a\", slots_from = { after = [\"cpus\", \"gpus\"], absent = 2, table = { 1 = 2, 4 = 3 } } }",
+        "{ repository = \"a\", slots_from = { after = [\"-x\"], table = { 1 = 1 }, unclear = \"absent\" } }",
         "{ repository = \"a\", wait = \"0s\" }",
         "\"gpu\"",
         "{ repository = \"gpu\", slots = \"all\" }",

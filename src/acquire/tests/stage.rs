@@ -222,6 +222,7 @@ pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
         nested: Nested::Take,
         wait: Setting { bound: None, default: Some(Wait::Forever) },
         queue: Queue::default(),
+        unclear: None,
     }
 }
 

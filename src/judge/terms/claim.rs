@@ -9,7 +9,7 @@ use super::{
     names::{self, Member, Names},
     pace::{Pace, Pause},
     provenance::{self, Kept, Origin, Provenance},
-    slots_wanted::{Amount, NamedSlots, reach},
+    slots_wanted::{Amount, NamedSlots, Unclear, reach},
     span_of_time::Wait,
 };
 
@@ -44,6 +44,8 @@ pub struct Claim<'p> {
     pub wait: Setting<Wait>,
     /// Where its line ends.
     pub queue: Queue,
+    /// Why it can never be had, if it cannot be told how many slots the launch needs.
+    pub unclear: Option<Unclear>,
 }
 
 /// Slots that are reserved for others than the claimant.
@@ -74,6 +76,7 @@ impl<'p> Claim<'p> {
             nested: Nested::Take,
             wait: Setting::default(),
             queue: Queue::default(),
+            unclear: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! How many slots a claim is for, and out of how many.
 
-use std::ops::RangeInclusive;
+use std::{ffi::OsString, fmt, ops::RangeInclusive};
 
 use super::{keyword::Admit, runs::Runs};
+use crate::text::escape::Show;
 
 /// The numbers of a claim.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -78,6 +79,65 @@ impl Slots {
             Self::Number(number) => u64::from(number),
             Self::All => limit.max(1),
         }
+    }
+}
+
+// Where the command line should say how many slots are wanted (`slots_from`), and does not.
+
+/// What is unclear of a number of slots.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unclear {
+    pub why: WhyUnclear,
+    pub repository: String,
+    /// How many slots are wanted all the same; none if that refuses the launch.
+    pub slots: Option<u32>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum WhyUnclear {
+    /// No number follows an argument.
+    NoNumber {
+        after: String,
+        /// The argument with what follows it, if anything does.
+        text: Option<OsString>,
+    },
+    /// The number is above the greatest of the table.
+    AboveTable { number: u32, greatest: u32 },
+}
+
+impl Unclear {
+    pub fn refuses(&self) -> bool {
+        self.slots.is_none()
+    }
+}
+
+impl fmt::Display for WhyUnclear {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNumber { text: Some(text), .. } => {
+                write!(formatter, "\"{}\" names no number of slots", text.shown())
+            }
+            Self::NoNumber { after, text: None } => {
+                write!(formatter, "no number of slots follows \"{}\"", after.shown())
+            }
+            Self::AboveTable { number, greatest } => {
+                write!(
+                    formatter,
+                    "the command line names {number}, and the table of slots_from ends at {greatest}"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taken = match self.slots {
+            None => "refused by".to_owned(),
+            Some(1) => "it takes 1 slot of".to_owned(),
+            Some(number) => format!("it takes {number} slots of"),
+        };
+        write!(formatter, "{}: {taken} {}", self.why, self.repository.shown())
     }
 }
 

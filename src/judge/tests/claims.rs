@@ -182,6 +182,38 @@ fn the_number_of_slots_may_stand_on_the_command_line() {
     under(&policy.replace("slots_from", "slots = 2, slots_from")).arguments(none).gives("2 of 64 cores");
 }
 
+#[test]
+fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are() {
+    let policy = r#"
+        [repository.tokens]
+        limit = 200
+        [[rule]]
+        acquire = [{ repository = "tokens", slots_from = { after = ["cpus", "gpus"], absent = 1, most = 5,
+                     table = { 1 = 50, 2 = 59, 4 = 76 } } }]
+    "#;
+    let none: [&str; 0] = [];
+    under(policy).arguments(none).gives("50 of 200 tokens");
+    under(policy).arguments(["gpus=1"]).gives("59 of 200 tokens");
+    under(policy).arguments(["cpus=2", "gpus=1"]).gives("76 of 200 tokens");
+    under(policy).arguments(["cpus=2", "gpus=0"]).gives("59 of 200 tokens");
+    let unknown = "4294967295 of 200 tokens";
+    for arguments in [["cpus=9"], ["cpus=x"], ["cpus=0"], ["cpus"], ["gpus="]] {
+        under(policy).arguments(arguments).gives(unknown);
+    }
+    let absent = policy.replace("most = 5", "unclear = \"absent\"");
+    under(&absent).arguments(["cpus=x"]).gives("50 of 200 tokens");
+    under(&absent).arguments(["cpus=x", "gpus=1"]).gives("59 of 200 tokens");
+    under(&policy.replace("most = 5", "most = 4")).arguments(["cpus=99"]).gives("76 of 200 tokens");
+    let nothing = policy.replace("absent = 1", "absent = 0");
+    under(&nothing).arguments(none).claims(|claims| assert!(claims.is_empty()));
+    under(&nothing).arguments(["gpus=2"]).gives("59 of 200 tokens");
+    let sum = "[repository.a]\nlimit = 9\n[[rule]]\nacquire = [{ repository = \"a\", slots_from = { after = [\"-x\", \"-y\"] } }]";
+    under(sum).arguments(["-x4", "-y", "3"]).gives("7 of 9 a");
+    under(&sum.replace("] } }", "], unclear = \"refuse\" } }"))
+        .arguments(["-y", "z"])
+        .gives("4294967295 of 9 a");
+}
+
 #[track_caller]
 fn zones(groups: [&str; 1], policy: &str, expected: &[(u64, u64)]) {
     let expected: Vec<_> = expected.iter().map(|&(first, last)| first..=last).collect();

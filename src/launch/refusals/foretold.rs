@@ -76,6 +76,9 @@ fn why(refusal: &Refusal<'_>) -> String {
         let never = titles(&|reason| matches!(reason, Reason::Never)).join(", ");
         let is_kept = |refused: &Refused<'_>| refused.claim.amount.reach() == 0;
         let mut hopeless = refusal.claims().filter(|refused| matches!(refused.reason, Reason::Never));
+        if let Some(unclear) = refusal.claims().find_map(|refused| refused.claim.unclear.as_ref()) {
+            return format!("{never}: {}", unclear.why);
+        }
         return if hopeless.all(is_kept) {
             format!("nothing of {never} is for you")
         } else {
@@ -132,6 +135,9 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
 
 /// Needs no wait.
 fn never(claim: &Claim<'_>) -> String {
+    if let Some(unclear) = &claim.unclear {
+        return unclear.why.to_string();
+    }
     let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
     match claim.amount.reach() {
         reach if reach >= limit || kept.is_empty() => "more than there can be".to_owned(),

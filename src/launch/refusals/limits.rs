@@ -18,7 +18,7 @@ use crate::{
         location::Location,
         pace::{ElapsedFrom, Pause},
         provenance::{self, Origin, Place, rule_title},
-        slots_wanted::Amount,
+        slots_wanted::{Amount, WhyUnclear},
     },
     keeper::{Holder, Known, occupancy::Occupancy},
     launch::{
@@ -149,10 +149,7 @@ impl Message<'_> {
         let wanted = claim.amount.wanted();
         let why = claim.reason_of_limit().map_or_else(String::new, |why| format!(" ({why})"));
         let numbers = match reason {
-            Reason::Never => {
-                let slots = if wanted == 1 { "slot" } else { "slots" };
-                format!("{} {slots} wanted of {limit}{why}", waits::wanted(&claim.amount))
-            }
+            Reason::Never => format!("{}{why}", waits::never(claim)),
             Reason::TooSoon { last, .. } => self.not_before(*last, claim.pace.pause),
             Reason::Full(_) if limit == 0 => format!("closed: its limit is 0{why}"),
             Reason::Full(full) => {
@@ -349,7 +346,13 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
             matches!(refused.reason, Reason::Never) && refused.claim.amount.reach() == 0
         };
         let explain = hints.explain();
-        return if refusal.claims().any(is_kept) {
+        let has_no_number = |refused: &Refused<'_>| {
+            let unclear = refused.claim.unclear.as_ref();
+            unclear.is_some_and(|unclear| matches!(unclear.why, WhyUnclear::NoNumber { .. }))
+        };
+        return if refusal.claims().any(has_no_number) {
+            format!("Write the number on the command line, or ask your administrator: {explain}")
+        } else if refusal.claims().any(is_kept) {
             format!(
                 "Fewer slots would not help. To see for whom they are kept: {explain}\n\
                  If that is wrong, ask your administrator."

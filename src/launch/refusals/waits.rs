@@ -10,7 +10,6 @@ use crate::{
     judge::terms::{
         claim::{Claim, LAST_SLOT},
         keyword::Queue,
-        slots_wanted::Amount,
     },
     policy::{Wait, show_duration},
     sys::credentials::own_uid,
@@ -32,9 +31,19 @@ pub(crate) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
     })
 }
 
+/// Why there can never be enough slots for a claim.
+pub(crate) fn never(claim: &Claim<'_>) -> String {
+    if let Some(unclear) = &claim.unclear {
+        return unclear.why.to_string();
+    }
+    let slots = if claim.amount.wanted() == 1 { "slot" } else { "slots" };
+    format!("{} {slots} wanted of {}", wanted(claim), claim.amount.effective_limit())
+}
+
 /// How many slots are wanted; a number that no limit reaches is not repeated.
-pub(crate) fn wanted(amount: &Amount) -> String {
-    match amount.wanted() {
+pub(crate) fn wanted(claim: &Claim<'_>) -> String {
+    match claim.amount.wanted() {
+        _ if claim.unclear.is_some() => "?".to_owned(),
         wanted if wanted > LAST_SLOT => format!("more than {LAST_SLOT}"),
         wanted => wanted.to_string(),
     }
@@ -146,7 +155,7 @@ fn alternative(alternative: &Alternative<'_>) -> String {
         let limit = refused.claim.amount.effective_limit();
         let numbers = match &refused.reason {
             Reason::Full(full) => format!("{} of {limit}", full.used()),
-            Reason::Never => format!("{} wanted of {limit}", wanted(&refused.claim.amount)),
+            Reason::Never => format!("{} wanted of {limit}", wanted(refused.claim)),
             Reason::TooSoon { .. } => "too soon".to_owned(),
         };
         let name = visible(refused.claim.repository.as_ref());

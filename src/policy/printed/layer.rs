@@ -15,7 +15,7 @@ use crate::{
         log::{Log, LogEvents, LogTarget},
         place::Place,
         repository::{Repository, Reservation, limits, pace},
-        rule::{Acquisition, Action, ClaimTerms, Rule, Slots},
+        rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
         toml_text::{Table, inline_table, key, list, string},
     },
 };
@@ -142,8 +142,20 @@ impl<'p> Printing<'p, '_> {
             Slots::All => keys.push(("slots", string("all"))),
         }
         keys.extend(terms.slots_from.as_ref().map(|from| {
-            let most = from.most.map(|most| ("most", most.to_string()));
-            ("slots_from", inline_table([("after", string(&from.after))].into_iter().chain(most)))
+            let after = match from.after.as_slice() {
+                [only] => string(only),
+                several => list(several.iter().map(|name| string(name))),
+            };
+            let mut keys = vec![("after", after)];
+            keys.extend(from.most.map(|most| ("most", most.to_string())));
+            if !from.table.is_empty() {
+                let entries = from.table.iter().map(|(number, slots)| format!("{number} = {slots}"));
+                keys.push(("table", format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))));
+            }
+            if from.unclear != SlotsFrom::default_unclear(&from.table) {
+                keys.push(("unclear", string(from.unclear.word())));
+            }
+            ("slots_from", inline_table(keys))
         }));
         keys.extend(terms.wait.map(|wait| ("wait", string(&wait.to_string()))));
         if keys.len() == 1 { name } else { inline_table(keys) }

@@ -36,7 +36,18 @@ impl<'w> Reading<'_, 'w> {
         }
         self.check_choice(claim, &self.repositories[repository], selected);
         let slots = value(claim.slots).unwrap_or(Slots::Number(1));
-        self.check_numbers(claim, slots, &self.repositories[repository]);
+        let slots_from = claim.slots_from.as_ref().map(|from| {
+            let table: Vec<(u32, u32)> =
+                from.table.iter().map(|(number, slots)| (*number, slots.value)).collect();
+            let unclear = from.unclear.unwrap_or_else(|| SlotsFrom::default_unclear(&table));
+            let after = from.after.iter().map(|&name| name.to_owned()).collect();
+            SlotsFrom { after, most: from.most, table, unclear }
+        });
+        let least = match (slots, &slots_from) {
+            (Slots::Number(number), Some(from)) => Slots::Number(from.slots_for(number).unwrap_or(number)),
+            _ => slots,
+        };
+        self.check_numbers(claim, least, &self.repositories[repository]);
         self.check_site(claim, slots, &self.repositories[repository]);
         if let Some(admit) = self.written.admit.filter(|admit| admit.value == Admission::Always)
             && self.repositories[repository].names.most().is_some()
@@ -54,10 +65,7 @@ impl<'w> Reading<'_, 'w> {
             repository,
             ceiling: value(claim.ceiling),
             slots,
-            slots_from: claim
-                .slots_from
-                .as_ref()
-                .map(|from| SlotsFrom { after: from.after.to_owned(), most: from.most }),
+            slots_from,
             wait: value(claim.wait),
             lowers: false,
         })
@@ -69,8 +77,19 @@ impl<'w> Reading<'_, 'w> {
             Slots::Number(number) => Some(number),
             Slots::All => repository.limit.fixed(),
         };
-        let most = most.max(claim.slots_from.as_ref().and_then(|from| from.most));
-        if repository.keeper() == Keeper::Site && most.is_some_and(|most| most > MOST_AT_SITE) {
+        let from = claim.slots_from.as_ref();
+        let most = most.max(from.filter(|from| from.table.is_empty()).and_then(|from| from.most));
+        if repository.keeper() != Keeper::Site {
+            return;
+        }
+        if let Some(entry) = from
+            .into_iter()
+            .flat_map(|from| &from.table)
+            .map(|(_, slots)| slots)
+            .find(|slots| slots.value > MOST_AT_SITE)
+        {
+            self.fault(entry.at, Fault::TableTooGreatForSite { most: MOST_AT_SITE });
+        } else if most.is_some_and(|most| most > MOST_AT_SITE) {
             self.fault(claim.at, Fault::TooManyForSite { most: MOST_AT_SITE });
         }
     }

@@ -7,7 +7,7 @@ use crate::policy::{
     limit::{HIGHEST_LIMIT, Share},
     place::{At, Written},
     reader::{Section, Value},
-    rule::{Action, Admission, Slots},
+    rule::{Action, Admission, IfUnclear, Slots},
     selector::{Entry, Window, WrittenSelectors},
     span_of_time::Wait,
     tape::Item,
@@ -107,8 +107,11 @@ pub(in crate::policy) struct WrittenClaim<'a> {
 
 /// Where the command line has the number of slots.
 pub(in crate::policy) struct WrittenSlotsFrom<'a> {
-    pub(in crate::policy) after: &'a str,
+    pub(in crate::policy) after: Vec<&'a str>,
     pub(in crate::policy) most: Option<u32>,
+    /// In ascending order of the numbers.
+    pub(in crate::policy) table: Vec<(u32, Written<u32>)>,
+    pub(in crate::policy) unclear: Option<IfUnclear>,
 }
 
 impl<'a> WrittenAcquisition<'a> {
@@ -191,18 +194,49 @@ impl<'a> WrittenClaim<'a> {
         if let (None, Some(Written { value: Slots::Number(0), at })) = (section.get("slots_from"), slots) {
             section.fault(at, Fault::NoSlotsFrom);
         }
+        let absent = slots_from.as_ref().and_then(|from| from.count("absent", 0, HIGHEST_LIMIT));
+        if let (Some(absent), Some(_)) = (absent, slots) {
+            section.fault(absent.at, Fault::Contradiction { key: "absent", other: "\"slots\"" });
+        }
+        let absent = absent.map(|Written { value, at }| Written { value: Slots::Number(value), at });
         Some(WrittenClaim {
             at: section.at,
             repository: section.require("repository")?.text()?,
             ceiling,
-            slots,
-            slots_from: slots_from.and_then(|section| {
-                Some(WrittenSlotsFrom {
-                    after: section.require("after")?.text()?.value,
-                    most: section.count("most", 1, HIGHEST_LIMIT).map(|most| most.value),
-                })
-            }),
+            slots: slots.or(absent),
+            slots_from: slots_from.and_then(|section| WrittenSlotsFrom::read(&section)),
             wait: section.wait("wait"),
+        })
+    }
+}
+
+impl<'a> WrittenSlotsFrom<'a> {
+    fn read(section: &Section<'a>) -> Option<Self> {
+        let after = section.require("after")?;
+        let after = if after.is_list() {
+            let names = after.list("a list of strings")?.value;
+            after.filled(names.iter().filter_map(Value::text).collect(), "name at least one argument")?.value
+        } else {
+            vec![after.text()?]
+        };
+        let mut table = Vec::new();
+        for (number, slots) in section.by_name("table") {
+            match number
+                .value
+                .parse()
+                .ok()
+                .filter(|count: &u32| *count > 0 && count.to_string() == number.value)
+            {
+                Some(count) => table.extend(slots.count(1, HIGHEST_LIMIT).map(|slots| (count, slots))),
+                None => section.fault(number.at, Fault::NotANumber { text: number.value.to_owned() }),
+            }
+        }
+        table.sort_unstable_by_key(|(number, _)| *number);
+        Some(WrittenSlotsFrom {
+            after: after.into_iter().map(|name| name.value).collect(),
+            most: section.count("most", 1, HIGHEST_LIMIT).map(|most| most.value),
+            table,
+            unclear: section.choice("unclear").map(|unclear| unclear.value),
         })
     }
 }

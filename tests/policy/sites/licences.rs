@@ -43,6 +43,48 @@ fn reserved_seats() {
 }
 
 #[test]
+fn abaqus_tokens() {
+    needs_root!();
+    let site = site("abaqus-tokens.toml", &[("ann", &[]), ("bob", &[])], &["abaqus"]);
+    let abaqus = |user, arguments: &[&str]| run(&site, user, &["abaqus"]).args(arguments);
+    let held = || site.held_numbers("abaqus-tokens.lock").len();
+    // "`cpus=4 gpus=1` is five", and another four processors fit exactly.
+    let _five = abaqus("ann", &["job=wing", "cpus=4", "gpus=1"]).spawn();
+    assert_eq!(held(), 84);
+    let _four = abaqus("bob", &["job=fin", "cpus=4"]).spawn();
+    assert_eq!(held(), 160);
+    // "More processors than the table knows can never start (status 78), and neither can a run whose `cpus` is no
+    // number."
+    abaqus("ann", &["cpus=12"])
+        .stderr(
+            "
+            rungate: abaqus: not started: it can never have what it needs
+              abaqus-tokens  the command line names 12, and the table of slots_from ends at 8
+            ...
+            Ask for fewer slots, or ask your administrator: rungate explain -- abaqus cpus=12
+            ",
+        )
+        .status(78);
+    abaqus("ann", &["cpus=all"])
+        .stderr(
+            "
+            rungate: abaqus: not started: it can never have what it needs
+              abaqus-tokens  \"cpus=all\" names no number of slots
+            ...
+            Write the number on the command line, or ask your administrator: rungate explain -- abaqus cpus=all
+            ",
+        )
+        .status(78);
+    let explained = site.test().user("ann").args(["explain", "--", "abaqus", "cpus=all"]).outcome().stdout;
+    assert!(
+        explained
+            .contains("\nnow   refused, status 78: abaqus-tokens: \"cpus=all\" names no number of slots\n"),
+        "{explained}"
+    );
+    assert_eq!(held(), 160);
+}
+
+#[test]
 fn licence_kinds() {
     needs_root!();
     let site = site("licence-kinds.toml", &[("ann", &[]), ("bob", &[])], &["cfd"]);

@@ -89,7 +89,7 @@ impl Explained<'_, '_> {
             let found = prospect.found.as_ref();
             table.row([
                 format!("{}{}", standing.joint(), title(prospect.claim)),
-                waits::wanted(&prospect.claim.amount),
+                waits::wanted(prospect.claim),
                 found.map_or_else(|_| unknown(), |found| found.occupancy.shown().to_string()),
                 prospect.claim.amount.effective_limit().to_string(),
                 found.map_or_else(|_| unknown(), |found| prospect.claim.queue.show(found.waiting.len())),
