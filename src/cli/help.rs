@@ -11,12 +11,25 @@ type Group = (&'static str, &'static [&'static str], &'static str);
 
 /// All subcommands, in the order in which a person meets them.
 const GROUPS: [Group; 6] = [
-    ("Start programs", &["run", "explain", "exectimes"], "rungate run --wait 30m -- matlab -batch sim"),
+    (
+        "Start programs",
+        &["run", "acquire", "explain", "exectimes"],
+        "rungate run --wait 30m -- matlab -batch sim",
+    ),
     ("Look", &["status", "list", "history", "metrics"], "rungate status --watch"),
-    ("Act", &["end", "reset"], "rungate end --yes matlab ann"),
+    ("Act", &["end", "reset", "prune"], "rungate end --yes matlab ann"),
     (
         "Policy",
-        &["policy check", "policy edit", "policy install", "policy diff", "policy show", "policy schema"],
+        &[
+            "policy check",
+            "policy edit",
+            "policy install",
+            "policy log",
+            "policy undo",
+            "policy diff",
+            "policy show",
+            "policy schema",
+        ],
         "rungate policy check --strict policy.toml",
     ),
     ("Plan", &["report", "simulate"], "rungate report --since 30d"),
@@ -24,8 +37,9 @@ const GROUPS: [Group; 6] = [
 ];
 
 /// Two examples for each subcommand.
-const EXAMPLES: [(&str, [&str; 2]); 25] = [
+const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ("run", ["rungate run --wait 30m -- matlab -batch sim", "rungate run --limit 2 -- make all"]),
+    ("acquire", ["rungate acquire --path deploy", "rungate acquire --fd 9 --wait 10m deploy"]),
     ("explain", ["rungate explain", "rungate explain --user ann --at 14:02 -- matlab"]),
     (
         "exectimes",
@@ -40,6 +54,7 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
     ("metrics", ["rungate metrics", "rungate metrics --output rungate.prom"]),
     ("end", ["rungate end --yes matlab ann", "rungate end --overdue --dry-run"]),
     ("reset", ["rungate reset matlab", "rungate reset /run/rungate/matlab.lock"]),
+    ("prune", ["rungate prune --dry-run", "rungate prune seats-per-user"]),
     ("policy", ["rungate policy check --strict policy.toml", "rungate policy edit"]),
     (
         "policy check",
@@ -57,6 +72,8 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
             "rungate policy install --name 20-cad.toml --yes cad.toml",
         ],
     ),
+    ("policy log", ["rungate policy log", "rungate policy log | head -4"]),
+    ("policy undo", ["rungate policy undo", "rungate policy undo 2 --yes"]),
     ("policy schema", ["rungate policy schema > policy.schema.json", "rungate policy schema | less"]),
     ("policy show", ["rungate policy show", "rungate policy show --policy policy.toml"]),
     ("report", ["rungate report --since 30d", "rungate report --html use.html ws1.jsonl ws2.jsonl"]),
@@ -83,10 +100,12 @@ const EXAMPLES: [(&str, [&str; 2]); 25] = [
 ];
 
 /// The subcommands that read no policy in force. They refuse `--policy`, and their help leaves it out.
-const WITHOUT_POLICY: [&str; 8] = [
+const WITHOUT_POLICY: [&str; 10] = [
     "policy diff",
     "policy edit",
     "policy install",
+    "policy log",
+    "policy undo",
     "policy schema",
     "shim remove",
     "init",

@@ -13,6 +13,7 @@ pub use self::{
     help::{command, refuse_unread_policy},
     policy::{
         CheckArguments, ConsentOptions, DiffArguments, EditArguments, InstallPolicyArguments, PolicyAction,
+        UndoArguments,
     },
 };
 
@@ -40,6 +41,8 @@ pub struct CommandLine {
 pub enum Action {
     /// Acquire the slots the policy requires, then execute the command
     Run(RunArguments),
+    /// Acquire slots for part of a script, kept by its descriptors
+    Acquire(AcquireArguments),
     /// Explain how the policy applies to a command or to you
     Explain(ExplainArguments),
     /// Show use and limit of every repository
@@ -51,6 +54,8 @@ pub enum Action {
     Policy(PolicyAction),
     /// Forget last uses of repositories, so that no launch is too soon
     Reset(ResetArguments),
+    /// Remove lock files of members that are not used any more
+    Prune(PruneArguments),
     /// End programs that hold slots: named ones, or overdue ones
     End(EndArguments),
     /// Show the events of the log
@@ -98,6 +103,10 @@ pub struct RunArguments {
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub nonblock: bool,
 
+    /// Announce the end of a wait: bell and title of the terminal, and notify-send where it is installed
+    #[arg(long)]
+    pub notify: bool,
+
     /// Let rules see this as the command's name (for interpreters, containers, cron lines)
     #[arg(long = "as", value_name = "NAME")]
     pub typed_as: Option<OsString>,
@@ -141,6 +150,44 @@ pub struct RunArguments {
     pub quiet: bool,
 
     /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `rungate acquire`.
+#[derive(Args, Debug)]
+pub struct AcquireArguments {
+    /// Keep the slots with this descriptor, which is open to read a lock file; once for each lock file
+    #[arg(
+        long,
+        value_name = "N",
+        required_unless_present = "path",
+        value_parser = clap::value_parser!(i32).range(0..)
+    )]
+    pub fd: Vec<i32>,
+
+    /// Print the lock files to open, one in a line, and acquire nothing
+    #[arg(long, conflicts_with_all = ["fd", "export", "wait"])]
+    pub path: bool,
+
+    /// Print the slots as shell variables, so that commands below use them: eval "$(...)"
+    #[arg(long)]
+    pub export: bool,
+
+    /// Wait in the queue for up to this time (90s, 10m, 1h30m, forever) when a limit is reached
+    #[arg(short = 'w', long, value_name = "TIME")]
+    pub wait: Option<String>,
+
+    /// Limit a command that no policy limits, with a lock file of your own that is named after it
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(0..=1_048_575)
+    )]
+    pub limit: Option<u32>,
+
+    /// The command whose rules count, with its arguments; it is not started
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -220,6 +267,18 @@ pub struct ResetArguments {
     pub repositories: Vec<OsString>,
 }
 
+/// `rungate prune`.
+#[derive(Args, Debug)]
+pub struct PruneArguments {
+    /// Repositories with members or placeholders, by name; default: all of them
+    #[arg(value_name = "REPOSITORY")]
+    pub repositories: Vec<OsString>,
+
+    /// Show which lock files would be removed, and remove none
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 /// `rungate end`.
 #[derive(Args, Debug)]
 pub struct EndArguments {
@@ -251,6 +310,10 @@ pub struct InitArguments {
     #[arg(value_name = "COMMAND")]
     pub commands: Vec<String>,
 
+    /// Write the example policy for this place, instead of one for commands
+    #[arg(long = "for", value_name = "PLACE", value_enum, conflicts_with_all = ["commands", "repositories"])]
+    pub place: Option<Place>,
+
     /// Make the directories and lock files of the policy in force, as root's
     #[arg(long, conflicts_with_all = ["commands", "limit"])]
     pub repositories: bool,
@@ -269,6 +332,21 @@ pub struct InitArguments {
     /// Only show what would be made
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// Where a first policy is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Place {
+    /// Coding agents, and what they build and test
+    Agents,
+    /// A machine with GPUs
+    Gpu,
+    /// Licences with a limit for all, for each user and group
+    Licences,
+    /// A job that neither comes too soon nor hangs
+    Cron,
+    /// A host with CI runners of its own
+    Ci,
 }
 
 /// `rungate metrics`.

@@ -15,6 +15,10 @@ pub enum PolicyAction {
     Edit(EditArguments),
     /// Check files, then put them in place as the policy
     Install(InstallPolicyArguments),
+    /// Show the last ten changes of the system's policy
+    Log,
+    /// Put the system's policy in place as it was before a change
+    Undo(UndoArguments),
     /// Print the JSON Schema of policies, for editors
     Schema,
     /// Print the policy in force, with all files merged
@@ -108,4 +112,16 @@ pub struct InstallPolicyArguments {
     /// Only show what would be different, and what is wrong
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// `rungate policy undo`.
+#[derive(Args, Debug)]
+pub struct UndoArguments {
+    /// How many changes to undo, as numbered by rungate policy log
+    #[arg(value_name = "CHANGES", default_value_t = 1)]
+    pub changes: u8,
+
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
+    pub consent: ConsentOptions,
 }

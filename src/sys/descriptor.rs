@@ -22,7 +22,7 @@ use nix::{
 };
 
 use super::{
-    kernel_locks,
+    kernel_locks, process,
     record_lock::{Bytes, Ownership},
     stamp::FileId,
     unsafe_calls,
@@ -36,6 +36,19 @@ const FLOOR: RawFd = 200;
 #[derive(Debug, Default)]
 pub struct Inherited {
     files: Vec<(RawFd, FileId)>,
+    /// Those that are to keep the slots when this process has ended: the caller keeps them open.
+    carriers: Vec<RawFd>,
+}
+
+/// Why a descriptor of the caller cannot keep slots.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Unfit {
+    /// It is not open.
+    Closed,
+    /// It is not open for a regular file.
+    NoFile,
+    /// A read lock needs a descriptor that can be read.
+    WriteOnly,
 }
 
 impl Inherited {
@@ -48,7 +61,7 @@ impl Inherited {
         let is_all = open == standard.len() as u64;
         let mut files: Vec<(RawFd, FileId)> = standard.iter().filter_map(regular).collect();
         if is_all {
-            return Self { files };
+            return Self { files, carriers: Vec::new() };
         }
         match fs::read_dir("/proc/self/fd") {
             Ok(entries) => files.extend(
@@ -60,7 +73,55 @@ impl Inherited {
             ),
             Err(_) => files.extend((3..soft_limit()).filter_map(look_at).filter_map(|found| regular(&found))),
         }
-        Self { files }
+        Self { files, carriers: Vec::new() }
+    }
+
+    /// The same, where the caller's descriptor with this number is to keep slots.
+    pub fn carried_by(mut self, number: RawFd) -> Result<Self, Unfit> {
+        let open = unsafe_calls::inherited(number);
+        let flags = fcntl(open, FcntlArg::F_GETFL).map_err(|_| Unfit::Closed)?;
+        if !self.files.iter().any(|(known, _)| *known == number) {
+            return Err(Unfit::NoFile);
+        }
+        if OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE == OFlag::O_WRONLY {
+            return Err(Unfit::WriteOnly);
+        }
+        self.carriers.push(number);
+        Ok(self)
+    }
+
+    /// Whether descriptors of the caller are to keep the slots, and none of ours.
+    pub fn has_carriers(&self) -> bool {
+        !self.carriers.is_empty()
+    }
+
+    /// The descriptor of the caller that is to keep the slots of `file`.
+    pub fn carrier(&self, file: FileId) -> Option<BorrowedFd<'static>> {
+        let is_of = |number: &&RawFd| self.files.contains(&(**number, file));
+        self.carriers.iter().find(is_of).map(|number| unsafe_calls::inherited(*number))
+    }
+
+    /// The numbers and files of the descriptors that are to keep slots.
+    pub fn carriers(&self) -> impl Iterator<Item = (RawFd, FileId)> {
+        self.files.iter().filter(|(number, _)| self.carriers.contains(number)).copied()
+    }
+
+    /// Whether the description of a carrier has a lock within these bytes.
+    pub fn has_locked(&self, carrier: RawFd, bytes: &Bytes) -> bool {
+        let locks = own_locks(carrier, Ownership::Description).unwrap_or_default();
+        locks.iter().any(|lock| lock.start() <= bytes.end() && bytes.start() <= lock.end())
+    }
+
+    /// The outermost of the processes above this one that have the description of a carrier, under the same
+    /// number: the script, and not the subshell that it asks from.
+    pub fn keeper_of_carriers(&self) -> Option<i32> {
+        let number = self.carriers.first()?;
+        let has_it = |pid: &i32| {
+            let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).unwrap_or_default();
+            let locks = kernel_locks::locks_of_descriptor(&info);
+            locks.iter().any(|(ownership, _)| *ownership == Ownership::Description)
+        };
+        process::own_lineage().skip(1).take_while(has_it).last()
     }
 
     /// Whether any regular file came along.

@@ -215,9 +215,14 @@ pub fn own_lineage() -> impl Iterator<Item = i32> {
     lineage(own_pid())
 }
 
+/// The process that started this one, if it can be seen.
+pub fn parent() -> Option<i32> {
+    own_lineage().nth(1)
+}
+
 /// The name of the process that started this one, as the kernel shows it: any that it likes.
 pub fn parent_name() -> Option<String> {
-    let parent = own_lineage().nth(1)?;
+    let parent = parent()?;
     let name = fs::read(format!("/proc/{parent}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }

@@ -7,6 +7,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
     sync::OnceLock,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use nix::{
@@ -106,6 +107,12 @@ pub(super) fn status_at(directory: impl AsFd, name: &(impl NixPath + ?Sized)) ->
 /// What an open descriptor leads to.
 pub fn status(descriptor: impl AsFd) -> Result<Status, Errno> {
     fstat(descriptor).map(Status::from)
+}
+
+/// When the content of a file was last changed; a time before 1970 counts as 1970.
+pub fn changed(descriptor: impl AsFd) -> Result<SystemTime, Errno> {
+    let seconds = u64::try_from(fstat(descriptor)?.st_mtime).unwrap_or(0);
+    Ok(UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH))
 }
 
 /// Opens what is there. `ELOOP` says that the last component is a symbolic link.

@@ -16,6 +16,7 @@ use nix::{
     errno::Errno,
     fcntl::{OFlag, open, openat},
     sys::stat::{FileStat, Mode, fstat},
+    unistd::{UnlinkatFlags, unlinkat},
 };
 use rustix::fs::Dir;
 
@@ -90,6 +91,11 @@ impl WalkedDirectory {
     /// Creates a file that must not be there yet, with exactly these permission bits.
     pub(crate) fn create(&self, name: &OsStr, mode: u32) -> Result<OwnedFd, Errno> {
         regular_file::create_new_at(&self.descriptor, name, mode)
+    }
+
+    /// Removes a name of a file.
+    pub(crate) fn remove(&self, name: &OsStr) -> Result<(), Errno> {
+        unlinkat(self.descriptor.as_fd(), name, UnlinkatFlags::NoRemoveDir)
     }
 
     /// The names in it, without `.` and `..`; none where it may not be read.

@@ -44,6 +44,14 @@ pub(crate) fn complain(message: &str) {
     let _ = io::stderr().lock().write_all(style::rendered(&message).as_bytes());
 }
 
+/// Rings the bell of a terminal at standard error, and makes this its title.
+pub(crate) fn ring(title: &str) {
+    debug_assert!(is_safe(title), "not escaped where it was made: {title:?}");
+    if io::stderr().is_terminal() {
+        let _ = io::stderr().lock().write_all(format!("\x07\x1b]2;{title}\x07").as_bytes());
+    }
+}
+
 /// Text is escaped where it is made. Here builds for tests see to it that it was.
 pub(super) fn is_safe(text: &str) -> bool {
     style::without(text).chars().all(|character| character == '\n' || !is_unsafe(character))

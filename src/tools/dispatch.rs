@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::Path};
 use clap::FromArgMatches;
 
 use super::{
-    act::{end, reset},
+    act::{end, prune, reset},
     doctor,
     inspect::{explain, list, metrics, status},
     logs::{history, report, simulate},
@@ -63,11 +63,13 @@ fn act(CommandLine { policy, action }: CommandLine) -> Result<u8, Error> {
     let here = || Situation::of_this_process(policy.clone());
     match &action {
         Action::Run(arguments) => run::run(arguments, policy),
+        Action::Acquire(arguments) => run::by_descriptor::acquire(arguments, policy),
         Action::Explain(arguments) => explain::run(arguments, here()?),
         Action::Status(arguments) => status::run(arguments, here()?),
         Action::List(arguments) => list::run(arguments, &here()?),
         Action::Policy(arguments) => policy::run(arguments, here()?),
         Action::Reset(arguments) => reset::run(arguments, &here()?),
+        Action::Prune(arguments) => prune::run(arguments, &here()?),
         Action::End(arguments) => end::run(arguments, &here()?),
         Action::History(arguments) => history::run(arguments, &here()?),
         Action::Report(arguments) => report::run(arguments, &here()?),

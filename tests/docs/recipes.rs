@@ -80,7 +80,7 @@ fn holder(site: &Site, command: &str) -> Running {
 }
 
 /// What a recipe is known by, and the test that plays it.
-const PLAYED: [(&str, &str); 16] = [
+const PLAYED: [(&str, &str); 19] = [
     ("/etc/systemd/system/nightly-sync.service", "systemd"),
     ("/etc/systemd/system/nightly-sync.timer", "systemd"),
     ("/etc/systemd/system/solver@.service", "systemd"),
@@ -90,6 +90,9 @@ const PLAYED: [(&str, &str); 16] = [
     ("/etc/sge/starter", "grid_engine"),
     ("/etc/sge/prolog", "grid_engine"),
     ("Makefile", "make"),
+    ("deploy.sh", "part_of_a_script"),
+    ("deploy.py", "part_of_a_script"),
+    ("deploy.pl", "part_of_a_script"),
     (".github/workflows/board.yml", "github"),
     (".gitlab-ci.yml", "gitlab"),
     ("compose.yaml", "containers"),
@@ -315,6 +318,35 @@ fn make() {
     assert!(limited.len() == 6 && limited.iter().all(|count| *count <= 2), "{limited:?}");
     // Without it there are more, which is seen.
     assert!(counts("CC=cc TOGETHER=3").iter().any(|count| *count > 2));
+}
+
+/// A part of a script has the slot: a second script waits until the first has closed its descriptor, and no longer.
+#[test]
+fn part_of_a_script() {
+    for (file, interpreter) in [("deploy.sh", "/bin/sh"), ("deploy.py", "python3"), ("deploy.pl", "perl")] {
+        let site = site();
+        if !Path::new("/usr/bin").join(interpreter).exists() {
+            skip(&format!("{interpreter} is not installed"));
+            continue;
+        }
+        site.write(format!("work/{file}"), &recipe(file));
+        let script = || shell(&site, &format!("exec {interpreter} {file}"));
+        let said_by = |running: &mut Running| [running.read_line(), running.read_line()].concat();
+        let mut first = script().background();
+        assert_eq!(said_by(&mut first), "in turn\nand on\n", "{file}");
+        assert_eq!(first.end().ending, Ending::Status(0));
+        let held = holder(&site, "deploy");
+        let mut second = script().background();
+        eventually("it waits", || (site.line("each.deploy.lock").len() == 1).then_some(()));
+        drop(held);
+        assert_eq!(said_by(&mut second), "in turn\nand on\n", "{file}");
+        assert_eq!(second.end().ending, Ending::Status(0));
+        let _held = holder(&site, "deploy");
+        site.write(format!("work/{file}"), &recipe(file).replace("10m", "1ms"));
+        let (printed, ending) = said(&script());
+        assert_eq!(ending, Ending::Status(124), "{file}: {printed}");
+        assert!(!printed.contains("in turn"), "{file}: {printed}");
+    }
 }
 
 /// Each step acquires the slot and releases it. Of the file only the shell is played, as a runner uses it:

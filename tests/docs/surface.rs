@@ -12,10 +12,10 @@ use crate::support::tell;
 
 /// How many subcommands there are on the first level, options, each as often as a subcommand has it, options
 /// that mean different things, and JSON documents.
-const COUNTS: [usize; 4] = [16, 65, OPTIONS.len(), 9];
+const COUNTS: [usize; 4] = [18, 75, OPTIONS.len(), 9];
 
 /// An option that means the same wherever it is, or one of a subcommand; and who needs it when.
-const OPTIONS: [(&str, &str); 51] = [
+const OPTIONS: [(&str, &str); 61] = [
     ("--policy", "a user without a system policy, or an author who tries a file before root installs it"),
     ("--json", "a script, which must not read tables for people"),
     ("--since", "an administrator who asks about last week, in a log of years"),
@@ -23,6 +23,7 @@ const OPTIONS: [(&str, &str); 51] = [
     ("--accounts", "an administrator who looks at the log of another machine, which has numbers for users"),
     ("run --wait", "a user who would rather wait than come again"),
     ("run --nonblock", "a script that has something else to do if a limit is reached"),
+    ("run --notify", "a user who waits for hours, and does something else meanwhile"),
     ("run --as", "a crontab line, an interpreter or a container, whose program is not what the rule names"),
     (
         "run --hold",
@@ -37,6 +38,11 @@ const OPTIONS: [(&str, &str); 51] = [
     ("run --slots", "a program that counts for more than one of such a limit"),
     ("run --verbose", "a user who wants to know which seats a start took"),
     ("run --quiet", "a crontab line, whose output cron would mail"),
+    ("acquire --fd", "a script that locks a part of itself, as with flock 9"),
+    ("acquire --path", "the same script, which has to open the lock file first"),
+    ("acquire --export", "a script that starts limited commands within that part, or needs the slot's name"),
+    ("acquire --wait", "a script that would rather wait than give up"),
+    ("acquire --limit", "a user who locks a part of a script without writing a policy"),
     ("explain --user", "an administrator who answers why somebody else was refused"),
     ("explain --at", "an author of rules for hours, who does not want to wait until night"),
     ("explain --host", "an author of rules for hosts, on one of them"),
@@ -52,6 +58,7 @@ const OPTIONS: [(&str, &str); 51] = [
     ),
     ("history --follow", "somebody who changes a policy and watches what it does"),
     ("metrics --output", "node_exporter's textfile collector, which must never meet half a file"),
+    ("prune --dry-run", "an administrator who looks which files would go"),
     ("end --overdue", "the timer that ends what has run for too long, whether somebody waits or not"),
     ("end --dry-run", "an administrator who looks whom it would end"),
     ("end --yes", "a script that frees seats without a terminal"),
@@ -62,6 +69,8 @@ const OPTIONS: [(&str, &str); 51] = [
     ("policy edit --allow-uncounted", "the same, when a repository moves while slots are held"),
     ("policy install --yes", "configuration management, without a terminal"),
     ("policy install --allow-uncounted", "the same, when a repository moves while slots are held"),
+    ("policy undo --yes", "an administrator who takes a change back by a script"),
+    ("policy undo --allow-uncounted", "the same, when a repository moves while slots are held"),
     ("policy install --dry-run", "an administrator who looks who would be refused before the change"),
     ("policy install --name", "a file that is not called what it is to be called, as one of a pipeline"),
     ("policy install --remove", "a drop-in that goes, with the checks that one that comes has"),
@@ -73,6 +82,7 @@ const OPTIONS: [(&str, &str); 51] = [
     ("simulate --each-host", "a site with lock files on each host, whose logs are merged"),
     ("doctor --verbose", "an administrator who wants to see what was looked at"),
     ("init --limit", "the first minute: a policy for a program in one line"),
+    ("init --for", "somebody with coding agents, GPUs or CI runners, who begins with the example that fits"),
     ("init --repositories", "an administrator after a policy changed its directories, or a boot script"),
     ("init --dry-run", "a user who looks what init would write into their home"),
     ("shim install --dry-run", "an administrator who looks which commands the policy names"),

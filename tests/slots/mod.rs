@@ -1,5 +1,6 @@
 //! Who gets which slots, what keeps them, when they are free again, and the lock files they are in.
 
+mod by_descriptor;
 mod damaged_files;
 mod exectimes_peer;
 pub(crate) mod expiry;
@@ -11,6 +12,7 @@ pub(crate) mod nested;
 mod nested_forks;
 pub(crate) mod pace;
 mod posix_traps;
+mod prune;
 pub(crate) mod reservations;
 pub(crate) mod several_repositories;
 mod shared_directory;

@@ -74,6 +74,9 @@ pub enum RepositoryError {
         /// Whose it should be.
         expected: u32,
     },
+    /// The caller has opened no descriptor of the file that is to keep its slots, or one of a file that was
+    /// there before.
+    NoCarrier { path: PathBuf },
     /// The file was replaced between opening and locking, again and again.
     ReplacedTooOften { path: PathBuf },
     /// Another process keeps the file's mutex.
@@ -120,6 +123,9 @@ impl fmt::Display for RepositoryError {
             }
             Self::SeveralLinks { path, links } => {
                 write!(formatter, "{} has {links} names (hard links), a lock file has one", path.shown())
+            }
+            Self::NoCarrier { path } => {
+                write!(formatter, "none of the descriptors given is open for {}", path.shown())
             }
             Self::WrongOwner { path, owner, expected } => write!(
                 formatter,
@@ -197,6 +203,7 @@ impl RepositoryError {
                 "Name a file that is empty or not there yet; if this one is to be used up: truncate -s 0 {}",
                 word(path)
             )),
+            Self::NoCarrier { path } => Some(format!("Open it first, and add --fd 9: exec 9<{}", word(path))),
             Self::TooManyLocks { .. } => Some("To see who has them: lslocks -o PID,COMMAND,PATH".to_owned()),
             Self::MutexBusy { holder: Some(process), .. } if process.is_stopped() => {
                 Some(for_owner(process, "continue it", &format!("kill -CONT {}", process.pid)))

@@ -6,6 +6,7 @@ use std::{
     cell::OnceCell,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use super::{
@@ -46,7 +47,7 @@ pub struct Opening<'a> {
 enum Descriptor {
     Own(OwnedFd),
     /// One that is never closed, neither here nor by exec: this process has POSIX locks on the file, which
-    /// closing it would drop.
+    /// closing it would drop, or it is the caller's.
     LeftOpen(BorrowedFd<'static>),
 }
 
@@ -156,6 +157,12 @@ impl LockFile {
         // Now, not later: moving it closes a descriptor of the file, which would drop locks of this process.
         let reader = match hold {
             Hold::Process => OnceCell::new(),
+            Hold::Descriptor | Hold::Supervisor | Hold::Tree if inherited.has_carriers() => {
+                let Some(carrier) = inherited.carrier(status.id) else {
+                    return Err(RepositoryError::NoCarrier { path: path.to_owned() });
+                };
+                OnceCell::from(Descriptor::LeftOpen(carrier))
+            }
             Hold::Descriptor | Hold::Supervisor | Hold::Tree => {
                 let reader = descriptor::reopen_to_read(descriptor.as_fd()).map_err(failed("open"))?;
                 OnceCell::from(kept(reader).map_err(failed("fcntl(F_DUPFD)"))?)
@@ -193,6 +200,11 @@ impl LockFile {
     /// Whether it was opened to look at it alone: nothing can be written to it.
     pub fn is_to_look_at(&self) -> bool {
         self.is_to_look_at
+    }
+
+    /// When its content was last changed.
+    pub(super) fn changed(&self) -> Result<SystemTime, RepositoryError> {
+        regular_file::changed(self.as_fd()).map_err(|errno| call("look at", &self.path, "fstat", errno))
     }
 
     /// Whether the place still leads to this file. Means something only while the mutex is held. The way was

@@ -15,6 +15,7 @@ pub mod line;
 pub mod lock_path;
 pub mod mutex;
 pub mod nested;
+pub mod prune;
 pub mod record;
 pub mod reset;
 pub mod roots;

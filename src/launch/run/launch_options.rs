@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 #[cfg(feature = "tools")]
 use crate::{
-    cli::RunArguments,
+    cli::{AcquireArguments, RunArguments},
     text::{error::Error, escape::visible, exit_status::ExitStatus},
 };
 use crate::{judge::terms::keyword::Hold, launch::shim::Shim, policy::Wait};
@@ -29,6 +29,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) cap: Option<Cap>,
     pub(crate) policy: Option<PathBuf>,
     pub(crate) voice: Voice,
+    /// Whether the end of a wait is announced.
+    pub(crate) notify: bool,
 }
 
 /// A limit of the command line's own.
@@ -74,14 +76,7 @@ impl LaunchOptions {
         };
         let wait = match &arguments.wait {
             _ if arguments.nonblock => Some(NOT_AT_ALL),
-            None => None,
-            Some(text) => Some(Wait::parse(text).ok_or_else(|| {
-                let text = format!(
-                    "--wait takes a time such as 90s, 10m or 1h30m, or forever, not \"{}\"",
-                    visible(text)
-                );
-                Error::new(ExitStatus::Usage, text)
-            })?),
+            text => typed_wait(text.as_deref())?,
         };
         let (slots, repository) = (arguments.slots, arguments.repository.clone());
         Ok(Self {
@@ -100,8 +95,37 @@ impl LaunchOptions {
                 (false, true) => Voice::Verbose,
                 (false, false) => Voice::Usual,
             },
+            notify: arguments.notify,
         })
     }
+
+    /// Those of `rungate acquire`.
+    #[cfg(feature = "tools")]
+    pub(crate) fn typed_to_acquire(arguments: &AcquireArguments) -> Result<Self, Error> {
+        let Some((command, words)) = arguments.command.split_first() else {
+            return Err(Error::new(ExitStatus::Usage, "no command"));
+        };
+        Ok(Self {
+            argv0: command.clone(),
+            command: command.clone(),
+            arguments: words.to_vec(),
+            wait: typed_wait(arguments.wait.as_deref())?,
+            hold: Some(Hold::Descriptor),
+            cap: arguments.limit.map(|limit| Cap { limit, slots: None, repository: None }),
+            ..Self::default()
+        })
+    }
+}
+
+/// `--wait`.
+#[cfg(feature = "tools")]
+fn typed_wait(text: Option<&str>) -> Result<Option<Wait>, Error> {
+    let Some(text) = text else { return Ok(None) };
+    Wait::parse(text).map(Some).ok_or_else(|| {
+        let text =
+            format!("--wait takes a time such as 90s, 10m or 1h30m, or forever, not \"{}\"", visible(text));
+        Error::new(ExitStatus::Usage, text)
+    })
 }
 
 /// `--nonblock`.

@@ -2,9 +2,12 @@
 //! Each stage gives the next one what it needs. If the policy changes while the launch waits, all stages run
 //! again.
 
+#[cfg(feature = "tools")]
+pub(crate) mod by_descriptor;
 pub(crate) mod launch_options;
 pub(crate) mod launch_spec;
 mod launch_wait;
+mod notification;
 pub(crate) mod plain_run;
 pub(crate) mod stages;
 
@@ -19,6 +22,7 @@ use self::launch_options::{LaunchOptions, Voice};
 use self::{
     launch_spec::LaunchSpec,
     launch_wait::{Asked, LaunchWait, Watch},
+    notification::notify,
     stages::{Judged, Located, judge, locate},
 };
 use super::{
@@ -52,7 +56,7 @@ use crate::{
         child::{self, Ending},
         descriptor::Inherited,
     },
-    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+    text::{clock::age, error::Error, escape::visible, exit_status::ExitStatus, stream},
 };
 
 /// Starts a command, or says why not.
@@ -63,11 +67,56 @@ pub(crate) fn run(arguments: &RunArguments, policy: Option<PathBuf>) -> Result<u
 
 /// The same, however it was asked for.
 pub(crate) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
-    let (session, mut turn) = (Session::begin(options)?, LaunchWait::begin());
-    loop {
-        if let Attempt::Ended(status) = session.attempt(&mut turn)? {
-            return Ok(status);
-        }
+    Session::begin(options)?.run(&Execute)
+}
+
+/// What is done with the slots of a launch.
+trait Purpose {
+    /// Finds the program of the launch.
+    fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error>;
+
+    /// Looks at what the launch asks for before it takes anything. An answer ends the launch.
+    fn consider(
+        &self,
+        session: &Session<'_>,
+        wanted: &LaunchSpec<'_>,
+        is_exempt: bool,
+    ) -> Result<Option<u8>, Error>;
+
+    /// Uses the slots.
+    fn use_slots(
+        &self,
+        session: &Session<'_>,
+        located: Located,
+        wanted: &LaunchSpec<'_>,
+        grant: Grant<'_>,
+        journal: &Journal<'_>,
+        turn: &LaunchWait,
+    ) -> Result<u8, Error>;
+}
+
+/// The program gets them.
+struct Execute;
+
+impl Purpose for Execute {
+    fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
+        locate(session.options, opened, &session.situation, &session.depth)
+    }
+
+    fn consider(&self, _: &Session<'_>, _: &LaunchSpec<'_>, _: bool) -> Result<Option<u8>, Error> {
+        Ok(None)
+    }
+
+    fn use_slots(
+        &self,
+        session: &Session<'_>,
+        located: Located,
+        wanted: &LaunchSpec<'_>,
+        grant: Grant<'_>,
+        journal: &Journal<'_>,
+        turn: &LaunchWait,
+    ) -> Result<u8, Error> {
+        session.start(located, wanted, grant, journal, turn)
     }
 }
 
@@ -100,12 +149,22 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Decides, takes and starts, once.
-    fn attempt(&self, turn: &mut LaunchWait) -> Result<Attempt, Error> {
+    /// Decides until the launch has its slots, or is refused.
+    fn run(&self, purpose: &impl Purpose) -> Result<u8, Error> {
+        let mut turn = LaunchWait::begin();
+        loop {
+            if let Attempt::Ended(status) = self.attempt(purpose, &mut turn)? {
+                return Ok(status);
+            }
+        }
+    }
+
+    /// Decides, takes and uses the slots, once.
+    fn attempt(&self, purpose: &impl Purpose, turn: &mut LaunchWait) -> Result<Attempt, Error> {
         let Self { options, situation, .. } = self;
         let sources = situation.sources();
         let opened = LazyPolicy::open(&sources);
-        let located = match locate(options, &opened, situation, &self.depth) {
+        let located = match purpose.locate(self, &opened) {
             Ok(located) => located,
             // A policy with faults is to blame before anything else is, also where it was not read to the
             // end.
@@ -144,13 +203,16 @@ impl<'a> Session<'a> {
             }
             Judged::Refused(refused) => return Err(refused),
         };
-        let would_refuse = start.would_refuse.clone();
+        let (would_refuse, is_exempt) = (start.would_refuse.clone(), start.exempt.is_some());
         if is_verbose {
             for unclear in &start.unclear {
                 stream::complain(&format!("rungate: {}: {unclear}", visible(typed)));
             }
         }
         let wanted = LaunchSpec::of(start, options, situation);
+        if let Some(status) = purpose.consider(self, &wanted, is_exempt)? {
+            return Ok(Attempt::Ended(status));
+        }
         let is_quiet = options.voice == Voice::Quiet;
         let asker = AcquireContext {
             launch: Launch {
@@ -204,7 +266,8 @@ impl<'a> Session<'a> {
                     journal.waited(&grant, waited, turn.since());
                 }
                 journal.would_refuse(&would_refuse, grant.unenforced());
-                self.start(located, &wanted, grant, &journal, turn).map(Attempt::Ended)
+                let used = purpose.use_slots(self, located, &wanted, grant, &journal, turn);
+                used.map(Attempt::Ended)
             }
             Outcome::Refused(refusal) => {
                 Ok(Attempt::Ended(self.refuse(&wanted, refusal, &asker, &journal, turn, &hints)))
@@ -233,6 +296,12 @@ impl<'a> Session<'a> {
     ) -> Result<u8, Error> {
         let LaunchOptions { command: typed, argv0, arguments, .. } = self.options;
         let Located { program, depth } = located;
+        if self.options.notify
+            && let Some(waited) = turn.waited()
+        {
+            let command = visible(typed);
+            notify(&format!("{command} starts"), &format!("{command} has its slots, after {}", age(waited)));
+        }
         if self.options.voice == Voice::Verbose {
             report(typed, &grant);
         }
@@ -276,6 +345,12 @@ impl<'a> Session<'a> {
         hints: &Hints,
     ) -> u8 {
         journal.refused(&refusal, || wanted.met(&refusal, asker), asker.clock.last(), turn.since());
+        if self.options.notify
+            && let Some(waited) = refusal.waited
+        {
+            let command = visible(self.options.name_for_rules());
+            notify(&format!("{command} gave up"), &format!("{command} waited for {} in vain", age(waited)));
+        }
         if !refusal.is_silent() && self.options.voice != Voice::Quiet {
             // The refusal stands, also where that cannot be found out.
             let _ = refusal.look_for_ancestors(&asker.keepers);

@@ -87,6 +87,7 @@ impl<'a> Reading<'a> {
     fn flag(&mut self, name: Name<'_>) -> Option<()> {
         match name {
             Name::Short(b'n') | Name::Long("nonblock") => set(&mut self.options.wait, NOT_AT_ALL),
+            Name::Long("notify") => (!std::mem::replace(&mut self.options.notify, true)).then_some(()),
             Name::Short(b'q') | Name::Long("quiet") => self.speak(Voice::Quiet),
             Name::Short(b'v') | Name::Long("verbose") => self.speak(Voice::Verbose),
             _ => None,
@@ -177,6 +178,7 @@ mod tests {
             "-w10m x",
             "-vw=10m x",
             "-qE3 -- x",
+            "--notify -w 1h x",
             "--as=-x --limit +4 x",
             "--as - -",
             "--as= x",
@@ -213,6 +215,7 @@ mod tests {
             "--policy= x",
             "-E 256 x",
             "--nonblock=true x",
+            "--notify --notify x",
         ] {
             assert!(!is_read(line), "{line}");
         }
@@ -226,6 +229,7 @@ mod tests {
             "--quiet",
             "-v",
             "--verbose",
+            "--notify",
             "-w",
             "--wait",
             "-E",

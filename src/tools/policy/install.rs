@@ -15,7 +15,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    cli::InstallPolicyArguments,
+    cli::{ConsentOptions, InstallPolicyArguments},
     launch::situation::Situation,
     policy::{Policy, Proposal, Sources},
     sys::{
@@ -29,6 +29,22 @@ use crate::{
 /// Makes every step, or none.
 pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<u8, Error> {
     let steps = steps(arguments, situation)?;
+    let elsewhere = |due: &[Step]| other_place(arguments, due);
+    perform_or_show(steps, arguments.consent, arguments.dry_run, situation, elsewhere)
+}
+
+/// Makes the steps after the checks of `install`, or none of them.
+pub(super) fn perform(steps: Vec<Step>, consent: ConsentOptions, situation: &Situation) -> Result<u8, Error> {
+    perform_or_show(steps, consent, false, situation, |_| None)
+}
+
+fn perform_or_show(
+    steps: Vec<Step>,
+    consent: ConsentOptions,
+    dry_run: bool,
+    situation: &Situation,
+    elsewhere: impl Fn(&[Step]) -> Option<String>,
+) -> Result<u8, Error> {
     let _lock = steps[0].location().lock(situation)?;
     let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();
     let Some(first) = due.first() else { return Ok(ExitStatus::Success as u8) };
@@ -37,7 +53,7 @@ pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> 
     let review = candidate.review(situation)?;
     if let Some(obstacle) = &review.obstacle {
         let refused = refuse(&format!("nothing was changed: {obstacle}"));
-        if let Some(other) = other_place(arguments, &due) {
+        if let Some(other) = elsewhere(&due) {
             stream::complain(&other);
         }
         return Ok(refused);
@@ -47,11 +63,11 @@ pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> 
             "nothing was changed: one file after the other, the policy would have faults in between",
         ));
     };
-    if arguments.dry_run {
+    if dry_run {
         print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
-    if !review.is_agreed(arguments.consent) && !is_wanted(&due, arguments.consent.yes) {
+    if !review.is_agreed(consent) && !is_wanted(&due, consent.yes) {
         return Ok(refuse("nothing was changed"));
     }
     step::make(order.into_iter().map(|index| &due[index]))?;

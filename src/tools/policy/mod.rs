@@ -9,12 +9,14 @@ mod diff;
 mod edit;
 mod install;
 mod location;
+mod past;
 pub(super) mod question;
 pub mod rehearsal;
 mod removal;
 mod show;
 mod step;
 mod target;
+mod undo;
 
 use crate::{
     cli::PolicyAction,
@@ -30,6 +32,8 @@ pub(super) fn run(arguments: &PolicyAction, situation: Situation) -> Result<u8, 
         PolicyAction::Diff(arguments) => diff::run(arguments, &situation),
         PolicyAction::Edit(arguments) => edit::run(arguments, situation),
         PolicyAction::Install(arguments) => install::run(arguments, &situation),
+        PolicyAction::Log => undo::log(),
+        PolicyAction::Undo(arguments) => undo::undo(arguments, &situation),
         PolicyAction::Schema => print(&json::plain(&policy::schema())),
         PolicyAction::Show => show::run(&situation),
     }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, rc::Rc};
 
-use super::{location::Location, removal::Removal, target::Target};
+use super::{location::Location, past, removal::Removal, target::Target};
 use crate::{
     policy::{Proposal, Sources},
     text::{
@@ -15,6 +15,10 @@ use crate::{
 /// Makes the steps one after the other; the first that cannot be made is the last that is tried.
 pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), Error> {
     let mut done: Vec<String> = Vec::new();
+    let steps: Vec<&Step> = steps.into_iter().collect();
+    let files: Vec<&Path> = steps.iter().map(|step| step.path()).collect();
+    let what: Vec<String> = steps.iter().map(|step| step.to_do()).collect();
+    past::remember(&files, &what.join(" and "));
     for step in steps {
         let so_far = || match done.as_slice() {
             [] => "Nothing was changed.".to_owned(),

@@ -13,11 +13,17 @@ use super::owner::Terms;
 use crate::launch::situation::Situation;
 use crate::{
     acquire::dry_run::is_for_queue,
-    judge::terms::{claim, keyword::Queue, names::LookupError, provenance},
+    judge::terms::{claim, keyword::Queue, names::LookupError, pace::Pause, provenance},
     keeper::{
         agent::{self, about::UnreadableSlot, client::Client},
         error::KeeperError,
-        file::{file::LockFile, lock_path::LockPath, reset::reset, table_snapshot::TableSnapshot},
+        file::{
+            file::LockFile,
+            lock_path::LockPath,
+            prune::{Pruned, prune},
+            reset::reset,
+            table_snapshot::TableSnapshot,
+        },
         table::Table,
     },
     policy::{self, Policy},
@@ -188,6 +194,14 @@ impl ListedFile {
             KeptAt::File(path, way) => Ok(reset(&way.place(path))?),
             KeptAt::Named(path) => Ok(reset(&LockPath::named(path))?),
             KeptAt::Agent(table) => Ok(Client::connect()?.reset(vec![table.clone()])?),
+        }
+    }
+
+    /// Removes it, if it is a lock file that has no use any more.
+    pub(crate) fn prune(&self, pause: Option<Pause>, dry_run: bool) -> Result<Pruned, KeeperError> {
+        match &self.kept_at {
+            KeptAt::File(path, way) => Ok(prune(&way.place(path), pause, dry_run)?),
+            KeptAt::Named(_) | KeptAt::Agent(_) => Ok(Pruned::NotOurs),
         }
     }
 

@@ -48,7 +48,8 @@ pub(crate) fn run(arguments: &StatusArguments, situation: Situation) -> Result<u
     let failed = files().any(|seen| seen.survey.is_err());
     let unknown = files().any(|seen| seen.file.failure().is_some());
     let clock = Clock::now();
-    let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, &clock) };
+    let is_named = !arguments.repositories.is_empty();
+    let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, is_named, &clock) };
     print(&text)?;
     Ok(listing::status(shown.is_faulty, failed, unknown))
 }
@@ -74,9 +75,28 @@ impl Seen {
         let free = survey.as_ref().ok().and_then(|survey| file.free(survey, generation));
         Self { file, survey, free }
     }
+
+    /// Whether nothing holds a slot of it, waits for one, or went wrong.
+    fn is_idle(&self) -> bool {
+        let is_idle = |survey: &TableSnapshot| survey.used == 0 && survey.waiting.is_empty();
+        self.survey.as_ref().is_ok_and(is_idle) && self.file.failure().is_none()
+    }
 }
 
-fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
+/// More idle members than this are listed only if their repository is named.
+const MOST_IDLE: usize = 10;
+
+impl Surveyed {
+    /// The members that are listed, and how many idle ones are not.
+    fn listed(&self, is_named: bool) -> (impl Iterator<Item = &Seen>, usize) {
+        let idle = self.files.iter().filter(|seen| seen.is_idle()).count();
+        let is_left_out = self.of_members && !is_named && idle > MOST_IDLE;
+        let listed = self.files.iter().filter(move |seen| !is_left_out || !seen.is_idle());
+        (listed, if is_left_out { idle } else { 0 })
+    }
+}
+
+fn to_text(repositories: &[Surveyed], is_named: bool, clock: &Clock) -> String {
     if repositories.is_empty() {
         return NONE.to_owned();
     }
@@ -91,10 +111,11 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
     let head: Vec<&str> = (0..titles.len()).filter(shown).map(|column| titles[column]).collect();
     let mut table = Table::new(&head).in_one_line();
     for repository in repositories {
+        let (listed, left_out) = repository.listed(is_named);
         if repository.of_members {
-            table.row(only_shown(summary(repository)));
+            table.row(only_shown(summary(repository, left_out)));
         }
-        for seen in &repository.files {
+        for seen in listed {
             let title = match &seen.file.member {
                 Some(member) => format!("  {}", visible(member)),
                 None if repository.of_members => "  ?".to_owned(),
@@ -120,7 +141,7 @@ fn to_text(repositories: &[Surveyed], clock: &Clock) -> String {
 }
 
 /// The line above those of the members.
-fn summary(repository: &Surveyed) -> [String; 8] {
+fn summary(repository: &Surveyed, left_out: usize) -> [String; 8] {
     let known: Vec<(&TableSnapshot, &ListedFile)> =
         repository.files.iter().filter_map(|seen| Some((seen.survey.as_ref().ok()?, &seen.file))).collect();
     let is_full = |(survey, file): &&(&TableSnapshot, &ListedFile)| {
@@ -135,6 +156,7 @@ fn summary(repository: &Surveyed) -> [String; 8] {
         (full, "full"),
         (awaited, "only waited for"),
         (unknown, "not known"),
+        (left_out, "idle, not listed"),
     ];
     let notes: Vec<String> =
         notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();

@@ -27,7 +27,33 @@ pub struct Suggestion {
 
 /// What the figures of a repository speak for.
 pub fn suggestions(of: &Repository) -> Vec<Suggestion> {
-    [expire_after(&of.runs), if_elapsed(&of.gaps)].into_iter().flatten().collect()
+    let starts = of.cell.at_once + of.cell.waited;
+    let longer = always_ended(of.expired, starts);
+    let after = if longer.is_some() { None } else { expire_after(&of.runs) };
+    let shorter = always_too_soon(of.too_soon(), starts);
+    let elapsed = if shorter.is_some() { None } else { if_elapsed(&of.gaps) };
+    [longer, after, shorter, elapsed].into_iter().flatten().collect()
+}
+
+/// From fewer ends, or refusals, nothing is said: they could be chance.
+const SEVERAL: u64 = 3;
+
+/// Nearly every run was ended as overdue: the time is shorter than the work.
+fn always_ended(ended: u64, starts: u64) -> Option<Suggestion> {
+    (ended >= SEVERAL && ended * 10 >= starts * 9).then(|| Suggestion {
+        setting: "a longer expire_after".to_owned(),
+        evidence: format!("{} of {} runs were ended as overdue", count(ended), count(starts.max(ended))),
+    })
+}
+
+/// Nearly every launch came too soon: the pause is longer than what starts it believes. A log without starts
+/// tells nothing about that.
+fn always_too_soon(too_soon: u64, starts: u64) -> Option<Suggestion> {
+    let launches = too_soon + starts;
+    (starts > 0 && too_soon >= SEVERAL && too_soon * 10 >= launches * 9).then(|| Suggestion {
+        setting: "a shorter if_elapsed, or fewer starts".to_owned(),
+        evidence: format!("{} of {} launches came too soon", count(too_soon), count(launches)),
+    })
 }
 
 /// Twice of what 95 of 100 programs took, and a tenth more than any took.
@@ -102,6 +128,18 @@ mod tests {
         assert_eq!(suggestion.evidence, "95% of 20 runs took up to 19m00s, the longest 20m00s");
         let long = expire_after(&of((0..20).map(|run| if run == 0 { 100 * MINUTE } else { MINUTE })));
         assert_eq!(long.expect("a suggestion").setting, "expire_after = \"1h50m\"");
+    }
+
+    #[test]
+    fn a_time_that_never_fits_is_told() {
+        assert_eq!(always_ended(2, 2), None);
+        assert_eq!(always_ended(8, 10), None);
+        let longer = always_ended(9, 10).expect("a suggestion");
+        assert_eq!(longer.setting, "a longer expire_after");
+        assert_eq!(longer.evidence, "9 of 10 runs were ended as overdue");
+        assert_eq!(always_too_soon(9, 0), None);
+        assert_eq!(always_too_soon(8, 2), None);
+        assert_eq!(always_too_soon(9, 1).expect("a suggestion").evidence, "9 of 10 launches came too soon");
     }
 
     #[test]

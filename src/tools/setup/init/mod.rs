@@ -1,6 +1,7 @@
 //! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
 //! never changes existing files, and makes all of it or nothing.
 
+mod places;
 mod repositories;
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    cli::InitArguments,
+    cli::{InitArguments, Place},
     launch::situation::Situation,
     policy::SYSTEM_POLICY,
     sys::{
@@ -39,7 +40,10 @@ pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8
     if arguments.repositories {
         return repositories::run(arguments.dry_run, situation);
     }
-    let policy = FirstPolicy::new(&arguments.commands, arguments.limit)?;
+    let policy = match arguments.place {
+        Some(place) => FirstPolicy::of_place(place)?,
+        None => FirstPolicy::new(&arguments.commands, arguments.limit)?,
+    };
     let (path, plan) = if situation.credentials.uid == 0 {
         let path = PathBuf::from(SYSTEM_POLICY);
         not_there_yet(&path)?;
@@ -120,6 +124,13 @@ fn next(policy: &FirstPolicy, path: &Path, dry_run: bool) -> String {
     } else {
         ""
     };
+    if let Some(place) = policy.place {
+        let is_root = path == Path::new(SYSTEM_POLICY);
+        let tries = places::tries(place, is_root);
+        let width = tries.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
+        let lines = tries.iter().map(|(line, what)| format!("  {line:<width$}  # {what}\n"));
+        return format!("{system}Three to try:\n{}", lines.collect::<String>());
+    }
     let (first, command) = match policy.repositories().next() {
         Some(command) => ("", command),
         None => ("Nothing is limited yet: put your commands in with the first of them.\n", "COMMAND"),
@@ -153,8 +164,11 @@ const VERSION: &str = "version = 1\n";
 
 /// A policy to begin with.
 struct FirstPolicy {
+    /// The commands, each with a repository of its name; of an example policy the repositories.
     commands: Vec<String>,
     limit: u32,
+    /// The example policy that it is.
+    place: Option<Place>,
 }
 
 impl FirstPolicy {
@@ -173,21 +187,26 @@ impl FirstPolicy {
                 return Err(Error::new(ExitStatus::Usage, format!("\"{command}\" is named twice")));
             }
         }
-        Ok(Self { commands: commands.to_vec(), limit })
+        Ok(Self { commands: commands.to_vec(), limit, place: None })
     }
 
-    /// Its repositories: one for each command, of its name.
+    /// One of the example policies.
+    fn of_place(place: Place) -> Result<Self, Error> {
+        Ok(Self { commands: places::repositories(place)?, limit: 1, place: Some(place) })
+    }
+
+    /// Its repositories that have one lock file: one for each command, of its name.
     fn repositories(&self) -> impl Iterator<Item = &str> {
         self.commands.iter().map(String::as_str)
     }
 
     /// For everybody.
     fn for_the_system(&self) -> String {
-        self.within(SYSTEM)
+        self.place.map_or_else(|| self.within(SYSTEM), places::for_the_system)
     }
 
     fn for_a_user(&self) -> String {
-        self.within(OWN)
+        self.place.map_or_else(|| self.within(OWN), |place| places::text(place).to_owned())
     }
 
     fn within(&self, text: &str) -> String {

@@ -1,0 +1,237 @@
+//! `rungate acquire`: takes the slots of a launch, and has descriptors of the caller keep them instead of a
+//! program. The lock is one of the caller's open file description, so it stays when this process has ended,
+//! and ends when the last process has closed the descriptor.
+
+use std::{ffi::CStr, os::fd::RawFd, path::PathBuf};
+
+use super::{
+    Purpose, Session, launch_options::LaunchOptions, launch_spec::LaunchSpec, launch_wait::LaunchWait,
+    stages::Located,
+};
+use crate::{
+    acquire::grant::Grant,
+    cli::AcquireArguments,
+    judge::terms::{
+        keyword::{Hold, Keyword},
+        location::Location,
+    },
+    keeper::file::{
+        error::RepositoryError,
+        file::{LockFile, Opening},
+        layout::{LAST_SLOT, slot_bytes},
+        lock_path::{BaseDirectories, LockPath},
+    },
+    launch::{environment, journal::Journal, program::Program},
+    policy::LazyPolicy,
+    sys::{
+        descriptor::{Inherited, Unfit},
+        process, regular_file,
+    },
+    text::{
+        error::Error,
+        escape::{visible, word},
+        exit_status::ExitStatus,
+        print::print,
+    },
+};
+
+/// Takes slots for the caller's descriptors, or prints which files they have to be open for.
+pub(crate) fn acquire(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
+    let options = LaunchOptions { policy, ..LaunchOptions::typed_to_acquire(arguments)? };
+    let session = Session::begin(&options)?;
+    if arguments.path {
+        return session.run(&Paths);
+    }
+    let mut inherited = Inherited::scan();
+    for number in &arguments.fd {
+        inherited = inherited.carried_by(*number).map_err(|unfit| unusable(*number, unfit, &options))?;
+    }
+    let session = Session { inherited, ..session };
+    session.run(&ByDescriptor { is_exported: arguments.export })
+}
+
+/// The message for a descriptor that can keep nothing.
+fn unusable(number: RawFd, unfit: Unfit, options: &LaunchOptions) -> Error {
+    let what = match unfit {
+        Unfit::Closed => "is not open",
+        Unfit::NoFile => "is not open for a file",
+        Unfit::WriteOnly => "is open only to write",
+    };
+    let command = word(&options.command);
+    Error::new(ExitStatus::Usage, format!("descriptor {number} {what}: a lock needs one that can be read"))
+        .advise(Some(format!("To open it: exec {number}<\"$(rungate acquire --path {command})\"")))
+}
+
+/// `--path`: the lock files, made if they are missing.
+struct Paths;
+
+/// `--fd`: the slots stay with the caller.
+struct ByDescriptor {
+    /// Whether the variables that a program would find are printed.
+    is_exported: bool,
+}
+
+/// The program behind the command, or one that is supposed: nothing is executed.
+fn supposed(session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
+    let Session { options, situation, depth, .. } = session;
+    let located = super::locate(options, opened, situation, depth);
+    if opened.is_empty() && options.cap.is_none() {
+        return located;
+    }
+    Ok(located.unwrap_or_else(|_| Located {
+        program: Program::supposed(&options.command, &situation.directory),
+        depth: depth.clone(),
+    }))
+}
+
+/// The lock files of a launch, each once; a fault where there are none, or others keep the slots.
+fn lock_files<'w>(wanted: &'w LaunchSpec<'_>, options: &LaunchOptions) -> Result<Vec<LockPath<'w>>, Error> {
+    let command = visible(&options.command);
+    let mut places: Vec<LockPath<'w>> = Vec::new();
+    for claim in wanted.claims() {
+        match &claim.location {
+            Location::File(file) if places.iter().any(|known| known.path == file.path) => {}
+            Location::File(file) => places.push(LockPath::of(file)),
+            Location::Agent(_) | Location::Memory(_) => {
+                let name = visible(claim.repository.as_ref());
+                let text = format!(
+                    "{command}: cannot be kept by a descriptor: the agent keeps the slots of {name}, not a file"
+                );
+                let advice = "Start what needs the slots with rungate run.".to_owned();
+                return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
+            }
+        }
+    }
+    if places.is_empty() {
+        let text = format!("{command}: nothing to acquire: no rule asks for slots of a repository");
+        let advice = format!("To see the rules: rungate explain -- {}", word(&options.command));
+        return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
+    }
+    Ok(places)
+}
+
+impl Purpose for Paths {
+    fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
+        supposed(session, opened)
+    }
+
+    fn consider(&self, session: &Session<'_>, wanted: &LaunchSpec<'_>, _: bool) -> Result<Option<u8>, Error> {
+        let command = &session.options.command;
+        let bases = BaseDirectories::default();
+        let mut text = String::new();
+        let places = lock_files(wanted, session.options)?;
+        for claim in wanted.claims() {
+            let Location::File(file) = &claim.location else { continue };
+            let opening = Opening { inherited: &session.inherited, hold: Hold::Process, bases: &bases };
+            let opened = LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening);
+            opened.map_err(|error| of_file(&error, &visible(command)))?;
+        }
+        for place in places {
+            text.push_str(&visible(place.path));
+            text.push('\n');
+        }
+        print(&text).map(Some)
+    }
+
+    fn use_slots(
+        &self,
+        _: &Session<'_>,
+        _: Located,
+        _: &LaunchSpec<'_>,
+        _: Grant<'_>,
+        _: &Journal<'_>,
+        _: &LaunchWait,
+    ) -> Result<u8, Error> {
+        unreachable!("it takes nothing")
+    }
+}
+
+fn of_file(error: &RepositoryError, command: &str) -> Error {
+    Error::new(ExitStatus::Repository, format!("{command}: {error}")).advise(error.advice())
+}
+
+impl Purpose for ByDescriptor {
+    fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
+        supposed(session, opened)
+    }
+
+    fn consider(
+        &self,
+        session: &Session<'_>,
+        wanted: &LaunchSpec<'_>,
+        is_exempt: bool,
+    ) -> Result<Option<u8>, Error> {
+        let Session { options, inherited, .. } = session;
+        if is_exempt {
+            return Ok(Some(ExitStatus::Success as u8));
+        }
+        let places = lock_files(wanted, options)?;
+        let command = visible(&options.command);
+        if wanted.hold > Hold::Descriptor {
+            let text = format!(
+                "{command}: cannot be kept by a descriptor: the policy demands hold = \"{}\"",
+                wanted.hold.word()
+            );
+            let advice = "Start what needs the slots with rungate run.".to_owned();
+            return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
+        }
+        let is_at = |place: &LockPath<'_>, id| {
+            regular_file::status_of_target(place.path).is_ok_and(|status| status.id == id)
+        };
+        if let Some((number, _)) =
+            inherited.carriers().find(|(_, id)| !places.iter().any(|place| is_at(place, *id)))
+        {
+            let text = format!("{command}: descriptor {number} is not open for a lock file of this command");
+            let advice = format!("To see which they are: rungate acquire --path {}", word(&options.command));
+            return Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)));
+        }
+        // As flock does: a descriptor that has the lock has it.
+        let slots = slot_bytes(1, LAST_SLOT);
+        let (held, free): (Vec<RawFd>, Vec<RawFd>) = inherited
+            .carriers()
+            .map(|(number, _)| number)
+            .partition(|number| inherited.has_locked(*number, &slots));
+        match (held.first(), free.first()) {
+            (Some(_), None) => Ok(Some(ExitStatus::Success as u8)),
+            (Some(held), Some(_)) => {
+                let text = format!("{command}: descriptor {held} keeps a slot already, and others keep none");
+                let advice = format!("To give it back: exec {held}<&-");
+                Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)))
+            }
+            (None, _) => Ok(None),
+        }
+    }
+
+    fn use_slots(
+        &self,
+        session: &Session<'_>,
+        _: Located,
+        wanted: &LaunchSpec<'_>,
+        grant: Grant<'_>,
+        journal: &Journal<'_>,
+        turn: &LaunchWait,
+    ) -> Result<u8, Error> {
+        if let Some(caller) = session.inherited.keeper_of_carriers().or_else(process::parent) {
+            // For people: the slots are kept whether it could be written or not.
+            let _ = grant.record_command(caller);
+        }
+        if self.is_exported {
+            print(&exports(session, &grant))?;
+        }
+        journal.started(wanted, &grant, turn.since());
+        // The caller's descriptors keep them.
+        std::mem::forget(grant);
+        Ok(ExitStatus::Success as u8)
+    }
+}
+
+/// `export RUNGATE_HELD=deploy=1`, as a shell reads it.
+fn exports(session: &Session<'_>, grant: &Grant<'_>) -> String {
+    let entries = environment::with_slots(Vec::new(), &session.ancestors, grant.slots());
+    let lines = entries.iter().filter_map(|entry| {
+        let entry: &CStr = entry;
+        let (name, value) = entry.to_str().ok()?.split_once('=')?;
+        Some(format!("export {name}={}\n", word(value)))
+    });
+    lines.collect()
+}

@@ -1,0 +1,209 @@
+//! `rungate acquire`: open descriptors of a script keep slots, as rungate-acquire(1) says.
+
+use std::fs;
+
+use crate::support::{Ending, Outcome, Running, Site, eventually, listing, seats};
+
+const TWO: &str = r#"
+    [repository.seats]
+    limit = 1
+
+    [repository.per-user]
+    per   = "user"
+    limit = 2
+
+    [[rule]]
+    name     = "both"
+    commands = ["both"]
+    acquire  = ["seats", "per-user"]
+
+    [[rule]]
+    name     = "seats"
+    commands = ["deploy"]
+    acquire  = ["seats"]
+    "#;
+
+fn site(policy: &str) -> Site {
+    let site = Site::with_policy(policy);
+    site.rungate_in_bin();
+    site
+}
+
+/// A shell that does what it reads.
+fn shell(site: &Site) -> Running {
+    site.test().program("/bin/bash").background()
+}
+
+/// Has the shell do something, and gives its status.
+#[track_caller]
+fn have(shell: &mut Running, what: &str) -> String {
+    shell.write_line(&format!("{what}\necho \"status $?\""));
+    shell.read_line()
+}
+
+fn outcome(site: &Site, script: &str) -> Outcome {
+    site.test().program("/bin/bash").args(["-c", script]).outcome()
+}
+
+const LOCK: &str = "exec 9<\"$(rungate acquire --path deploy)\" && rungate acquire --fd 9 deploy";
+
+/// The slots are free again when the last process that inherited a descriptor has closed it or ended.
+#[test]
+fn a_descriptor_of_the_shell_keeps_the_slot_until_it_is_closed() {
+    let site = site(TWO);
+    let mut shell = shell(&site);
+    assert_eq!(have(&mut shell, LOCK), "status 0\n");
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    assert_eq!(have(&mut shell, "exec 9<&-"), "status 0\n");
+    assert_eq!(site.held("seats.lock"), []);
+    assert_eq!(have(&mut shell, LOCK), "status 0\n");
+    assert_eq!(have(&mut shell, "sleep 1000 & exec 9<&-"), "status 0\n");
+    assert_eq!(site.held_numbers("seats.lock"), [1], "a child inherited it");
+    assert_eq!(have(&mut shell, "kill $!; wait; :"), "status 0\n");
+    assert_eq!(site.held("seats.lock"), []);
+    assert_eq!(have(&mut shell, LOCK), "status 0\n");
+    drop(shell);
+    eventually("the shell was killed", || site.held("seats.lock").is_empty().then_some(()));
+}
+
+/// The listing names the script, also if it asked from a subshell.
+#[test]
+fn the_script_is_the_holder() {
+    let site = site(TWO);
+    let mut shell = shell(&site);
+    let subshell =
+        "exec 9<\"$(rungate acquire --path deploy)\"; out=$(:; rungate acquire --fd 9 deploy; exit $?)";
+    assert_eq!(have(&mut shell, subshell), "status 0\n");
+    let listed = listing(&site.test());
+    let of_seats = listed.iter().find(|one| one["repository"] == "seats").expect("it is in use");
+    let holders = of_seats["holders"].as_array().expect("holders");
+    assert_eq!(holders.len(), 1);
+    assert_eq!(holders[0]["pid"], shell.pid());
+    assert_eq!(holders[0]["command"], "deploy");
+    assert_eq!(holders[0]["hold"], "descriptor");
+}
+
+/// A second script is refused with the status of `rungate run`, and waits with `--wait` until the first has closed.
+#[test]
+fn a_second_script_is_refused_or_waits() {
+    let site = site(TWO);
+    let mut first = shell(&site);
+    assert_eq!(have(&mut first, LOCK), "status 0\n");
+    let mut second = shell(&site);
+    assert_eq!(have(&mut second, &format!("{LOCK} 2>/dev/null")), "status 75\n");
+    second.write_line("rungate acquire --fd 9 --wait 1h deploy 2>/dev/null; echo \"status $?\"");
+    eventually("it waits", || (site.line("seats.lock").len() == 1).then_some(()));
+    assert_eq!(have(&mut first, "exec 9<&-"), "status 0\n");
+    assert_eq!(second.read_line(), "status 0\n");
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+}
+
+/// It takes all slots or none: where one of two repositories is full, nothing of the other is held.
+#[test]
+fn all_or_none() {
+    let site = site(TWO);
+    let mut first = shell(&site);
+    assert_eq!(have(&mut first, LOCK), "status 0\n");
+    let mut second = shell(&site);
+    let open = "{ read -r a; read -r b; } < <(rungate acquire --path both); exec 7<\"$a\" 8<\"$b\"";
+    assert_eq!(have(&mut second, open), "status 0\n");
+    assert_eq!(have(&mut second, "rungate acquire --fd 7 --fd 8 both 2>/dev/null"), "status 75\n");
+    let per_user = format!("per-user.{}.lock", nix::unistd::getuid());
+    assert_eq!(site.held(&per_user), []);
+    assert_eq!(have(&mut first, "exec 9<&-"), "status 0\n");
+    assert_eq!(have(&mut second, "rungate acquire --fd 7 --fd 8 both"), "status 0\n");
+    assert_eq!((site.held_numbers("seats.lock"), site.held_numbers(&per_user)), (vec![1], vec![1]));
+    assert_eq!(have(&mut second, "rungate acquire --fd 7 --fd 8 both"), "status 0\n", "it has them");
+    assert_eq!(site.held_numbers(&per_user), [1], "as flock does");
+}
+
+/// Each lock file needs a descriptor, and each descriptor a lock file; nothing is taken otherwise.
+#[test]
+fn what_cannot_keep_a_slot_is_refused() {
+    let site = site(TWO);
+    let refused = |script: &str, status: i32, text: &str| {
+        let Outcome { stderr, ending, .. } = outcome(&site, script);
+        assert_eq!(ending, Ending::Status(status), "{script}: {stderr}");
+        assert!(stderr.contains(text), "{script}: {stderr}");
+        assert_eq!(site.held("seats.lock"), []);
+    };
+    let path = "p=$(rungate acquire --path deploy);";
+    refused("rungate acquire --fd 9 deploy", 64, "descriptor 9 is not open: ");
+    refused("exec 9</; rungate acquire --fd 9 deploy", 64, "descriptor 9 is not open for a file");
+    refused(&format!("{path} exec 9>>$p; rungate acquire --fd 9 deploy"), 64, "is open only to write");
+    refused("exec 9</etc/passwd; rungate acquire --fd 9 deploy", 64, "is not open for a lock file of this");
+    refused(
+        &format!("{path} exec 9<$p; rungate acquire --fd 9 both"),
+        74,
+        "none of the descriptors given is open for",
+    );
+    refused(
+        &format!("{path} exec 9<$p; rm $p; rungate acquire --fd 9 deploy"),
+        64,
+        "is not open for a lock file",
+    );
+    refused("exec 9</etc/passwd; rungate acquire --fd 9 other", 78, "nothing to acquire");
+}
+
+/// A hold that a descriptor cannot keep is refused, never loosened.
+#[test]
+fn a_stronger_hold_is_never_loosened() {
+    let site = site(&seats(1, "hold = \"tree\"", &["deploy"]));
+    let Outcome { stderr, ending, .. } = outcome(&site, LOCK);
+    assert_eq!(ending, Ending::Status(78), "{stderr}");
+    assert!(stderr.contains("the policy demands hold = \"tree\""), "{stderr}");
+    assert_eq!(site.held("seats.lock"), []);
+}
+
+/// A launch of the same command below the script uses the slot of the script if it learns of it.
+#[test]
+fn a_launch_below_joins() {
+    let site = site(TWO);
+    site.copy_of("/bin/true", "deploy");
+    let join = format!("{LOCK}; env=$(rungate acquire --fd 9 --export deploy); rungate run -- deploy");
+    assert_eq!(
+        outcome(&site, &join).ending,
+        Ending::Status(75),
+        "the descriptor has its slot: nothing to print"
+    );
+    let join = "exec 9<\"$(rungate acquire --path deploy)\"; env=$(rungate acquire --fd 9 --export deploy) || exit; \
+                eval \"$env\"; echo $RUNGATE_HELD; exec rungate run -- deploy";
+    let Outcome { stdout, stderr, ending } = outcome(&site, join);
+    assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("seats=1\n", "", Ending::Status(0)));
+}
+
+/// Without a policy, `--limit` makes a lock of the user's own.
+#[test]
+fn a_limit_of_its_own() {
+    let site = Site::new();
+    site.rungate_in_bin();
+    let script =
+        "exec 9<\"$(rungate acquire --path --limit 1 nightly)\"; rungate acquire --fd 9 --limit 1 nightly";
+    let mut first = shell(&site);
+    assert_eq!(have(&mut first, script), "status 0\n");
+    assert_eq!(outcome(&site, script).ending, Ending::Status(75));
+    drop(first);
+    eventually("it is free", || (outcome(&site, script).ending == Ending::Status(0)).then_some(()));
+}
+
+/// Scripts that acquire, launches, and a limit: never one too many.
+#[test]
+fn storm_of_scripts_and_launches() {
+    let site = site(&seats(1, "wait = \"forever\"", &["job"]));
+    let body = "mkdir $DIR/work/in 2>/dev/null || echo two >>$DIR/work/bad; rmdir $DIR/work/in";
+    let body = body.replace("$DIR", site.path("").to_str().expect("a plain path").trim_end_matches('/'));
+    site.script("job", &body);
+    let by_descriptor = format!(
+        "for i in 1 2 3 4 5 6; do exec 9<\"$(rungate acquire --path job)\"; rungate acquire --fd 9 job 2>/dev/null || exit; \
+         {body}; exec 9<&-; done"
+    );
+    let by_run = "for i in 1 2 3 4 5 6; do rungate run -q -- job || exit; done";
+    let all: Vec<Running> = (0..8)
+        .map(|number| if number % 2 == 0 { by_descriptor.as_str() } else { by_run })
+        .map(|script| site.test().program("/bin/bash").args(["-c", script]).background())
+        .collect();
+    for mut one in all {
+        assert_eq!(one.end().ending, Ending::Status(0));
+    }
+    assert!(!site.path("work/bad").exists(), "{:?}", fs::read_to_string(site.path("work/bad")));
+}

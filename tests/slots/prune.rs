@@ -1,0 +1,145 @@
+//! `rungate prune`: removes lock files of members that have no use any more, as rungate-prune(1) says.
+
+use std::fs::{self, File};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use crate::support::{Ending, Running, Site, Test};
+
+const POLICY: &str = r#"
+    [repository.job]
+    path  = "{arg1}.lock"
+    limit = 1
+    wait  = "forever"
+
+    [repository.paced]
+    path       = "paced/{arg1}.lock"
+    limit      = 1
+    if_elapsed = "30d"
+
+    [repository.seats]
+    limit = 5
+
+    [[rule]]
+    name     = "jobs"
+    commands = ["job"]
+    acquire  = ["job"]
+
+    [[rule]]
+    name     = "paced jobs"
+    commands = ["paced"]
+    acquire  = ["paced"]
+
+    [[rule]]
+    name     = "seats"
+    commands = ["cat"]
+    acquire  = ["seats"]
+    "#;
+
+fn site() -> Site {
+    let site = Site::with_policy(POLICY);
+    site.script("job", "cat\n");
+    site.script("paced", "true\n");
+    site
+}
+
+/// As if the file had not been changed for two days.
+fn age(site: &Site, repository: &str) {
+    let Ok(file) = File::options().append(true).open(site.repository(repository)) else { return };
+    let then = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    file.set_modified(then).expect("the time of a file of our own");
+}
+
+fn run(site: &Site, words: &[&str]) {
+    assert_eq!(start(site, words).outcome().ending, Ending::Status(0));
+}
+
+fn start(site: &Site, words: &[&str]) -> Test {
+    site.test().args(["run", "--"]).args(words)
+}
+
+fn is_there(site: &Site, repository: &str) -> bool {
+    site.repository(repository).exists()
+}
+
+/// What is not held, not waited for, not remembered and not new is removed, and nothing else.
+#[test]
+fn what_has_no_use_any_more_is_removed() {
+    let site = site();
+    for name in ["old", "new", "held"] {
+        run(&site, &["job", name]);
+    }
+    run(&site, &["paced", "x"]);
+    run(&site, &["cat"]);
+    fs::write(site.repository("notes.lock"), "not a lock file of rungate's").expect("a file");
+    let holder = start(&site, &["job", "held"]).spawn();
+    for name in ["old.lock", "held.lock", "paced/x.lock", "seats.lock", "notes.lock"] {
+        age(&site, name);
+    }
+    let would = "would remove $DIR/repositories/old.lock\n";
+    site.test().args(["prune", "--dry-run"]).stdout(would).status(0);
+    assert!(is_there(&site, "old.lock"));
+    let removed = "removed 1 of 4 lock files; the others are in use, or were used lately\n";
+    site.test().args(["prune"]).stdout(removed).status(0);
+    assert!(!is_there(&site, "old.lock"));
+    for name in ["new.lock", "held.lock", "paced/x.lock", "seats.lock", "notes.lock"] {
+        assert!(is_there(&site, name), "{name}");
+    }
+    site.test().args(["prune"]).status(0);
+    drop(holder);
+    site.test().args(["reset", "paced [x]"]).status(0);
+    age(&site, "paced/x.lock");
+    site.test()
+        .args(["prune", "paced"])
+        .stdout("removed 1 of 1 lock files; the others are in use, or were used lately\n")
+        .status(0);
+    let stderr = "rungate: seats: its lock file is never removed: it has no members\n";
+    site.test().args(["prune", "seats"]).stderr(stderr).status(64);
+}
+
+/// A launch that waits keeps the file.
+#[test]
+fn what_is_waited_for_stays() {
+    let site = site();
+    let holder = start(&site, &["job", "x"]).spawn();
+    let waiter = start(&site, &["job", "x"]).background();
+    site.stands_in_line("x.lock", &waiter);
+    age(&site, "x.lock");
+    site.test().args(["prune"]).status(0);
+    assert!(is_there(&site, "x.lock"));
+    drop((holder, waiter));
+}
+
+/// A launch that comes at the same moment starts over with a new file: never one too many.
+#[test]
+fn storm_of_launches_beside_prune() {
+    let site = site();
+    let work = site.path("work");
+    let work = work.to_str().expect("a plain path");
+    site.script("job", &format!("mkdir {work}/in 2>/dev/null || echo two >>{work}/bad\nrmdir {work}/in\n"));
+    let launcher = site.rungate().to_str().expect("a plain path").to_owned();
+    let loops = format!("for i in $(seq 15); do {launcher} run -q -- job x || exit; done");
+    let all: Vec<Running> =
+        (0..6).map(|_| site.test().program("/bin/sh").args(["-c", &loops]).background()).collect();
+    let (is_over, removed) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                age(&site, "x.lock");
+                let outcome = site.test().args(["prune"]).outcome();
+                assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""));
+                removed.fetch_or(!outcome.stdout.is_empty(), Ordering::Relaxed);
+            }
+        });
+        for mut one in all {
+            assert_eq!(one.end().ending, Ending::Status(0));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(!site.path("work/bad").exists(), "two jobs ran at once");
+    assert!(
+        removed.load(Ordering::Relaxed),
+        "nothing was removed while launches came: the storm shows nothing"
+    );
+}
