@@ -453,3 +453,42 @@ fn killed_at_any_call_it_leaves_the_old_or_the_new() {
     let left: Vec<_> = fs::read_dir(site.path("etc/rungate")).expect("the directory").collect();
     assert_eq!(left.len(), 1, "what was left is removed by the next: {left:?}");
 }
+
+/// The last ten changes are known, and each can be taken back, with the checks and the output of an installation.
+#[test]
+fn changes_are_taken_back() {
+    needs_root!();
+    let site = site();
+    let log = || site.test().args(["policy", "log"]);
+    let undo = |words: &[&str]| site.test().args(["policy", "undo", "--yes"]).args(words);
+    log().stdout("No change of the system's policy by rungate policy edit or install is known.\n").status(0);
+    let none = "rungate: 0 of the last changes are known, not 1\nTo see them: rungate policy log\n";
+    undo(&[]).stderr(none).status(64);
+    site.write("work/new.toml", &MAIN.replace("= 5", "= 6"));
+    site.write("work/10-more.toml", "[log]\nto = \"off\"\n");
+    install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).stdout("...").status(0);
+    assert_eq!(install(&site, ["--yes", "10-more.toml"]).outcome().ending, Ending::Status(0));
+    let head = "UNDO[gap]WHEN[gap]BY[gap]CHANGE\n";
+    let second = "1[gap][time][gap][..][gap]add the drop-in /etc/rungate/policy.d/10-more.toml\n";
+    let first = "2[gap][time][gap][..][gap]replace the main file /etc/rungate/policy.toml\n";
+    log().env("SUDO_USER", "ann").stdout(&format!("{head}   {second}   {first}")).status(0);
+    // Both, and then both again.
+    let changed = "~ repository matlab (policy.toml:3)\n    limit  6 -> 5\n";
+    let outcome = undo(&["2"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains(changed), "{}", outcome.stdout);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    assert!(!site.path("etc/rungate/policy.d/10-more.toml").exists());
+    assert_eq!(undo(&[]).outcome().ending, Ending::Status(0));
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN.replace("= 5", "= 6"));
+    assert!(site.path("etc/rungate/policy.d/10-more.toml").exists());
+    for limit in 10..22 {
+        site.write("work/new.toml", &MAIN.replace("= 5", &format!("= {limit}")));
+        let ended = install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).outcome().ending;
+        assert_eq!(ended, Ending::Status(0));
+    }
+    assert_eq!(log().outcome().stdout.lines().count(), 11);
+    assert_eq!(undo(&["10"]).outcome().ending, Ending::Status(0));
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN.replace("= 5", "= 11"));
+    assert_eq!(undo(&["11"]).outcome().ending, Ending::Status(64));
+}

@@ -193,7 +193,9 @@ fn no_policy_is_named_in_vain() {
         "policy diff",
         "policy edit",
         "policy install",
+        "policy log",
         "policy schema",
+        "policy undo",
         "shim remove",
     ];
     assert_eq!(refusing, expected);

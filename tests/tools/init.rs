@@ -379,3 +379,25 @@ fn what_is_no_lock_file_is_not_made_roots() {
     )
     .status(71);
 }
+
+/// `--for` writes the example policy of a place as it is, or for root with the repositories of the host, and names three
+/// commands to try.
+#[test]
+fn a_policy_for_a_place() {
+    needs_root!();
+    let site = bare_system();
+    let made = |text: &str| text.lines().filter(|line| line.starts_with("  ")).count();
+    for place in ["agents", "gpu", "licences", "cron", "ci"] {
+        let outcome = site.test().user("ann").args(["init", "--for", place]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{place}: {}", outcome.stderr);
+        assert_eq!(made(&outcome.stdout), 3, "{place}: {}", outcome.stdout);
+        site.test().user("ann").args(["policy", "check"]).stdout("[..] passed\n").stderr("...").status(0);
+        let uid = site.user("ann").uid;
+        fs::remove_dir_all(site.path(format!("config/{uid}/rungate"))).expect("what was made");
+    }
+    let outcome = site.test().args(["init", "--for", "agents"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("made /run/rungate/builds.lock (mode 0666)\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("rungate shim install /etc/rungate/shims"), "{}", outcome.stdout);
+    site.test().args(["policy", "check"]).stdout("[..] passed\n").stderr("...").status(0);
+}

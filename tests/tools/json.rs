@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use crate::support::{Ending, Site};
 
 /// Commands that show nothing of their own, or what is read by machines anyway.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 19] = [
     "run",
+    "acquire",
     "reset",
+    "prune",
     "metrics",
     "init",
     "completions",
@@ -23,6 +25,9 @@ const OTHERS: [&str; 15] = [
     "policy diff",
     "policy edit",
     "policy install",
+    "policy undo",
+    // A script reads the copies themselves.
+    "policy log",
     "policy",
     "end",
     "shim",

@@ -355,3 +355,27 @@ pub(crate) fn sign_off() {
     let _checker = checker().spawn();
     full(&checker(), &[("drc", "4 of 4")]);
 }
+
+/// `--notify` announces the end of a wait, that it was in vain, and nothing where there was none.
+#[test]
+fn the_end_of_a_wait_is_announced() {
+    let site =
+        site("[repository.heavy]\nlimit = 1\n", "[[rule]]\ncommands = [\"job\"]\nacquire = [\"heavy\"]\n");
+    site.script(
+        "notify-send",
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>$DIR/work/told.new\nmv $DIR/work/told.new $DIR/work/told\n",
+    );
+    let told = || eventually("it is announced", || std::fs::read_to_string(site.path("work/told")).ok());
+    let notify = |wait: &str| launch(&site, &["--notify", "--wait", wait], "job");
+    let mut at_once = notify("1h").spawn();
+    at_once.close_stdin();
+    assert_eq!(at_once.end().ending, Ending::Status(0));
+    let holder = takes(&site, "heavy");
+    assert_eq!(notify("1ms").outcome().ending, Ending::Status(124));
+    assert!(told().starts_with("-- job gave up job waited for "), "{}", told());
+    std::fs::remove_file(site.path("work/told")).expect("what was told");
+    let mut waiter = waits(&site, &["--notify", "--wait", "1h"], "heavy");
+    drop(holder);
+    waiter.wait_for_echo();
+    assert!(told().starts_with("-- job starts job has its slots, after "), "{}", told());
+}
