@@ -39,7 +39,7 @@ const GROUPS: [Group; 6] = [
 /// Two examples for each subcommand.
 const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ("run", ["rungate run --wait 30m -- matlab -batch sim", "rungate run --limit 2 -- make all"]),
-    ("acquire", ["rungate acquire --path deploy", "rungate acquire --fd 9 --wait 10m deploy"]),
+    ("acquire", ["rungate acquire --path matlab", "rungate acquire --fd 9 --wait 10m matlab"]),
     ("explain", ["rungate explain", "rungate explain --user ann --at 14:02 -- matlab"]),
     (
         "exectimes",

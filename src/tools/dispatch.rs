@@ -18,7 +18,8 @@ use crate::{
     launch::{
         exectimes,
         installation::{self, TOOLS},
-        refusals, run,
+        refusals,
+        run::{self, acquire},
         shim::{Shim, is_own_name},
         situation::Situation,
     },
@@ -63,7 +64,7 @@ fn act(CommandLine { policy, action }: CommandLine) -> Result<u8, Error> {
     let here = || Situation::of_this_process(policy.clone());
     match &action {
         Action::Run(arguments) => run::run(arguments, policy),
-        Action::Acquire(arguments) => run::by_descriptor::acquire(arguments, policy),
+        Action::Acquire(arguments) => acquire::run(arguments, policy),
         Action::Explain(arguments) => explain::run(arguments, here()?),
         Action::Status(arguments) => status::run(arguments, here()?),
         Action::List(arguments) => list::run(arguments, &here()?),

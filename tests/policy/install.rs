@@ -414,7 +414,7 @@ fn what_cannot_be_kept_is_not_lost() {
         .status(71);
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
     let left: Vec<_> = fs::read_dir(site.path("etc/rungate")).expect("the directory").collect();
-    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(left.len(), 2, "the policy, and what it was before: {left:?}");
 }
 
 /// Killed at any instruction it leaves the old text or the new one: at each call that changes anything.
@@ -451,7 +451,10 @@ fn killed_at_any_call_it_leaves_the_old_or_the_new() {
     assert!(seen.contains(&false) && seen.contains(&true), "it was killed before and after: {seen:?}");
     install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
     let left: Vec<_> = fs::read_dir(site.path("etc/rungate")).expect("the directory").collect();
-    assert_eq!(left.len(), 1, "what was left is removed by the next: {left:?}");
+    assert_eq!(left.len(), 2, "what was left is removed by the next: {left:?}");
+    let past: Vec<_> =
+        fs::read_dir(site.path("etc/rungate/policy.past")).expect("the copies").flatten().collect();
+    assert!(past.iter().all(|copy| !copy.file_name().as_encoded_bytes().starts_with(b".")), "{past:?}");
 }
 
 /// The last ten changes are known, and each can be taken back, with the checks and the output of an installation.

@@ -151,6 +151,9 @@ fn every_example_works() {
                 Some("shim") if line.contains("remove") => {
                     ("rungate shim install /usr/local/bin matlab && ", "")
                 }
+                Some("acquire") if line.contains("--fd 9") => {
+                    ("exec 9<\"$(rungate acquire --path matlab)\" && ", "")
+                }
                 Some("init") if line.contains("matlab") => {
                     ("cd /etc/rungate && mv policy.toml old && ", " && mv old policy.toml")
                 }

@@ -374,7 +374,7 @@ fn the_end_of_a_wait_is_announced() {
     assert_eq!(notify("1ms").outcome().ending, Ending::Status(124));
     assert!(told().starts_with("-- job gave up job waited for "), "{}", told());
     std::fs::remove_file(site.path("work/told")).expect("what was told");
-    let mut waiter = waits(&site, &["--notify", "--wait", "1h"], "heavy");
+    let mut waiter = waits(&site, &["--notify", "--wait", "1h"], "heavy.lock");
     drop(holder);
     waiter.wait_for_echo();
     assert!(told().starts_with("-- job starts job has its slots, after "), "{}", told());

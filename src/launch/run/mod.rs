@@ -3,7 +3,7 @@
 //! again.
 
 #[cfg(feature = "tools")]
-pub(crate) mod by_descriptor;
+pub(crate) mod acquire;
 pub(crate) mod launch_options;
 pub(crate) mod launch_spec;
 mod launch_wait;

@@ -1,5 +1,5 @@
-//! `--notify`: tells the user that a wait is over, by the bell and the title of the terminal and, where there is
-//! a desktop, by notify-send(1). A failure costs the launch nothing.
+//! `--notify`: tells the user that a wait is over, by the bell and the title of the terminal and, where there
+//! is a desktop, by notify-send(1). A failure costs the launch nothing.
 
 use std::{ffi::CString, path::Path};
 

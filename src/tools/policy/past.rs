@@ -1,5 +1,5 @@
-//! What the policy of the system was before each of its last changes: `edit`, `install` and `undo` keep a copy
-//! of all of its files before they change one.
+//! What the policy of the system was before each of its last changes: `edit`, `install` and `undo` keep a
+//! copy of all of its files before they change one.
 
 use std::{
     env,
@@ -56,7 +56,8 @@ impl Copy {
     }
 }
 
-/// Keeps a copy of the system's policy before these files are changed. What cannot be kept is no reason to change nothing.
+/// Keeps a copy of the system's policy before these files are changed. What cannot be kept is no reason to
+/// change nothing.
 pub(super) fn remember(files: &[&Path], what: &str) {
     let drop_ins = Sources::system(0).drop_ins();
     let is_of_system =
@@ -76,6 +77,12 @@ pub(super) fn remember(files: &[&Path], what: &str) {
 fn copy(what: &str, drop_ins: &Path) -> io::Result<()> {
     let place = Path::new(PLACE);
     fs::create_dir_all(place)?;
+    // Changes come one after the other: what is there of another one was left by a process that was killed.
+    for left in fs::read_dir(place)?.flatten() {
+        if left.file_name().as_encoded_bytes().starts_with(b".new.") {
+            let _ = fs::remove_dir_all(left.path());
+        }
+    }
     let new = place.join(format!(".new.{}", process::own_pid()));
     fs::create_dir(&new)?;
     let kept = fill(&new, what, drop_ins).and_then(|()| {

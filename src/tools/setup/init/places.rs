@@ -1,5 +1,5 @@
-//! `rungate init --for`: an example policy for a place where people are. The text is that of `policies`, which
-//! tests execute; only the directory of the repositories differs for root.
+//! `rungate init --for`: an example policy for a place where people are. The text is that of `policies`,
+//! which tests execute; only the directory of the repositories differs for root.
 
 use std::path::Path;
 

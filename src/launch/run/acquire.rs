@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// Takes slots for the caller's descriptors, or prints which files they have to be open for.
-pub(crate) fn acquire(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
     let options = LaunchOptions { policy, ..LaunchOptions::typed_to_acquire(arguments)? };
     let session = Session::begin(&options)?;
     if arguments.path {
