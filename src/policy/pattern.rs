@@ -117,7 +117,7 @@ impl Pattern {
     }
 }
 
-/// Whether a byte is special in a pattern. Each byte of a policy's patterns is looked up here in every launch.
+/// Whether a byte is special in a pattern. Every launch looks up each byte of all patterns here.
 #[derive(Clone, Copy)]
 enum Special {
     No,
