@@ -24,7 +24,6 @@ mod partition_key;
 mod path_syntax;
 mod pattern;
 mod place;
-mod preview;
 mod printed;
 mod quick_hash;
 mod reader;

@@ -2,24 +2,22 @@
 //! Everything after it works on text in memory, so that tests and `policy check FILE` judge exactly as a
 //! launch.
 
-mod found;
 mod reading;
 mod stamps;
 
 use std::path::{Path, PathBuf};
 
-pub use self::found::LayerText;
 use self::reading::{Need, Reading};
 pub(super) use self::{
-    found::Found,
     reading::{read_files, read_place},
     stamps::Stamps,
 };
 
 use super::{
     delegation::Delegation,
+    fault::Fault,
     layer::{LayerKind, SYSTEM_POLICY},
-    preview::delegations_of,
+    validation::delegations_of_main,
 };
 use crate::text::diagnostic::SourceText;
 
@@ -82,7 +80,7 @@ impl Sources {
 
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
         let mut system = reading.file(&self.system, Need::May);
-        let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
+        let delegations = system.first().map_or_else(Vec::new, |main| delegations_of_main(main.text()));
         let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
         reading.layer(LayerKind::System, system);
         for file in delegated {
@@ -98,4 +96,27 @@ impl Sources {
         }
         Found { delegations, ..reading.found }
     }
+}
+
+// The files of a policy that were found: their texts and their faults.
+
+/// The text of a layer's files, wherever it came from.
+#[derive(Debug)]
+pub struct LayerText {
+    pub kind: LayerKind,
+    /// The files, in the order in which they count.
+    pub files: Vec<SourceText>,
+}
+
+/// What was found in the places where a policy may be.
+#[derive(Default)]
+pub(in crate::policy) struct Found {
+    pub(in crate::policy) layers: Vec<LayerText>,
+    /// Files that cannot be used, and why.
+    pub(in crate::policy) faults: Vec<(PathBuf, Fault)>,
+    /// Names in the drop-in directory that are no drop-ins, with the directory.
+    pub(in crate::policy) skipped: Vec<(PathBuf, String)>,
+    pub(in crate::policy) stamps: Stamps,
+    /// What the system's main file delegates.
+    pub(in crate::policy) delegations: Vec<Delegation>,
 }

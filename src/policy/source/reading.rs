@@ -7,12 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Proposal,
-    found::{Found, LayerText},
-};
+use super::{Found, LayerText, Proposal};
 use crate::{
-    policy::{delegation::Delegation, fault::Fault, layer::LayerKind, malformed, preview::delegations_of},
+    policy::{
+        delegation::Delegation, fault::Fault, layer::LayerKind, malformed, validation::delegations_of_main,
+    },
     sys::{
         accounts,
         regular_file::{self, Kind},
@@ -299,7 +298,7 @@ pub(in crate::policy) fn read_place(path: &Path, caller: u32) -> Found {
 fn read_all(mut reading: Reading, paths: &[PathBuf], caller: u32) -> Found {
     let (main, others) = paths.split_first().map_or((&[][..], &[][..]), |(_, others)| (&paths[..1], others));
     let mut system: Vec<SourceText> = main.iter().flat_map(|path| reading.file(path, Need::Must)).collect();
-    let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
+    let delegations = system.first().map_or_else(Vec::new, |main| delegations_of_main(main.text()));
     let mut delegated = Vec::new();
     for path in others {
         match delegations.iter().find(|delegation| delegation.is_of(path)) {

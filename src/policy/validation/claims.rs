@@ -2,7 +2,7 @@
 
 use super::{
     captures::{Captures, by_captures},
-    reading::{Reading, value},
+    rules::{Reading, value},
 };
 use crate::{
     judge::terms::keyword::Keeper,

@@ -5,7 +5,6 @@ mod captures;
 mod claims;
 mod delegations;
 mod layers;
-mod reading;
 mod repositories;
 mod rules;
 mod scenarios;
@@ -17,7 +16,7 @@ use std::{
     sync::Arc,
 };
 
-pub(super) use self::delegations::delegations_of;
+pub(super) use self::delegations::delegations_of_main;
 use self::{rules::Rules, symbol_table::SymbolTable};
 use super::{
     Policy,

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
+    LayerFile,
     captures::{Captures, Missing},
-    reading::{Reading, value},
     symbol_table::SymbolTable,
 };
 use crate::judge::terms::keyword::Keeper;
@@ -133,6 +133,26 @@ pub(super) fn validate<'w>(
         }
     }
     all
+}
+
+/// A rule that is being read, and where.
+pub(super) struct Reading<'b, 'w> {
+    pub(super) book: &'b SymbolTable<'w>,
+    pub(super) repositories: &'b [Repository],
+    pub(super) written: &'b WrittenRule<'w>,
+    pub(super) file: &'b LayerFile<'w>,
+    pub(super) missing: &'b RefCell<Missing<'w>>,
+}
+
+impl Reading<'_, '_> {
+    pub(super) fn fault(&self, at: At, fault: Fault) {
+        self.book.findings.fault(at, fault);
+    }
+}
+
+/// What was written, without its place.
+pub(super) fn value<T>(written: Option<Written<T>>) -> Option<T> {
+    written.map(|written| written.value)
 }
 
 impl<'w> Reading<'_, 'w> {
