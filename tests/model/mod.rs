@@ -9,7 +9,6 @@
 //! somebody is frozen: nobody else is found by a look, so whoever is served was woken. And each rule of the
 //! protocol, left out, must be missed.
 
-mod hosts;
 mod plan;
 mod protocol;
 mod search;

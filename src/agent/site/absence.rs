@@ -8,9 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Site, difference::Change, etcd::Compare, key::Key, mirror::TableOfSite, pending::Work, record::AgentId,
-};
+use super::{Site, difference::Change, key::Key, mirror::TableOfSite, pending::Work, proof, record::AgentId};
 use crate::sys::process;
 
 /// How many keys go at once.
@@ -106,17 +104,13 @@ impl Site {
         }
         let gone = |(key, at)| Change { key, at, value: None };
         let written = Key::Written(host.to_owned());
-        let compares = vec![
-            Compare::Absent(self.keys.name(&of_host)),
-            Compare::ChangedAt(self.keys.name(&written), written_at),
-        ];
         let mut changes: Vec<Change> =
             self.mirror.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
         if changes.is_empty() {
             changes.push(gone((written, written_at)));
         }
         // Another host may have deleted them before, and a slot be somebody else's by now.
-        let transaction = self.transaction(compares, &changes);
+        let transaction = proof::clearing(&self.keys, host, written_at, &changes);
         self.send(Work::Aside(of_host), transaction);
     }
 }

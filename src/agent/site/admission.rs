@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{
     Site,
     difference::Value,
-    etcd::{Compare, Done, EtcdError, Operation, Transaction},
+    etcd::{Done, EtcdError, Operation, Transaction},
     key::Key,
     pending::{Admission, Work},
     proof::{self, Taking},
@@ -84,7 +84,7 @@ impl Site {
             &self.mirror.passed_over(&takings, number),
             self.mirror.revision(),
         ));
-        compares.push(Compare::ChangedAt(self.key_of_host(), registration));
+        compares.push(proof::of_host(&self.keys, &self.host, registration));
         compares.push(self.proof_of_name());
         let mut writes: Vec<(Key, Option<Value>)> = Vec::new();
         for taking in &takings {

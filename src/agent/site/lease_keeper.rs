@@ -210,17 +210,7 @@ impl LeaseKeeper {
         *lease = Some(current);
         // What outlives the host tells only that it was there.
         let lasting = HostRecord { repositories: BTreeMap::new(), ..self.record.clone() };
-        let transaction = Transaction {
-            compares: Vec::new(),
-            operations: vec![
-                Operation::PutUnderLease(
-                    self.keys.name(&Key::Host(self.host.clone())),
-                    bytes(&self.record),
-                    current,
-                ),
-                Operation::Put(self.keys.name(&Key::Written(self.host.clone())), bytes(&lasting)),
-            ],
-        };
+        let transaction = registration(&self.keys, &self.host, bytes(&self.record), bytes(&lasting), current);
         let sent = process::since_boot().unwrap_or_default();
         let done = self.client.carry_out(&transaction).inspect_err(|trouble| {
             if trouble.is_lease_gone() {
@@ -241,4 +231,20 @@ impl LeaseKeeper {
         };
         Ok((found, snapshot.revision, snapshot.generation))
     }
+}
+
+/// Both keys of a host, under a lease and without one, whatever there was.
+pub(super) fn registration(
+    keys: &Keys,
+    host: &str,
+    record: Vec<u8>,
+    lasting: Vec<u8>,
+    lease: i64,
+) -> Transaction {
+    let (leased, written) = (Key::Host(host.to_owned()), Key::Written(host.to_owned()));
+    let operations = vec![
+        Operation::PutUnderLease(keys.name(&leased), record, lease),
+        Operation::Put(keys.name(&written), lasting),
+    ];
+    Transaction { compares: Vec::new(), operations }
 }

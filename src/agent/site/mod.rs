@@ -26,6 +26,8 @@ mod record;
 mod report;
 mod restored;
 mod shown;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod watcher;
 
@@ -43,7 +45,7 @@ use std::{
 use self::{
     absence::Absences,
     etcd::{Access, Client, ClusterStatus, Transaction},
-    key::{Key, Keys},
+    key::Keys,
     lease_keeper::LeaseKeeper,
     mirror::Mirror,
     notices::ReceivedNotice,
@@ -206,10 +208,6 @@ impl Site {
     /// A conversation is over.
     pub(super) fn forget(&mut self, session: u64) {
         self.resting.remove(&session);
-    }
-
-    fn key_of_host(&self) -> String {
-        self.keys.name(&Key::Host(self.host.clone()))
     }
 }
 

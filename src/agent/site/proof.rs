@@ -1,12 +1,13 @@
 //! From a decision on the mirror to the conditions that prove it, which etcd compares in the transaction that
 //! takes the slots. As the mutex of a lock file does, they prove that the limit is kept, that no older launch
-//! is overtaken, that no pause is cut short, and that the host does not count as gone. Pure, so that the
-//! model of `tests/model/site` can use it.
+//! is overtaken, that no pause is cut short, and that the host does not count as gone. Pure: the model in
+//! `tests/model.rs` carries out these very transactions.
 
 use std::collections::BTreeSet;
 
 use super::{
-    etcd::{Compare, Range},
+    difference::Change,
+    etcd::{Compare, Operation, Range, Transaction},
     key::{Key, Keys},
 };
 use crate::keeper::occupancy::Occupancy;
@@ -96,6 +97,35 @@ pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) ->
         return vec![Compare::UnchangedSince(keys.hosts(), revision)];
     }
     hosts.iter().map(|host| Compare::Absent(keys.name(&Key::Host(host.clone())))).collect()
+}
+
+/// That the host's key is as this agent wrote it: no host has taken this one for gone, and nothing is done
+/// that was sent before the key was written again.
+pub(super) fn of_host(keys: &Keys, host: &str, registration: i64) -> Compare {
+    Compare::ChangedAt(keys.name(&Key::Host(host.to_owned())), registration)
+}
+
+/// Changes, if all of this holds and each key is still as it was known to be.
+pub(super) fn transaction(keys: &Keys, mut compares: Vec<Compare>, changes: &[Change]) -> Transaction {
+    let mut operations = Vec::new();
+    for Change { key, at, value } in changes {
+        let name = keys.name(key);
+        compares.push(Compare::ChangedAt(name.clone(), *at));
+        operations.push(match value {
+            Some(value) => Operation::Put(name, value.bytes()),
+            None => Operation::Delete(name),
+        });
+    }
+    Transaction { compares, operations }
+}
+
+/// What an absent host left goes, if it was absent ever since its key was last written.
+pub(super) fn clearing(keys: &Keys, host: &str, written: i64, left: &[Change]) -> Transaction {
+    let compares = vec![
+        Compare::Absent(keys.name(&Key::Host(host.to_owned()))),
+        Compare::ChangedAt(keys.name(&Key::Written(host.to_owned())), written),
+    ];
+    transaction(keys, compares, left)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::{
     key::Key,
     mirror::Versioned,
     pending::Work,
+    proof,
     record::{AgentId, SlotRecord},
 };
 use crate::{
@@ -237,29 +238,15 @@ impl Site {
     /// Sends changes in one transaction, if each key is still as it was known to be.
     fn send_changes(&mut self, changes: Vec<Change>) {
         let Some(registration) = self.presence.registration() else { return };
-        let mut compares = vec![Compare::ChangedAt(self.key_of_host(), registration)];
+        let mut compares = vec![proof::of_host(&self.keys, &self.host, registration)];
         // A notice is of a holder that has the slot still.
         compares.extend(changes.iter().filter(|change| change.value.is_some()).filter_map(|change| {
             let Key::Notice(table, slot) = &change.key else { return None };
             let held = self.mirror.table(table)?.slots.get(slot)?;
             Some(Compare::ChangedAt(self.keys.name(&Key::Slot(table.clone(), *slot)), held.revision))
         }));
-        let transaction = self.transaction(compares, &changes);
+        let transaction = proof::transaction(&self.keys, compares, &changes);
         self.send(Work::Keep(changes), transaction);
-    }
-
-    /// Changes, if all of this holds and each key is still as it was known to be.
-    pub(super) fn transaction(&self, mut compares: Vec<Compare>, changes: &[Change]) -> Transaction {
-        let mut operations = Vec::new();
-        for Change { key, at, value } in changes {
-            let name = self.keys.name(key);
-            compares.push(Compare::ChangedAt(name.clone(), *at));
-            operations.push(match value {
-                Some(value) => Operation::Put(name, value.bytes()),
-                None => Operation::Delete(name),
-            });
-        }
-        Transaction { compares, operations }
     }
 
     /// Lets go in memory of slots whose keys are gone. Those who wait for them look.

@@ -11,6 +11,7 @@ use super::{
     key::Key,
     number,
     pending::Work,
+    proof,
     record::TicketRecord,
 };
 use crate::{
@@ -58,7 +59,7 @@ impl Site {
         }
         let tickets: BTreeMap<Key, Value> = self.wanted_tickets(local, launch);
         let mut transaction = Transaction {
-            compares: vec![Compare::ChangedAt(self.key_of_host(), registration)],
+            compares: vec![proof::of_host(&self.keys, &self.host, registration)],
             operations: Vec::new(),
         };
         let Begins { lines, looked: (generation, revision), .. } = &session.place.begins;
