@@ -125,6 +125,19 @@ over_the_agent! {
             join_is_for_the_same_command_only,
             a_forged_environment_joins_nothing,
         }
+        shared {
+            the_windows_of_one_user_are_one_seat,
+            a_member_with_more_takes_the_difference,
+            a_member_with_less_keeps_the_first_slot,
+            a_group_may_have_all_four_holds,
+            who_would_join_is_refused_where_nothing_may_start,
+            of_alternatives_one_that_is_joined_comes_first,
+            a_launch_in_a_member_joins,
+            listings_show_all_members,
+            an_overdue_group_is_ended_as_a_whole,
+            who_is_ended_is_ended_with_the_group,
+            a_storm_of_members,
+        }
     }
     waiting {
         queue {

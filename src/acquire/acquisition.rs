@@ -240,8 +240,9 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 continue;
             }
             let table = self.wants.table(*id);
-            let slots = match sight.room(&terms_on(*id, picked))? {
-                Room::Free(slots) => slots,
+            let terms = terms_on(*id, picked);
+            let seats = match sight.room(&terms)? {
+                Room::Free(seats) => seats,
                 _ if is_unenforced(*id, picked) => continue,
                 // There was room when the claim was chosen. Whatever has changed since: no launch starts
                 // without its slots.
@@ -249,7 +250,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             };
             let can_expire =
                 picked.iter().any(|choice| choice.table == *id && choice.claim.pace.expiry.is_some());
-            match table.take(&slots, launch, can_expire)? {
+            match table.take(&seats, terms.group.as_ref(), launch, can_expire)? {
                 Some(taken) => held.insert(*id, taken),
                 None => return Ok(Err(Disturbance::Taken(table.clone()))),
             };

@@ -90,7 +90,10 @@ impl<'c> Wants<'c> {
         picked: &mut Vec<ClaimOnTable<'c>>,
     ) -> Result<bool, KeeperError> {
         let Some((options, demands)) = demands.split_first() else { return Ok(true) };
-        for choices in options.alternatives() {
+        let joined = Self::joined(options, sights, now, picked)?;
+        let in_order = options.alternatives().enumerate().filter(|(index, _)| Some(*index) != joined);
+        let first = joined.and_then(|joined| options.alternatives().nth(joined));
+        for choices in first.into_iter().chain(in_order.map(|(_, choices)| choices)) {
             let before = picked.len();
             picked.extend(choices);
             let mut can_be_had = true;
@@ -103,6 +106,33 @@ impl<'c> Wants<'c> {
             picked.truncate(before);
         }
         Ok(false)
+    }
+
+    /// The first of several alternatives of which the launch has everything already, with others of its
+    /// group: it comes before those of which it would take something.
+    fn joined(
+        options: &Options<'c>,
+        sights: &mut Sights<'_>,
+        now: SystemTime,
+        picked: &[ClaimOnTable<'c>],
+    ) -> Result<Option<usize>, KeeperError> {
+        if options.alternatives().nth(1).is_none() {
+            return Ok(None);
+        }
+        'alternatives: for (index, choices) in options.alternatives().enumerate() {
+            let together: Vec<ClaimOnTable<'c>> = picked.iter().chain(choices).copied().collect();
+            for choice in choices {
+                let terms = terms_on(choice.table, &together);
+                let sight = sights.get_mut(&choice.table).filter(|_| terms.group.is_some());
+                let Some(sight) = sight else { continue 'alternatives };
+                match room(choice.claim, &terms, sight, now)? {
+                    Room::Free(seats) if seats.free.is_empty() => {}
+                    _ => continue 'alternatives,
+                }
+            }
+            return Ok(Some(index));
+        }
+        Ok(None)
     }
 
     fn can_be_had(

@@ -3,7 +3,6 @@
 use super::{
     line::Line,
     refusal::{Alternative, Reason, Unmet},
-    wants::{ClaimOnTable, terms_on},
 };
 use crate::keeper::{error::KeeperError, table::Keepers};
 
@@ -65,8 +64,7 @@ impl Blocked<'_> {
 fn is_behind_others(alternative: &Alternative<'_>) -> Result<bool, KeeperError> {
     for refused in &alternative.refused {
         let Reason::Full(full) = &refused.reason else { return Ok(false) };
-        let choice = ClaimOnTable { claim: refused.claim, table: refused.table };
-        if !full.is_behind || !full.occupancy()?.fits(&terms_on(refused.table, &[choice])) {
+        if !full.is_behind || !full.occupancy()?.fits(&refused.missing(full)?) {
             return Ok(false);
         }
     }

@@ -7,9 +7,17 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{line::Line, unwaited::Unwaited, wants::ClaimOnTable};
+use super::{
+    line::Line,
+    unwaited::Unwaited,
+    wants::{ClaimOnTable, terms_on},
+};
 use crate::{
-    judge::terms::{claim::Claim, pace::TooSoon, span_of_time::Wait},
+    judge::terms::{
+        claim::{Claim, Terms},
+        pace::TooSoon,
+        span_of_time::Wait,
+    },
     keeper::{
         EvictionOutcome, Holder, Known, Look, Means, Overdue, Waiter,
         error::KeeperError,
@@ -184,6 +192,16 @@ impl<'c> Alternative<'c> {
 }
 
 impl Refused<'_> {
+    /// What it wants of a full table beside the slots that its group has there now.
+    pub(super) fn missing(&self, full: &Full) -> Result<Terms, KeeperError> {
+        let terms = terms_on(self.table, &[ClaimOnTable { claim: self.claim, table: self.table }]);
+        if terms.group.is_none() {
+            return Ok(terms);
+        }
+        let shared = full.table().view()?.shared(&terms)?;
+        Ok(terms.beyond(&shared))
+    }
+
     /// The table in whose line the launch may wait for it.
     pub(super) fn table_of_line(&self) -> Option<&Table> {
         match &self.reason {

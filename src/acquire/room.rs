@@ -7,6 +7,7 @@ use super::liveness::QueuePosition;
 use crate::{
     judge::terms::{
         claim::{Claim, Terms},
+        group::Seats,
         keyword::Admit,
     },
     keeper::{
@@ -20,8 +21,8 @@ use crate::{
 /// Whether a claim can be met.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Room {
-    /// These slots are free, and taking them keeps the limit.
-    Free(Vec<u64>),
+    /// These slots are free, or the group's already, and taking them keeps the limit.
+    Free(Seats),
     /// The pause since this moment is not over.
     TooSoon(SystemTime),
     /// The limit is 0: nothing new starts for now.
@@ -69,7 +70,7 @@ pub struct TableView<'t> {
     /// Where there was room. What the lock of a table guards stays true while it is held, but whether an
     /// older launch is alive, and so is not passed over, may change at any moment: what was promised once is
     /// kept.
-    promised: Vec<(Terms, Vec<u64>)>,
+    promised: Vec<(Terms, Seats)>,
 }
 
 /// The tables that a launch needs and does not share with an ancestor.
@@ -83,29 +84,46 @@ impl<'t> TableView<'t> {
 
     /// Whether these terms can be met now. Once they could, the answer stays the same.
     pub fn room(&mut self, terms: &Terms) -> Result<Room, KeeperError> {
-        if let Some((_, slots)) = self.promised.iter().find(|(promised, _)| promised == terms) {
-            return Ok(Room::Free(slots.clone()));
+        if let Some((_, seats)) = self.promised.iter().find(|(promised, _)| promised == terms) {
+            return Ok(Room::Free(seats.clone()));
+        }
+        if terms.limit == 0 && terms.admit != Admit::Always {
+            return Ok(Room::Closed);
+        }
+        let shared = self.view.shared(terms)?;
+        let missing = terms.beyond(&shared);
+        let found = match self.room_for_missing(terms, &missing)? {
+            Ok(free) => free,
+            Err(room) => return Ok(room),
+        };
+        let seats = Seats { shared, free: found };
+        self.promised.push((terms.clone(), seats.clone()));
+        Ok(Room::Free(seats))
+    }
+
+    /// The slots that are taken beside those of the group. A launch that takes none waits behind nobody.
+    fn room_for_missing(
+        &mut self,
+        terms: &Terms,
+        missing: &Terms,
+    ) -> Result<Result<Vec<u64>, Room>, KeeperError> {
+        if missing.slots == 0 && terms.slots > 0 {
+            return Ok(Ok(Vec::new()));
         }
         if terms.admit != Admit::Always {
-            if terms.limit == 0 {
-                return Ok(Room::Closed);
-            }
             if terms.slots > terms.reach() {
-                return Ok(Room::Never);
+                return Ok(Err(Room::Never));
             }
             if !self.view.is_quiet(terms)?
                 && self.standpoint.nearest_ahead(self.table, terms.reach())?.is_some()
             {
-                return Ok(Room::Behind);
+                return Ok(Err(Room::Behind));
             }
         }
-        Ok(match self.view.vacancy(terms)? {
-            Vacancy::Slots(slots) => {
-                self.promised.push((terms.clone(), slots.clone()));
-                Room::Free(slots)
-            }
-            Vacancy::Kept => Room::Kept,
-            Vacancy::Full => Room::Full,
+        Ok(match self.view.vacancy(missing)? {
+            Vacancy::Slots(slots) => Ok(slots),
+            Vacancy::Kept => Err(Room::Kept),
+            Vacancy::Full => Err(Room::Full),
         })
     }
 }

@@ -7,7 +7,6 @@ use super::{
     acquire_context::AcquireContext,
     blocked::Blocked,
     refusal::{Alternative, Reason, Refused, Unmet},
-    wants::{ClaimOnTable, terms_on},
 };
 use crate::{
     judge::terms::{claim::Claim, pace::Expiry},
@@ -103,14 +102,15 @@ impl Known<'_> {
         let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
             return Ok((None, None));
         };
-        let choice = ClaimOnTable { claim: refused.claim, table: refused.table };
-        let terms = terms_on(refused.table, &[choice]);
+        let terms = refused.missing(full)?;
         let missing = (full.used() + terms.slots).saturating_sub(terms.limit).max(1);
         let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
         let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
         let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
-        let found_here =
-            |overdue| Eviction { claim: refused.claim, expiry, table: full.table().clone(), overdue };
+        let found_here = |overdue: Vec<Overdue>| {
+            let overdue = overdue.into_iter().flat_map(Overdue::each).collect();
+            Eviction { claim: refused.claim, expiry, table: full.table().clone(), overdue }
+        };
         Ok(match self.enough(can, missing, full.table()) {
             Some(chosen) => (Some(found_here(chosen)), None),
             None => (None, Some(found_here(cannot))),

@@ -298,6 +298,9 @@ impl<'p, 'm> Demands<'p, 'm> {
                 slots,
                 zones: zones.open,
                 // There is no name beyond the last.
+                group: repository.sharing.group(|placeholder| {
+                    locations::value(placeholder, gid, &self.captured, request, self.facts)
+                })?,
                 admit: match (admit_always && repository.names.most().is_none(), enforce) {
                     (true, _) => Admit::Always,
                     (false, true) => Admit::WithinLimit,
@@ -386,6 +389,7 @@ impl<'p> Draft<'p> {
         one.slots = one.slots.max(other_amount.slots);
         self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
         one.admit = one.admit.max(other_amount.admit);
+        one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
         self.wait = shortest(self.wait, other.wait);
         self.default_wait = shortest(self.default_wait, other.default_wait);
         // A default is for where its layer says nothing.

@@ -16,7 +16,9 @@ fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {
 /// The slots that a launch below a holder would use for these claims on one table, if they are what the
 /// environment says and enough.
 pub(super) fn slots_to_join<'l>(claims: &[&Claim<'_>], launch: &Launch<'l>) -> Option<&'l Runs> {
-    if claims.iter().any(|claim| claim.nested == Nested::Take) {
+    // Whose slots count as its own is settled by its group, and by nothing else.
+    let is_settled = |claim: &&Claim<'_>| claim.nested == Nested::Take || claim.amount.group.is_some();
+    if claims.iter().any(is_settled) {
         return None;
     }
     let hint = launch.ancestors.iter().find(|hint| claims.iter().any(|claim| is_named(claim, hint)))?;

@@ -34,6 +34,7 @@ use super::{
 use crate::{
     judge::terms::{
         claim::{Claim, Launch},
+        group::{Group, Seats},
         keyword::Hold,
         location::{AgentLocation, Location},
         pace::Expiry,
@@ -165,19 +166,20 @@ impl Table {
         })
     }
 
-    /// Holds slots that were proved to be free; none if another program has taken one of them all the same.
+    /// Holds slots that were proved to be free, and with others those of its group; none if another program has taken one of them all the same.
     /// If their holder can become overdue, or a supervisor keeps them, it is proved from now on that this
     /// process is the one.
     pub fn take(
         &self,
-        slots: &[u64],
+        seats: &Seats,
+        group: Option<&Group>,
         launch: &Launch<'_>,
         can_expire: bool,
     ) -> Result<Option<Held>, KeeperError> {
         Ok(match self {
             Self::File(file) => {
                 let mut held = held::Held::nothing_of(file, launch.hold);
-                if !held.take(slots)? {
+                if !held.take(seats, group)? {
                     return Ok(None);
                 }
                 // A supervisor holds its slots by a description, which proves nothing.
@@ -186,7 +188,7 @@ impl Table {
                 }
                 Some(Held::File(held))
             }
-            Self::Memory(table) => table.take(slots).map(Held::Memory),
+            Self::Memory(table) => table.take_with(seats, group).map(Held::Memory),
         })
     }
 

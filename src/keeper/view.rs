@@ -50,6 +50,14 @@ impl View<'_> {
         })
     }
 
+    /// The slots that the group of these terms has, by rank, as many as are wanted: to join it takes nothing.
+    pub fn shared(&self, terms: &Terms) -> Result<Vec<u64>, KeeperError> {
+        Ok(match self {
+            Self::File(view) => view.shared(terms)?,
+            Self::Memory(table) => table.shared(terms),
+        })
+    }
+
     /// Slots that are free and whose taking keeps the limit, or why there are none.
     pub fn vacancy(&mut self, terms: &Terms) -> Result<Vacancy, KeeperError> {
         Ok(match self {
@@ -84,7 +92,7 @@ impl View<'_> {
             },
             (Self::Memory(table), Held::Memory(held)) => {
                 if let Some(holder) = entry.holder() {
-                    table.describe(held.slots(), holder);
+                    held.describe(holder);
                 }
                 table.started(held.slots(), entry.now);
                 Ok(())

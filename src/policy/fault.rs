@@ -85,6 +85,7 @@ coded! {
         NeedsKey { key: &'static str, needs: &'static str } = "needs-key",
         NothingToDo = "nothing-to-do",
         ExemptInFamily = "exempt-in-first-of",
+        SharedSlots { most: u64 } = "shared-slots",
         GroupWithoutGroups { repository: String } = "group-without-groups",
         ChargeAllInAnyOf { repository: String } = "charge-in-any-of",
         NoAlternative = "no-alternative",
@@ -361,6 +362,11 @@ impl fmt::Display for Fault {
                     "an exempt rule would free the launch of every other rule too; in first_of write acquire = []"
                 )
             }
+            Fault::SharedSlots { most } => write!(
+                f,
+                "with \"shared_by\" a launch takes at most {most} slots; write that as \"slots\", or as \"most\" of \
+                 slots_from"
+            ),
             Fault::GroupWithoutGroups { repository } => {
                 write!(
                     f,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{
     capture::is_name,
     fault::Fault,
-    partition_key::{PartitionKey, Per},
+    partition_key::PartitionKey,
     spelling::nearest,
     template::{LONGEST_NAME, Name, PathTemplate, Piece, Placeholder, Start},
 };
@@ -78,14 +78,7 @@ impl PathTemplate {
         for (index, by) in per.iter().enumerate() {
             // A comma never occurs in a value, so that values cannot run into each other.
             let before = if index == 0 { "." } else { "," };
-            let placeholder = match by {
-                PartitionKey::Each(Per::User) => Placeholder::Uid,
-                PartitionKey::Each(Per::Group) => Placeholder::Gid,
-                PartitionKey::Each(Per::Host) => Placeholder::Host,
-                PartitionKey::Each(Per::Command) => Placeholder::Command,
-                PartitionKey::Each(Per::Directory) => Placeholder::Directory,
-                PartitionKey::Captured(name) => Placeholder::Captured((*name).to_owned()),
-            };
+            let placeholder = by.placeholder();
             text.extend([before, "{", &placeholder.name(), "}"]);
             pieces.extend([Piece::Literal(before.into()), Piece::Value(placeholder)]);
         }

@@ -57,7 +57,8 @@ fn of_selectors(selectors: &Selectors) -> RelevantInputs {
 }
 
 fn of_repository(repository: &super::Repository) -> RelevantInputs {
-    let placeholders = repository.path.placeholders().map(|placeholder| match placeholder {
+    let all = repository.path.placeholders().chain(repository.sharing.placeholders());
+    let placeholders = all.map(|placeholder| match placeholder {
         Placeholder::Directory => RelevantInputs { directories: true, ..RelevantInputs::default() },
         Placeholder::Argument(_) | Placeholder::Arguments => {
             RelevantInputs { arguments: true, ..RelevantInputs::default() }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::partition_key::{PartitionKey, Per};
+use super::partition_key::PartitionKey;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Placeholder {
@@ -107,6 +107,20 @@ impl Name {
         }
         let (reserved, is_ended) = ambiguity(&pieces);
         Name { pieces, reserved, is_ended }
+    }
+
+    /// The values of these keys alone. A comma never occurs in a value, so that none runs into another.
+    pub(super) fn of_values(keys: &[PartitionKey<'_>]) -> Name {
+        let comma = |index: usize| (index > 0).then(|| Piece::Literal(",".to_owned()));
+        let value = |(index, key): (usize, &PartitionKey<'_>)| {
+            comma(index).into_iter().chain([Piece::Value(key.placeholder())])
+        };
+        Name::new(keys.iter().enumerate().flat_map(value).collect())
+    }
+
+    /// For what there is one each, where that is all that it depends on.
+    pub(super) fn keys(&self) -> impl Iterator<Item = PartitionKey<'_>> {
+        self.placeholders().filter_map(PartitionKey::of)
     }
 
     pub(super) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
@@ -209,16 +223,7 @@ impl PathTemplate {
 
     /// For what there is one each, where that is all that the path depends on.
     pub(super) fn per(&self) -> Vec<PartitionKey<'_>> {
-        let by = self.placeholders().filter_map(|placeholder| match placeholder {
-            Placeholder::User | Placeholder::Uid => Some(PartitionKey::Each(Per::User)),
-            Placeholder::Group | Placeholder::Gid => Some(PartitionKey::Each(Per::Group)),
-            Placeholder::Host => Some(PartitionKey::Each(Per::Host)),
-            Placeholder::Command => Some(PartitionKey::Each(Per::Command)),
-            Placeholder::Directory => Some(PartitionKey::Each(Per::Directory)),
-            Placeholder::Captured(name) => Some(PartitionKey::Captured(name.as_str())),
-            Placeholder::Argument(_) | Placeholder::Arguments | Placeholder::Environment(_) => None,
-        });
-        by.collect()
+        self.names.iter().flat_map(Name::keys).collect()
     }
 
     /// The path as a policy writes it.

@@ -57,6 +57,13 @@ pub fn conflict(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conf
     Ok(answer(&flock))
 }
 
+/// The same for reading: sees the locks of writers alone.
+pub fn conflict_with_writer(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
+    let mut flock = request(libc::F_RDLCK, bytes);
+    fcntl(descriptor, FcntlArg::F_OFD_GETLK(&mut flock))?;
+    Ok(answer(&flock))
+}
+
 /// The same as the calling *process* would meet it: its own POSIX locks are invisible.
 pub fn conflict_with_process(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
     let mut flock = request(libc::F_WRLCK, bytes);

@@ -15,5 +15,6 @@ mod posix_traps;
 mod prune;
 pub(crate) mod reservations;
 pub(crate) mod several_repositories;
+pub(crate) mod shared;
 mod shared_directory;
 mod sigkill;

@@ -7,6 +7,7 @@ use super::state::{SavedHolding, SavedSlots};
 use crate::{
     agent::alive::Alive,
     judge::terms::{
+        group::Group,
         keyword::{Hold, OnLost},
         location::name_on_site,
     },
@@ -73,7 +74,7 @@ impl Holding {
             let name = held.table().name();
             let of = self.saved.tables.iter().find(|of| of.table == name && name_on_site(name).is_none());
             if let Some(of) = of {
-                held.table().describe(held.slots(), self.saved.holder(&of.rule));
+                held.describe(self.saved.holder(&of.rule));
             }
         }
         true
@@ -198,11 +199,12 @@ impl Holding {
         if !holding.is_kept() {
             return Ok(None);
         }
-        for SavedSlots { table, rule, slots, is_shared, on_lost: _ } in &saved.tables {
+        for SavedSlots { table, rule, slots, is_shared, on_lost: _, group } in &saved.tables {
             let table = store.table(table);
             // What was shared is kept by its holder; that nobody else shares it is not worth a slot.
-            if !is_shared && let Some(held) = table.take(slots) {
-                table.describe(slots, saved.holder(rule));
+            let group = group.as_deref().map(Group::of);
+            if !is_shared && let Some(held) = table.restore(slots, group.as_ref()) {
+                held.describe(saved.holder(rule));
                 holding.held.push(held);
             }
         }

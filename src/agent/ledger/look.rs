@@ -181,6 +181,7 @@ fn holding(
         slots: held.slots().to_vec(),
         is_shared: held.is_shared(),
         on_lost: request.on_lost(held.table().name()),
+        group: held.group().map(|group| group.text().to_owned()),
     });
     let millis = |since: Duration| u64::try_from(since.as_millis()).unwrap_or(0);
     let is_of_site = |table: &String| is_shared && name_on_site(table).is_some();
@@ -204,7 +205,7 @@ fn holding(
     };
     for (held, slots) in held.iter().zip(&saved.tables).filter(|(held, _)| !held.is_shared()) {
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
-        held.table().describe(held.slots(), saved.holder(&slots.rule));
+        held.describe(saved.holder(&slots.rule));
     }
     let (process, fifo, of_site) = (Some(process), None, None);
     Holding { saved, process, fifo, held, started, before, paced, without, paced_at_site, of_site }

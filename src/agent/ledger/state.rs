@@ -342,6 +342,7 @@ impl SavedHolding {
             hold: Some(self.hold),
             command: Some(self.command.clone()),
             rule: Some(rule.to_owned()),
+            others: Vec::new(),
         }
     }
 }
@@ -357,6 +358,9 @@ pub(in crate::agent) struct SavedSlots {
     /// What becomes of the program when the site that keeps them is lost.
     #[serde(default)]
     pub(in crate::agent) on_lost: Option<OnLost>,
+    /// The group that has them, in the order of its ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) group: Option<String>,
 }
 
 /// The number of a launch, the same in all lines. For another launch it is worth nothing.

@@ -8,6 +8,7 @@ use super::{Service, local::Local};
 use crate::{
     agent::{
         eviction::{Eviction, RunningEviction},
+        ledger::holding::Holding,
         session::{Event, Session},
     },
     judge::terms::pace::Expiry,
@@ -65,15 +66,16 @@ impl Service {
                 }
                 Which::These(chosen) => {
                     let chosen: BTreeMap<u64, &Chosen> = chosen.iter().map(|of| (of.slot, of)).collect();
-                    let is_chosen = |Holder { slots: (first, last), pid, since, .. }: &Holder| {
+                    let is_meant = |Holder { slots: (first, last), pid, since, .. }: &Holder| {
                         let mut of_slots = chosen.range(first..=last);
                         of_slots.any(|(_, of)| (Some(of.pid), Some(of.since)) == (*pid, *since))
                     };
+                    let is_chosen = |holder: &Holder| is_meant(holder) || holder.others.iter().any(is_meant);
                     holders.retain(is_chosen);
                     memory::chosen(&holders)
                 }
             };
-            let overdue = session.may_end(name, overdue);
+            let overdue = session.may_end(name, overdue.into_iter().flat_map(Overdue::each).collect());
             let id: TableId = Table::Memory(table).id();
             self.begin_evictions(number, &[Eviction { table: name.clone(), id, expiry, overdue }]);
         }
@@ -87,8 +89,13 @@ impl Local {
         let holds =
             |held: &memory::Held| held.table().is_called(&eviction.table) && held.slots().contains(&slot);
         let mut holdings = self.ledger.holdings().iter();
-        let found =
-            holdings.find(|(_, holding)| holding.held.iter().any(|held| !held.is_shared() && holds(held)));
+        // Of a group each is ended by itself.
+        let is_it = |holding: &Holding, held: &memory::Held| {
+            held.group().is_none() || holding.saved.pid == overdue.process()
+        };
+        let found = holdings.find(|(_, holding)| {
+            holding.held.iter().any(|held| !held.is_shared() && holds(held) && is_it(holding, held))
+        });
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.tried.push(overdue.process());
         if let Some((holding, _)) = found {

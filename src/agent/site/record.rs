@@ -79,6 +79,7 @@ impl SlotRecord {
             hold: Some(self.hold),
             command: Some(self.command.clone()),
             rule: Some(self.rule.clone()),
+            others: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::{borrow::Cow, ops::RangeInclusive};
 
 use super::{
+    group::{Group, MOST_SHARED},
     keyword::{Admit, Hold, Nested, Queue},
     location::{FileLocation, Location},
     names::{self, Member, Names},
@@ -177,6 +178,8 @@ pub struct Terms {
     pub zones: Option<Vec<RangeInclusive<u64>>>,
     /// The strictest.
     pub admit: Admit,
+    /// The group whose slots count as this launch's own; none where the claims are of several.
+    pub group: Option<Group>,
 }
 
 impl Terms {
@@ -191,6 +194,7 @@ impl Terms {
             terms.slots = terms.slots.max(other.slots);
             terms.admit = terms.admit.min(other.admit);
             terms.zones = common(terms.zones.as_deref(), other.zones.as_deref());
+            terms.group = terms.group.filter(|group| other.group.as_ref() == Some(group));
             terms
         })
     }
@@ -198,7 +202,15 @@ impl Terms {
     fn of(amount: &Amount) -> Self {
         let limit = amount.effective_limit();
         let zones = amount.reserved_zones().map(<[_]>::to_vec);
-        Self { limit, slots: amount.slots.under(limit), zones, admit: amount.admit }
+        let slots = amount.slots.under(limit);
+        let group = amount.group.clone().filter(|_| slots <= MOST_SHARED);
+        Self { limit, slots, zones, admit: amount.admit, group }
+    }
+
+    /// The same beside slots that are the group's already: only the difference is wanted.
+    #[must_use]
+    pub fn beyond(&self, shared: &[u64]) -> Self {
+        Self { slots: self.slots.saturating_sub(shared.len() as u64), ..self.clone() }
     }
 
     /// How many slots there are for this launch at all. It counts in the line: who may not use what is

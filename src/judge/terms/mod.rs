@@ -3,6 +3,7 @@
 //! policy, a lock or a process.
 
 pub mod claim;
+pub mod group;
 pub mod keyword;
 pub mod location;
 pub mod names;

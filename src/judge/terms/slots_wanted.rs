@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt, ops::RangeInclusive};
 
-use super::{keyword::Admit, runs::Runs};
+use super::{group::Group, keyword::Admit, runs::Runs};
 use crate::text::escape::Show;
 
 /// The numbers of a claim.
@@ -19,13 +19,15 @@ pub struct Amount {
     pub zones: Vec<RangeInclusive<u64>>,
     /// What becomes of the claim when the limit is reached.
     pub admit: Admit,
+    /// Whose slots count as its own.
+    pub group: Option<Group>,
 }
 
 impl Amount {
     /// This many slots of this many, none of them reserved.
     pub fn plain(slots: Slots, limit: u64) -> Self {
         let zones = if limit == 0 { Vec::new() } else { vec![1..=limit] };
-        Self { limit, ceiling: None, slots, zones, admit: Admit::WithinLimit }
+        Self { limit, ceiling: None, slots, zones, admit: Admit::WithinLimit, group: None }
     }
 
     /// The limit for this launch, itself included.

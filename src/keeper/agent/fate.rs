@@ -31,6 +31,7 @@ impl Expired {
             slots: self.slots,
             job,
             may_be_signalled: fate != keeper::EvictionOutcome::NotPermitted,
+            with: Vec::new(),
         };
         Some((overdue, fate))
     }

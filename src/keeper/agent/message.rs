@@ -304,6 +304,20 @@ wire! {
         last_end: Option<SystemTime>,
         /// How many more wait, of all users and of the caller; absent from an agent that names all.
         unlisted: Option<(u64, u64)>,
+        /// Which slots groups have.
+        groups: Option<Vec<Grouped>>,
+        /// Who has slots together with these holders, where that is known.
+        others: Option<Vec<Holder>>,
+    }
+}
+
+wire! {
+    /// A slot of a group.
+    struct Grouped {
+        slot: u64,
+        rank: u64,
+        /// The number of the group: its values may be secret.
+        group: u64,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A table of the agent on its way to a launch. There it is a table in memory again, so that all code looks
 //! at tables in one way.
 
-use super::message::{Holder, Table};
+use super::message::{Grouped, Holder, Table};
 use crate::{
     keeper::{self, memory},
     sys::credentials,
@@ -13,7 +13,12 @@ impl Table {
     /// many of this user.
     pub fn of(name: &str, table: &memory::Table, most: usize, most_waiting: usize, user: u32) -> Self {
         let occupancy = table.occupancy();
-        let mut holders: Vec<Holder> = table.holders(&occupancy).into_iter().filter_map(described).collect();
+        let known = table.holders(&occupancy);
+        let of = |(slot, rank, group): (u64, u64, u64)| Grouped { slot, rank, group };
+        let grouped: Vec<Grouped> = table.groups().into_iter().map(of).collect();
+        let others: Vec<Holder> =
+            known.iter().flat_map(|holder| &holder.others).cloned().filter_map(described).collect();
+        let mut holders: Vec<Holder> = known.into_iter().filter_map(described).collect();
         if holders.len() > most {
             holders.sort_by_key(|holder| holder.since);
             holders.truncate(most);
@@ -27,6 +32,8 @@ impl Table {
             last_start,
             last_end,
             unlisted: Some(table.count_after(most_waiting, user)),
+            groups: Some(grouped).filter(|grouped| !grouped.is_empty()),
+            others: Some(others).filter(|others| !others.is_empty() && most == usize::MAX),
         }
     }
 
@@ -43,6 +50,12 @@ impl Table {
         for holder in &self.holders {
             let (first, last) = holder.slots;
             table.describe(&(first..=last).collect::<Vec<_>>(), shown(holder));
+        }
+        for Grouped { slot, rank, group } in self.groups.iter().flatten() {
+            table.show_group((*slot, *rank, *group));
+        }
+        for other in self.others.iter().flatten() {
+            table.show_other_member(other.slots, shown(other));
         }
         for waiter in &self.waiting {
             table.show_waiter(waiter.clone());
@@ -66,7 +79,8 @@ fn runs(spans: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 pub(super) fn described(holder: keeper::Holder) -> Option<Holder> {
-    let keeper::Holder { slots, pid, keeper: _, uid, host, since, taken, hold, command, rule } = holder;
+    let keeper::Holder { slots, pid, keeper: _, uid, host, since, taken, hold, command, rule, others: _ } =
+        holder;
     Some(Holder {
         slots,
         pid: pid?,
@@ -94,6 +108,7 @@ pub(super) fn shown(holder: &Holder) -> keeper::Holder {
         hold: Some(hold),
         command: Some(command),
         rule: Some(rule),
+        others: Vec::new(),
     }
 }
 

@@ -6,7 +6,10 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    cmp::Reverse,
+    time::{Duration, Instant, SystemTime},
+};
 
 use super::{
     error::RepositoryError,
@@ -14,6 +17,7 @@ use super::{
     holder::Holder,
     job::{Guardian, Job, UnverifiedTarget},
     layout::{guardians, slot_bytes},
+    members::{self, Membership},
     scan::locks_within,
 };
 use crate::{
@@ -50,6 +54,8 @@ pub struct Overdue {
     pub job: Result<i32, UnverifiedTarget>,
     /// Whether this user may signal it.
     pub may_be_signalled: bool,
+    /// Who is ended together with it: the others of its group, without whom its end would free nothing.
+    pub with: Vec<Overdue>,
 }
 
 impl Overdue {
@@ -64,6 +70,7 @@ impl Overdue {
             slots,
             job: Ok(process.pid()),
             may_be_signalled: process.may_be_signalled(),
+            with: Vec::new(),
         }
     }
 
@@ -74,7 +81,29 @@ impl Overdue {
 
     /// Whether it will be tried to end it.
     pub fn can_be_ended(&self) -> bool {
-        self.job.is_ok() && self.may_be_signalled
+        self.all().all(|one| one.job.is_ok() && one.may_be_signalled)
+    }
+
+    fn together_with(self, with: Vec<Overdue>) -> Self {
+        Self { with, ..self }
+    }
+
+    /// It, and who is ended together with it.
+    pub fn all(&self) -> impl Iterator<Item = &Overdue> {
+        std::iter::once(self).chain(&self.with)
+    }
+
+    /// The same, each by itself.
+    pub fn each(mut self) -> impl Iterator<Item = Overdue> {
+        let with = std::mem::take(&mut self.with);
+        std::iter::once(self).chain(with)
+    }
+
+    /// Whether both are the same process.
+    pub fn is_same(&self, other: &Overdue) -> bool {
+        other.process() == self.process()
+            && other.elsewhere == self.elsewhere
+            && (self.elsewhere.is_none() || other.holder.since == self.holder.since)
     }
 }
 
@@ -111,7 +140,20 @@ fn to_end(
         .collect();
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
+    let locks = members::locks(file)?;
+    let memberships = members::memberships(&locks);
+    let mut groups: Vec<u64> = Vec::new();
     for holder in holders {
+        let is_its_own = |member: &&Membership| (holder.slots.0..=holder.slots.1).contains(&member.slot);
+        if let Some(Membership { group, .. }) = memberships.iter().find(is_its_own) {
+            if !groups.contains(group) {
+                groups.push(*group);
+                let of = Grouped { file, locks: &locks, lineage: &lineage };
+                let members = memberships.iter().filter(|member| member.group == *group);
+                overdue.extend(of.to_end(holder, &members.collect::<Vec<_>>(), overdue_by));
+            }
+            continue;
+        }
         let candidates = candidates(holder, &guardians);
         if overdue_by.is_some_and(|(expiry, _)| candidates.iter().all(|pid| is_young(*pid, expiry))) {
             continue;
@@ -140,8 +182,76 @@ fn to_end(
             }
         }
     }
-    overdue.sort_by_key(|overdue| (!overdue.can_be_ended(), std::cmp::Reverse(overdue.by)));
+    overdue.sort_by_key(|overdue| (!overdue.can_be_ended(), Reverse(overdue.by)));
     Ok(overdue)
+}
+
+/// What is known of the groups of a file.
+struct Grouped<'f> {
+    file: &'f LockFile,
+    locks: &'f [Conflict],
+    lineage: &'f [i32],
+}
+
+/// As many processes at most are asked whether they are members.
+const MOST_MEMBERS: usize = 256;
+
+impl Grouped<'_> {
+    /// A group whose every member is to be ended: if one of them is not proved, is too young, or started the
+    /// caller, nobody is.
+    fn to_end(
+        &self,
+        holder: &Holder,
+        members: &[&Membership],
+        overdue_by: Option<(&Expiry, SystemTime)>,
+    ) -> Option<Overdue> {
+        let mut slots: Vec<u64> = members.iter().map(|member| member.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let jobs = self.jobs(&slots, members, overdue_by.is_some())?;
+        let mut all = Vec::new();
+        for (slot, job) in &jobs {
+            let by = match overdue_by {
+                Some((expiry, _)) => Some(time_overdue(job, expiry)?),
+                None => None,
+            };
+            if self.lineage.contains(&job.process().pid()) {
+                return None;
+            }
+            let holder = Holder { slots: (*slot, *slot), others: Vec::new(), ..holder.clone() };
+            all.push(Overdue::of_job(job, &holder, by, 0));
+        }
+        all.sort_by_key(|one| Reverse(one.by));
+        let mut all = all.into_iter();
+        Some(Overdue { slots: slots.len() as u64, ..all.next()?.together_with(all.collect()) })
+    }
+
+    /// The jobs of all members, each with one of its slots; none if somebody else has locked a byte of them
+    /// too.
+    fn jobs(&self, slots: &[u64], members: &[&Membership], since_when: bool) -> Option<Vec<(u64, Job)>> {
+        let guardian = |lock: &Conflict| lock.pid.filter(|_| Guardian::of(&lock.bytes).is_some());
+        let mut candidates: Vec<i32> = self.locks.iter().filter_map(guardian).collect();
+        candidates.extend(members.iter().filter_map(|member| member.pid));
+        candidates.sort_unstable();
+        candidates.dedup();
+        if candidates.len() > MOST_MEMBERS {
+            return None;
+        }
+        let prove = |pid: &i32| {
+            let mut proved = slots
+                .iter()
+                .filter_map(|slot| Some((*slot, Job::prove(*pid, self.file.id(), *slot, since_when).ok()?)));
+            proved.find(|(slot, job)| {
+                members.iter().any(|member| member.slot == *slot && job.shows(member.byte))
+            })
+        };
+        let jobs: Vec<(u64, Job)> = candidates.iter().filter_map(prove).collect();
+        let are_all = |byte: u64| {
+            let locked = members.iter().filter(|member| member.byte == byte).count();
+            jobs.iter().filter(|(_, job)| job.shows(byte)).count() == locked
+        };
+        members.iter().all(|member| are_all(member.byte)).then_some(jobs)
+    }
 }
 
 /// The processes that may be the job behind a slot, the likeliest first.
@@ -149,7 +259,7 @@ fn candidates(holder: &Holder, guardians: &[(Guardian, i32)]) -> Vec<i32> {
     let slot = holder.slots.0;
     let mut near: Vec<&(Guardian, i32)> =
         guardians.iter().filter(|(guardian, _)| guardian.slot <= slot).collect();
-    near.sort_by_key(|(guardian, _)| std::cmp::Reverse(guardian.slot));
+    near.sort_by_key(|(guardian, _)| Reverse(guardian.slot));
     let mut candidates = Vec::new();
     let hinted = holder.keeper.into_iter().chain(holder.pid);
     for pid in hinted.chain(near.into_iter().map(|(_, pid)| *pid)) {
@@ -222,7 +332,7 @@ fn unproved(
     };
     let may_be_signalled = PidFd::open(process.pid).is_ok_and(|process| process.may_be_signalled());
     let (holder, elsewhere, job) = (holder.clone(), None, Err(doubt));
-    Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled })
+    Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled, with: Vec::new() })
 }
 
 /// Ends holders carefully, all at the same time; `told` hears what became of each. Never call it under the
@@ -234,7 +344,7 @@ pub fn end_all(
     mut told: impl FnMut(&Overdue, EvictionOutcome),
 ) -> Result<(), RepositoryError> {
     let mut running = Vec::new();
-    for overdue in all {
+    for overdue in all.into_iter().flat_map(Overdue::each) {
         match Ending::begin(file, &overdue, *expiry) {
             Ok(ending) => running.push((overdue, ending)),
             Err(fate) => told(&overdue, fate),

@@ -21,7 +21,7 @@ use crate::{
         descriptor::{self, Inherited},
         failure::Errno,
         kernel_locks,
-        process::Process,
+        process::{Process, own_pid},
         record_lock::{self, Bytes, Conflict, Mode, Ownership},
         regular_file::{self, Access, Kind, Status},
         stamp::FileId,
@@ -253,6 +253,24 @@ impl LockFile {
             .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))
     }
 
+    /// Whether all who have locked any of `bytes` leave them to readers too.
+    pub(super) fn is_read_only(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        let writer = record_lock::conflict_with_writer(self.as_fd(), bytes);
+        Ok(writer
+            .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))?
+            .is_none())
+    }
+
+    /// The bytes that this process had locked before it opened the file now: only descriptors that are never
+    /// closed can carry such locks.
+    pub(super) fn own_locks(&self) -> Vec<Bytes> {
+        if matches!(self.descriptor, Descriptor::Own(_)) {
+            return Vec::new();
+        }
+        let shown = kernel_locks::locks_shown_by(own_pid(), self.id).unwrap_or_default().into_iter();
+        shown.filter(|(ownership, _)| *ownership == Ownership::Process).map(|(_, bytes)| bytes).collect()
+    }
+
     /// Takes a write lock of the process on `bytes`. Says whether it was free.
     pub fn try_lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         record_lock::try_lock(self.as_fd(), bytes, Mode::Write, Ownership::Process)
@@ -275,9 +293,11 @@ impl LockFile {
     /// Takes a lock that a description keeps, and not this process. Read locks do not exclude each other, so
     /// this asks first: to be called under the mutex.
     pub(super) fn try_lock_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
-        if self.conflict(bytes)?.is_some() {
-            return Ok(false);
-        }
+        Ok(self.conflict(bytes)?.is_none() && self.try_join_shared(bytes)?)
+    }
+
+    /// The same beside others who have locked them to read.
+    pub(super) fn try_join_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))
     }

@@ -4,6 +4,8 @@
 //! A slot of the process is a POSIX write lock on the descriptor that has the mutex. Any stronger hold is a
 //! read lock of an open file description that can only be read through, so that the program cannot write to
 //! the repository. A read lock would not exclude another one, so it is taken after a query, under the mutex.
+//! The members of a group have read locks beside each other, whatever the hold, with one owner for the slot
+//! and for the byte that says whose it is: both go together.
 //! If a holder can become overdue, the process also takes a guardian. With [`Hold::Descriptor`] the program
 //! then inherits the writable descriptor as well, because closing it would drop the guardian.
 
@@ -13,10 +15,14 @@ use super::{
     error::RepositoryError,
     file::LockFile,
     job::Guardian,
-    layout::{shared_bytes, slot_bytes},
+    layout::{group_byte, shared_bytes, slot_byte, slot_bytes},
 };
 use crate::{
-    judge::terms::{keyword::Hold, runs::Runs},
+    judge::terms::{
+        group::{Group, Seats},
+        keyword::Hold,
+        runs::Runs,
+    },
     sys::record_lock::Bytes,
 };
 
@@ -26,6 +32,10 @@ pub struct Held {
     file: Rc<LockFile>,
     hold: Hold,
     slots: Vec<u64>,
+    /// Those of them that the group had already.
+    joined: Vec<u64>,
+    /// What was locked for them, and is given back with them.
+    locked: Vec<Bytes>,
     guardians: Vec<Guardian>,
     shared: bool,
 }
@@ -33,14 +43,19 @@ pub struct Held {
 impl Held {
     /// Nothing yet of this file.
     pub fn nothing_of(file: &Rc<LockFile>, hold: Hold) -> Self {
-        Self { file: Rc::clone(file), hold, slots: Vec::new(), guardians: Vec::new(), shared: false }
+        let (slots, joined, locked, guardians) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { file: Rc::clone(file), hold, slots, joined, locked, guardians, shared: false }
     }
 
-    /// Locks slots that were proved to be free. Says no if another program locked one of them all the same;
-    /// what was locked until then is released when the value is dropped.
-    pub fn take(&mut self, slots: &[u64]) -> Result<bool, RepositoryError> {
-        for run in Runs::of(slots).iter() {
-            if !self.lock(&slot_bytes(*run.start(), *run.end()))? {
+    /// Locks slots that were proved to be free, and those that the group has already. Says no if another
+    /// program locked one of them all the same; what was locked until then is released when the value is
+    /// dropped.
+    pub fn take(&mut self, seats: &Seats, group: Option<&Group>) -> Result<bool, RepositoryError> {
+        if let Some(group) = group {
+            return self.take_with(seats, group);
+        }
+        for run in Runs::of(&seats.free).iter() {
+            if !self.lock(slot_bytes(*run.start(), *run.end()))? {
                 return Ok(false);
             }
             self.slots.extend(run.clone());
@@ -48,10 +63,34 @@ impl Held {
         Ok(true)
     }
 
+    /// The same for a group: of each slot its byte and that of its rank, with read locks, so that others can
+    /// join. What this process has locked already it keeps in any case, and would lose by giving it back.
+    fn take_with(&mut self, seats: &Seats, group: &Group) -> Result<bool, RepositoryError> {
+        let (own, group) = (self.file.own_locks(), group.hash());
+        for (rank, slot) in (0..).zip(seats.all()) {
+            let slot_byte = slot_bytes(slot, slot);
+            let is_joined = seats.shared.contains(&slot);
+            if !is_joined && self.file.conflict(&slot_byte)?.is_some() {
+                return Ok(false);
+            }
+            let byte = group_byte(group, rank, slot);
+            for bytes in [slot_byte, byte..=byte] {
+                let is_own = own.iter().any(|own| own.contains(bytes.start()));
+                if !is_own && !self.lock_beside_readers(bytes)? {
+                    return Ok(false);
+                }
+            }
+            self.joined.extend(is_joined.then_some(slot));
+            self.slots.push(slot);
+        }
+        Ok(true)
+    }
+
     /// Proves from now on that this process is the job that holds these slots, so that it can be ended when
     /// it is overdue. If another lock is in the way there is no proof, and nothing will be ended.
     pub fn guard(&mut self) -> Result<(), RepositoryError> {
-        let runs = Runs::of(&self.slots);
+        let is_own = |slot: &u64| self.locked.iter().any(|bytes| bytes.contains(&slot_byte(*slot)));
+        let runs = Runs::of(&self.slots.iter().copied().filter(is_own).collect::<Vec<_>>());
         for guardian in runs.iter().filter_map(|run| Guardian::begin(*run.start(), self.hold)) {
             if self.file.try_read_lock(&guardian.byte())? {
                 self.guardians.push(guardian);
@@ -64,7 +103,7 @@ impl Held {
     pub fn share(&mut self, slots: &Runs) -> Result<bool, RepositoryError> {
         self.shared = true;
         for run in slots.iter() {
-            if !self.lock(&shared_bytes(*run.start(), *run.end()))? {
+            if !self.lock(shared_bytes(*run.start(), *run.end()))? {
                 return Ok(false);
             }
             self.slots.extend(run.clone());
@@ -72,11 +111,22 @@ impl Held {
         Ok(true)
     }
 
-    fn lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
-        match self.hold {
-            Hold::Process => self.file.try_lock(bytes),
-            Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.try_lock_shared(bytes),
-        }
+    fn lock(&mut self, bytes: Bytes) -> Result<bool, RepositoryError> {
+        let is_locked = match self.hold {
+            Hold::Process => self.file.try_lock(&bytes)?,
+            Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.try_lock_shared(&bytes)?,
+        };
+        self.locked.extend(is_locked.then_some(bytes));
+        Ok(is_locked)
+    }
+
+    fn lock_beside_readers(&mut self, bytes: Bytes) -> Result<bool, RepositoryError> {
+        let is_locked = match self.hold {
+            Hold::Process => self.file.try_read_lock(&bytes)?,
+            Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.try_join_shared(&bytes)?,
+        };
+        self.locked.extend(is_locked.then_some(bytes));
+        Ok(is_locked)
     }
 
     pub fn file(&self) -> &Rc<LockFile> {
@@ -90,6 +140,11 @@ impl Held {
     /// The same, neighbours together.
     pub fn runs(&self) -> Runs {
         Runs::of(&self.slots)
+    }
+
+    /// Those that the group had before this launch.
+    pub fn joined(&self) -> &[u64] {
+        &self.joined
     }
 
     /// Whether the slots are an ancestor's.
@@ -109,10 +164,8 @@ impl Held {
 
     /// Gives the slots back although descriptors that carry them may live on elsewhere.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
-        let runs = self.runs();
         self.slots.clear();
-        for run in runs.iter() {
-            let bytes = if self.shared { shared_bytes } else { slot_bytes }(*run.start(), *run.end());
+        for bytes in std::mem::take(&mut self.locked) {
             match self.hold {
                 Hold::Process => self.file.unlock(&bytes)?,
                 Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.unlock_shared(&bytes)?,

@@ -15,6 +15,7 @@ use super::{
     file::LockFile,
     header::Header,
     layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
+    members,
     record::{Record, short_boot_id},
 };
 use crate::{
@@ -52,6 +53,8 @@ pub struct Holder {
     pub command: Option<String>,
     /// The rule that asked for the slot.
     pub rule: Option<String>,
+    /// Those who have the slot together with it, as far as somebody looked for them.
+    pub others: Vec<Holder>,
 }
 
 impl Holder {
@@ -60,7 +63,7 @@ impl Holder {
         let (pid, keeper, uid, host) = (None, None, None, None);
         let (since, taken, hold, command, rule) = (None, None, None, None, None);
         let slots = slots.into_inner();
-        Self { slots, pid, keeper, uid, host, since, taken, hold, command, rule }
+        Self { slots, pid, keeper, uid, host, since, taken, hold, command, rule, others: Vec::new() }
     }
 
     /// The one that wrote a record, and keeps its slots itself.
@@ -76,6 +79,7 @@ impl Holder {
             hold: Some(record.hold),
             command: Some(record.command),
             rule: Some(record.rule),
+            others: Vec::new(),
         }
     }
 
@@ -107,7 +111,7 @@ const LONG: u64 = 256;
 pub fn holders_with_search(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {
     let mut holders = holders(file, occupancy)?;
     search(file, &mut holders);
-    Ok(holders)
+    members::with_others(file, holders)
 }
 
 /// Looks for the processes of holders that neither the kernel's lock nor a record names.
@@ -232,6 +236,13 @@ pub fn who_started(
     Ok(record.filter(|record| record.since() == start).map(|record| record.uid))
 }
 
+/// Whether the record of a slot is of a process that lives.
+pub(super) fn is_described(file: &LockFile, slot: u64) -> Result<bool, RepositoryError> {
+    let record = Records { file, first: 0, bytes: Vec::new() }.of(slot, slot)?;
+    let boot = process::boot_id().map(short_boot_id);
+    Ok(record.is_some_and(|record| Some(&record.boot) == boot.as_ref() && is_alive(&record)))
+}
+
 /// Whether the kernel's word on the holder does not speak against a record: the process of the lock, where it
 /// has one.
 fn may_be_believed(record: &Record, pid: Option<i32>, boot: Option<&str>) -> bool {
@@ -243,7 +254,7 @@ fn may_be_believed(record: &Record, pid: Option<i32>, boot: Option<&str>) -> boo
 }
 
 /// The holder as its record has it, where that is believed.
-fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>) -> Holder {
+pub(super) fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>) -> Holder {
     if let Some(record) = record {
         let keeper = live_supervisor(&record);
         let holder = Holder::of_record(slots, record);
@@ -261,6 +272,7 @@ fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>) -> Hold
         hold: None,
         command: process.map(|process| process.name),
         rule: None,
+        others: Vec::new(),
     }
 }
 

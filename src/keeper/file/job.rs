@@ -119,6 +119,11 @@ impl Job {
         proof_of(&self.shown, slot) == Ok(self.proof)
     }
 
+    /// Whether it has locked this byte.
+    pub(super) fn shows(&self, byte: u64) -> bool {
+        self.shown.iter().any(|(_, bytes)| bytes.contains(&byte))
+    }
+
     /// Sends a signal to whatever has to end. Root spares what the user of the job could not signal either: a
     /// service, say, that the job started by way of a set-id program.
     pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {

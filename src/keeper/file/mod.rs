@@ -13,6 +13,7 @@ pub mod job;
 pub mod layout;
 pub mod line;
 pub mod lock_path;
+mod members;
 pub mod mutex;
 pub mod nested;
 pub mod prune;

@@ -145,11 +145,13 @@ impl Record {
     }
 }
 
-/// Rewrites the record of a slot that this process holds, with the command that it was taken for.
+/// Rewrites the record of a slot that this process wrote, with the command that it was taken for. Of a slot
+/// that a group has, another member may have written it.
 pub fn amend(file: &LockFile, slot: u64, pid: i32, start: u64) -> Result<(), RepositoryError> {
     let mut bytes = [0; RECORD_SIZE];
     let length = file.read_at(&mut bytes, record_at(slot))?;
     match bytes.get(..length).and_then(Record::decode) {
+        Some(record) if record.pid != process::own_pid() => Ok(()),
         Some(record) => file.write_at(&Record { pid, start, ..record }.encode(), record_at(slot)),
         None => Ok(()),
     }

@@ -73,7 +73,7 @@ pub(super) fn highest(file: &LockFile) -> Result<Option<u64>, RepositoryError> {
 
 /// The locks that `/proc/locks` shows on a file; none if its lines cannot be distinguished from those of
 /// others.
-fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
+pub(super) fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
     // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds
     // it.
     let proof = if file.try_read_lock(&PROBE)? { PROBE } else { MUTEX };

@@ -8,19 +8,27 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::time::SystemTime;
+use std::{ops::RangeInclusive, time::SystemTime};
 
 use super::{
     error::RepositoryError,
     file::LockFile,
     header::Header,
     held::Held,
-    layout::{LAST_SLOT, everything_above, record_at, slot_at, slot_byte, slot_bytes, slot_bytes_above},
+    holder,
+    layout::{
+        LAST_SLOT, everything_above, grouped_at, rank_bytes, record_at, slot_at, slot_byte, slot_bytes,
+        slot_bytes_above,
+    },
     record::Record,
     scan::{Extent, Look, Means, highest},
 };
 use crate::{
-    judge::terms::{claim::Terms, keyword::Admit, runs},
+    judge::terms::{
+        claim::Terms,
+        keyword::Admit,
+        runs::{self, Runs},
+    },
     keeper::occupancy::Vacancy,
 };
 
@@ -91,6 +99,52 @@ impl<'file> View<'file> {
             None if seen.fits(terms) => Vacancy::Kept,
             None => Vacancy::Full,
         })
+    }
+
+    /// The slots that the group of these terms has, by rank: as many as are wanted. What one query finds at a
+    /// rank is the group's if its slot is locked too, by readers alone, and may be used by this launch.
+    pub fn shared(&self, terms: &Terms) -> Result<Vec<u64>, RepositoryError> {
+        let Some(group) = &terms.group else { return Ok(Vec::new()) };
+        let mut shared = Vec::new();
+        for rank in 0..terms.slots {
+            let Some(slot) = self.slot_at_rank(group.hash(), rank, terms, &shared)? else { break };
+            shared.push(slot);
+        }
+        Ok(shared)
+    }
+
+    fn slot_at_rank(
+        &self,
+        group: u64,
+        rank: u64,
+        terms: &Terms,
+        known: &[u64],
+    ) -> Result<Option<u64>, RepositoryError> {
+        let mut todo = vec![rank_bytes(group, rank)];
+        for _ in 0..QUERIES {
+            let Some(range) = todo.pop() else { return Ok(None) };
+            if range.is_empty() {
+                continue;
+            }
+            let Some(conflict) = self.file.conflict(&range)? else { continue };
+            let (first, last) = (*conflict.bytes.start(), *conflict.bytes.end());
+            // A lock of more bytes says nothing of one slot.
+            if first == last
+                && let Some((_, slot)) = grouped_at(first)
+                && terms.allows(slot)
+                && !known.contains(&slot)
+                && self.is_held_by_readers(slot)?
+            {
+                return Ok(Some(slot));
+            }
+            todo.extend([last.saturating_add(1)..=*range.end(), *range.start()..=first.saturating_sub(1)]);
+        }
+        Ok(None)
+    }
+
+    fn is_held_by_readers(&self, slot: u64) -> Result<bool, RepositoryError> {
+        let byte = slot_bytes(slot, slot);
+        Ok(self.file.conflict(&byte)?.is_some() && self.file.is_read_only(&byte)?)
     }
 
     /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then no slot
@@ -195,17 +249,32 @@ impl<'file> View<'file> {
         record: &Record,
         now: SystemTime,
     ) -> Result<(), RepositoryError> {
-        for run in taken.runs().iter() {
+        let is_new = |slot: &u64| !taken.joined().contains(slot);
+        let new: Vec<u64> = taken.slots().iter().copied().filter(is_new).collect();
+        for run in Runs::of(&new).iter().chain(&self.undescribed(taken)?) {
             let record = Record { slots: runs::length(run), ..record.clone() };
             self.file.write_at(&record.encode(), record_at(*run.end()))?;
         }
-        let last = taken.slots().iter().copied().max().unwrap_or(0);
-        let cursor = last.saturating_add(1);
+        let cursor = new.iter().max().map_or(self.header.cursor, |last| last.saturating_add(1));
         Header { cursor, last_start: Some(now), ..self.header.clone() }.write(self.file)?;
+        if new.is_empty() && !taken.slots().is_empty() {
+            return Ok(());
+        }
         if let Some(hint) = self.new_hint(taken.slots())? {
             Header::write_hint(self.file, hint)?;
         }
         Ok(())
+    }
+
+    /// The slots of the group whose record is of a member that has gone: whoever lives describes them.
+    fn undescribed(&self, taken: &Held) -> Result<Vec<RangeInclusive<u64>>, RepositoryError> {
+        let mut undescribed = Vec::new();
+        for run in Runs::of(taken.joined()).iter() {
+            if !holder::is_described(self.file, *run.end())? {
+                undescribed.push(run.clone());
+            }
+        }
+        Ok(undescribed)
     }
 
     /// Corrects a hint by which an exectimes peer would overlook a holder. It looks at nothing for this

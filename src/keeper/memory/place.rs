@@ -1,7 +1,13 @@
 //! A place in the queue of a table in memory, kept until dropped.
 
 use super::Table;
-use crate::keeper::line::{Class, Number, Waiter, WaitingProcess};
+use crate::{
+    judge::terms::group::Group,
+    keeper::{
+        Holder,
+        line::{Class, Number, Waiter, WaitingProcess},
+    },
+};
 
 #[must_use = "the place is given up when this is dropped"]
 #[derive(Debug)]
@@ -111,15 +117,21 @@ pub struct Held {
     slots: Vec<u64>,
     /// The number of the nested launch that uses an ancestor's slots.
     share: Option<u64>,
+    /// The group that has them, and the number of this member.
+    member: Option<(u64, Group)>,
 }
 
 impl Held {
     pub(super) fn of(table: &Table, slots: &[u64]) -> Self {
-        Self { table: table.clone(), slots: slots.to_vec(), share: None }
+        Self { table: table.clone(), slots: slots.to_vec(), share: None, member: None }
+    }
+
+    pub(super) fn of_member(table: &Table, slots: &[u64], member: (u64, Group)) -> Self {
+        Self { table: table.clone(), slots: slots.to_vec(), share: None, member: Some(member) }
     }
 
     pub(super) fn shared(table: &Table, slots: &[u64], share: u64) -> Self {
-        Self { table: table.clone(), slots: slots.to_vec(), share: Some(share) }
+        Self { table: table.clone(), slots: slots.to_vec(), share: Some(share), member: None }
     }
 
     pub fn slots(&self) -> &[u64] {
@@ -128,6 +140,17 @@ impl Held {
 
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// The group that has them.
+    pub fn group(&self) -> Option<&Group> {
+        self.member.as_ref().map(|(_, group)| group)
+    }
+
+    /// Says who has them.
+    pub fn describe(&self, holder: Holder) {
+        let member = self.member.as_ref().map(|(number, _)| *number);
+        self.table.describe_as(&self.slots, member, holder);
     }
 
     /// Whether they are an ancestor's.
@@ -144,7 +167,7 @@ impl Held {
                 state.shared.remove(&slot);
             }
             if self.share.is_none() {
-                state.held.remove(&slot);
+                state.give_back(slot, self.member.as_ref().map(|(number, _)| *number));
             }
         }
     }

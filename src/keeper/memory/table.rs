@@ -12,6 +12,7 @@ use super::{Held, Place, VerifiedAncestry};
 use crate::{
     judge::terms::{
         claim::{Claim, Launch, Terms},
+        group::{Group, Seats},
         keyword::Admit,
         pace::Expiry,
     },
@@ -40,6 +41,9 @@ pub(super) type Standing = (Number, Class);
 pub(super) struct State {
     /// Each slot that is held, with its holder where that is known.
     pub(super) held: BTreeMap<u64, Option<Rc<Holder>>>,
+    /// Of the slots that a group has, what there is to know beside the holder.
+    pub(super) groups: BTreeMap<u64, Grouped>,
+    members: u64,
     /// Slots that a nested launch uses too; each such launch has a number.
     pub(super) shared: BTreeMap<u64, u64>,
     shares: u64,
@@ -64,7 +68,71 @@ pub(super) struct State {
     pub(super) unlisted: (u64, u64),
 }
 
+/// A slot of a group. It is held as long as there is a member.
+#[derive(Debug)]
+pub(super) struct Grouped {
+    group: Group,
+    rank: u64,
+    /// Each by a number of its own, with what is known of it.
+    members: BTreeMap<u64, Option<Rc<Holder>>>,
+}
+
 impl State {
+    /// Says who holds a slot, or is one of those who do.
+    fn describe(&mut self, slot: u64, member: Option<u64>, holder: &Rc<Holder>) {
+        let Some(held) = self.held.get_mut(&slot) else { return };
+        let grouped = member.zip(self.groups.get_mut(&slot));
+        match grouped {
+            Some((member, grouped)) => {
+                grouped.members.insert(member, Some(Rc::clone(holder)));
+                *held = grouped.first();
+            }
+            None => *held = Some(Rc::clone(holder)),
+        }
+    }
+
+    /// Those who have a slot beside the one who is named as its holder.
+    fn others_at(&self, slot: u64) -> impl Iterator<Item = &Rc<Holder>> {
+        let members = self.groups.get(&slot).into_iter().flat_map(|grouped| grouped.members.values());
+        members.flatten().skip(1)
+    }
+
+    fn has_same_members(&self, slot: u64, other: u64) -> bool {
+        let members = |slot| self.groups.get(&slot).map(|grouped| grouped.members.keys());
+        match (members(slot), members(other)) {
+            (Some(one), Some(other)) => one.eq(other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    /// Puts a group's slots in the order in which a member had them.
+    fn rank(&mut self, slots: &[u64]) {
+        for (rank, slot) in (0..).zip(slots) {
+            if let Some(grouped) = self.groups.get_mut(slot) {
+                grouped.rank = rank;
+            }
+        }
+    }
+
+    fn add_member(&mut self, slot: u64, holder: &Rc<Holder>) {
+        let Some(grouped) = self.groups.get_mut(&slot) else { return };
+        let number = grouped.members.keys().next_back().map_or(0, |last| last + 1);
+        grouped.members.insert(number, Some(Rc::clone(holder)));
+    }
+
+    /// Gives a slot back, or what a member has of it.
+    pub(super) fn give_back(&mut self, slot: u64, member: Option<u64>) {
+        if let (Some(member), Some(grouped)) = (member, self.groups.get_mut(&slot)) {
+            grouped.members.remove(&member);
+            if !grouped.members.is_empty() {
+                self.held.insert(slot, grouped.first());
+                return;
+            }
+            self.groups.remove(&slot);
+        }
+        self.held.remove(&slot);
+    }
+
     pub(super) fn join_line(&mut self, waiter: Waiter) {
         let (number, class) = (waiter.number, waiter.class);
         if self.line.insert((number, class), waiter).is_none() {
@@ -81,6 +149,13 @@ impl State {
                 self.classes.remove(&class);
             }
         }
+    }
+}
+
+impl Grouped {
+    /// Its first member that is known.
+    fn first(&self) -> Option<Rc<Holder>> {
+        self.members.values().flatten().next().cloned()
     }
 }
 
@@ -132,7 +207,8 @@ impl Table {
         let mut spans: Vec<Span> = Vec::new();
         let mut last: Option<&Rc<Holder>> = None;
         for (slot, holder) in &state.held {
-            let is_same = matches!((last, holder), (Some(one), Some(other)) if Rc::ptr_eq(one, other));
+            let is_same = matches!((last, holder), (Some(one), Some(other)) if Rc::ptr_eq(one, other))
+                && state.has_same_members(slot.saturating_sub(1), *slot);
             match spans.last_mut() {
                 Some(span) if is_same && span.slots.end() + 1 == *slot => {
                     span.slots = *span.slots.start()..=*slot;
@@ -151,7 +227,11 @@ impl Table {
     pub fn holders(&self, occupancy: &Occupancy) -> Vec<Holder> {
         let state = self.state.borrow();
         let of = |Span { slots, .. }: &Span| match state.held.get(slots.start()) {
-            Some(Some(holder)) => Holder { slots: slots.clone().into_inner(), ..Holder::clone(holder) },
+            Some(Some(holder)) => {
+                let slots = slots.clone().into_inner();
+                let others = state.others_at(slots.0).map(|other| Holder { slots, ..Holder::clone(other) });
+                Holder { slots, others: others.collect(), ..Holder::clone(holder) }
+            }
             _ => Holder::unknown(slots.clone()),
         };
         occupancy.spans().iter().map(of).collect()
@@ -184,13 +264,83 @@ impl Table {
         Some(Held::of(self, slots))
     }
 
+    /// The slots that the group of these terms has, by rank: as many as are wanted.
+    pub fn shared(&self, terms: &Terms) -> Vec<u64> {
+        let Some(group) = &terms.group else { return Vec::new() };
+        let (state, seen) = (self.state.borrow(), Group::seen(group.hash()));
+        let is_it = |grouped: &Grouped| grouped.group == *group || grouped.group == seen;
+        let at = |rank: u64| {
+            let is_it = |(slot, grouped): &(&u64, &Grouped)| {
+                grouped.rank == rank && is_it(grouped) && terms.allows(**slot)
+            };
+            state.groups.iter().find(is_it).map(|(slot, _)| *slot)
+        };
+        (0..terms.slots).map_while(at).collect()
+    }
+
+    /// The same as [`Table::take`], with slots that the group has already.
+    pub fn take_with(&self, seats: &Seats, group: Option<&Group>) -> Option<Held> {
+        let Some(group) = group else { return self.take(&seats.free) };
+        let mut state = self.state.borrow_mut();
+        if seats.free.iter().any(|slot| state.held.contains_key(slot)) {
+            return None;
+        }
+        state.members += 1;
+        let member = state.members;
+        for (rank, slot) in (0..).zip(seats.all()) {
+            let new = || Grouped { group: group.clone(), rank, members: BTreeMap::new() };
+            state.groups.entry(slot).or_insert_with(new).members.insert(member, None);
+            state.held.entry(slot).or_default();
+        }
+        drop(state);
+        Some(Held::of_member(self, &seats.all(), (member, group.clone())))
+    }
+
+    /// The same for slots that were written down, each of which others of the group may have by now.
+    pub fn restore(&self, slots: &[u64], group: Option<&Group>) -> Option<Held> {
+        let Some(group) = group else { return self.take(slots) };
+        let is_theirs = |slot: &u64| {
+            let state = self.state.borrow();
+            state.groups.get(slot).is_some_and(|grouped| grouped.group == *group)
+        };
+        let (shared, free) = slots.iter().partition(|slot| is_theirs(slot));
+        let held = self.take_with(&Seats { shared, free }, Some(group))?;
+        self.state.borrow_mut().rank(slots);
+        Some(held)
+    }
+
+    /// The slots of groups: each with its rank and the number of the group.
+    pub fn groups(&self) -> Vec<(u64, u64, u64)> {
+        let state = self.state.borrow();
+        let of = |(slot, grouped): (&u64, &Grouped)| (*slot, grouped.rank, grouped.group.hash());
+        state.groups.iter().map(of).collect()
+    }
+
+    /// Shows the same: this is a picture of that table.
+    pub fn show_group(&self, (slot, rank, hash): (u64, u64, u64)) {
+        let mut state = self.state.borrow_mut();
+        let Some(holder) = state.held.get(&slot).cloned() else { return };
+        let members = BTreeMap::from([(0, holder)]);
+        state.groups.insert(slot, Grouped { group: Group::seen(hash), rank, members });
+    }
+
+    /// Adds one who has slots together with their holder: this is a picture of that table.
+    pub fn show_other_member(&self, (first, last): (u64, u64), holder: Holder) {
+        let (mut state, holder) = (self.state.borrow_mut(), Rc::new(holder));
+        for slot in first..=last {
+            state.add_member(slot, &holder);
+        }
+    }
+
     /// Says who holds slots.
     pub fn describe(&self, slots: &[u64], holder: Holder) {
+        self.describe_as(slots, None, holder);
+    }
+
+    pub(super) fn describe_as(&self, slots: &[u64], member: Option<u64>, holder: Holder) {
         let (mut state, holder) = (self.state.borrow_mut(), Rc::new(holder));
         for slot in slots {
-            if let Some(held) = state.held.get_mut(slot) {
-                *held = Some(Rc::clone(&holder));
-            }
+            state.describe(*slot, member, &holder);
         }
     }
 
@@ -315,7 +465,11 @@ impl Table {
     pub fn started(&self, slots: &[u64], now: SystemTime) {
         let mut state = self.state().borrow_mut();
         state.last_start = Some(now);
-        state.started_by = slots.first().and_then(|slot| state.held.get(slot)?.as_ref()?.uid);
+        let holder = |slot: &u64| match state.groups.get(slot) {
+            Some(grouped) => grouped.members.values().flatten().next_back().cloned(),
+            None => state.held.get(slot).cloned().flatten(),
+        };
+        state.started_by = slots.first().and_then(|slot| holder(slot)?.uid);
         state.cursor = slots.iter().max().map_or(1, |last| last + 1);
     }
 
@@ -374,29 +528,28 @@ pub fn chosen(holders: &[Holder]) -> Vec<Overdue> {
 /// overdue.
 fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>) -> Vec<Overdue> {
     let Some(now) = process::since_boot() else { return Vec::new() };
-    let mut overdue: Vec<Overdue> = Vec::new();
-    for holder in holders {
+    let one = |holder: &Holder| {
         let (age, elsewhere) = match (holder.taken, holder.since, &holder.host) {
             (Some(taken), ..) => (now.saturating_sub(taken), None),
             (None, Some(since), Some(host)) => {
                 (SystemTime::now().duration_since(since).unwrap_or_default(), Some(host.clone()))
             }
-            (None, ..) => continue,
+            (None, ..) => return None,
         };
-        let (Some(shown), Some(by)) = (holder.pid, by(age)) else { continue };
-        let process = holder.keeper.unwrap_or(shown);
+        let (pid, by) = (holder.pid?, by(age)?);
+        let job = Ok(holder.keeper.unwrap_or(pid));
         let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
-        let is_same = |other: &&mut Overdue| {
-            other.process() == process
-                && other.elsewhere == elsewhere
-                && (elsewhere.is_none() || other.holder.since == holder.since)
-        };
-        match overdue.iter_mut().find(is_same) {
-            Some(same) => same.slots = same.slots.saturating_add(slots),
-            None => {
-                let (holder, pid, job) = (holder.clone(), shown, Ok(process));
-                overdue.push(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled: true });
-            }
+        let holder = holder.clone();
+        Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled: true, with: Vec::new() })
+    };
+    let mut overdue: Vec<Overdue> = Vec::new();
+    for holder in holders {
+        // Of a group all are ended, or nobody: one that stays keeps the slot.
+        let with: Option<Vec<Overdue>> = holder.others.iter().map(one).collect();
+        let Some((found, with)) = one(holder).zip(with) else { continue };
+        match overdue.iter_mut().find(|other| other.all().any(|other| other.is_same(&found))) {
+            Some(same) => same.slots = same.slots.saturating_add(found.slots),
+            None => overdue.push(Overdue { with, ..found }),
         }
     }
     overdue

@@ -15,6 +15,7 @@ use crate::{
             claim::{Claim, Terms},
             keyword::Admit,
             provenance,
+            runs::Runs,
         },
     },
     launch::situation::SystemNames,
@@ -102,6 +103,9 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
     };
     let why = match &found.room {
         None => "ok: a slot of the program above is used".to_owned(),
+        Some(Room::Free(seats)) if !seats.shared.is_empty() => {
+            format!("ok: shares slot {}", Runs::of(&seats.shared))
+        }
         Some(Room::Free(_)) => "ok".to_owned(),
         Some(Room::Closed) => "CLOSED: its limit is 0".to_owned(),
         Some(Room::Never) => format!("NEVER: {}", never(prospect.claim)),

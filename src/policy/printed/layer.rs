@@ -215,6 +215,7 @@ fn print_repository(repository: &Repository) -> Table {
         settings,
         keeping,
         pace,
+        sharing,
     } = repository;
     let mut text = Table::default();
     match keeping.keeper {
@@ -235,6 +236,7 @@ fn print_repository(repository: &Repository) -> Table {
         text.set("reserve", list(reservations.iter().map(Reservation::printed)));
     }
     names.print(&mut text);
+    sharing.print(&mut text);
     settings.print(&mut text);
     keeping.print(&mut text);
     pace::print(pace, &mut text);

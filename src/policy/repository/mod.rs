@@ -7,13 +7,17 @@ pub(super) mod names;
 pub(super) mod pace;
 pub(super) mod reservation;
 pub(super) mod settings;
+pub(super) mod sharing;
 
 use std::path::{Path, PathBuf};
 
 pub(super) use self::limits::Whom;
 pub(crate) use self::limits::{FileOf, OtherLimit};
 pub(crate) use self::reservation::Standing;
-use self::{keeping::Keeping, limits::LIMITS, names::SlotNames, reservation::RESERVE, settings::Settings};
+use self::{
+    keeping::Keeping, limits::LIMITS, names::SlotNames, reservation::RESERVE, settings::Settings,
+    sharing::Sharing,
+};
 pub use self::{reservation::Reservation, settings::Charge};
 use super::{
     key::{Keys, Shape, Together, key},
@@ -77,6 +81,7 @@ pub(super) static REPOSITORY: Keys = Keys {
                 "A broken GPU.",
             ),
         ],
+        sharing::KEYS,
         settings::KEYS,
         keeping::KEYS,
         pace::KEYS,
@@ -107,6 +112,7 @@ pub struct Repository {
     pub(crate) settings: Settings,
     pub(crate) keeping: Keeping,
     pub(super) pace: Pace,
+    pub(crate) sharing: Sharing,
 }
 
 impl Repository {
@@ -202,6 +208,7 @@ impl Repository {
             settings,
             keeping,
             pace,
+            sharing,
         } = self;
         *limit == other.limit
             && *limits == other.limits
@@ -210,5 +217,6 @@ impl Repository {
             && *settings == other.settings
             && *keeping == other.keeping
             && *pace == other.pace
+            && *sharing == other.sharing
     }
 }

@@ -99,7 +99,8 @@ impl<'w> Missing<'w> {
 
 /// The names of the captures that a repository is by.
 pub(super) fn by_captures(repository: &Repository) -> impl Iterator<Item = &str> {
-    repository.path.placeholders().filter_map(|placeholder| match placeholder {
+    let all = repository.path.placeholders().chain(repository.sharing.placeholders());
+    all.filter_map(|placeholder| match placeholder {
         Placeholder::Captured(name) => Some(name.as_str()),
         _ => None,
     })

@@ -5,7 +5,7 @@ use super::{
     rules::{Reading, value},
 };
 use crate::{
-    judge::terms::keyword::Keeper,
+    judge::terms::{group::MOST_SHARED, keyword::Keeper},
     policy::{
         fault::Fault,
         limit::Limit,
@@ -49,6 +49,7 @@ impl<'w> Reading<'_, 'w> {
         };
         self.check_numbers(claim, least, &self.repositories[repository]);
         self.check_site(claim, slots, &self.repositories[repository]);
+        self.check_shared(claim, slots, &self.repositories[repository]);
         if let Some(admit) = self.written.admit.filter(|admit| admit.value == Admission::Always)
             && self.repositories[repository].names.most().is_some()
         {
@@ -91,6 +92,17 @@ impl<'w> Reading<'_, 'w> {
             self.fault(entry.at, Fault::TableTooGreatForSite { most: MOST_AT_SITE });
         } else if most.is_some_and(|most| most > MOST_AT_SITE) {
             self.fault(claim.at, Fault::TooManyForSite { most: MOST_AT_SITE });
+        }
+    }
+
+    /// A group has so many ranks.
+    fn check_shared(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let is_few = |number: u32| u64::from(number) <= MOST_SHARED;
+        let from = claim.slots_from.as_ref();
+        let are_few = matches!(slots, Slots::Number(number) if is_few(number))
+            && from.is_none_or(|from| from.most.is_some_and(is_few));
+        if repository.sharing.is_there() && !are_few {
+            self.fault(claim.at, Fault::SharedSlots { most: MOST_SHARED });
         }
     }
 

@@ -89,6 +89,7 @@ impl Reading<'_, '_> {
             enforce_at,
             keeping,
             pace,
+            sharing,
         } = self.written;
         let (aliases, name) = (&self.book.aliases, name.value.to_owned());
         self.check_name();
@@ -131,6 +132,7 @@ impl Reading<'_, '_> {
             names: names.validate(aliases),
             settings: *settings,
             keeping,
+            sharing: sharing.validate(keeping.keeper, settings.nested, self.book.findings),
             pace: pace.validate(settings.hold, aliases),
             path,
         };

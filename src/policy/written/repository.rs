@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use crate::policy::{
     aliases::{WrittenEntry, WrittenList},
-    capture::name_in_braces,
     fault::Fault,
     limit::{HIGHEST_LIMIT, Limit},
     partition_key::PartitionKey,
@@ -17,9 +16,9 @@ use crate::policy::{
         pace::WrittenPace,
         reservation::{RESERVE, WrittenReservation},
         settings::Settings,
+        sharing::WrittenSharing,
     },
     selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window},
-    template::Placeholder,
 };
 
 pub(in crate::policy) struct WrittenRepository<'a> {
@@ -35,6 +34,7 @@ pub(in crate::policy) struct WrittenRepository<'a> {
     pub(in crate::policy) enforce_at: Option<At>,
     pub(in crate::policy) keeping: WrittenKeeping,
     pub(in crate::policy) pace: WrittenPace,
+    pub(in crate::policy) sharing: WrittenSharing<'a>,
 }
 
 impl<'a> WrittenRepository<'a> {
@@ -63,7 +63,9 @@ impl<'a> WrittenRepository<'a> {
         WrittenRepository {
             name,
             path: section.text("path"),
-            per: section.get("per").and_then(per),
+            per: section.get("per").and_then(|value| {
+                PartitionKey::list(value, &|_, _| true, "leave it out for one file that all share")
+            }),
             limit: section
                 .get("limit")
                 .map(|value| limit(value).ok_or(()))
@@ -75,36 +77,8 @@ impl<'a> WrittenRepository<'a> {
             enforce_at: section.get("enforce").map(|enforce| enforce.at),
             keeping: WrittenKeeping::read(section),
             pace: WrittenPace::read(section),
+            sharing: WrittenSharing::read(section),
         }
-    }
-}
-
-fn per(value: Value<'_>) -> Option<Written<Vec<PartitionKey<'_>>>> {
-    if !value.is_list() {
-        if value.as_text().is_none() {
-            value
-                .wrong("one of \"user\", \"group\", \"host\", \"command\", \"directory\", or a list of them");
-            return None;
-        }
-        return Some(Written { value: vec![by(value)?], at: value.at });
-    }
-    let list = value.list("a list of strings")?;
-    let mut members = Vec::new();
-    for element in &list.value {
-        let member = by(*element)?;
-        if members.contains(&member) {
-            element.fault(Fault::Repeated { word: element.as_text().unwrap_or_default().to_owned() });
-        }
-        members.push(member);
-    }
-    value.filled(members, "leave it out for one file that all share")
-}
-
-fn by(value: Value<'_>) -> Option<PartitionKey<'_>> {
-    let is_capture = |name: &&str| matches!(Placeholder::parse(name), Ok(Placeholder::Captured(_)));
-    match value.as_text().and_then(name_in_braces).filter(is_capture) {
-        Some(name) => Some(PartitionKey::Captured(name)),
-        None => value.choice().map(|word| PartitionKey::Each(word.value)),
     }
 }
 

@@ -86,6 +86,13 @@ struct ToEnd<'f> {
     holders: Vec<Overdue>,
 }
 
+impl<'f> ToEnd<'f> {
+    /// With those who are ended together with them.
+    fn of(file: &'f ListedFile, open: Option<LockFile>, holders: Vec<Overdue>) -> Self {
+        Self { file, open, holders: holders.into_iter().flat_map(Overdue::each).collect() }
+    }
+}
+
 impl End<'_> {
     fn uid(&self) -> u32 {
         self.situation.credentials.uid
@@ -141,7 +148,7 @@ impl End<'_> {
             }
             (None, None) => return Ok(()),
         };
-        self.carry_out(ToEnd { file, open, holders })
+        self.carry_out(ToEnd::of(file, open, holders))
     }
 
     /// Ends the holders of a repository that are named, or all that the caller may end.
@@ -273,7 +280,7 @@ impl End<'_> {
     ) -> Result<ToEnd<'f>, KeeperError> {
         if file.table().is_some() {
             let holders = memory::chosen(holders).into_iter().map(|holder| self.permitted(holder)).collect();
-            return Ok(ToEnd { file, open: None, holders });
+            return Ok(ToEnd::of(file, None, holders));
         }
         for holder in holders.iter().filter(|holder| holder.pid.is_none()) {
             self.status = ExitStatus::System;
@@ -288,13 +295,14 @@ impl End<'_> {
         let open = place.map(|place| LockFile::open_to_read(&place)).transpose()?.flatten();
         let holders =
             open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
-        Ok(ToEnd { file, open, holders })
+        Ok(ToEnd::of(file, open, holders))
     }
 
     /// The agent lets root end every holder, and everybody their own.
     fn permitted(&self, overdue: Overdue) -> Overdue {
         let may_be_signalled = self.uid() == 0 || overdue.holder.uid == Some(self.uid());
-        Overdue { may_be_signalled, ..overdue }
+        let with = overdue.with.into_iter().map(|other| self.permitted(other)).collect();
+        Overdue { may_be_signalled, with, ..overdue }
     }
 
     /// Lists the holders and asks whether they are to be ended.

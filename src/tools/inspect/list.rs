@@ -112,7 +112,8 @@ impl View {
                 [">SLOT", "NAME", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"];
             let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
             let mut table = Table::new(&head).in_one_line();
-            for holder in holders {
+            for holder in holders.into_iter().flat_map(|holder| std::iter::once(holder).chain(&holder.others))
+            {
                 let row = cells(file, holder, &self.clock, &self.names).into_iter().enumerate();
                 table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
             }
@@ -267,6 +268,7 @@ impl View {
                     "command": holder.command,
                     "rule": holder.rule,
                     "unreadable_key": key_of(holder),
+                    "shared_with": holder.others.iter().map(|other| other.pid).collect::<Vec<_>>(),
                 })
             })
             .collect();

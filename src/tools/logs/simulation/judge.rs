@@ -259,7 +259,7 @@ fn text_of(plan: &Plan<'_>) -> String {
 }
 
 fn add_claim(text: &mut String, claim: &Claim<'_>) {
-    let Amount { limit, ceiling, slots, zones, admit } = &claim.amount;
+    let Amount { limit, ceiling, slots, zones, admit, group } = &claim.amount;
     let table = match &claim.location {
         Location::Memory(name) => name.as_str(),
         Location::File(_) | Location::Agent(_) => "",
@@ -271,6 +271,9 @@ fn add_claim(text: &mut String, claim: &Claim<'_>) {
     text.push_str(&format!(" {slots} of {limit} below {} of {table}", ceiling.unwrap_or(u64::MAX)));
     for zone in zones {
         text.push_str(&format!(" {}-{}", zone.start(), zone.end()));
+    }
+    if let Some(group) = group {
+        text.extend([" shared by ", group.text()]);
     }
     text.push_str(&format!(" admit {} wait {}", *admit as u8, claim.wait.resolve()));
     claim.origins.iter().for_each(|origin| text.extend([" by ", origin.rule]));

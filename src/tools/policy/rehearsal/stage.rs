@@ -20,6 +20,7 @@ use crate::{
         Decision, Verdict, decide,
         terms::{
             claim::{Claim, Demand, LAST_SLOT, Launch, Terms},
+            group::{Group, Seats},
             keyword::Hold,
             location::Location,
             names::{LookupError, Names},
@@ -100,11 +101,12 @@ impl<'p> Stage<'p> {
                 match &held.by {
                     // They are taken to be like the one who asks: what is kept from the one is kept from the
                     // others.
-                    Holders::Alike(slots) => others.hold(claim, &table, *slots, store),
+                    Holders::Alike(slots) => others.hold(claim, &table, *slots, None, store),
                     Holders::These(holders) => {
                         for holder in holders {
                             if let Some(theirs) = self.claim_of(&holder.person, claim, &table)? {
-                                others.hold(&theirs, &table, holder.slots, store);
+                                let group = theirs.amount.group.as_ref();
+                                others.hold(&theirs, &table, holder.slots, group, store);
                             }
                         }
                     }
@@ -169,8 +171,10 @@ impl<'p> Stage<'p> {
 
 impl Others {
     /// Takes free slots in the order in which a launch with this claim would; last those that are not for it.
-    fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, store: &Store) {
+    fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, group: Option<&Group>, store: &Store) {
         let table = store.table(table);
+        let wanted = Terms { slots: slots.into(), group: group.cloned(), ..Terms::default() };
+        let shared = table.shared(&wanted);
         let held: HashSet<u64> =
             table.occupancy().spans().iter().flat_map(|span| span.slots.clone()).collect();
         let is_free = |slot: &u64| !held.contains(slot);
@@ -178,8 +182,8 @@ impl Others {
         let is_preferred = |slot: &u64| preferred.iter().any(|zone| zone.contains(slot));
         let rest = (1..=LAST_SLOT).filter(|slot| !is_preferred(slot));
         let order = preferred.iter().cloned().flatten().chain(rest);
-        let taken: Vec<u64> = order.filter(is_free).take(slots as usize).collect();
-        self.holding.extend(table.take(&taken));
+        let free = order.filter(is_free).take((slots as usize).saturating_sub(shared.len())).collect();
+        self.holding.extend(table.take_with(&Seats { shared, free }, group));
     }
 
     /// Waits this many times, as launches with this claim.

@@ -1,0 +1,53 @@
+//! Which launches have one seat together: those of one user on one host, say (`shared_by`). A launch that
+//! finds slots of its group in a table sees them as its own, and takes only what it wants beyond them. The
+//! keeper tells whose a slot is: by locks, or by what it remembers.
+
+use std::sync::Arc;
+
+/// The most slots that a group can have: as many ranks can be told apart by the locks of a file.
+pub const MOST_SHARED: u64 = 64;
+
+/// The group of a launch in one table.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Group(Arc<str>);
+
+impl Group {
+    /// Of its values, as one text that no other values give.
+    pub fn of(values: &str) -> Self {
+        Self(values.into())
+    }
+
+    /// The values.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// What others see of it instead of its values, which may be secret.
+    #[must_use]
+    pub fn seen(hash: u64) -> Self {
+        Self::of(&format!("#{hash:016x}"))
+    }
+
+    /// A number that is nearly always another one for another group. It is FNV-1a, which is the same in every
+    /// version: launches of two versions find each other by it.
+    pub fn hash(&self) -> u64 {
+        let feed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.0.bytes().fold(0xcbf2_9ce4_8422_2325, feed)
+    }
+}
+
+/// The slots that a launch gets of one table.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Seats {
+    /// Those that its group has already, by rank: each living member keeps the first ones that it wants.
+    pub shared: Vec<u64>,
+    /// Those that are free until now.
+    pub free: Vec<u64>,
+}
+
+impl Seats {
+    /// All of them.
+    pub fn all(&self) -> Vec<u64> {
+        self.shared.iter().chain(&self.free).copied().collect()
+    }
+}

@@ -1,0 +1,468 @@
+//! `shared_by`: the windows of one user on one host are one seat, and a seat is taken as long as one of them
+//! lives.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use crate::support::{
+    Dice, Running, Site, Test, eventually, is_alive, is_over_the_agent, listing, needs_root, storm_size,
+};
+
+const REFUSED: &str = "rungate: [..]: not started: [..]\n...\n";
+
+/// A repository that is shared by user and host; `matlab` wants one slot of it, `pair` two, `either` one of
+/// this or of another one.
+fn site(limit: u32, keys: &str) -> Site {
+    let site = Site::with_policy(&policy(limit, keys));
+    for command in ["matlab", "pair", "either"] {
+        site.program(command);
+    }
+    site
+}
+
+fn policy(limit: u32, keys: &str) -> String {
+    format!(
+        r#"
+        [repository.seats]
+        limit     = {limit}
+        shared_by = ["user", "host"]
+        {keys}
+
+        [repository.spare]
+        limit = 1
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        commands = ["pair"]
+        acquire  = [{{ repository = "seats", slots = {} }}]
+
+        [[rule]]
+        commands = ["either"]
+        acquire  = [{{ any_of = ["spare", "seats"] }}]
+        "#,
+        limit.clamp(1, 2)
+    )
+}
+
+fn launch(site: &Site, user: &str, command: &str) -> Test {
+    site.test().user(user).args(["run", "--", command])
+}
+
+#[track_caller]
+fn is_free_in_time(site: &Site, left: &[i64]) {
+    eventually("the slots are free", || (site.held_numbers("seats.lock") == left).then_some(()));
+}
+
+/// "Who finds his group joins and takes nothing", and the seat is free when its last window is closed.
+#[test]
+pub(crate) fn the_windows_of_one_user_are_one_seat() {
+    needs_root!();
+    let site = site(2, "");
+    let first = launch(&site, "games", "matlab").spawn();
+    let second = launch(&site, "games", "matlab").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    let backup = launch(&site, "backup", "matlab").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+    launch(&site, "nobody", "matlab").stderr(REFUSED).status(75);
+    let third = launch(&site, "games", "matlab").spawn();
+    first.kill();
+    third.kill();
+    launch(&site, "nobody", "matlab").stderr(REFUSED).status(75);
+    second.kill();
+    is_free_in_time(&site, &[2]);
+    let _nobody = launch(&site, "nobody", "matlab").spawn();
+    backup.kill();
+}
+
+/// The same user on another host, and another user on the same one, are other groups.
+#[test]
+fn another_host_is_another_seat() {
+    needs_root!();
+    let site = site(2, "");
+    let _here = launch(&site, "games", "matlab").host("ws17").spawn();
+    let _there = launch(&site, "games", "matlab").host("ws18").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+    let _again = launch(&site, "games", "matlab").host("ws17").spawn();
+    launch(&site, "games", "matlab").host("ws19").stderr(REFUSED).status(75);
+}
+
+/// A group has what the greatest of its living members wants: "what only one wanted is free when it ends".
+#[test]
+pub(crate) fn a_member_with_more_takes_the_difference() {
+    needs_root!();
+    let site = site(3, "");
+    let _one = launch(&site, "games", "matlab").spawn();
+    let _backup = launch(&site, "backup", "matlab").spawn();
+    let pair = launch(&site, "games", "pair").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+    let again = launch(&site, "games", "pair").spawn();
+    launch(&site, "backup", "pair").stderr(REFUSED).status(75);
+    launch(&site, "nobody", "matlab").stderr(REFUSED).status(75);
+    pair.kill();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+    again.kill();
+    is_free_in_time(&site, &[1, 2]);
+    let _nobody = launch(&site, "nobody", "matlab").spawn();
+}
+
+/// The greater member came first: the one that is left keeps what it wanted.
+#[test]
+pub(crate) fn a_member_with_less_keeps_the_first_slot() {
+    needs_root!();
+    let site = site(2, "");
+    let pair = launch(&site, "games", "pair").spawn();
+    let _one = launch(&site, "games", "matlab").spawn();
+    pair.kill();
+    is_free_in_time(&site, &[1]);
+    let _backup = launch(&site, "backup", "matlab").spawn();
+    launch(&site, "nobody", "matlab").stderr(REFUSED).status(75);
+}
+
+/// Members keep their slot each in its own way, and the last one keeps it, whichever that is.
+#[test]
+pub(crate) fn a_group_may_have_all_four_holds() {
+    needs_root!();
+    let holds = ["process", "descriptor", "supervisor", "tree"];
+    for last in 0..holds.len() {
+        let site = site(1, "");
+        let member =
+            |hold: &&str| site.test().user("games").args(["run", "--hold", hold, "--", "matlab"]).spawn();
+        let mut members: Vec<Running> = holds.iter().map(member).collect();
+        let mut stays = members.remove(last);
+        for mut other in members {
+            other.close_stdin();
+            other.end();
+        }
+        assert_eq!(site.held_numbers("seats.lock"), [1], "{}", holds[last]);
+        launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+        stays.close_stdin();
+        stays.end();
+        is_free_in_time(&site, &[]);
+    }
+}
+
+/// A limit of 0 lets nobody in, and with `if_elapsed` each start counts.
+#[test]
+pub(crate) fn who_would_join_is_refused_where_nothing_may_start() {
+    needs_root!();
+    let site = site(1, "if_elapsed = \"1h\"");
+    let _first = launch(&site, "games", "matlab").spawn();
+    launch(&site, "games", "matlab").stderr(REFUSED).status(69);
+    site.policy(&policy(0, ""));
+    launch(&site, "games", "matlab").stderr(REFUSED).status(75);
+    site.policy(&policy(1, ""));
+    let _second = launch(&site, "games", "matlab").spawn();
+}
+
+/// "Of alternatives, one joined whole comes first", wherever it stands in the list; where none can be joined
+/// the order of the list counts.
+#[test]
+pub(crate) fn of_alternatives_one_that_is_joined_comes_first() {
+    needs_root!();
+    let site = site(1, "");
+    let free = launch(&site, "games", "either").spawn();
+    assert_eq!((site.held_numbers("seats.lock"), site.held_numbers("spare.lock")), (vec![], vec![1]));
+    drop(free);
+    let _first = launch(&site, "games", "matlab").spawn();
+    let _second = launch(&site, "games", "either").spawn();
+    assert_eq!((site.held_numbers("seats.lock"), site.held_numbers("spare.lock")), (vec![1], vec![]));
+}
+
+/// "From whom a reservation keeps that slot's number, he takes his own": a group on one host, of two users.
+#[test]
+fn who_may_not_use_the_number_takes_another() {
+    needs_root!();
+    let keys = "reserve = [{ for = [\"games\"], slots = 1 }]";
+    let site = Site::with_policy(&policy(2, keys).replace("[\"user\", \"host\"]", "\"host\""));
+    site.program("matlab");
+    let _games = launch(&site, "games", "matlab").spawn();
+    let _backup = launch(&site, "backup", "matlab").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+    let _others = [launch(&site, "backup", "matlab").spawn(), launch(&site, "games", "matlab").spawn()];
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+}
+
+/// A process that is a member already neither takes nor gives back: it becomes its own shim, and a launch
+/// below it joins too.
+#[test]
+pub(crate) fn a_launch_in_a_member_joins() {
+    needs_root!();
+    for exec in ["exec ", ""] {
+        let site = site(1, "");
+        let wrapper =
+            format!("#!/bin/sh\n[ \"$1\" = inner ] && exec cat\n{exec}LAUNCHER run -- matlab inner\n");
+        site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
+        let mut running = launch(&site, "games", "matlab").spawn();
+        assert_eq!(site.held_numbers("seats.lock"), [1]);
+        launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+        running.close_stdin();
+        running.end();
+        is_free_in_time(&site, &[]);
+    }
+}
+
+/// `list` shows every member, `explain` says whose slot would be used.
+#[test]
+pub(crate) fn listings_show_all_members() {
+    needs_root!();
+    let site = site(2, "");
+    let mut members: Vec<Running> = (0..3).map(|_| launch(&site, "games", "matlab").spawn()).collect();
+    let holders = listing(&site.test())[0]["holders"].clone();
+    let mut pids: Vec<i64> = vec![holders[0]["pid"].as_i64().expect("a PID")];
+    pids.extend(
+        holders[0]["shared_with"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_i64),
+    );
+    pids.sort_unstable();
+    let mut expected: Vec<i64> = members.iter().map(|member| member.pid().into()).collect();
+    expected.sort_unstable();
+    assert_eq!((pids, holders.as_array().expect("a list").len()), (expected, 1));
+    assert_eq!(listing(&site.test())[0]["used"], json!(1));
+    site.test()
+        .args(["list"])
+        .stdout(
+            "
+            seats: 1 of 2 used
+            SLOT[..]
+               1 [pid] games [..]
+               1 [pid] games [..]
+               1 [pid] games [..]
+            ",
+        )
+        .status(0);
+    site.test()
+        .user("games")
+        .args(["explain", "--", "matlab"])
+        .stdout("...\nseats[..]ok: shares slot 1\n...\n")
+        .status(0);
+    // Whoever lives describes the seat.
+    members.remove(0).kill();
+    let _next = launch(&site, "games", "matlab").spawn();
+    let holder = &listing(&site.test())[0]["holders"][0];
+    assert_eq!((&holder["user"], &holder["command"]), (&json!("games"), &json!("matlab")));
+}
+
+/// What is overdue is ended as a whole: the slot is free only when nobody of the group is left.
+#[test]
+pub(crate) fn an_overdue_group_is_ended_as_a_whole() {
+    needs_root!();
+    let site = site(1, "expire_after = \"1ms\"\nexpire_grace = \"10s\"");
+    let mut members: Vec<Running> = ["process", "descriptor", "supervisor", "tree"]
+        .iter()
+        .map(|hold| site.test().user("games").args(["run", "--hold", hold, "--", "matlab"]).spawn())
+        .collect();
+    // Whoever joins ends nobody.
+    let _joins = launch(&site, "games", "matlab").spawn();
+    let mut root = site.test().args(["run", "--", "matlab"]).background();
+    assert!(root.answers(), "the whole group was ended for it");
+    for member in &mut members {
+        member.end();
+    }
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+}
+
+/// `rungate end` ends all who have the slot together, whichever of them is named.
+#[test]
+pub(crate) fn who_is_ended_is_ended_with_the_group() {
+    needs_root!();
+    let site = site(2, "");
+    let mut members: Vec<Running> = (0..2).map(|_| launch(&site, "games", "matlab").spawn()).collect();
+    let _backup = launch(&site, "backup", "matlab").spawn();
+    let ended = "rungate: seats: ended PID [..]\nrungate: seats: ended PID [..]\n";
+    site.test().args(["end", "--yes", "seats", "slot:1"]).stderr(ended).status(0);
+    for member in &mut members {
+        member.end();
+    }
+    assert_eq!(site.held_numbers("seats.lock"), [2]);
+}
+
+// What a forged lock can do, and what it cannot.
+
+/// Where the locks of groups begin.
+const GROUPS: i64 = (1 << 62) + (1 << 61) + (1 << 49);
+
+/// The byte that says that slot 1 is the first of games.
+fn group_byte(site: &Site) -> i64 {
+    // The file is root's, so that root can open it in a directory that is everybody's.
+    site.test().args(["run", "--", "matlab"]).status(0);
+    let running = launch(site, "games", "matlab").spawn();
+    let lock = site.lock_between("seats.lock", GROUPS, i64::MAX).expect("a group has a slot");
+    assert_eq!(lock.l_len, 1);
+    running.kill();
+    lock.l_start
+}
+
+/// "A slot under a write lock is not joined: a new one is taken."
+#[test]
+fn a_slot_under_a_write_lock_is_not_joined() {
+    needs_root!();
+    let site = site(2, "");
+    let byte = format!("{}:1", group_byte(&site));
+    let _peer = site.holder("seats.lock", ["posix", "write", "8:1", &byte]);
+    let _games = launch(&site, "games", "matlab").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+    launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+}
+
+/// A lock on the byte of the group alone gives nothing: a slot that is free must be taken.
+#[test]
+fn a_forged_group_without_its_slot_is_looked_past() {
+    needs_root!();
+    let site = site(1, "");
+    let byte = format!("{}:1", group_byte(&site));
+    let _mallory = site.holder("seats.lock", ["posix", "read", &byte]);
+    let backup = launch(&site, "backup", "matlab").spawn();
+    launch(&site, "games", "matlab").stderr(REFUSED).status(75);
+    drop(backup);
+    let _games = launch(&site, "games", "matlab").spawn();
+    launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+}
+
+/// One slot is one, at however many ranks somebody puts it.
+#[test]
+fn a_slot_that_is_forged_at_two_ranks_counts_once() {
+    needs_root!();
+    let site = site(2, "");
+    let byte = group_byte(&site);
+    let (first, second) = (format!("{byte}:1"), format!("{}:1", byte + (1 << 20)));
+    let _mallory = site.holder("seats.lock", ["posix", "read", "8:1", &first, &second]);
+    let _games = launch(&site, "games", "pair").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+}
+
+/// "A lock of more bytes is looked past", and hides only what it covers.
+#[test]
+fn a_lock_of_more_bytes_says_nothing() {
+    needs_root!();
+    let site = site(3, "");
+    let byte = group_byte(&site);
+    let _mallory = site.holder("seats.lock", ["posix", "read", &format!("{}:2", byte + 3)]);
+    let _first = launch(&site, "games", "matlab").spawn();
+    let _second = launch(&site, "games", "matlab").spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    let _all = site.holder("seats.lock", ["posix", "read", &format!("{byte}:1000")]);
+    let _third = launch(&site, "games", "matlab").spawn();
+    // Whose lock the kernel names first is its own affair; it is never one slot less.
+    assert!(matches!(site.held_numbers("seats.lock").as_slice(), [1] | [1, 2]));
+}
+
+/// What the manual says: who can open the file can share somebody's seat by a forged lock, and keep a slot
+/// when its members have gone. Nobody else is hurt by the first, and nobody is ended for the second.
+#[test]
+fn who_can_open_the_file_can_share_and_keep_a_seat() {
+    needs_root!();
+    let site = site(1, "expire_after = \"1ms\"\nexpire_grace = \"10s\"");
+    let byte = format!("{}:1", group_byte(&site));
+    let mut games = launch(&site, "games", "matlab").spawn();
+    let mallory = site.holder("seats.lock", ["ofd", "read", "8:1", &byte]);
+    launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+    games.wait_for_echo();
+    games.kill();
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    drop(mallory);
+    let _backup = launch(&site, "backup", "matlab").spawn();
+}
+
+// A storm: members join, die, and are ended because they are overdue, with amounts and four holds, while an
+// observer counts from outside.
+
+const USERS: [&str; 4] = ["games", "backup", "www-data", "nobody"];
+
+const LIMIT: u64 = 4;
+
+/// Programs that run: by their process, whose they are and how many slots they want.
+type Programs = Mutex<BTreeMap<i32, (&'static str, u64)>>;
+
+/// How many slots a server would count for those who live at one moment between two looks at all of them.
+fn counted(programs: &Programs) -> u64 {
+    let all = programs.lock().expect("nobody panics with it").clone();
+    let alive: Vec<i32> = all.keys().copied().filter(|pid| is_alive(*pid)).collect();
+    let mut seats: BTreeMap<&str, u64> = BTreeMap::new();
+    for pid in alive.into_iter().filter(|pid| is_alive(*pid)) {
+        let (user, wants) = all[&pid];
+        let has = seats.entry(user).or_default();
+        *has = wants.max(*has);
+    }
+    seats.values().sum()
+}
+
+fn storms(site: &Site, seed: u64, programs: &Programs) -> usize {
+    let mut dice = Dice::new(seed);
+    let mut running: Vec<(Option<i32>, Running)> = Vec::new();
+    let mut started = 0;
+    for _ in 0..storm_size(60) {
+        let user = USERS[dice.below(USERS.len())];
+        let (command, wants) = if dice.percent(30) { ("pair", 2) } else { ("matlab", 1) };
+        let hold = ["process", "descriptor", "supervisor", "tree"][dice.below(4)];
+        let launch = site.test().user(user).args(["run", "--hold", hold, "--", command]);
+        let mut launch = launch.background();
+        if let Ok(pid) = launch.read_line().trim().parse() {
+            programs.lock().expect("nobody panics with it").insert(pid, (user, wants));
+            started += 1;
+            running.push((Some(pid), launch));
+        }
+        while running.len() > dice.below(4) {
+            let (pid, mut launch) = running.swap_remove(dice.below(running.len()));
+            programs.lock().expect("nobody panics with it").remove(&pid.unwrap_or(0));
+            match pid.filter(|_| dice.percent(50)) {
+                Some(pid) => drop(kill(Pid::from_raw(pid), Signal::SIGKILL)),
+                None => launch.close_stdin(),
+            }
+            if dice.percent(70) {
+                launch.end();
+            } else {
+                // It ends beside the next launches.
+                launch.close_stdin();
+                running.push((None, launch));
+            }
+        }
+    }
+    started
+}
+
+/// No more seats than the limit are ever in use, as a server counts them, and nothing is left taken.
+#[test]
+pub(crate) fn a_storm_of_members() {
+    needs_root!();
+    for keys in ["", "expire_after = \"20ms\"\nexpire_grace = \"200ms\""] {
+        let site = site(u32::try_from(LIMIT).expect("small"), keys);
+        for command in ["matlab", "pair"] {
+            site.script(command, "#!/bin/sh\necho $$\nexec cat\n");
+        }
+        let (programs, is_over) = (Programs::default(), AtomicBool::new(false));
+        let over_agent = is_over_the_agent();
+        let (started, most) = thread::scope(|scope| {
+            let observer = scope.spawn(|| {
+                let mut most = 0;
+                while !is_over.load(Ordering::Acquire) {
+                    most = most.max(counted(&programs));
+                }
+                most
+            });
+            let started = if over_agent {
+                storms(&site, 1, &programs)
+            } else {
+                let threads: Vec<_> = (1..=4)
+                    .map(|seed| {
+                        let (site, programs) = (site.clone(), &programs);
+                        scope.spawn(move || storms(&site, seed, programs))
+                    })
+                    .collect();
+                threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum()
+            };
+            is_over.store(true, Ordering::Release);
+            (started, observer.join().expect("it does not panic"))
+        });
+        assert!(most <= LIMIT, "{most} seats in use, {started} starts");
+        assert!(started > 10, "{started} starts");
+        is_free_in_time(&site, &[]);
+    }
+}
