@@ -123,6 +123,11 @@ impl AcquireRequest {
         self.wanted().filter(|wanted| wanted.table == table).filter_map(|wanted| wanted.on_lost).max()
     }
 
+    /// How long what has ended keeps its slots of a table.
+    pub(super) fn linger_on(&self, table: &str) -> Option<Duration> {
+        self.wanted().filter(|wanted| wanted.table == table).filter_map(|wanted| wanted.amount.linger).max()
+    }
+
     /// The limit of a table's repository, as far as this launch knows it.
     pub(super) fn limit_of(&self, table: &str) -> u64 {
         let limits = self.wanted().filter(|wanted| wanted.table == table).map(|wanted| wanted.amount.limit);

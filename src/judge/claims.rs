@@ -298,6 +298,7 @@ impl<'p, 'm> Demands<'p, 'm> {
                 slots,
                 zones: zones.open,
                 // There is no name beyond the last.
+                linger: repository.sharing.linger(),
                 group: repository.sharing.group(|placeholder| {
                     locations::value(placeholder, gid, &self.captured, request, self.facts)
                 })?,
@@ -389,6 +390,7 @@ impl<'p> Draft<'p> {
         one.slots = one.slots.max(other_amount.slots);
         self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
         one.admit = one.admit.max(other_amount.admit);
+        one.linger = one.linger.max(other_amount.linger);
         one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
         self.wait = shortest(self.wait, other.wait);
         self.default_wait = shortest(self.default_wait, other.default_wait);

@@ -17,7 +17,8 @@ fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {
 /// environment says and enough.
 pub(super) fn slots_to_join<'l>(claims: &[&Claim<'_>], launch: &Launch<'l>) -> Option<&'l Runs> {
     // Whose slots count as its own is settled by its group, and by nothing else.
-    let is_settled = |claim: &&Claim<'_>| claim.nested == Nested::Take || claim.amount.group.is_some();
+    let is_shared = |claim: &Claim<'_>| claim.amount.group.as_ref().is_some_and(|group| !group.is_of_heirs());
+    let is_settled = |claim: &&Claim<'_>| claim.nested == Nested::Take || is_shared(claim);
     if claims.iter().any(is_settled) {
         return None;
     }

@@ -166,9 +166,9 @@ impl Table {
         })
     }
 
-    /// Holds slots that were proved to be free, and with others those of its group; none if another program has taken one of them all the same.
-    /// If their holder can become overdue, or a supervisor keeps them, it is proved from now on that this
-    /// process is the one.
+    /// Holds slots that were proved to be free, and with others those of its group; none if another program
+    /// has taken one of them all the same. If their holder can become overdue, or a supervisor keeps them, it
+    /// is proved from now on that this process is the one.
     pub fn take(
         &self,
         seats: &Seats,

@@ -13,6 +13,7 @@ pub(crate) mod hostility;
 #[cfg(target_arch = "x86_64")]
 mod killed;
 mod launches;
+mod linger;
 mod listings;
 mod namespaces;
 pub(crate) mod numbers;

@@ -156,7 +156,7 @@ pub(crate) fn who_would_join_is_refused_where_nothing_may_start() {
     needs_root!();
     let site = site(1, "if_elapsed = \"1h\"");
     let _first = launch(&site, "games", "matlab").spawn();
-    launch(&site, "games", "matlab").stderr(REFUSED).status(69);
+    launch(&site, "games", "matlab").stderr("rungate: matlab: too soon: [..]\n...\n").status(69);
     site.policy(&policy(0, ""));
     launch(&site, "games", "matlab").stderr(REFUSED).status(75);
     site.policy(&policy(1, ""));

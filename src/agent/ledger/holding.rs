@@ -1,13 +1,15 @@
 //! A holder of slots, and what keeps them: the process that asked, a FIFO whose write end it and its
 //! descendants inherit, or both.
 
-use std::{os::fd::OwnedFd, time::SystemTime};
+use std::{
+    os::fd::OwnedFd,
+    time::{Duration, SystemTime},
+};
 
 use super::state::{SavedHolding, SavedSlots};
 use crate::{
     agent::alive::Alive,
     judge::terms::{
-        group::Group,
         keyword::{Hold, OnLost},
         location::name_on_site,
     },
@@ -15,7 +17,7 @@ use crate::{
     sys::{
         failure::{Errno, Failure},
         fifo::Fifo,
-        process::{PidFd, Process},
+        process::{self, PidFd, Process},
         signals::Signal,
         stamp::FileId,
     },
@@ -43,6 +45,26 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) of_site: Option<OfSite>,
 }
 
+/// Slots that stay taken for some time, although their program has ended.
+#[derive(Debug)]
+pub(in crate::agent) struct Lingering {
+    pub(in crate::agent) saved: SavedHolding,
+    pub(in crate::agent) held: Vec<memory::Held>,
+    /// Until when, since boot.
+    pub(in crate::agent) until: Duration,
+}
+
+impl Lingering {
+    /// Whether these are slots of the other's, and all of them.
+    pub(in crate::agent) fn covers(&self, other: &Self) -> bool {
+        other.held.iter().all(|theirs| {
+            self.held.iter().any(|own| {
+                own.table().is(theirs.table()) && theirs.slots().iter().all(|slot| own.slots().contains(slot))
+            })
+        })
+    }
+}
+
 /// How the site knows a holding.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent) struct OfSite {
@@ -55,6 +77,9 @@ impl Holding {
     pub(in crate::agent) fn is_kept(&self) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
         let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
+        if self.saved.lingers_until.is_some() {
+            return process::since_boot() < self.saved.lingers_until;
+        }
         match self.saved.hold {
             Hold::Process => lives(),
             Hold::Descriptor => has_fifo(),
@@ -162,6 +187,22 @@ impl Holding {
         uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
     }
 
+    /// What of it stays taken now that its program has ended, with what is to be written down of that.
+    pub(in crate::agent) fn lingering(&mut self) -> Option<Lingering> {
+        let lingers = |name: &str| self.saved.tables.iter().find(|of| of.table == name)?.linger;
+        let stays =
+            |held: &mut memory::Held| held.group().is_some() && lingers(held.table().name()).is_some();
+        let held: Vec<memory::Held> = self.held.extract_if(.., stays).collect();
+        let longest = held.iter().filter_map(|held| lingers(held.table().name())).max()?;
+        held.iter().for_each(memory::Held::linger);
+        let is_held = |of: &&SavedSlots| held.iter().any(|held| held.table().name() == of.table);
+        let tables = self.saved.tables.iter().filter(is_held).cloned().collect();
+        let until = process::since_boot()?.checked_add(longest)?;
+        let hold = Hold::Process;
+        let saved = SavedHolding { tables, hold, lingers_until: Some(until), ..self.saved.clone() };
+        Some(Lingering { saved, held, until })
+    }
+
     /// Takes the stamps of its start back, because no program was started. A later start's stay.
     pub(in crate::agent) fn withdraw_stamps(&self) {
         for (held, before) in self.held.iter().filter(|held| !held.is_shared()).zip(&self.before) {
@@ -199,11 +240,11 @@ impl Holding {
         if !holding.is_kept() {
             return Ok(None);
         }
-        for SavedSlots { table, rule, slots, is_shared, on_lost: _, group } in &saved.tables {
+        for of in &saved.tables {
+            let SavedSlots { table, rule, slots, is_shared, .. } = of;
             let table = store.table(table);
             // What was shared is kept by its holder; that nobody else shares it is not worth a slot.
-            let group = group.as_deref().map(Group::of);
-            if !is_shared && let Some(held) = table.restore(slots, group.as_ref()) {
+            if !is_shared && let Some(held) = table.restore(slots, of.group().as_ref()) {
                 held.describe(saved.holder(rule));
                 holding.held.push(held);
             }

@@ -22,7 +22,10 @@ use crate::{
         request::{AcquireRequest, asker},
         session::{Blocked, Session},
     },
-    judge::terms::location::{Location, name_on_site},
+    judge::terms::{
+        group::Group,
+        location::{Location, name_on_site},
+    },
     keeper::{
         Overdue, WaitingProcess,
         agent::message::{Obstacle, Reason, Refused, Table},
@@ -182,6 +185,8 @@ fn holding(
         is_shared: held.is_shared(),
         on_lost: request.on_lost(held.table().name()),
         group: held.group().map(|group| group.text().to_owned()),
+        is_of_heirs: held.group().is_some_and(Group::is_of_heirs),
+        linger: request.linger_on(held.table().name()),
     });
     let millis = |since: Duration| u64::try_from(since.as_millis()).unwrap_or(0);
     let is_of_site = |table: &String| is_shared && name_on_site(table).is_some();
@@ -202,6 +207,7 @@ fn holding(
         served_as: numbered.map(|(number, take)| SavedNumber::of(number, take)),
         paced: paced.clone(),
         tables: saved_slots.collect(),
+        lingers_until: None,
     };
     for (held, slots) in held.iter().zip(&saved.tables).filter(|(held, _)| !held.is_shared()) {
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));

@@ -11,11 +11,11 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
     rc::Rc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use self::{
-    holding::{Holding, writer},
+    holding::{Holding, Lingering, writer},
     recovery::RecoveredWaiter,
     state::{SavedHolding, SavedStamps, State, at_millis},
 };
@@ -32,6 +32,7 @@ use crate::{
         failure::Failure,
         fifo::Fifo,
         poller::{Interest, Poller},
+        process,
     },
 };
 
@@ -44,6 +45,8 @@ pub(super) struct Ledger {
     store: Store,
     state: State,
     holdings: BTreeMap<u64, Holding>,
+    /// Slots that stay taken for some time after the end of their program.
+    lingering: BTreeMap<u64, Lingering>,
     /// The launches that waited when the agent died, and have not called again.
     recovered: BTreeMap<u64, RecoveredWaiter>,
     /// The ends of programs of each user, oldest first, so that a user whose programs end all the time does
@@ -62,6 +65,7 @@ impl Ledger {
             store: Store::default(),
             state: State::open(directory)?,
             holdings: BTreeMap::new(),
+            lingering: BTreeMap::new(),
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
             inherited: Inherited::default(),
@@ -81,9 +85,16 @@ impl Ledger {
                     if let Some(served) = saved.served_as {
                         holding.held.iter().for_each(|held| held.table().has_had(Number(served.number)));
                     }
+                    if let Some(until) = saved.lingers_until {
+                        holding.held.iter().for_each(memory::Held::linger);
+                        let Holding { saved, held, .. } = holding;
+                        ledger.lingering.insert(number, Lingering { saved, held, until });
+                        continue;
+                    }
                     ledger.watch(number, &holding).map_err(Fatal::Call)?;
                     ledger.holdings.insert(number, holding);
                 }
+                None if saved.lingers_until.is_some() => ledger.state.forget(number, saved.hold),
                 None => ledger.ended_unseen(number, &saved),
             }
         }
@@ -233,7 +244,7 @@ impl Ledger {
     /// Forgets a holder; `has_run` if a program had the slots until now. They are free when the answer is
     /// dropped.
     pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
-        let holding = self.holdings.remove(&number)?;
+        let mut holding = self.holdings.remove(&number)?;
         self.unwatch(&holding);
         if has_run {
             self.remember_end(&holding.saved);
@@ -245,8 +256,33 @@ impl Ledger {
         }
         // A pause that was not written down ends with the agent, and not sooner.
         let _ = self.write_stamps(&holding);
+        let lingering = if has_run { holding.lingering() } else { None };
         self.state.forget(number, holding.saved.hold);
+        if let Some(lingering) = lingering {
+            // That it could not be written down costs at most a slot that is free with the agent's next start.
+            let _ = self.state.write(number, &lingering.saved);
+            let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
+            // Whoever starts a short program again and again leaves one, and not thousands.
+            for other in covered.map(|(other, _)| *other).collect::<Vec<_>>() {
+                self.end_lingering(other);
+            }
+            self.lingering.insert(number, lingering);
+        }
         Some(holding)
+    }
+
+    /// What lingers for the shortest time, and when that is over.
+    pub(super) fn next_lingering(&self) -> Option<(Instant, u64)> {
+        let (until, number) = self.lingering.iter().map(|(number, of)| (of.until, *number)).min()?;
+        let left = until.saturating_sub(process::since_boot().unwrap_or(until));
+        Some((Instant::now() + left, number))
+    }
+
+    /// It lingers no longer. Says which tables have slots free by that.
+    pub(super) fn end_lingering(&mut self, number: u64) -> Vec<memory::Table> {
+        let Some(Lingering { saved, held, .. }) = self.lingering.remove(&number) else { return Vec::new() };
+        self.state.forget(number, saved.hold);
+        held.iter().map(|held| held.table().clone()).collect()
     }
 
     /// A program ends now. Where there are too many, the user who has most of them loses the oldest.

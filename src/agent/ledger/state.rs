@@ -19,6 +19,7 @@ use crate::{
     acquire::place_in_line::Stood,
     agent::Fatal,
     judge::terms::{
+        group::Group,
         keyword::{Hold, OnLost},
         location::{name_on_site, table_of_site},
     },
@@ -326,6 +327,9 @@ pub(in crate::agent) struct SavedHolding {
     #[serde(default)]
     pub(in crate::agent) paced: Vec<String>,
     pub(in crate::agent) tables: Vec<SavedSlots>,
+    /// Until when its slots stay taken, in time since boot: its program has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) lingers_until: Option<Duration>,
 }
 
 impl SavedHolding {
@@ -361,6 +365,20 @@ pub(in crate::agent) struct SavedSlots {
     /// The group that has them, in the order of its ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) group: Option<String>,
+    /// How long they stay taken after the end of the program. Without it the group shares its slots; with it
+    /// `is_of_heirs` says whether one takes over what another has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) linger: Option<Duration>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::agent) is_of_heirs: bool,
+}
+
+impl SavedSlots {
+    /// The group that has them.
+    pub(in crate::agent) fn group(&self) -> Option<Group> {
+        let text = self.group.as_deref()?;
+        Some(if self.is_of_heirs { Group::of_heirs(text) } else { Group::of(text) })
+    }
 }
 
 /// The number of a launch, the same in all lines. For another launch it is worth nothing.

@@ -44,6 +44,7 @@ use crate::{
             message::{Answer, Granted, Request, Take},
         },
         line::Class,
+        memory,
     },
     policy::AgentFile,
     sys::{
@@ -159,6 +160,7 @@ impl Service {
             return Some(Duration::ZERO);
         }
         let timers = self.local.sessions.next_timer().into_iter().chain(self.local.ledger.next_recovered());
+        let timers = timers.chain(self.local.ledger.next_lingering());
         let next = timers.map(|(due, _)| due).chain(pause).chain(watched).min();
         let next = next.map(|due| due.saturating_duration_since(Instant::now()));
         let around = self.local.connections.somebody_waits().then_some(LONGEST_WAIT);
@@ -430,15 +432,15 @@ impl Service {
 
     /// Frees slots, and gives them to those who wait; `has_run` where a program had them until now.
     fn release(&mut self, number: u64, has_run: bool) {
+        let held = self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
+        let tables: Vec<memory::Table> = held.map(|held| held.table().clone()).collect();
         let Some(holding) = self.local.ledger.release(number, has_run) else { return };
         self.local.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
         self.local.has_let_go(number);
         if let Some(site) = &mut self.site {
             site.has_ended_by_notice(number, &holding);
         }
-        for held in &holding.held {
-            self.local.work.are_dirty(std::slice::from_ref(held.table()));
-        }
+        self.local.serve(&tables);
         self.free(holding, has_run);
         self.local.look_again(self.local.sessions.evicting());
     }
@@ -498,6 +500,11 @@ impl Service {
                 Some(tables) => self.local.serve(&tables),
                 None => self.is_gone(number),
             }
+        }
+        while let Some((_, number)) = self.local.ledger.next_lingering().filter(is_due) {
+            let tables = self.local.ledger.end_lingering(number);
+            self.local.serve(&tables);
+            self.local.look_again(self.local.sessions.evicting());
         }
         while let Some((_, number)) = self.local.sessions.next_timer().filter(is_due) {
             self.local.go_on_with_evictions(number);

@@ -203,7 +203,7 @@ impl Terms {
         let limit = amount.effective_limit();
         let zones = amount.reserved_zones().map(<[_]>::to_vec);
         let slots = amount.slots.under(limit);
-        let group = amount.group.clone().filter(|_| slots <= MOST_SHARED);
+        let group = amount.group.clone().filter(|group| group.is_of_heirs() || slots <= MOST_SHARED);
         Self { limit, slots, zones, admit: amount.admit, group }
     }
 

@@ -9,17 +9,36 @@ pub const MOST_SHARED: u64 = 64;
 
 /// The group of a launch in one table.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Group(Arc<str>);
+pub struct Group {
+    text: Arc<str>,
+    is_of_heirs: bool,
+}
 
 impl Group {
     /// Of its values, as one text that no other values give.
     pub fn of(values: &str) -> Self {
-        Self(values.into())
+        Self { text: values.into(), is_of_heirs: false }
+    }
+
+    /// The same for launches that share nothing: one takes over what lingers after another (`linger`).
+    pub fn of_heirs(values: &str) -> Self {
+        Self { is_of_heirs: true, ..Self::of(values) }
     }
 
     /// The values.
     pub fn text(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Whether a launch has nothing together with one that lives.
+    pub fn is_of_heirs(&self) -> bool {
+        self.is_of_heirs
+    }
+
+    /// The same for one of several whom the values do not tell apart.
+    #[must_use]
+    pub fn of_member(&self, name: &str) -> Self {
+        Self { text: format!("{} {name}", self.text).into(), ..self.clone() }
     }
 
     /// What others see of it instead of its values, which may be secret.
@@ -32,7 +51,7 @@ impl Group {
     /// version: launches of two versions find each other by it.
     pub fn hash(&self) -> u64 {
         let feed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        self.0.bytes().fold(0xcbf2_9ce4_8422_2325, feed)
+        self.text.bytes().fold(0xcbf2_9ce4_8422_2325, feed)
     }
 }
 

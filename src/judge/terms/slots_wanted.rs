@@ -1,6 +1,6 @@
 //! How many slots a claim is for, and out of how many.
 
-use std::{ffi::OsString, fmt, ops::RangeInclusive};
+use std::{ffi::OsString, fmt, ops::RangeInclusive, time::Duration};
 
 use super::{group::Group, keyword::Admit, runs::Runs};
 use crate::text::escape::Show;
@@ -21,13 +21,15 @@ pub struct Amount {
     pub admit: Admit,
     /// Whose slots count as its own.
     pub group: Option<Group>,
+    /// How long they stay taken after the end of the program.
+    pub linger: Option<Duration>,
 }
 
 impl Amount {
     /// This many slots of this many, none of them reserved.
     pub fn plain(slots: Slots, limit: u64) -> Self {
         let zones = if limit == 0 { Vec::new() } else { vec![1..=limit] };
-        Self { limit, ceiling: None, slots, zones, admit: Admit::WithinLimit, group: None }
+        Self { limit, ceiling: None, slots, zones, admit: Admit::WithinLimit, group: None, linger: None }
     }
 
     /// The limit for this launch, itself included.

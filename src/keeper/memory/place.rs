@@ -142,6 +142,13 @@ impl Held {
         &self.table
     }
 
+    /// They stay taken although the program has ended.
+    pub fn linger(&self) {
+        if let Some((member, _)) = &self.member {
+            self.table.lingers(&self.slots, *member);
+        }
+    }
+
     /// The group that has them.
     pub fn group(&self) -> Option<&Group> {
         self.member.as_ref().map(|(_, group)| group)

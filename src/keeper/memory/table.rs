@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     cmp::Reverse,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
     time::{Duration, SystemTime},
 };
@@ -75,6 +75,8 @@ pub(super) struct Grouped {
     rank: u64,
     /// Each by a number of its own, with what is known of it.
     members: BTreeMap<u64, Option<Rc<Holder>>>,
+    /// Those of them whose program has ended.
+    lingering: BTreeSet<u64>,
 }
 
 impl State {
@@ -93,8 +95,7 @@ impl State {
 
     /// Those who have a slot beside the one who is named as its holder.
     fn others_at(&self, slot: u64) -> impl Iterator<Item = &Rc<Holder>> {
-        let members = self.groups.get(&slot).into_iter().flat_map(|grouped| grouped.members.values());
-        members.flatten().skip(1)
+        self.groups.get(&slot).into_iter().flat_map(Grouped::known).skip(1)
     }
 
     fn has_same_members(&self, slot: u64, other: u64) -> bool {
@@ -114,6 +115,19 @@ impl State {
         }
     }
 
+    fn linger(&mut self, slot: u64, member: u64) {
+        let Some(grouped) = self.groups.get_mut(&slot) else { return };
+        grouped.lingering.insert(member);
+        if let Some(holder) = grouped.members.get_mut(&member) {
+            let ended = |holder: &Rc<Holder>| {
+                let command = holder.command.as_ref().map(|command| format!("{command} (ended)"));
+                Rc::new(Holder { command, keeper: None, ..Holder::clone(holder) })
+            };
+            *holder = holder.as_ref().map(ended);
+        }
+        self.held.insert(slot, grouped.first());
+    }
+
     fn add_member(&mut self, slot: u64, holder: &Rc<Holder>) {
         let Some(grouped) = self.groups.get_mut(&slot) else { return };
         let number = grouped.members.keys().next_back().map_or(0, |last| last + 1);
@@ -124,6 +138,7 @@ impl State {
     pub(super) fn give_back(&mut self, slot: u64, member: Option<u64>) {
         if let (Some(member), Some(grouped)) = (member, self.groups.get_mut(&slot)) {
             grouped.members.remove(&member);
+            grouped.lingering.remove(&member);
             if !grouped.members.is_empty() {
                 self.held.insert(slot, grouped.first());
                 return;
@@ -153,9 +168,25 @@ impl State {
 }
 
 impl Grouped {
+    fn of(group: &Group, rank: u64) -> Self {
+        Self { group: group.clone(), rank, members: BTreeMap::new(), lingering: BTreeSet::new() }
+    }
+
+    /// Those who have it, or who had it last.
+    fn known(&self) -> impl Iterator<Item = &Rc<Holder>> {
+        let is_over = self.is_over();
+        let has_it = move |(member, _): &(&u64, _)| is_over || !self.lingering.contains(*member);
+        self.members.iter().filter(has_it).filter_map(|(_, holder)| holder.as_ref())
+    }
+
     /// Its first member that is known.
     fn first(&self) -> Option<Rc<Holder>> {
-        self.members.values().flatten().next().cloned()
+        self.known().next().cloned()
+    }
+
+    /// Whether no program has it any more.
+    fn is_over(&self) -> bool {
+        self.members.keys().all(|member| self.lingering.contains(member))
     }
 }
 
@@ -269,6 +300,13 @@ impl Table {
         let Some(group) = &terms.group else { return Vec::new() };
         let (state, seen) = (self.state.borrow(), Group::seen(group.hash()));
         let is_it = |grouped: &Grouped| grouped.group == *group || grouped.group == seen;
+        if group.is_of_heirs() {
+            let lingers = |(slot, grouped): &(&u64, &Grouped)| {
+                is_it(grouped) && (grouped.is_over() || grouped.group == seen) && terms.allows(**slot)
+            };
+            let most = usize::try_from(terms.slots).unwrap_or(usize::MAX);
+            return state.groups.iter().filter(lingers).map(|(slot, _)| *slot).take(most).collect();
+        }
         let at = |rank: u64| {
             let is_it = |(slot, grouped): &(&u64, &Grouped)| {
                 grouped.rank == rank && is_it(grouped) && terms.allows(**slot)
@@ -288,7 +326,7 @@ impl Table {
         state.members += 1;
         let member = state.members;
         for (rank, slot) in (0..).zip(seats.all()) {
-            let new = || Grouped { group: group.clone(), rank, members: BTreeMap::new() };
+            let new = || Grouped::of(group, rank);
             state.groups.entry(slot).or_insert_with(new).members.insert(member, None);
             state.held.entry(slot).or_default();
         }
@@ -313,7 +351,8 @@ impl Table {
     pub fn groups(&self) -> Vec<(u64, u64, u64)> {
         let state = self.state.borrow();
         let of = |(slot, grouped): (&u64, &Grouped)| (*slot, grouped.rank, grouped.group.hash());
-        state.groups.iter().map(of).collect()
+        let is_open = |(_, grouped): &(&u64, &Grouped)| !grouped.group.is_of_heirs() || grouped.is_over();
+        state.groups.iter().filter(is_open).map(of).collect()
     }
 
     /// Shows the same: this is a picture of that table.
@@ -321,7 +360,15 @@ impl Table {
         let mut state = self.state.borrow_mut();
         let Some(holder) = state.held.get(&slot).cloned() else { return };
         let members = BTreeMap::from([(0, holder)]);
-        state.groups.insert(slot, Grouped { group: Group::seen(hash), rank, members });
+        state.groups.insert(slot, Grouped { members, ..Grouped::of(&Group::seen(hash), rank) });
+    }
+
+    /// What a member has stays taken although its program has ended.
+    pub(super) fn lingers(&self, slots: &[u64], member: u64) {
+        let mut state = self.state.borrow_mut();
+        for slot in slots {
+            state.linger(*slot, member);
+        }
     }
 
     /// Adds one who has slots together with their holder: this is a picture of that table.
@@ -530,6 +577,8 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
     let Some(now) = process::since_boot() else { return Vec::new() };
     let one = |holder: &Holder| {
         let (age, elsewhere) = match (holder.taken, holder.since, &holder.host) {
+            // Its program has ended.
+            (Some(_), ..) if holder.keeper.is_none() => return None,
             (Some(taken), ..) => (now.saturating_sub(taken), None),
             (None, Some(since), Some(host)) => {
                 (SystemTime::now().duration_since(since).unwrap_or_default(), Some(host.clone()))
@@ -571,7 +620,7 @@ mod tests {
 
     #[test]
     fn a_process_of_another_host_is_not_that_of_the_same_number_here() {
-        let here = Holder { taken: Some(Duration::ZERO), ..holder(1, "lab1", 5) };
+        let here = Holder { taken: Some(Duration::ZERO), keeper: Some(7), ..holder(1, "lab1", 5) };
         let found =
             overdue(&[here, holder(2, "lab2", 5), holder(3, "lab2", 5), holder(4, "lab3", 6)], &EXPIRY);
         let mut found: Vec<_> = found.into_iter().map(|overdue| (overdue.elsewhere, overdue.slots)).collect();
@@ -585,6 +634,7 @@ mod tests {
         // Since the start of the machine, which was longer ago.
         let taken = |slot: u64, milliseconds| Holder {
             pid: i32::try_from(slot).ok(),
+            keeper: i32::try_from(slot).ok(),
             taken: Some(Duration::from_millis(milliseconds)),
             ..Holder::unknown(slot..=slot)
         };

@@ -1,4 +1,7 @@
-//! One seat for several windows: which launches are a group, and have their slots together (`shared_by`).
+//! One seat for several windows: which launches are a group, and have their slots together (`shared_by`);
+//! and how long slots stay taken after the end (`linger`).
+
+use std::time::Duration;
 
 use crate::{
     judge::terms::{
@@ -12,18 +15,28 @@ use crate::{
         partition_key::{PartitionKey, Per},
         place::Written,
         reader::{Section, Value},
+        span_of_time::show_duration,
         template::{Name, Placeholder},
         toml_text::{Table, list, string},
     },
 };
 
-pub(in crate::policy) const KEYS: &[Key] = &[key(
+pub(in crate::policy) const KEYS: &[Key] = &[SHARED_BY, LINGER];
+
+const LINGER: Key = key(
+    "linger",
+    Shape::Duration,
+    "How long a slot stays taken after its program has ended.",
+    "Licence servers that free a seat a minute late (LINGER).",
+);
+
+const SHARED_BY: Key = key(
     "shared_by",
     Shape::Per(words),
     "Launches with the same values share one slot: \"user\", \"host\", \"command\", \"directory\", or captured values.",
     "Licences that count a user on a host once, however many windows are open (DUP_GROUP).",
 )
-.filled()];
+.filled();
 
 /// A launch can be charged to several groups of users, so none of them says whose seat it is.
 const NOT_SHARED: Per = Per::Group;
@@ -35,6 +48,7 @@ fn words() -> Vec<&'static str> {
 /// The keys as written.
 pub(in crate::policy) struct WrittenSharing<'a> {
     by: Option<Written<Vec<PartitionKey<'a>>>>,
+    linger: Option<Written<Duration>>,
 }
 
 /// Who shares the slots of one repository.
@@ -42,16 +56,24 @@ pub(in crate::policy) struct WrittenSharing<'a> {
 pub(crate) struct Sharing {
     /// The values that launches of one group have in common.
     by: Option<Name>,
+    /// How long what has ended keeps its slots.
+    linger: Option<Duration>,
 }
 
 impl<'a> WrittenSharing<'a> {
     pub(in crate::policy) fn read(section: &Section<'a>) -> Self {
         let by = section.get("shared_by");
-        Self { by: by.and_then(|value| PartitionKey::list(value, &is_known, "leave it out for a slot each")) }
+        let by = by.and_then(|value| PartitionKey::list(value, &is_known, "leave it out for a slot each"));
+        Self { by, linger: section.duration("linger") }
     }
 
     pub(in crate::policy) fn validate(&self, keeper: Keeper, nested: Nested, findings: &Findings) -> Sharing {
-        let Some(by) = &self.by else { return Sharing::default() };
+        if let Some(linger) = self.linger.filter(|_| keeper != Keeper::Agent) {
+            let needs = "keeper = \"agent\"";
+            findings.fault(linger.at, Fault::NeedsKey { key: "linger", needs });
+        }
+        let linger = self.linger.map(|linger| linger.value);
+        let Some(by) = &self.by else { return Sharing { by: None, linger } };
         let contradicts = |other| findings.fault(by.at, Fault::Contradiction { key: "shared_by", other });
         if nested == Nested::Take {
             contradicts("nested = \"take\"");
@@ -59,7 +81,7 @@ impl<'a> WrittenSharing<'a> {
         if keeper == Keeper::Site {
             contradicts("keeper = \"site\"");
         }
-        Sharing { by: Some(Name::of_values(&by.value)) }
+        Sharing { by: Some(Name::of_values(&by.value)), linger }
     }
 }
 
@@ -83,8 +105,25 @@ impl Sharing {
         &self,
         mut value: impl FnMut(&Placeholder) -> Result<Vec<u8>, E>,
     ) -> Result<Option<Group>, E> {
-        let text = self.by.as_ref().map(|by| by.expand(&mut value)).transpose()?;
-        Ok(text.map(|text| Group::of(&text)))
+        if let Some(by) = &self.by {
+            return by.expand(&mut value).map(|text| Some(Group::of(&text)));
+        }
+        if self.linger.is_none() {
+            return Ok(None);
+        }
+        let heirs = Name::of_values(&[Per::User, Per::Host].map(PartitionKey::Each));
+        heirs.expand(&mut value).map(|text| Some(Group::of_heirs(&text)))
+    }
+
+    /// How long what has ended keeps its slots.
+    pub(crate) fn linger(&self) -> Option<Duration> {
+        self.linger
+    }
+
+    /// Whether launches of different users are never of one group.
+    pub(crate) fn is_by_user(&self) -> bool {
+        let heirs = self.by.is_none() && self.linger.is_some();
+        heirs || self.placeholders().any(|by| *by == Placeholder::Uid)
     }
 
     /// What the groups depend on.
@@ -93,8 +132,9 @@ impl Sharing {
     }
 
     pub(in crate::policy) fn print(&self, text: &mut Table) {
-        let Self { by } = self;
+        let Self { by, linger } = self;
         let by = by.as_ref().map(|by| list(by.keys().map(|by| string(&by.text()))));
         text.set_some("shared_by", by);
+        text.set_some("linger", linger.map(|linger| string(&show_duration(linger))));
     }
 }

@@ -259,7 +259,7 @@ fn text_of(plan: &Plan<'_>) -> String {
 }
 
 fn add_claim(text: &mut String, claim: &Claim<'_>) {
-    let Amount { limit, ceiling, slots, zones, admit, group } = &claim.amount;
+    let Amount { limit, ceiling, slots, zones, admit, group, linger: _ } = &claim.amount;
     let table = match &claim.location {
         Location::Memory(name) => name.as_str(),
         Location::File(_) | Location::Agent(_) => "",

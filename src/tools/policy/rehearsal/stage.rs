@@ -59,7 +59,7 @@ impl<'p> Stage<'p> {
         let environment = |name: &str| -> Option<OsString> {
             scenario.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
         };
-        decide(
+        let mut decision = decide(
             self.policy,
             &Request {
                 typed: &scenario.command,
@@ -76,7 +76,19 @@ impl<'p> Stage<'p> {
                 runtime: Path::new("/run/user/rungate"),
                 names: cast,
             },
-        )
+        );
+        // Users of a test are told apart by their names: most have the number of all.
+        if let Verdict::Start(start) = &mut decision.verdict {
+            for claim in start.demands.iter_mut().flat_map(Demand::claims_mut) {
+                let repositories = self.policy.repositories();
+                let known = repositories.iter().find(|known| known.shown_name() == claim.repository);
+                if known.is_some_and(|known| known.sharing.is_by_user()) {
+                    let group = claim.amount.group.take();
+                    claim.amount.group = group.map(|group| group.of_member(cast.user()));
+                }
+            }
+        }
+        decision
     }
 
     /// Lets those in who hold slots or wait, as the test says. Says of a holder who would hold none why that
@@ -233,6 +245,10 @@ impl<'p> FakeNames<'p> {
 
     pub(super) fn uid(&self) -> u32 {
         self.person.uid
+    }
+
+    fn user(&self) -> &str {
+        &self.person.user
     }
 
     pub(super) fn gids(&self) -> Vec<u32> {

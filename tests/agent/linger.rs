@@ -1,0 +1,76 @@
+//! `linger`: a slot stays taken for some time after its program has ended, and goes to whoever has the same
+//! values before it goes to others.
+
+use super::{REFUSED, held, seats};
+use crate::support::{Running, Site, Test, eventually, needs_root, set_mode};
+
+fn matlab(site: &Site, user: &str) -> Test {
+    site.test().user(user).args(["run", "--", "matlab"])
+}
+
+#[track_caller]
+fn ends(mut running: Running) {
+    running.close_stdin();
+    running.end();
+}
+
+/// The same user takes the slot over, others find it taken; however often that is done, it is one slot.
+#[test]
+fn a_slot_stays_taken_for_its_user() {
+    needs_root!();
+    let (site, agent) = seats(2, "linger = \"1h\"");
+    for _ in 0..3 {
+        ends(matlab(&site, "games").spawn());
+        eventually("it lingers", || (held(&site).len() == 1).then_some(()));
+    }
+    let _backup = matlab(&site, "backup").spawn();
+    matlab(&site, "nobody").stderr(REFUSED).status(75);
+    site.test().args(["list"]).stdout("seats: 2 of 2 used\n...\n[..]matlab (ended)[..]\n...\n").status(0);
+    // Without shared_by a slot is for one program at a time.
+    let again = matlab(&site, "games").spawn();
+    matlab(&site, "games").stderr(REFUSED).status(75);
+    let files =
+        || std::fs::read_dir(site.agent_state().join("holdings")).expect("what is written down").count();
+    assert_eq!(files(), 3, "those who run, and one who has ended");
+    drop(again);
+    agent.kill();
+    // It lingers although the agent did not see the end, or was restarted meanwhile.
+    let _agent = site.agent();
+    matlab(&site, "nobody").stderr(REFUSED).status(75);
+    let _again = matlab(&site, "games").spawn();
+}
+
+/// When the time is over whoever waits gets it.
+#[test]
+fn it_ends() {
+    needs_root!();
+    let (site, _agent) = seats(1, "linger = \"1s\"");
+    ends(matlab(&site, "games").spawn());
+    let mut waits = site.test().user("backup").args(["run", "-w", "10m", "--", "matlab"]).background();
+    assert!(waits.answers(), "it got the slot");
+    assert_eq!(held(&site), [(1, waits.pid().into())]);
+}
+
+/// With `shared_by` the group keeps it, and any of its launches joins.
+#[test]
+fn a_group_keeps_its_slot() {
+    needs_root!();
+    let (site, _agent) = seats(1, "linger = \"1h\"\nshared_by = [\"user\", \"host\"]");
+    let (first, second) = (matlab(&site, "games").spawn(), matlab(&site, "games").spawn());
+    ends(first);
+    ends(second);
+    matlab(&site, "backup").stderr(REFUSED).status(75);
+    let _windows = [matlab(&site, "games").spawn(), matlab(&site, "games").spawn()];
+}
+
+/// What is given back without a program does not linger.
+#[test]
+fn what_was_never_used_is_free() {
+    needs_root!();
+    let (site, _agent) = seats(1, "linger = \"1h\"");
+    site.script("matlab", "#!/does/not/exist\n");
+    set_mode(&site.path("bin/matlab"), 0o755);
+    let outcome = matlab(&site, "games").outcome();
+    assert!(outcome.stderr.contains("matlab"), "{outcome:?}");
+    eventually("it is free", || held(&site).is_empty().then_some(()));
+}
