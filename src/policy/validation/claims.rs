@@ -100,7 +100,10 @@ impl<'w> Reading<'_, 'w> {
         let is_few = |number: u32| u64::from(number) <= MOST_SHARED;
         let from = claim.slots_from.as_ref();
         let are_few = matches!(slots, Slots::Number(number) if is_few(number))
-            && from.is_none_or(|from| from.most.is_some_and(is_few));
+            && from.is_none_or(|from| match from.table.as_slice() {
+                [] => from.most.is_some_and(is_few),
+                table => table.iter().all(|(_, slots)| is_few(slots.value)),
+            });
         if repository.sharing.is_there() && !are_few {
             self.fault(claim.at, Fault::SharedSlots { most: MOST_SHARED });
         }
