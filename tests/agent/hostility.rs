@@ -21,7 +21,7 @@ use crate::support::{LOOK, Running, Site, eventually, needs_root};
 const SOON: Duration = Duration::from_secs(3);
 
 /// For answers that have to come, on whatever machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(180);
 
 /// A launch is served, and soon: one is, of those that a machine with much else to do delays. Whoever is in
 /// the way is in the way of each of them.

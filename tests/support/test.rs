@@ -24,7 +24,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 
 use super::accounts::{Account, is_root};
-use super::deadline::{DEADLINE, DEADLINE_OF_OTHERS, ends_within};
+use super::deadline::{DEADLINE, DEADLINE_OF_OTHERS, ends_within, is_over};
 use super::outcome::{Ending, Outcome};
 use super::over_agent;
 use super::pattern::matches;
@@ -177,7 +177,7 @@ impl Test {
         let begun = Instant::now();
         let mut outcome = self.outcome();
         // Nothing was started, so that it can be tried again.
-        while !is_right(&outcome) && outcome.lost_its_patience() && begun.elapsed() < DEADLINE {
+        while !is_right(&outcome) && outcome.lost_its_patience() && !is_over(begun, DEADLINE) {
             outcome = self.outcome();
         }
         assert!(
@@ -233,7 +233,7 @@ impl Test {
             match running.echoes() {
                 Ok(()) => return running,
                 // Nothing was started, so that it can be tried again.
-                Err(outcome) if outcome.lost_its_patience() && begun.elapsed() < DEADLINE => {}
+                Err(outcome) if outcome.lost_its_patience() && !is_over(begun, DEADLINE) => {}
                 Err(outcome) => running.did_not_run(&outcome),
             }
         }
