@@ -340,7 +340,7 @@ fn storm_of_mutated_policies_never_panics_and_starts_nothing_by_accident() {
     site.write("mutated.toml", REFUSING);
     run.clone().stderr("rungate: tool: refused: [..]\n...\n").status(77);
 
-    let cases = storm_size(500).try_into().expect("a number of cases");
+    let cases = storm_size(200).try_into().expect("a number of cases");
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let result = runner.run(&prop::collection::vec(mutation(), 1..4), |mutations| {
         site.write("mutated.toml", &mutate(REFUSING, &mutations));

@@ -87,7 +87,7 @@ fn stage(others: Vec<Others>) -> Tables {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_foreseen_is_what_happens(others in vec(others(), 3), demands in demands()) {

@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(5000))]
+        #![proptest_config(ProptestConfig::with_cases(1000))]
 
         /// The same options, or none: there is nothing that only one of the two readers understands.
         #[test]
