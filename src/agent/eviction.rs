@@ -370,3 +370,51 @@ fn doubt(process: &PidFd) -> Option<UnverifiedTarget> {
         None => Some(UnverifiedTarget::OutOfSight),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+    use crate::sys::credentials::own_uid;
+
+    fn program() -> Child {
+        Command::new("sleep").arg("600").spawn().expect("sleep(1)")
+    }
+
+    fn job(holder: &Child, signals: Vec<Signal>) -> Job {
+        let process = PidFd::open(holder.id().try_into().expect("a PID")).ok();
+        let (hold, kill, user) = (Hold::Process, ExpireKill::Process, own_uid());
+        let target = Target { process, fifo: None, hold, kill, own_group: None, user };
+        Job { target, signals, claim: Arc::default(), answer: channel().0 }
+    }
+
+    fn carry_out(job: &Job) -> Sent {
+        job.carry_out(&LazyCell::new(Alive::look))
+    }
+
+    /// A signal that is cancelled before its turn is not sent.
+    #[test]
+    fn what_was_cancelled_is_not_sent() {
+        let mut holder = program();
+        let cancelled = job(&holder, vec![Signal::SIGKILL]);
+        assert!(cancelled.claim.is_first());
+        assert_eq!(carry_out(&cancelled), Sent::Nobody);
+        assert_eq!(holder.try_wait().expect("it can be waited for"), None);
+        let due = job(&holder, vec![Signal::SIGKILL]);
+        assert!(matches!(carry_out(&due), Sent::To(_)));
+        holder.wait().expect("it has ended");
+    }
+
+    /// A job without signals only says whether the process exists.
+    #[test]
+    fn a_look_signals_nobody() {
+        let mut holder = program();
+        let look = job(&holder, Vec::new());
+        assert_eq!(carry_out(&look), Sent::Denied);
+        assert_eq!(holder.try_wait().expect("it can be waited for"), None);
+        holder.kill().expect("it is ours");
+        holder.wait().expect("it has ended");
+        assert_eq!(carry_out(&look), Sent::Nobody);
+    }
+}

@@ -74,10 +74,14 @@ fn a_link_to_a_policy_in_a_directory_of_somebody_else() {
     site.write("theirs/policy.toml", LAX);
     std::os::unix::fs::symlink(site.path("theirs/policy.toml"), site.path("changing/policy.toml"))
         .expect("a link");
-    launch(&site)
-        .user("games")
-        .stderr("rungate: true: not started: the policy has 1 fault\n[..] [untrusted-file]\n...\n")
-        .status(78);
+    // The owner of a sticky directory can replace what is in it.
+    for mode in [0o755, 0o1777] {
+        set_mode(&site.path("theirs"), mode);
+        launch(&site)
+            .user("games")
+            .stderr("rungate: true: not started: the policy has 1 fault\n[..] [untrusted-file]\n...\n")
+            .status(78);
+    }
 }
 
 /// What `RUNGATE_POLICY` names may be anything: it is read as a policy, or refused; never waited for.
@@ -85,9 +89,18 @@ fn a_link_to_a_policy_in_a_directory_of_somebody_else() {
 fn a_policy_that_is_no_file() {
     let site = Site::new();
     site.test().program("/usr/bin/mkfifo").args(["$DIR/work/fifo"]).status(0);
-    for path in ["/dev/zero", "$DIR/work/fifo", "$DIR/work", "/proc/self/mem", "", "relative", "/dev/stdin"] {
+    for (path, what) in [
+        ("/dev/zero", "is not a regular file, but a device"),
+        ("$DIR/work/fifo", "is not a regular file, but a FIFO"),
+        ("$DIR/work", "is not a regular file, but a directory"),
+        ("/proc/self/mem", ""),
+        ("", ""),
+        ("relative", ""),
+        ("/dev/stdin", ""),
+    ] {
         let outcome = site.test().env("RUNGATE_POLICY", path).args(["run", "--", "true"]).outcome();
         assert_eq!(outcome.ending, Ending::Status(78), "{path:?}: {}", outcome.stderr);
-        assert!(outcome.stderr.starts_with("rungate: "), "{path:?}: {}", outcome.stderr);
+        let is_told = outcome.stderr.starts_with("rungate: ") && outcome.stderr.contains(what);
+        assert!(is_told, "{path:?}: {}", outcome.stderr);
     }
 }

@@ -32,6 +32,23 @@ fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_la
     });
 }
 
+/// Of two rules that bind alike the first is named first.
+#[test]
+fn rules_that_bind_alike_are_named_in_their_order() {
+    let rule = |name: &str| format!("[[rule]]\nname = \"{name}\"\nacquire = [\"a\"]\n");
+    under(&format!("[repository.a]\nlimit = 50\n{}{}", rule("one"), rule("two"))).claims(|claims| {
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
+        assert_eq!(rules, ["one", "two"]);
+    });
+}
+
+/// All slots of a limit of 0 are one slot, which is not there: no launch starts without any.
+#[test]
+fn all_of_no_slots_is_one_slot() {
+    under("[repository.a]\nlimit = 0\n[[rule]]\nacquire = [{ repository = \"a\", slots = \"all\" }]\n")
+        .claims(|claims| assert_eq!(claims[0].amount.wanted(), 1));
+}
+
 #[test]
 fn limit_0_drains() {
     under("[repository.a]\nlimit = 0\n[[rule]]\nacquire = [{ repository = \"a\", slots = 5 }]\n")

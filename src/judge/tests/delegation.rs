@@ -47,6 +47,17 @@ fn its_rules_are_for_its_users_and_commands_alone() {
     cad(deny).command("less").asks(["getpwuid(4711)"]);
 }
 
+/// A rule that takes long to compare is passed over for others, and compared for its own people.
+#[test]
+fn a_costly_rule_counts_for_its_people() {
+    let patterns: Vec<String> = (0..200).map(|number| format!("\"p{number}\"")).collect();
+    let deny =
+        format!("[[rule]]\nname = \"none\"\naction = \"deny\"\narguments = [{}]\n", patterns.join(", "));
+    let arguments = || (0..1000).map(|_| "x").chain(["p7"]);
+    cad(&deny).arguments(arguments()).gives("denied by none: command \"matlab\"");
+    cad(&deny).groups(["sim"]).arguments(arguments()).gives("1 of 8 matlab");
+}
+
 #[test]
 fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     cad(THREE).gives("1 of 3 matlab");

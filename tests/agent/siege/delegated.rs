@@ -2,6 +2,7 @@
 //! does to it is felt by those alone whom it is for.
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::fs::{chown, symlink},
     thread::sleep,
@@ -10,7 +11,7 @@ use std::{
 
 use rungate::keeper::agent::message::{Answer, Request, Take};
 
-use super::{Call, Mob, question, used_by};
+use super::{Call, FAULTY, GRANTED, Mob, question, used_by};
 use crate::support::{Running, Site, Test, eventually, listing, needs_root, set_mode, unindent};
 
 const SITE: &str = r#"
@@ -86,6 +87,21 @@ fn a_fault_in_a_delegated_file_stops_its_own_people_alone() {
     stops_cad_alone(&site);
     drop_in(&site, "version = 1\n");
     matlab(&site, "ann").status(0);
+}
+
+/// The agent sees such a fault itself: a program that speaks its language and asks no policy gets nothing.
+#[test]
+fn a_fault_in_a_delegated_file_is_seen_by_the_agent() {
+    needs_root!();
+    let (site, _agent) = site("broken");
+    let mut ann = Mob::of(&site, "ann");
+    ann.calls(1);
+    ann.says(&Request::Take(question("matlab")));
+    assert_eq!(ann.hears(), BTreeMap::from([(FAULTY, 1)]));
+    let mut dan = Mob::of(&site, "dan");
+    dan.calls(1);
+    dan.says(&Request::Take(question("matlab")));
+    assert_eq!(dan.hears(), BTreeMap::from([(GRANTED, 1)]));
 }
 
 /// A file that breaks while its people wait holds up nobody: who stands behind them has the next seat.
