@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{ArgMatches, Command, CommandFactory, error::ErrorKind};
+use clap::{Arg, ArgMatches, Command, CommandFactory, error::ErrorKind};
 
 use crate::cli::CommandLine;
 
@@ -172,7 +172,9 @@ fn with_examples(command: Command, path: &str) -> Command {
         None => command,
     };
     let has_policy = !WITHOUT_POLICY.contains(&path);
-    let command = if has_policy { command } else { command.mut_arg("policy", |policy| policy.hide(true)) };
+    // In place: `mut_arg` would move it behind the others, whose names clap has already numbered.
+    let hidden = |arg: Arg| if arg.get_id() == "policy" { arg.hide(true) } else { arg };
+    let command = if has_policy { command } else { command.mut_args(hidden) };
     command.mut_subcommands(|inner| {
         let path = format!("{path} {}", inner.get_name());
         with_examples(inner, path.trim_start())

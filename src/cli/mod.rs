@@ -52,7 +52,7 @@ pub enum Action {
     /// Check, compare, edit and install policies
     #[command(subcommand)]
     Policy(PolicyAction),
-    /// Forget last uses of repositories, so that no launch is too soon
+    /// Forget when repositories were last used
     Reset(ResetArguments),
     /// Remove lock files of members that are not used any more
     Prune(PruneArguments),
@@ -83,11 +83,12 @@ pub enum Action {
 /// Which part of a log counts.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Span {
-    /// Only what happened then or later: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven days
+    /// Use only events at or after this time: 14:02, yesterday, "2026-11-20 14:02", or 7d for the last seven
+    /// days
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
 
-    /// Only what happened before
+    /// Use only events before this time
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
 }
@@ -111,15 +112,15 @@ pub struct RunArguments {
     #[arg(long = "as", value_name = "NAME")]
     pub typed_as: Option<OsString>,
 
-    /// What keeps the slots: process, descriptor, supervisor or tree; never less than the policy says
+    /// Choose what keeps the slots; cannot weaken what the policy requires
     #[arg(long, value_parser = ["process", "descriptor", "supervisor", "tree"])]
     pub hold: Option<String>,
 
-    /// End with this status when a limit is reached, or when the wait for it ran out
+    /// Exit with this status if a limit is reached or the wait times out
     #[arg(short = 'E', long, value_name = "N")]
     pub conflict_exit_code: Option<u8>,
 
-    /// Limit a command that no policy limits: start it only while fewer than N of it run; rules still apply
+    /// Start only if fewer than N of this command run; needs no policy, and rules still apply
     #[arg(
         long,
         value_name = "N",
@@ -128,11 +129,11 @@ pub struct RunArguments {
     )]
     pub limit: Option<u32>,
 
-    /// The lock file for --limit; default: one of your own that is named after the command
+    /// Use this lock file for --limit; default: your own file, named after the command
     #[arg(long, value_name = "FILE", requires = "limit")]
     pub repository: Option<PathBuf>,
 
-    /// Take K slots of it
+    /// Acquire K slots instead of one
     #[arg(
         long,
         value_name = "K",
@@ -141,11 +142,11 @@ pub struct RunArguments {
         value_parser = clap::value_parser!(u32).range(1..=1_048_575)
     )]
     pub slots: Option<u32>,
-    /// Say which slots were taken, and why
+    /// Print which slots were acquired, and why
     #[arg(short, long)]
     pub verbose: bool,
 
-    /// Say nothing when the command is refused
+    /// Print nothing when the command is refused
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
@@ -195,15 +196,15 @@ pub struct AcquireArguments {
 /// `rungate explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArguments {
-    /// Ask for another user, with the groups of the database
+    /// Explain for another user, with the groups of the user database
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
 
-    /// Ask for another time: 14:02, "2026-11-20 14:02", or with a zone as in RFC 3339
+    /// Explain for another time: 14:02, "2026-11-20 14:02", or with a zone as in RFC 3339
     #[arg(long, value_name = "TIME", requires = "command")]
     pub at: Option<String>,
 
-    /// Ask for another host
+    /// Explain for another host
     #[arg(long, value_name = "NAME", requires = "command")]
     pub host: Option<OsString>,
 
@@ -230,7 +231,7 @@ pub struct StatusArguments {
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub listing: ListingArguments,
 
-    /// Keep showing them, with holders and waiting lines, until q is pressed
+    /// Update the display each second, with holders and queues, until q is pressed
     #[arg(long, conflicts_with = "json")]
     pub watch: bool,
 }
@@ -250,7 +251,7 @@ pub struct ListArguments {
 /// `rungate status` and `rungate list`.
 #[derive(Args, Debug)]
 pub struct ListingArguments {
-    /// Repositories by name, or lock files by path (with a slash); default: all in the policy, and for list
+    /// Repositories by name, or lock files by path (with a slash); default: all in the policy; list shows
     /// those in use
     #[arg(value_name = "REPOSITORY")]
     pub repositories: Vec<OsString>,
@@ -282,11 +283,12 @@ pub struct PruneArguments {
 /// `rungate end`.
 #[derive(Args, Debug)]
 pub struct EndArguments {
-    /// Repository by name, or lock file by path (with a slash); with --overdue default: all in the policy
+    /// Repository by name, or lock file by path (with a slash); with --overdue the default is all in the
+    /// policy
     #[arg(value_name = "REPOSITORY")]
     pub repository: Option<OsString>,
 
-    /// Which holders: by process id, by user, or by slot (slot:3); default: all that you may end
+    /// Holders to end: by process id, by user, or by slot (slot:3); default: all that you may end
     #[arg(value_name = "PID|USER|slot:N")]
     pub holders: Vec<OsString>,
 
@@ -306,7 +308,7 @@ pub struct EndArguments {
 /// `rungate init`.
 #[derive(Args, Debug)]
 pub struct InitArguments {
-    /// Commands to limit; without any, the policy limits nothing and shows how to
+    /// Commands to limit; without any, write a policy that limits nothing yet and shows how
     #[arg(value_name = "COMMAND")]
     pub commands: Vec<String>,
 
@@ -314,11 +316,11 @@ pub struct InitArguments {
     #[arg(long = "for", value_name = "PLACE", value_enum, conflicts_with_all = ["commands", "repositories"])]
     pub place: Option<Place>,
 
-    /// Make the directories and lock files of the policy in force, as root's
+    /// Create the directories and lock files of the policy in force, owned by root
     #[arg(long, conflicts_with_all = ["commands", "limit"])]
     pub repositories: bool,
 
-    /// How many of each may run at once
+    /// Allow this many of each command at once
     #[arg(
         long,
         value_name = "N",
@@ -329,7 +331,7 @@ pub struct InitArguments {
     )]
     pub limit: u32,
 
-    /// Only show what would be made
+    /// Only show what would be created
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -352,7 +354,7 @@ pub enum Place {
 /// `rungate metrics`.
 #[derive(Args, Debug)]
 pub struct MetricsArguments {
-    /// Write them to this file, which is replaced as a whole, and not to standard output
+    /// Write to this file instead of standard output, and replace it in one step
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -360,11 +362,11 @@ pub struct MetricsArguments {
 /// `rungate completions`.
 #[derive(Args, Debug)]
 pub struct CompletionsArguments {
-    /// The shell
+    /// Shell to print the script for
     #[arg(value_parser = ["bash", "zsh", "fish", "tcsh"])]
     pub shell: String,
 
-    /// Print what may complete the last of these words, as the script asks
+    /// Print the completions of the last of these words; the script calls this
     #[arg(last = true, value_name = "WORD")]
     pub words: Vec<OsString>,
 }
@@ -383,16 +385,16 @@ pub struct ExectimesArguments {
 #[derive(Debug, Parser)]
 #[command(name = "rungate-agent", version, max_term_width = 80)]
 pub struct AgentArguments {
-    /// Listen here, unless the service manager has opened a socket
+    /// Listen on this socket, unless the service manager passes one
     #[arg(long, value_name = "PATH", default_value = "/run/rungate-agent/socket")]
     pub socket: PathBuf,
-    /// Write down here what is kept
+    /// Save the state in this directory
     #[arg(long, value_name = "DIR", default_value = "/run/rungate-agent/state")]
     pub state: PathBuf,
-    /// Read the settings here, and nowhere else [default: /etc/rungate/agent.toml, if it is there]
+    /// Read the settings from this file only [default: /etc/rungate/agent.toml, if it exists]
     #[arg(long, value_name = "PATH")]
     pub settings: Option<PathBuf>,
-    /// Look whether the settings are right, and end
+    /// Check the settings, then exit
     #[arg(long)]
     pub check: bool,
 }
@@ -402,12 +404,12 @@ pub struct AgentArguments {
 /// `rungate report`.
 #[derive(Args, Debug)]
 pub struct ReportArguments {
-    /// The logs, `-` for standard input; those of several hosts are merged; default: the one that the policy
-    /// names, with the files that rotation made of it
+    /// Logs to read, `-` for standard input; logs of several hosts are merged; default: the policy's log with
+    /// its rotated files
     #[arg(value_name = "LOG")]
     pub files: Vec<PathBuf>,
 
-    /// Write a page to this file, as a whole or not at all; `-` for standard output
+    /// Write an HTML page to this file, completely or not at all; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
 
@@ -415,7 +417,7 @@ pub struct ReportArguments {
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,
 
-    /// Look users and groups up in passwd and group of this directory, as of another machine
+    /// Look up users and groups in the files passwd and group of this directory, as on another machine
     #[arg(long, value_name = "DIRECTORY")]
     pub accounts: Option<PathBuf>,
 
@@ -429,8 +431,8 @@ pub struct ReportArguments {
 /// `rungate history`.
 #[derive(Args, Debug)]
 pub struct HistoryArguments {
-    /// The logs, as JSON lines, from the journal or from syslog, `-` for standard input; default: the one
-    /// that the policy names, with the files that rotation made of it
+    /// Logs to read: JSON lines, from the journal or from syslog, `-` for standard input; default: the
+    /// policy's log with its rotated files
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -438,15 +440,15 @@ pub struct HistoryArguments {
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,
 
-    /// Only what this user started; a name or a number
+    /// Show only launches of this user, by name or number
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
 
-    /// Only commands that match this pattern
+    /// Show only commands that match this pattern
     #[arg(long, value_name = "PATTERN")]
     pub command: Option<String>,
 
-    /// Only what is about this repository
+    /// Show only events of this repository
     #[arg(long, value_name = "REPOSITORY")]
     pub repository: Option<String>,
 
@@ -464,12 +466,12 @@ pub struct HistoryArguments {
 /// `rungate simulate`.
 #[derive(Args, Debug)]
 pub struct SimulateArguments {
-    /// The policy to try, as if it were the system's; of a directory policy.toml and what is in policy.d
+    /// Policy to try as if it were the system's: a file, or a directory with policy.toml and policy.d
     #[arg(value_name = "POLICY")]
     pub tried: PathBuf,
 
-    /// The logs, `-` for standard input; those of several hosts are merged; default: the one that the policy
-    /// in force names
+    /// Logs to read, `-` for standard input; logs of several hosts are merged; default: the log of the policy
+    /// in force
     #[arg(value_name = "LOG")]
     pub files: Vec<PathBuf>,
 
@@ -477,19 +479,19 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "NAME=LOWEST..HIGHEST")]
     pub limit: Option<String>,
 
-    /// Find the lowest of these limits that starts this share of the launches at once
+    /// Find the lowest of these limits at which this share of the launches starts at once
     #[arg(long, value_name = "PERCENT", requires = "limit")]
     pub seats_for: Option<String>,
 
-    /// Let launches wait up to this time, whatever they said themselves
+    /// Let launches wait up to this time, and ignore the waits that they requested
     #[arg(short = 'w', long, value_name = "TIME")]
     pub wait: Option<String>,
 
-    /// Let everything count as enforced
+    /// Enforce all rules and limits, also those with enforce = false
     #[arg(long)]
     pub enforced: bool,
 
-    /// Each host has lock files of its own; otherwise all share them
+    /// Give each host lock files of its own; by default all hosts share them
     #[arg(long)]
     pub each_host: bool,
 
@@ -497,7 +499,7 @@ pub struct SimulateArguments {
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,
 
-    /// Look users and groups up in passwd and group of this directory, as of another machine
+    /// Look up users and groups in the files passwd and group of this directory, as on another machine
     #[arg(long, value_name = "DIRECTORY")]
     pub accounts: Option<PathBuf>,
 
@@ -511,7 +513,7 @@ pub struct SimulateArguments {
 /// `rungate shim`.
 #[derive(Debug, Subcommand)]
 pub enum ShimAction {
-    /// Make a link to rungate for each command
+    /// Create a link to rungate for each command
     Install(InstallArguments),
     /// Show which program each shim starts, and which rules match
     List(ShimListArguments),
@@ -526,11 +528,11 @@ pub struct InstallArguments {
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
 
-    /// The commands; default: all that the policy names literally
+    /// Commands to create shims for; default: all that the policy names literally
     #[arg(value_name = "NAME")]
     pub names: Vec<OsString>,
 
-    /// Only show which links would be made
+    /// Only show which links would be created
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -538,7 +540,7 @@ pub struct InstallArguments {
 /// `rungate shim list`.
 #[derive(Args, Debug)]
 pub struct ShimListArguments {
-    /// Where; default: all of PATH
+    /// Directories to list; default: all in PATH
     #[arg(value_name = "DIRECTORY")]
     pub directories: Vec<PathBuf>,
 
@@ -550,11 +552,11 @@ pub struct ShimListArguments {
 /// `rungate shim remove`.
 #[derive(Args, Debug)]
 pub struct RemoveArguments {
-    /// Where
+    /// Directory of the shims
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
 
-    /// The commands; default: all shims
+    /// Commands whose shims to remove; default: all
     #[arg(value_name = "NAME")]
     pub names: Vec<OsString>,
 }
@@ -564,11 +566,11 @@ pub struct RemoveArguments {
 /// `rungate doctor`.
 #[derive(Args, Debug)]
 pub struct DoctorArguments {
-    /// Look at these alone; default: at everything
+    /// Check only these topics; default: all
     #[arg(value_name = "TOPIC")]
     pub topics: Vec<Topic>,
 
-    /// Also show what is right, and notes
+    /// Also show passed checks, and notes
     #[arg(short, long)]
     pub verbose: bool,
 
@@ -580,19 +582,19 @@ pub struct DoctorArguments {
 /// What the doctor looks at, in the order of the page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Topic {
-    /// The programs of rungate themselves
+    /// The installed programs of rungate
     Installation,
     /// Who can read the policy, and what is wrong with it
     Policy,
     /// Directories and lock files: owners, modes, file systems
     Repositories,
-    /// What is gone after the next boot, and whether it is made again
+    /// Files that the next boot removes, and whether it creates them again
     Boot,
     /// The programs behind commands
     Programs,
-    /// Links to rungate, and where they lead
+    /// Links to rungate, and what they point to
     Shims,
-    /// Whether each way to start a command comes by the shims
+    /// Ways to start a command, and whether they use the shims
     Ways,
     /// The databases of users and groups
     Names,
@@ -600,9 +602,9 @@ pub enum Topic {
     Log,
     /// Whether overdue holders are ended
     Expiry,
-    /// The keeper of the host
+    /// The agent of this host
     Agent,
-    /// The keeper of the site
+    /// The site that this host belongs to
     Site,
 }
 

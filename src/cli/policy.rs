@@ -40,7 +40,7 @@ pub struct CheckArguments {
     #[arg(long, value_name = "LOG")]
     pub from: Vec<PathBuf>,
 
-    /// Look the log's users and groups up in passwd and group of this directory
+    /// Look up the log's users and groups in the files passwd and group of this directory
     #[arg(long, value_name = "DIRECTORY", requires = "from")]
     pub accounts: Option<PathBuf>,
 
@@ -56,11 +56,11 @@ pub struct CheckArguments {
 /// `rungate policy diff`.
 #[derive(Args, Debug)]
 pub struct DiffArguments {
-    /// A file, a directory with policy.toml and policy.d, or - for standard input
+    /// Policy to compare: a file, a directory with policy.toml and policy.d, or - for standard input
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
 
-    /// The same, of what OLD is compared with
+    /// Policy that OLD is compared with: a file, a directory, or -
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
 }
@@ -80,8 +80,8 @@ pub struct ConsentOptions {
 /// `rungate policy edit`.
 #[derive(Args, Debug)]
 pub struct EditArguments {
-    /// The file: the system's, a drop-in of it, your own, or any other; default: as root the system's, else
-    /// your own
+    /// File to edit: the system's policy, one of its drop-ins, your own policy, or any other; default: for
+    /// root the system's, else your own
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 
@@ -93,15 +93,15 @@ pub struct EditArguments {
 /// `rungate policy install`.
 #[derive(Args, Debug)]
 pub struct InstallPolicyArguments {
-    /// A file called policy.toml, drop-ins by their names, or a directory with policy.toml and policy.d
+    /// Files to install: policy.toml, drop-ins by their names, or a directory with policy.toml and policy.d
     #[arg(value_name = "FILE", required_unless_present = "remove")]
     pub files: Vec<PathBuf>,
 
-    /// Take this drop-in of the system away, with the same checks; may be given several times
+    /// Remove this drop-in of the system, with the same checks; may be given several times
     #[arg(long, value_name = "NAME")]
     pub remove: Vec<OsString>,
 
-    /// Put it in place under this name: policy.toml, or that of a drop-in
+    /// Install the file under this name: policy.toml, or the name of a drop-in
     #[arg(long, value_name = "NAME")]
     pub name: Option<OsString>,
 
@@ -109,7 +109,7 @@ pub struct InstallPolicyArguments {
     #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub consent: ConsentOptions,
 
-    /// Only show what would be different, and what is wrong
+    /// Only show what would change, and what is wrong
     #[arg(long)]
     pub dry_run: bool,
 }

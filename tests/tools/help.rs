@@ -62,6 +62,21 @@ fn every_subcommand_is_in_one_group() {
     Test::new().args(["--help"]).stdout(&help).status(0);
 }
 
+/// `rungate init --help` prints what `rungate help init` prints, and so does `-h`. Where a value has a description
+/// of its own, `-h` is shorter.
+#[test]
+fn each_subcommand_has_its_help_as_an_option() {
+    for (path, help) in all().into_iter().filter(|(path, _)| path != "exectimes") {
+        let words: Vec<&str> = path.split_whitespace().collect();
+        Test::new().args(&words).args(["--help"]).stdout(&help).status(0);
+        Test::new()
+            .args(&words)
+            .args(["-h"])
+            .stdout(&format!("{}\n...\n", help.lines().next().unwrap_or_default()))
+            .status(0);
+    }
+}
+
 /// The last line of each help names its page, as the shell takes it.
 #[test]
 fn every_help_fits_80_columns_and_ends_with_two_examples_and_its_page() {
