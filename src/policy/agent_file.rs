@@ -1,6 +1,6 @@
-//! The language of `/etc/rungate/agent.toml`: what is for the agent of this host alone and no part of the
-//! policy. It is read, and its faults are told, as those of a policy are. Each of its tables is a file here,
-//! or a part of one.
+//! The language of `/etc/rungate/agent.toml`: settings only for the agent of this host, not part of the
+//! policy. It is read, and its faults are reported, like a policy. Each of its tables is a file here, or a
+//! part of one.
 
 use std::{path::Path, sync::Arc};
 
@@ -43,7 +43,7 @@ const LIMITS: &[Key] = &[
     key(
         "message",
         Shape::Number { least: LEAST_MESSAGE as i64, most: LONGEST_MESSAGE as i64 },
-        "Longest request in bytes: the command line and all that rules ask about.",
+        "Longest request in bytes: the command line and all that rules use.",
         "Users who start programs with very long command lines.",
     ),
     key(
@@ -77,7 +77,7 @@ const LIMITS: &[Key] = &[
 /// The shortest length that requests may be limited to.
 const LEAST_MESSAGE: u32 = 4096;
 
-/// The longest request that any agent takes. No command line that the kernel takes is longer.
+/// The longest request that any agent accepts. The kernel accepts no longer command line.
 pub const LONGEST_MESSAGE: u32 = 8 * 1024 * 1024;
 
 const LEAST: u32 = 1;
@@ -88,16 +88,16 @@ const COUNT: Shape = Shape::Number { least: LEAST as i64, most: MOST as i64 };
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AgentFile {
     pub limits: AgentLimits,
-    /// `[site]`, where there is one.
+    /// `[site]`, if there is one.
     pub site: Option<SiteSettings>,
 }
 
-/// How much one user may have of the agent; root may have more of everything but the length of a message.
+/// The quotas of one user of the agent; root may have more of everything except the length of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AgentLimits {
     /// The length of a request in bytes.
     pub message: u32,
-    /// Messages a second of one connection, when it has said what it may at once.
+    /// Messages a second of one connection, after its initial burst.
     pub rate: u32,
     pub connections: u32,
     /// Launches with slots.
@@ -129,7 +129,7 @@ impl AgentFile {
         FILE.iter().chain(AGENT.iter()).chain(SITE.iter()).map(|key| key.name)
     }
 
-    /// Reads it; or says everything that is wrong with it.
+    /// Reads it, or returns all of its faults.
     pub fn read(path: &Path, content: Vec<u8>) -> Result<Self, Faults> {
         let findings = Findings::default();
         let text = String::from_utf8(content).unwrap_or_else(|error| {

@@ -45,7 +45,7 @@ pub(super) static FILE: Keys = Keys {
         key(
             "rule",
             Shape::Tables(&RULE),
-            "Whom and which commands a limit, a denial or an exemption applies to.",
+            "Rules: the users and commands that a limit, a denial or an exemption applies to.",
             "Every policy.",
         ),
         key(
@@ -88,13 +88,13 @@ pub(super) static DEFAULTS: Keys = Keys {
         key(
             "wait",
             Shape::Wait,
-            "How long a launch waits without -w if no rule or repository says.",
+            "How long a launch waits without -w if no rule or repository has a wait.",
             "Hosts where most launches should wait and not be refused.",
         ),
         key(
             "hold",
             Shape::OneOf(Hold::words),
-            "What keeps a slot if no rule or repository says.",
+            "What keeps a slot if no rule or repository has a hold.",
             "Hosts where most programs fork, close descriptors, or run as a tree.",
         ),
         key(
@@ -118,7 +118,7 @@ pub(super) static DEFAULTS: Keys = Keys {
         key(
             "keeper",
             Shape::OneOf(Keeper::words),
-            "Who keeps the slots of repositories that do not say.",
+            "What keeps the slots of repositories without a keeper of their own.",
             "Hosts whose users do not trust each other (agent), and limits over several hosts (site).",
         ),
         key(
@@ -442,7 +442,7 @@ const TEST_KEYS: &[Key] = &[
     key(
         "claims",
         Shape::Expected(&EXPECTED_CLAIM),
-        "The claims of a start, all of them.",
+        "All claims of a start.",
         "Tests of how many slots a launch takes, and where.",
     ),
     key("wait", Shape::Wait, "How long it may wait for the slots that are in use.", "Tests of waits."),

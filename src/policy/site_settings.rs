@@ -28,7 +28,7 @@ const KEYS: &[Key] = &[
         "ca",
         Shape::Text,
         "Authority that signed the certificates of the members: a PEM file.",
-        "Sites with https, which is all outside of tests.",
+        "All sites, except in tests.",
     ),
     key(
         "certificate",
@@ -53,7 +53,7 @@ const KEYS: &[Key] = &[
     key(
         "margin",
         Shape::Duration,
-        "How much sooner a host counts itself as lost, because clocks differ.",
+        "How much sooner a host considers itself lost, because clocks differ.",
         "Hosts with poor clocks.",
     ),
 ];
@@ -68,18 +68,18 @@ pub struct SiteSettings {
     pub endpoints: Vec<String>,
     /// What all keys begin with.
     pub prefix: String,
-    /// Who signed the members' certificates.
+    /// The authority that signed the members' certificates.
     pub ca: Option<PathBuf>,
-    /// What this host shows.
+    /// The certificate of this host.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// The user as whom it asks.
+    /// The user that it authenticates as.
     pub user: Option<String>,
     /// Where the password is.
     pub password_file: Option<PathBuf>,
     /// How long it may be silent.
     pub ttl: Duration,
-    /// How much sooner it takes itself for lost.
+    /// How much sooner it considers itself lost.
     pub margin: Duration,
 }
 

@@ -74,8 +74,8 @@ fn page_of(path: &str) -> String {
     }
 }
 
-/// Each subcommand has a page, which has all of its options or, if several commands have one, the overview. The
-/// overview names the page.
+/// Each subcommand has a page, which has all of its options or, if several commands have one, the overview.
+/// The overview names the page.
 #[test]
 fn every_command_and_option_is_in_the_manual() {
     if !has_mandoc() {
@@ -336,7 +336,7 @@ fn every_exit_status_in_the_manual_exists() {
     }
 }
 
-/// The names in capitals that stand in quotes in the sources, where they are names of variables of the
+/// The names in capitals that stand in quotes in the sources, if they are names of variables of the
 /// environment: those that are read, and those that programs get.
 fn variables() -> BTreeSet<String> {
     let mut found = BTreeSet::new();

@@ -1,6 +1,7 @@
 //! The pages, executed: what they show must happen, and what they promise must have a test.
 
 mod broken_policies;
+mod keys;
 pub(crate) mod manual;
 mod plain;
 mod promises;

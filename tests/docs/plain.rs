@@ -1,13 +1,14 @@
 //! Words that texts for people do not use, because a sentence with them is read twice: in the manual, the pages,
-//! the policies, the help of each subcommand, and the messages of the program. And a sample of sentences to read.
+//! the policies, the help of each subcommand, and the messages of the program. `tests/docs/sentences` draws sentences
+//! to be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Dice, Test, tell};
+use crate::support::Test;
 
 /// The words, in small letters, and what to write instead.
-const AVOIDED: [(&str, &str); 15] = [
+const AVOIDED: [(&str, &str); 23] = [
     ("whoever", "the user, the launch, the process that ..."),
     ("whosoever", "the user who ..."),
     ("anew", "again"),
@@ -23,6 +24,14 @@ const AVOIDED: [(&str, &str); 15] = [
     ("is told", "learns, the message says"),
     ("says otherwise", "overrides"),
     ("of which one", "one of them"),
+    ("makes no sense", "is invalid, is useless"),
+    ("says nothing", "has no effect, is empty"),
+    ("taken for gone", "considered dead"),
+    ("who is none", "who is not a ..."),
+    ("for want of", "for lack of, without"),
+    ("be mended", "be fixed"),
+    ("is no plain", "is not a plain"),
+    ("whom it is for", "the users that it applies to"),
 ];
 
 /// Where one of them is right: the end of a path, and the text around the word.
@@ -137,43 +146,4 @@ fn words_are_found_as_words_only() {
         "b 'c'\nd"
     );
     assert_eq!(without_code("a `stands` b"), "a _ b");
-}
-
-/// Fifty sentences of all texts and comments by a seed, to be read by somebody who did not write them:
-/// `RUNGATE_SEED=7 cargo test --test tests plain::a_sample -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints sentences for a reader"]
-fn a_sample_of_sentences() {
-    let seed = std::env::var("RUNGATE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let mut sentences = Vec::new();
-    let mut sources = Vec::new();
-    files("src", &[".rs"], &mut sources);
-    for path in sources {
-        let text = fs::read_to_string(&path).expect("a source");
-        let lines = text.lines().filter_map(|line| {
-            let line = line.trim_start();
-            line.strip_prefix("//! ").or_else(|| line.strip_prefix("/// "))
-        });
-        let text = lines.collect::<Vec<&str>>().join(" ");
-        let name = path.strip_prefix(package()).expect("a path of ours").display().to_string();
-        sentences.extend(text.split_inclusive(". ").map(|sentence| (name.clone(), sentence.to_owned())));
-    }
-    for (place, text) in texts() {
-        let lines = text.lines().filter(|line| !line.starts_with(['.', '#', '|', '`']));
-        let is_source = place.starts_with("src/");
-        let quoted = |text: &str| text.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
-        let parts: Vec<String> = if is_source {
-            lines.flat_map(quoted).collect()
-        } else {
-            lines.collect::<Vec<_>>().join(" ").split_inclusive(". ").map(str::to_owned).collect()
-        };
-        sentences.extend(parts.into_iter().map(|sentence| (place.clone(), sentence)));
-    }
-    sentences.retain(|(_, sentence)| sentence.split_whitespace().count() > 5);
-    let mut dice = Dice::new(seed);
-    for _ in 0..50 {
-        let (place, sentence) = &sentences[dice.below(sentences.len())];
-        let words = sentence.split_whitespace().count();
-        tell(&format!("{words:3} {place}: {}", sentence.trim()));
-    }
 }

@@ -1,7 +1,7 @@
 //! rungate-recipes(7), executed: the files of the page are installed at a site as their first lines say, and
 //! what starts them in real life starts them here: systemd, make, PAM, shells.
 //!
-//! What cannot be had on a machine that runs tests, and is played by something else:
+//! What cannot be available on a machine that runs tests, and is played by something else:
 //!
 //! - cron: the lines are run in its environment. `packaging/test-ways-in` has cron itself run jobs through a
 //!   shim.
@@ -111,8 +111,8 @@ fn every_recipe_of_the_page_is_played() {
     assert_eq!(here, played);
 }
 
-/// `SuccessExitStatus` declares that a refusal is no failure. Systemd restarts a service if it fails, but not if the
-/// command line, a rule or the policy is the reason.
+/// `SuccessExitStatus` declares that a refusal is no failure. Systemd restarts a service if it fails, but not
+/// if the command line, a rule or the policy is the reason.
 #[test]
 fn systemd() {
     needs_root!();
@@ -364,8 +364,8 @@ fn github() {
     step("1ms").stderr("...\n").status(124);
 }
 
-/// GitLab retries a job without a slot. The script is run as a runner does; that GitLab knows these words is in its
-/// manual.
+/// GitLab retries a job without a slot. The script is run as a runner does; that GitLab knows these words is
+/// in its manual.
 #[test]
 fn gitlab() {
     let site = site();

@@ -27,7 +27,7 @@ fn what_the_page_on_seats_shows_is_what_happens() {
     assert!(blocks.len() > 7, "{}", blocks.len());
 }
 
-/// Pictures are small, and each page that shows one shows one that is there.
+/// Pictures are small, and each page that shows one shows one that exists.
 #[test]
 fn the_pictures_of_the_pages_are_there_and_small() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));

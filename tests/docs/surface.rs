@@ -1,5 +1,5 @@
-//! What a person has to learn, counted: subcommands, options and JSON documents. Each option has a sentence that
-//! says who needs it and when; an option without one does not pass.
+//! What a person has to learn, counted: subcommands, options and JSON documents. Each option has a sentence
+//! that says who needs it and when; an option without one does not pass.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -110,7 +110,7 @@ fn what_a_person_has_to_learn_is_counted() {
     tell(&format!(
         "{subcommands} subcommands, {all} options ({different} different ones), {documents} JSON documents"
     ));
-    // What becomes fewer is written down here too, so that it does not come back unseen.
+    // What becomes fewer is recorded here too, so that it does not come back unseen.
     assert_eq!(counts, COUNTS);
 }
 

@@ -1,5 +1,5 @@
-//! Who keeps a repository's slots: lock files, the agent, or the site. The agent judges by the system's
-//! policy only, and has no files, so keys about files and policies of users do not go with it.
+//! The keeper of a repository's slots: lock files, the agent, or the site. The agent judges by the system's
+//! policy only, and has no files, so keys about files and policies of users exclude it.
 
 use crate::{
     judge::terms::keyword::{Keeper, Keyword, OnLost, Unreachable},
@@ -18,7 +18,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key(
         "keeper",
         Shape::OneOf(Keeper::words),
-        "Who keeps its slots.",
+        "What keeps its slots: lock files, the agent, or the site.",
         "One repository that users must not be able to damage, or that counts over several hosts.",
     ),
     key(
@@ -35,7 +35,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     ),
 ];
 
-/// How faults call what the other keys do not go with.
+/// The name of the keeper in faults about excluded keys.
 const AGENT: &str = "keeper = \"agent\"";
 const SITE: &str = "keeper = \"site\"";
 
@@ -50,7 +50,7 @@ pub(in crate::policy) struct WrittenKeeping {
     on_lost: Option<Written<OnLost>>,
 }
 
-/// Who keeps the slots of one repository.
+/// The keeper of one repository's slots.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Keeping {
     pub(crate) keeper: Keeper,
@@ -107,14 +107,14 @@ impl WrittenKeeping {
 impl Keeping {
     pub(in crate::policy) fn print(self, text: &mut Table) {
         let Self { keeper, unreachable, on_lost } = self;
-        // Said in any case: the default of the layer may be another.
+        // Printed in any case: the default of the layer may differ.
         text.set("keeper", string(keeper.word()));
         text.set_some("unreachable", unreachable.unless_default().map(string));
         text.set_some("on_lost", on_lost.unless_default().map(string));
     }
 }
 
-/// Keys of `[defaults]` that are about lock files.
+/// Keys of `[defaults]` about lock files.
 pub(in crate::policy) fn check_defaults(
     keeper: Option<Keeper>,
     keys: &[(&'static str, Option<At>)],
@@ -129,7 +129,7 @@ pub(in crate::policy) fn check_defaults(
     }
 }
 
-/// How faults call a keeper that has no files.
+/// The name in faults of a keeper without files.
 fn words(keeper: Keeper) -> &'static str {
     match keeper {
         Keeper::File => "keeper = \"file\"",

@@ -35,15 +35,15 @@ pub(in crate::policy) static LIMITS: Keys = Keys {
     together: &[],
 };
 
-/// A limit that is not everybody's.
+/// A limit for some members only.
 #[derive(Debug)]
 pub(crate) struct OtherLimit {
     /// All of them must match; those that may need a look-up come last.
     pub(in crate::policy) whom: Vec<Whom>,
-    /// When it holds; always where there is nothing.
+    /// When it holds; always if empty.
     pub(in crate::policy) when: Vec<Window>,
     pub(in crate::policy) limit: Limit,
-    /// Whom it is for, as written; empty if it is a name, which the user has anyway.
+    /// The users that it is for, as written; empty if it is a name, which the user has anyway.
     pub(in crate::policy) shown: String,
     /// Its key, if it was in a table.
     pub(in crate::policy) key: Option<String>,
@@ -62,7 +62,7 @@ pub(in crate::policy) enum Whom {
 
 /// One file of a repository with a file for each of something: its owner, and the time.
 pub(crate) struct FileOf<'a> {
-    /// Of a launch by this member, or as good as.
+    /// For a launch by this member, or an equivalent one.
     pub(crate) facts: &'a EvalContext<'a>,
     /// The group that is charged.
     pub(crate) gid: Option<u32>,
@@ -114,8 +114,8 @@ impl Whom {
 }
 
 impl OtherLimit {
-    /// Whether it is this file's at this time. One key that does not match settles it, also where another
-    /// could not be looked up.
+    /// Whether it is this file's at this time. One key that does not match decides, even if another could not
+    /// be looked up.
     fn is_of(&self, file: &FileOf<'_>, layer: usize) -> Result<bool, LookupError> {
         if !self.when.is_empty() && !any(&self.when, |window| window.matches(file.facts, layer))? {
             return Ok(false);
@@ -131,7 +131,7 @@ impl OtherLimit {
         open
     }
 
-    /// Whether it is a question of the groups that a user is in.
+    /// Whether it depends on the groups that a user is in.
     fn asks_for_groups(&self) -> bool {
         let is_group = |principal: &Principal| matches!(principal, Principal::Group(_));
         self.whom.iter().any(|whom| matches!(whom, Whom::Users(users) if users.iter().any(is_group)))
@@ -151,7 +151,7 @@ impl OtherLimit {
     }
 }
 
-/// For the same, as far as anybody can tell.
+/// For the same users, as far as can be told.
 impl PartialEq for OtherLimit {
     fn eq(&self, other: &Self) -> bool {
         self.printed() == other.printed()
@@ -159,7 +159,7 @@ impl PartialEq for OtherLimit {
 }
 
 impl Repository {
-    /// The limit of one of its files, and why it is not everybody's.
+    /// The limit of one of its files, and why it differs from that of all.
     pub(crate) fn limit_for(
         &self,
         file: &FileOf<'_>,
@@ -191,7 +191,7 @@ pub(in crate::policy) fn print(limits: &[OtherLimit]) -> String {
     let Some(keys) = limits.iter().map(|other| other.key.as_deref()).collect::<Option<Vec<_>>>() else {
         return list(limits.iter().map(|other| inline_table(other.printed())));
     };
-    // What an alias stands for may be named a second time, which then says nothing.
+    // An entry of an alias may be named a second time, which then has no effect.
     let is_first = |(index, _): &(usize, &OtherLimit)| !keys[..*index].contains(&keys[*index]);
     let entry = |(index, other): (usize, &OtherLimit)| (toml_key(keys[index]), other.limit.printed());
     inline_table(limits.iter().enumerate().filter(is_first).map(entry))

@@ -70,14 +70,14 @@ pub(super) static REPOSITORY: Keys = Keys {
             key(
                 "names",
                 Shape::Texts,
-                "Names of the slots. The program gets its own in RUNGATE_SLOT_NAME.",
+                "Names of the slots. The program finds its own in RUNGATE_NAME_ and the name of the repository.",
                 "GPUs, ports, scratch disks: when the program must know which one it has.",
             )
             .filled(),
             key(
                 "out_of_order",
                 Shape::TextsOrTextsByName,
-                "Names of slots that are not given, everywhere or by host.",
+                "Names of slots that no launch gets, everywhere or by host.",
                 "A broken GPU.",
             ),
         ],
@@ -121,7 +121,7 @@ impl Repository {
         &self.name
     }
 
-    /// The name to show: with the file's where two files use it.
+    /// The name to show: with the file's if two files use it.
     pub fn shown_name(&self) -> &str {
         &self.shown_name
     }
@@ -131,7 +131,7 @@ impl Repository {
         &self.place
     }
 
-    /// How many slots may be held, save for members and hours with a limit of their own.
+    /// How many slots may be held, except for members and hours with a limit of their own.
     pub fn limit(&self) -> Limit {
         self.limit
     }
@@ -141,13 +141,13 @@ impl Repository {
         &self.reservations
     }
 
-    /// Each time at which one of its limits or reservations holds.
+    /// The time windows of its limits and reservations.
     pub(super) fn times(&self) -> impl Iterator<Item = &[Window]> {
         let limits = self.limits.iter().map(|other| other.when.as_slice());
         limits.chain(self.reservations.iter().map(|reservation| reservation.when.as_slice()))
     }
 
-    /// Who keeps its slots.
+    /// What keeps its slots: lock files, the agent, or the site.
     pub fn keeper(&self) -> Keeper {
         self.keeping.keeper
     }
@@ -157,17 +157,17 @@ impl Repository {
         self.settings.nested
     }
 
-    /// Where its line ends.
+    /// The maximum of its queue.
     pub fn queue(&self) -> Queue {
         self.settings.queue
     }
 
-    /// Too soon and too late.
+    /// Its pause and expiry.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// The file, where it is the same for every launch: where its path has no placeholder.
+    /// The file, if it is the same for every launch: its path has no placeholder.
     pub fn fixed_path(&self, runtime: &Path) -> Option<PathBuf> {
         self.path.fixed(runtime)
     }
@@ -186,7 +186,7 @@ impl Repository {
             .any(|placeholder| matches!(placeholder, Placeholder::User | Placeholder::Uid))
     }
 
-    /// The highest limit that any member has, where it is the same on every machine.
+    /// The highest limit that any member has, if it is the same on every machine.
     pub(super) fn highest_fixed_limit(&self) -> Option<u32> {
         let limits = self.limits.iter().map(|other| other.limit).chain([self.limit]);
         limits.map(Limit::fixed).try_fold(0, |highest, limit| limit.map(|limit| limit.max(highest)))
@@ -194,7 +194,7 @@ impl Repository {
 
     /// Whether another one treats its file in the same way.
     pub(super) fn has_same_settings(&self, other: &Repository) -> bool {
-        // What it is called and where it stands makes no difference to its file.
+        // Its name and its place make no difference to its file.
         let Repository {
             name: _,
             shown_name: _,

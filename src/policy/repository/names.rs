@@ -21,10 +21,10 @@ pub(crate) struct SlotNames {
     out_of_order: Vec<OutOfOrder>,
 }
 
-/// Slots that are not given.
+/// Slots that no launch gets.
 #[derive(Debug)]
 struct OutOfOrder {
-    /// The hosts on which that is so; everywhere where there is none.
+    /// The hosts of which that is true; all if none is named.
     host: Option<HostEntry>,
     /// Counted from 1.
     slots: Vec<u32>,
@@ -36,12 +36,12 @@ impl SlotNames {
         &self.names
     }
 
-    /// How many slots there are at most; as many as anybody likes where they have no names.
+    /// The maximum number of slots; unlimited if they have no names.
     pub(crate) fn most(&self) -> Option<u32> {
         (!self.names.is_empty()).then(|| u32::try_from(self.names.len()).unwrap_or(u32::MAX))
     }
 
-    /// The slots that are not given on the host of a request, in ascending order.
+    /// The slots that no launch gets on the host of a request, in ascending order.
     pub(crate) fn out_of_order(&self, facts: &EvalContext<'_>) -> Vec<u32> {
         let is_here =
             |broken: &&OutOfOrder| broken.host.as_ref().is_none_or(|host| host.matches(facts, 0) == Ok(true));
@@ -73,7 +73,7 @@ impl SlotNames {
     }
 }
 
-/// Those that are written alike are alike.
+/// Equal texts are equal.
 impl PartialEq for SlotNames {
     fn eq(&self, other: &Self) -> bool {
         let printed = |names: &Self| {
@@ -87,7 +87,7 @@ impl PartialEq for SlotNames {
 
 type Names<'a> = Vec<Written<&'a str>>;
 
-/// Names, and the host where it is so.
+/// Names, and the host.
 type WrittenOutOfOrder<'a> = (Option<WrittenEntry<'a>>, Names<'a>);
 
 /// `names` and `out_of_order` as written.
@@ -95,7 +95,7 @@ pub(in crate::policy) struct WrittenNames<'a> {
     names: Option<Names<'a>>,
     /// Well or badly.
     pub(in crate::policy) is_there: bool,
-    /// Each with its host, where it has one.
+    /// Each with its host, if it has one.
     out_of_order: Option<(At, Vec<WrittenOutOfOrder<'a>>)>,
 }
 

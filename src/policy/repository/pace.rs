@@ -80,7 +80,7 @@ impl WrittenPace {
         }
     }
 
-    /// Rules and the command line may ask for a weaker hold than the repository's, but the strongest counts.
+    /// Rules and the command line may name a weaker hold than the repository's, but the strongest counts.
     pub(in crate::policy) fn validate(&self, hold: Option<Hold>, aliases: &Aliases<'_>) -> Pace {
         let WrittenPace { if_elapsed, if_elapsed_from, too_soon, expire_after, expire_grace, expire_kill } =
             *self;
@@ -118,7 +118,7 @@ impl WrittenPace {
     }
 }
 
-/// What is not the default.
+/// The settings that differ from the default.
 pub(in crate::policy) fn print(pace: &Pace, text: &mut Table) {
     let Pace { pause, expiry } = *pace;
     let duration = |duration| string(&show_duration(duration));

@@ -19,7 +19,12 @@ use crate::{
 pub(in crate::policy) static RESERVE: Keys = Keys {
     what: "a reservation",
     groups: &[&[
-        key("for", Shape::TextsOrNumbers, "For whom, as in `users`.", "Reservations for people."),
+        key(
+            "for",
+            Shape::TextsOrNumbers,
+            "Users for whom the slots are kept, as in `users`.",
+            "Reservations for people.",
+        ),
         HostEntry::KEY,
         Window::KEY,
         key(
@@ -42,19 +47,19 @@ pub(in crate::policy) static RESERVE: Keys = Keys {
 /// Slots that are kept for some.
 #[derive(Debug)]
 pub struct Reservation {
-    /// For all users if none is named, as long as hosts are.
+    /// For all users if none is named but hosts are.
     principals: Vec<Principal>,
-    /// On any host where none is named.
+    /// On any host if none is named.
     hosts: Vec<HostEntry>,
-    /// Always where there is nothing.
+    /// Always if empty.
     pub(in crate::policy) when: Vec<Window>,
     slots: Share,
     lend: u32,
-    /// For whom, as the policy writes it.
+    /// The users that it is for, as the policy writes them.
     shown: String,
 }
 
-/// What a reservation is for a launch.
+/// The effect of a reservation on a launch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Standing {
     /// It is kept for launches like this one.
@@ -99,13 +104,13 @@ impl<'a> WrittenReservation<'a> {
         self.when.is_some()
     }
 
-    /// What they keep together must fit into each of the limits.
+    /// The sum of the reserved slots must fit into each of the limits.
     pub(in crate::policy) fn validate_all(
         written: &'a [Self],
         limits: impl Iterator<Item = Limit>,
         aliases: &Aliases<'a>,
     ) -> Vec<Reservation> {
-        // Drained is drained, reserved or not.
+        // Limit 0 admits none, reserved or not.
         let limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
         let mut reserved = vec![0u32; limits.len()];
         let validate = |written: &'a Self| {
@@ -134,7 +139,7 @@ impl<'a> WrittenReservation<'a> {
     }
 }
 
-/// Complains of the lowest limit that they do not fit into.
+/// Reports the lowest limit that they do not fit into.
 fn fits(reserved: &[u32], limits: &[u32], at: At, aliases: &Aliases<'_>) {
     let above = reserved.iter().zip(limits).filter(|(reserved, limit)| reserved > limit);
     if let Some((&reserved, &limit)) = above.min_by_key(|(_, limit)| **limit) {
@@ -162,7 +167,7 @@ impl Reservation {
         self.lend.min(self.slots(limit))
     }
 
-    /// What it is for a launch. If it is for none, no name is looked up.
+    /// Its effect on a launch. If it is for none, no name is looked up.
     pub(crate) fn standing(&self, facts: &EvalContext<'_>, layer: usize) -> Result<Standing, LookupError> {
         if !self.is_on(facts, layer) {
             return Ok(Standing::Nobodys);
@@ -179,7 +184,7 @@ impl Reservation {
         self.when.is_empty() || any(&self.when, |window| window.matches(facts, layer)) == Ok(true)
     }
 
-    /// For whom, and until when.
+    /// The users that it is for, and until when.
     pub(crate) fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Provenance<'_> {
         Provenance { whom: &self.shown, until: until(&self.when, facts, layer) }
     }
@@ -197,7 +202,7 @@ impl Reservation {
     }
 }
 
-/// For the same, as far as anybody can tell.
+/// For the same users, as far as can be told.
 impl PartialEq for Reservation {
     fn eq(&self, other: &Self) -> bool {
         (self.printed(), &self.shown) == (other.printed(), &other.shown)

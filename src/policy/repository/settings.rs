@@ -1,5 +1,5 @@
 //! Settings of a repository for every launch that uses it. A key that means the same for every such launch,
-//! and needs no check beside its own value, is added here only.
+//! and needs no other check than its own value, is added only here.
 
 use crate::{
     judge::terms::keyword::{Hold, Keyword, Nested, Queue},
@@ -64,10 +64,10 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     ),
 ];
 
-/// How a number of launches in line is written.
+/// The form of a number of launches in the queue.
 const QUEUE: Shape = Shape::Number { least: 1, most: LONGEST_QUEUE as i64 };
 
-/// Which groups are charged where a repository has a file for each group, and the caller is in several of the
+/// Which groups are charged, if a repository has a file for each group and the caller is in several of the
 /// rule's.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Charge {

@@ -31,22 +31,22 @@ pub(in crate::policy) trait Entry: Sized {
         Vec::new()
     }
 
-    /// What it captures of a request, where it matches.
+    /// What it captures of a request, if it matches.
     fn captured(&self, _facts: &EvalContext<'_>) -> Vec<Captured> {
         Vec::new()
     }
 
-    /// Whether it matches every request, so that it says as little as no selector.
+    /// Whether it matches every request, like a missing selector.
     fn is_everything(&self) -> bool {
         false
     }
 
-    /// Whether it is a name or a number, and so can match one thing only.
+    /// Whether it is a name or a number, and so can match only one thing.
     fn is_plain(&self) -> bool {
         false
     }
 
-    /// What it names that does not exist, and so matches nothing, which is rarely meant.
+    /// The names in it that do not exist, and so match nothing, which is rarely intended.
     fn unknown(&self, _names: &dyn Names) -> Result<Option<Warning>, LookupError> {
         Ok(None)
     }
@@ -90,8 +90,8 @@ impl<E: Entry> Kind for Vec<E> {
     }
 }
 
-/// The entries of a list, aliases replaced. Each that can mean nothing is reported at its place, in a rule or
-/// in an alias.
+/// The entries of a list, aliases replaced. Each entry that cannot match is reported at its place, in a rule
+/// or in an alias.
 pub(in crate::policy) fn entries_of<'w, E: Entry>(
     written: &'w [WrittenEntry<'w>],
     aliases: &Aliases<'w>,
@@ -112,7 +112,7 @@ pub(in crate::policy) fn entries_of<'w, E: Entry>(
     entries
 }
 
-/// One entry that is no alias.
+/// One entry that is not an alias.
 pub(in crate::policy) fn entry_of<E: Entry>(written: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<E> {
     let text = written.value.as_ref();
     let parsed = if text.starts_with('!') {
@@ -145,15 +145,15 @@ pub(super) fn can_be_absolute(pattern: &str) -> bool {
     pattern.starts_with(['/', '*', '?', '[', '{', '\\'])
 }
 
-// What the kinds of selectors have in common.
+// The common part of all selectors.
 
-/// What every kind of selector must say of itself.
+/// The trait of every kind of selector.
 pub(super) trait Kind: Sized {
-    /// What a file says.
+    /// The entries in a file.
     type Written<'a>;
 
     const KEY: Key;
-    /// Whether it asks who the caller is: that may need a look-up, and comes last.
+    /// Whether it needs the identity of the caller: that may need a look-up, and comes last.
     const ASKS_WHO: bool;
 
     fn read(value: Value<'_>) -> Option<Self::Written<'_>>;

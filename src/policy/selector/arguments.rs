@@ -48,7 +48,7 @@ pub(in crate::policy) static TABLE: Keys = Keys {
         key(
             "all",
             Shape::TextsOrLists,
-            "All of these must be there.",
+            "All of these arguments must occur.",
             "Rules that need two options together.",
         )
         .filled(),
@@ -109,7 +109,8 @@ impl Kind for Arguments {
                     let entries = text_entries(aliases.entries(slice::from_ref(entry)), aliases);
                     entries.into_iter().map(|entry| vec![entry]).collect()
                 }
-                // In a list of consecutive arguments each must be one, so that an alias has no meaning there.
+                // In a list of consecutive arguments each entry is one argument, so an alias has no meaning
+                // there.
                 WrittenArgument::Consecutive(entries) => vec![text_entries(entries, aliases)],
             };
             entries.iter().flat_map(list).collect()
@@ -142,7 +143,7 @@ impl Kind for Arguments {
         })
     }
 
-    /// Of several alternatives the first that is there counts, at its first place.
+    /// The first alternative that occurs counts, at its first place.
     fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
         let arguments = facts.request.arguments;
         let taken = |(entry, argument): (&TextEntry, &OsString)| entry.captured(argument.as_bytes());
@@ -274,7 +275,7 @@ impl Arguments {
         }
     }
 
-    /// The captures: alternatives must each capture the same, required entries each their own.
+    /// The captures: all alternatives must capture the same names, required entries their own.
     fn note_captures(&self, aliases: &Aliases<'_>) {
         fn of<'e>(entries: impl Iterator<Item = &'e TextEntry>) -> Vec<Written<&'e str>> {
             entries.filter_map(TextEntry::captures).collect()
@@ -314,8 +315,8 @@ fn matches(entry: &TextEntry, argument: &OsString) -> bool {
     entry.matches(argument.as_bytes())
 }
 
-/// Each entry with its argument, if each argument has one. Of several places for any number of arguments only
-/// the last must be tried again: what precedes it was found as early as possible.
+/// Each entry with its argument, if each argument has one. With several wildcards for any number of
+/// arguments, only the last must be tried again: earlier ones matched as early as possible.
 fn exact_places<'e, 'a>(
     entries: &'e [Option<TextEntry>],
     arguments: &'a [OsString],

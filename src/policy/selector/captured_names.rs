@@ -6,14 +6,14 @@ use crate::policy::{
     place::{At, Written},
 };
 
-/// Holds the alternatives of one list against each other: whichever of them matches, the same names must have
-/// values. What they capture is noted for the rule that they belong to.
+/// Compares the alternatives of one list: whichever matches, the same names must have values. The captures
+/// are noted for their rule.
 pub(super) fn note<'n>(
     key: &'static str,
     alternatives: impl Iterator<Item = Vec<Written<&'n str>>> + Clone,
     aliases: &Aliases<'_>,
 ) {
-    // Nothing is allocated for those that capture nothing, as most.
+    // Entries without captures, as most are, allocate nothing.
     if alternatives.clone().all(|names| names.is_empty()) {
         return;
     }
@@ -29,8 +29,7 @@ pub(super) fn note<'n>(
     aliases.captures.borrow_mut().extend(noted);
 }
 
-/// Reports what is wrong with an entry. A name that is captured wrongly is captured all the same: one mistake
-/// is one fault.
+/// Reports what is wrong with an entry. A wrong capture still counts as one: one mistake is one fault.
 pub(super) fn report(fault: Fault, at: At, aliases: &Aliases<'_>) {
     if let Fault::PartialCapture { name } | Fault::CaptureAfterPattern { name } = &fault {
         aliases.captures.borrow_mut().push(Written { value: name.clone(), at });

@@ -12,7 +12,7 @@ use crate::policy::{
 #[derive(Debug)]
 pub(crate) struct CommandEntry {
     pub(crate) pattern: Pattern,
-    /// Whether it is matched against paths instead of against names.
+    /// Whether it is matched against paths instead of names.
     pub(crate) is_path: bool,
 }
 
@@ -27,7 +27,7 @@ impl CommandEntry {
         command.any(self.is_path, |value| self.pattern.may_match(value))
     }
 
-    /// The one name it matches, where it is neither a path nor a pattern.
+    /// The one name it matches, if it is neither a path nor a pattern.
     pub(crate) fn literal_name(&self) -> Option<&str> {
         self.pattern.literal().filter(|_| !self.is_path)
     }

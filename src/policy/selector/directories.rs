@@ -15,9 +15,9 @@ use crate::policy::{
 
 #[derive(Debug)]
 pub(crate) struct DirectoryEntry {
-    /// With a star for each part that is captured.
+    /// With a star for each captured part.
     pattern: Pattern,
-    /// What `/proj/**` means beside all that is below it.
+    /// `/proj/**` also matches the directory itself.
     itself: Option<Pattern>,
     capturing: Option<Box<Capturing>>,
 }
@@ -31,7 +31,7 @@ struct Capturing {
 }
 
 impl Capturing {
-    /// Takes the captures out of an entry, and leaves a pattern.
+    /// Extracts the captures of an entry, and returns the pattern.
     fn of(text: &str, captures: &[Capture<'_>]) -> Result<(Self, String), Fault> {
         let (mut pattern, mut parts, mut end) = (String::new(), Vec::new(), 0);
         for capture in captures {

@@ -19,7 +19,7 @@ use crate::policy::{
     toml_text::{self, inline_table, list, string},
 };
 
-/// Variables and what each must be.
+/// Variables and the condition of each.
 #[derive(Debug)]
 pub(crate) struct Environment(Vec<(String, Wanted)>);
 
@@ -113,7 +113,7 @@ impl Kind for Environment {
         let captured = |(variable, wanted): &(String, Wanted)| {
             let Wanted::OneOf(entries) = wanted else { return None };
             let value = (facts.request.environment)(variable)?;
-            // The first that matches says what is captured, as for whether it matches.
+            // The first that matches provides the capture.
             entries.iter().find(|entry| entry.matches(value.as_bytes()))?.captured(value.as_bytes())
         };
         self.0.iter().filter_map(captured).collect()

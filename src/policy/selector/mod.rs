@@ -58,7 +58,7 @@ macro_rules! selectors {
         pub(super) struct WrittenSelectors<'a> {
             pub(super) at: At,
             $(pub(super) $key: Option<$written<'a>>,)+
-            /// Whether any selector was written, well or badly.
+            /// Whether any selector was written, valid or not.
             pub(super) any: bool,
         }
 
@@ -90,14 +90,14 @@ macro_rules! selectors {
                 match selector { $(Selector::$name => self.$key.as_ref().map_or_else(Vec::new, Kind::shown),)+ }
             }
 
-            /// Every selector that is there, as TOML.
+            /// Every selector that exists, as TOML.
             pub(super) fn printed(&self) -> impl Iterator<Item = (&'static str, String)> {
                 [$((<$kind as Kind>::KEY.name, self.$key.as_ref().map(Kind::printed))),+]
                     .into_iter()
                     .filter_map(|(key, printed)| Some((key, printed?)))
             }
 
-            /// Whether these selectors match whatever the others match.
+            /// Whether these selectors match everything that the others match.
             pub(super) fn cover(&self, narrow: &Selectors) -> bool {
                 true $(&& match (&self.$key, &narrow.$key) {
                     (None, _) => true,
@@ -111,7 +111,7 @@ macro_rules! selectors {
                 [$(self.$key.as_ref().map_or_else(Vec::new, |selector| selector.captured(facts))),+].concat()
             }
 
-            /// The first selector that asks for the user, the groups or the host and does not match.
+            /// The first selector of user, groups or host that does not match.
             pub(crate) fn personal_mismatch(
                 &self,
                 facts: &EvalContext<'_>,
@@ -125,13 +125,13 @@ macro_rules! selectors {
                 Ok(None)
             }
 
-            /// Whether any of them asks who the caller is.
+            /// Whether any of them needs the identity of the caller.
             pub(crate) fn ask_who(&self) -> bool {
                 false $(|| <$kind as Kind>::ASKS_WHO && self.$key.is_some())+
             }
 
-            /// The first selector that does not match, of those that ask who the caller is or of the others.
-            /// One that does not match settles it, also where another could not be looked up.
+            /// The first selector that does not match, of those that need the identity of the caller or of
+            /// the others. One that does not match decides, even if another could not be looked up.
             fn first_mismatch(
                 &self,
                 asking_who: bool,
@@ -176,7 +176,7 @@ impl Selectors {
         self.first_mismatch(false, facts, layer).ok().flatten()
     }
 
-    /// The first selector that does not match, of those that ask who the caller is.
+    /// The first selector that does not match, of those that need the identity of the caller.
     pub(crate) fn stranger(
         &self,
         facts: &EvalContext<'_>,
@@ -187,7 +187,7 @@ impl Selectors {
 }
 
 impl Selectors {
-    /// What it takes to compare them with the arguments of a launch; everything else costs next to nothing.
+    /// The cost of comparing them with the arguments of a launch; everything else costs very little.
     pub(crate) fn effort(&self, facts: &EvalContext<'_>) -> u64 {
         facts.effort_of(self.arguments.as_ref().map_or(0, Arguments::patterns))
     }

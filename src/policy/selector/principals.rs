@@ -17,9 +17,9 @@ pub(crate) enum Principal {
     /// The user with such a name.
     User(Pattern),
     Uids(Ids),
-    /// `%group`: who is in such a group.
+    /// `%group`: the members of such a group.
     Group(GroupEntry),
-    /// `+netgroup`: who is in it on this host.
+    /// `+netgroup`: its members on this host.
     Netgroup(String),
 }
 
@@ -50,7 +50,7 @@ impl Principal {
         }
     }
 
-    /// What of the caller it matches, for people.
+    /// The matched property of the caller, for people.
     pub(crate) fn what_matches(&self, facts: &EvalContext<'_>) -> Option<String> {
         match self {
             Principal::Group(entry) => entry.what_matches(facts),
@@ -152,7 +152,7 @@ impl Ids {
         if !all_digits(first) || !all_digits(last) {
             return Ok(None);
         }
-        // The highest number is what system calls take for "nobody said".
+        // System calls use the highest number for "not given".
         let number =
             |text: &str| text.parse().ok().filter(|number| *number != u32::MAX).ok_or(Fault::IdTooLarge);
         let (first, last) = (number(first)?, number(last)?);
@@ -244,7 +244,7 @@ impl GroupEntry {
         Ok(gids)
     }
 
-    /// What of the caller it matches, for people.
+    /// The matched property of the caller, for people.
     pub(crate) fn what_matches(&self, facts: &EvalContext<'_>) -> Option<String> {
         let gid = Self::gids_of_any(slice::from_ref(self), facts).ok()?.first().copied()?;
         let name = facts.lookups.group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());

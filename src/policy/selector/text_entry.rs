@@ -58,12 +58,12 @@ impl TextEntry {
         }
     }
 
-    /// Whether it says nothing of what it matches.
+    /// Whether it does not restrict what it matches.
     pub(super) fn is_everything(&self) -> bool {
         matches!(&self.0, Form::Pattern(pattern) if pattern.is_everything())
     }
 
-    /// Whether it certainly matches whatever another one does.
+    /// Whether it certainly matches everything that another one matches.
     pub(super) fn covers(&self, narrow: &TextEntry) -> bool {
         match (&self.0, &narrow.0) {
             (Form::Pattern(wide), Form::Pattern(narrow)) => wide.covers(narrow),
@@ -77,7 +77,7 @@ impl TextEntry {
         }
     }
 
-    /// The name that it captures, where it does.
+    /// The name that it captures, if any.
     pub(super) fn captures(&self) -> Option<Written<&str>> {
         match &self.0 {
             Form::Pattern(_) => None,

@@ -26,8 +26,7 @@ pub(crate) struct Window {
 
 #[derive(Debug)]
 enum Form {
-    /// On each of these days the same hours: from and until, in minutes of the day; the end is not part of
-    /// it.
+    /// The same hours on each of these days: from and until, in minutes of the day, the end excluded.
     Daily(Days, Vec<(i16, i16)>),
     /// From a moment to another.
     Span(Span),
@@ -38,7 +37,7 @@ enum Days {
     Every,
     /// By index, from Monday.
     Week([bool; 7]),
-    /// From and including, in one or more stretches.
+    /// Inclusive, in one or more ranges.
     Dates(Date, Date),
 }
 
@@ -51,7 +50,7 @@ impl Window {
         Ok(Window { text: text.to_owned(), form })
     }
 
-    /// Whether a local time lies in it.
+    /// Whether it contains a local time.
     pub(crate) fn contains(&self, time: DateTime) -> bool {
         match &self.form {
             Form::Daily(days, hours) => hours_at(days, hours, time).next().is_some(),
@@ -59,7 +58,7 @@ impl Window {
         }
     }
 
-    /// Where the window ends that this local time lies in.
+    /// The end of the window that contains this local time.
     pub(super) fn end(&self, time: DateTime) -> Option<DateTime> {
         match &self.form {
             Form::Daily(days, hours) => {
@@ -160,7 +159,7 @@ fn parse_hours(text: &str) -> Result<(i16, i16), WindowProblem> {
     if from == until { Err(WindowProblem::EmptyHours) } else { Ok((from, until)) }
 }
 
-// Days, dates and minutes as `when` writes them, and what is wrong with a text that is none of them.
+// Days, dates and minutes as in `when`, and the faults of other texts.
 
 const DAYS: [(&str, Weekday); 7] = [
     ("mon", Weekday::Monday),
@@ -172,7 +171,7 @@ const DAYS: [(&str, Weekday); 7] = [
     ("sun", Weekday::Sunday),
 ];
 
-/// Why a text is no window.
+/// Why a text is not a window.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum WindowProblem {
     Empty,
@@ -187,7 +186,7 @@ pub(crate) enum WindowProblem {
     SpanEnds,
     EmptySpan,
     SpanBackwards,
-    /// A span that is written so.
+    /// A span with this text.
     Write(String),
 }
 
@@ -257,7 +256,7 @@ const MINUTES_OF_A_WEEK: i32 = 7 * MINUTES_OF_A_DAY;
 /// From and until.
 #[derive(Debug)]
 pub(super) enum Span {
-    /// In minutes of the week, from Monday; over its end where the second is not above the first.
+    /// In minutes of the week, from Monday; across its end if the second is not above the first.
     Week(i32, i32),
     Dates(DateTime, DateTime),
 }
@@ -269,7 +268,7 @@ enum End {
 }
 
 impl Span {
-    /// Reads a span; none where the text is none, and no attempt at one.
+    /// Reads a span; none if the text does not look like one.
     pub(super) fn parse(text: &str) -> Result<Option<Span>, WindowProblem> {
         if let Some((from, until)) = text.split_once("..") {
             return match (End::parse(from.trim())?, End::parse(until.trim())?) {
@@ -309,7 +308,7 @@ impl Span {
         }
     }
 
-    /// Where the span ends that this time lies in.
+    /// The end of the span that contains this time.
     pub(super) fn end(&self, time: DateTime) -> Option<DateTime> {
         match self {
             Span::Week(_, until) => {
@@ -323,7 +322,7 @@ impl Span {
 }
 
 impl End {
-    /// Reads `Fri 18:00` or `2026-11-20 18:00`; none where it is a day without hours, or with hours from and
+    /// Reads `Fri 18:00` or `2026-11-20 18:00`; none if it is a day without hours, or with hours from and
     /// until.
     fn parse(text: &str) -> Result<Option<End>, WindowProblem> {
         let Some((day, hours)) = text.split_once(char::is_whitespace) else { return Ok(None) };
@@ -354,13 +353,13 @@ fn minute_of_week(time: DateTime) -> i32 {
     days * MINUTES_OF_A_DAY + i32::from(minute_of_day(time))
 }
 
-// When something is over that holds at some times: for whoever is told that they have to wait for it.
+// The end of a time window, for messages to users who have to wait for it.
 
-/// How many windows may follow each other without a gap: whatever holds longer counts as always.
+/// How many windows may follow each other without a gap; more count as always.
 const MOST_IN_A_ROW: usize = 400;
 
-/// The local time of the layer at which none of these windows, one of which is open now, is open any more.
-/// None if that never comes, or if there is no window.
+/// The local time of the layer at which none of these windows is open any more; one of them is open now. None
+/// if that never comes, or if there is no window.
 pub(in crate::policy) fn until(windows: &[Window], facts: &EvalContext<'_>, layer: usize) -> Option<String> {
     let now = facts.local_time(layer).filter(|_| !windows.is_empty())?;
     let end = end_of(windows, now)?;
